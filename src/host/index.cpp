@@ -6,6 +6,8 @@
 #include "host/instructions.h"
 #include "host/kernels.h"
 #include "host/layout.h"
+#include "host/moves.h"
+#include "host/place_sums.h"
 #include "host/simd.h"
 #include "ir/bad_index.h"
 #include "naru/error.h"
@@ -14,8 +16,6 @@ namespace naru::host {
 namespace {
 
 using ir::IndexOperand;
-
-constexpr int64_t kBlock = 1024;
 
 // The operator that asked, for errors.
 struct Named {
@@ -82,54 +82,6 @@ bool check_all(const std::vector<IndexOperand>& indices, const Dims& shape, cons
   for (size_t i = 0; i < indices.size(); ++i) negative |= check(indices[i], shape, static_cast<int>(i), named);
   return negative;
 }
-
-// The two operands that move together over `shape`, and the indices that move one of them further.
-struct Moves {
-  Space space;  // operands: plain, indexed, positions ...
-  const std::vector<IndexOperand>& indices;
-  int64_t item;
-  int64_t run = 1;  // elements of the innermost dimension that no index moves in
-  bool inner_run = false;
-
-  Moves(const Dims& shape, const ir::View& plain, const ir::View& indexed, const std::vector<IndexOperand>& list)
-      : space(std::span<const int64_t>(shape)), indices(list), item(static_cast<int64_t>(size_of(plain.dtype))) {
-    if (list.size() + 2 > kMaxOperands) throw RuntimeError("index: wanted at most {} index tensors, got {}", kMaxOperands - 2, list.size());
-    space.add(plain);
-    space.add(indexed);
-    for (const auto& i : list) space.add(i.positions);
-    space.drop_ones();
-    space.merge();
-    if (space.rank == 0) {
-      space.rank = 1, space.sizes[0] = 1;
-      for (int k = 0; k < space.count; ++k) space.operands[k].strides[0] = space.operands[k].item;
-    }
-    inner_run = space.rank > 1;
-    for (int k = 2; k < space.count; ++k) inner_run &= space.operands[k].strides[space.rank - 1] == 0;
-    if (inner_run) run = space.sizes[space.rank - 1];
-  }
-  int last() const { return space.rank - 1; }
-  int64_t moved(int64_t position, int i) const { return (position < 0 ? position + indices[i].bound : position) * indices[i].step * item; }
-  // Bytes that the indices add for the row where the walk stands.
-  int64_t shift(const Walk& walk) const {
-    int64_t bytes = 0;
-    for (size_t i = 0; i < indices.size(); ++i)
-      bytes += moved(*reinterpret_cast<const int64_t*>(walk.at(static_cast<int>(i) + 2)), static_cast<int>(i));
-    return bytes;
-  }
-  // The same for n elements of the innermost dimension.
-  void shifts(const Walk& walk, int64_t first, int64_t n, int64_t* bytes) const {
-    for (size_t i = 0; i < indices.size(); ++i) {
-      const int64_t step = space.operands[i + 2].strides[last()];
-      const char* at = walk.at(static_cast<int>(i) + 2) + first * step;
-      const int64_t bound = indices[i].bound, scale = indices[i].step * item;
-      for (int64_t e = 0; e < n; ++e) {
-        const int64_t v = *reinterpret_cast<const int64_t*>(at + e * step);
-        bytes[e] = (i ? bytes[e] : 0) + (v < 0 ? v + bound : v) * scale;
-      }
-    }
-    if (indices.empty()) std::fill(bytes, bytes + n, 0);
-  }
-};
 
 template <class T>
 void copy_indexed(const char* source, int64_t source_step, const int64_t* from, char* target, int64_t target_step, const int64_t* to,
@@ -202,9 +154,6 @@ struct Plus<Bfloat> {
   static Bfloat of(Bfloat a, Bfloat b) { return {float_to_bfloat(bfloat_to_float(a.bits) + bfloat_to_float(b.bits))}; }
 };
 
-// target[e] += value[e], in order. `to`: what indices add to each element's address, or null.
-using AddRun = void (*)(const char* value, int64_t value_step, char* target, int64_t target_step, const int64_t* to, int64_t n);
-
 template <class T>
 void add_run(const char* value, int64_t value_step, char* target, int64_t target_step, const int64_t* to, int64_t n) {
   if (!to && value_step == sizeof(T) && target_step == sizeof(T)) {
@@ -222,7 +171,7 @@ void add_run(const char* value, int64_t value_step, char* target, int64_t target
 constexpr PerDType<AddRun> kAddRun{add_run<bool>,    add_run<uint8_t>, add_run<int8_t>, add_run<int16_t>, add_run<int32_t>,
                                    add_run<int64_t>, add_run<Half>,    add_run<Bfloat>, add_run<float>,   add_run<double>};
 
-// One index, whose positions lie behind each other, as the plain operand's elements do: no list of shifts is made.
+// One index, whose positions lie behind each other: no list of shifts is made.
 template <class T>
 void gather_line(const char* source, int64_t source_step, const int64_t* at, int64_t bound, int64_t scale, char* target, int64_t n) {
   T* out = reinterpret_cast<T*>(target);
@@ -254,11 +203,6 @@ void add_line(const char* value, const int64_t* at, int64_t bound, int64_t scale
 constexpr PerDType<AddLine> kAddLine{nullptr,           nullptr, nullptr, nullptr,         add_line<int32_t>,
                                      add_line<int64_t>, nullptr, nullptr, add_line<float>, add_line<double>};
 
-bool is_one_line(const Moves& m) {
-  return m.indices.size() == 1 && (m.item == 4 || m.item == 8) && m.space.operands[0].strides[m.last()] == m.item &&
-         m.space.operands[2].strides[m.last()] == 8;
-}
-
 bool nothing(const Dims& shape) { return product(shape) == 0; }
 
 }  // namespace
@@ -279,13 +223,13 @@ void run(const ir::Gather& g) {
         copy_run(m.item, walk.at(1) + m.shift(walk), source_step, walk.at(0), out_step, inner);
     });
   }
-  const int64_t blocks = (inner + kBlock - 1) / kBlock;
+  const int64_t blocks = (inner + kIndexBlock - 1) / kIndexBlock;
   const bool one_line = is_one_line(m);
   split(rows * blocks, time, 1, [&](int64_t begin, int64_t end) {
     Walk walk(m.space, m.last());
-    int64_t shifts[kBlock], at = -1;
+    int64_t shifts[kIndexBlock], at = -1;
     for (int64_t unit = begin; unit < end; ++unit) {
-      const int64_t row = unit / blocks, first = unit % blocks * kBlock, n = std::min(kBlock, inner - first);
+      const int64_t row = unit / blocks, first = unit % blocks * kIndexBlock, n = std::min(kIndexBlock, inner - first);
       if (row != at) {
         if (at >= 0 && row == at + 1)
           walk.next();
@@ -318,6 +262,7 @@ void run(const ir::Scatter& s) {
   const int64_t inner = m.space.sizes[m.last()], rows = m.space.numel() / inner;
   const int64_t value_step = m.space.operands[0].strides[m.last()], target_step = m.space.operands[1].strides[m.last()];
   const AddRun add = s.add ? kAddRun[s.value.dtype] : nullptr;
+  if (ir::sums_in_blocks(s) && add_in_blocks(m, s, add)) return;
   if (m.inner_run) {
     // Two rows may go to one place, in order: threads share out the columns, not the rows.
     const double time = static_cast<double>(rows) * (8 + 0.1 * static_cast<double>(inner * m.item));
@@ -336,7 +281,7 @@ void run(const ir::Scatter& s) {
   }
   Walk walk(m.space, m.last());
   walk.seek(0);
-  int64_t shifts[kBlock];
+  int64_t shifts[kIndexBlock];
   const AddLine line = !is_one_line(m) ? nullptr
                        : add           ? kAddLine[s.value.dtype]
                        : m.item == 4   ? scatter_line<uint32_t>
@@ -348,8 +293,8 @@ void run(const ir::Scatter& s) {
     return;
   }
   for (int64_t row = 0; row < rows; ++row, walk.next())
-    for (int64_t first = 0; first < inner; first += kBlock) {
-      const int64_t n = std::min(kBlock, inner - first);
+    for (int64_t first = 0; first < inner; first += kIndexBlock) {
+      const int64_t n = std::min(kIndexBlock, inner - first);
       m.shifts(walk, first, n, shifts);
       const char* value = walk.at(0) + first * value_step;
       char* target = walk.at(1) + first * target_step;

@@ -1,4 +1,5 @@
-"""Running sums, products and extremes in the one order that all devices have: chains in blocks of 256, and the blocks' ends in the same way."""
+"""Running sums, products and extremes, and sums of what goes to equal places, in the one order that all devices have: chains in blocks of 256, and the
+blocks' ends in the same way."""
 import os
 import subprocess
 import sys
@@ -62,14 +63,61 @@ def test_other_types_and_extremes_go_through_blocks_as_well(shape, device):
             np.testing.assert_array_equal(p, np.maximum.accumulate(np.where(same, np.arange(len(r)), -1)))
 
 
+def total(first, values):
+    """What stands at a place and what goes there, added up: chains in blocks, and what these end with in the same way."""
+    blocks = [values[at : at + BLOCK] for at in range(0, len(values), BLOCK)] or [values]
+    blocks[0] = np.concatenate([first[None], blocks[0]])
+    while True:
+        ends = np.stack([np.add.accumulate(b, 0, dtype=b.dtype)[-1] for b in blocks])
+        if len(ends) == 1:
+            return ends[0]
+        blocks = [ends[at : at + BLOCK] for at in range(0, len(ends), BLOCK)]
+
+
+def added(target, at, x):
+    return np.stack([total(target[place], x[at == place]) for place in range(len(target))])
+
+
+# Values of which some places take no more than a block, some more, one more than a block of blocks; numbers, and rows.
+@pytest.mark.parametrize("shape, places", [((300,), 1), ((70000,), 3), ((66500,), 1), ((700, 5), 2), ((513, 2), 1)], ids=str)
+def test_what_goes_to_one_place_is_added_in_blocks(shape, places, device):
+    rng = np.random.default_rng(6)
+    at = rng.integers(0, places, shape[0])
+    for dtype in (np.float32, np.float16):
+        x, target = rng.uniform(-1, 1, shape).astype(dtype), rng.uniform(-1, 1, (places + 1, *shape[1:])).astype(dtype)
+        wanted = added(target, at, x).tobytes()
+        t, i, v = (torch.tensor(a, device=device) for a in (target, at, x))
+        assert t.index_add(0, i, v).cpu().numpy().tobytes() == wanted
+        assert t.index_put((i,), v, accumulate=True).cpu().numpy().tobytes() == wanted
+        whole = i.view(-1, *[1] * (len(shape) - 1)).expand(shape).contiguous()
+        assert t.scatter_add(0, whole, v).cpu().numpy().tobytes() == wanted
+    wide = torch.tensor(rng.integers(-9, 9, shape), device=device)
+    assert torch.equal(torch.zeros(places + 1, *shape[1:], dtype=torch.int64).index_add(0, i.cpu(), wide.cpu()),
+                       torch.zeros(places + 1, *shape[1:], dtype=torch.int64, device=device).index_add(0, i, wide).cpu())
+
+
+def test_rows_of_places_of_their_own_begin_anew(device):
+    rng = np.random.default_rng(7)
+    x, at = rng.uniform(-1, 1, (3, 600)).astype(np.float32), rng.integers(0, 2, (3, 600))
+    wanted = np.stack([added(np.zeros(2, np.float32), at[r], x[r]) for r in range(3)])
+    found = torch.zeros(3, 2, device=device).scatter_add(1, torch.tensor(at, device=device), torch.tensor(x, device=device))
+    assert found.cpu().numpy().tobytes() == wanted.tobytes()
+    weight = torch.zeros(4, 3, device=device, requires_grad=True)
+    torch.nn.functional.embedding(torch.tensor(at, device=device), weight).backward(torch.tensor(np.stack([x] * 3, -1), device=device))
+    rows = added(np.zeros((4, 3), np.float32), at.reshape(-1), np.stack([x.reshape(-1)] * 3, -1))
+    assert weight.grad.cpu().numpy().tobytes() == rows.tobytes()
+
+
 def test_long_rows_and_many_writes_to_equal_places_give_the_bits_of_cpu_as_a_gpu_does_them():
     program = """
         import numpy as np, naru
         rng = np.random.default_rng(5)
         x, at = naru.tensor(rng.uniform(-1, 1, (2500, 3)).astype(np.float32)), naru.tensor(rng.integers(0, 7, 2500))
         long = naru.tensor(rng.uniform(-1, 1, 66000).astype(np.float32))
+        one = naru.zeros(66000, dtype=naru.int64)
         work = {"rows": lambda t, i, l: t.t().cumsum(1), "long": lambda t, i, l: l.cumsum(0), "index_add": lambda t, i, l: t.index_add(0, i, t),
-                "half": lambda t, i, l: t.half().index_add(0, i, t.half()), "put": lambda t, i, l: t.index_copy(0, i, t)}
+                "half": lambda t, i, l: t.half().index_add(0, i, t.half()), "put": lambda t, i, l: t.index_copy(0, i, t),
+                "one place": lambda t, i, l: naru.zeros(2, device=l.device).index_add(0, one.to(l.device), l)}
         print([name for name, f in work.items() if f(x, at, long).numpy().tobytes() != f(x.to("xpu"), at.to("xpu"), long.to("xpu")).cpu().numpy().tobytes()])
     """
     with processors_count():

@@ -5,9 +5,11 @@
 #include <algorithm>
 
 #include "ir/bad_index.h"
+#include "ir/place_sums.h"
 #include "naru/error.h"
 #include "render/c/expressions.h"
 #include "render/c/launch.h"
+#include "render/c/place_sums.h"
 
 namespace naru::render::c {
 namespace {
@@ -170,14 +172,6 @@ std::string offsets_text(const Moves& m, int dims, const Target& target) {
   return complete(target, text);
 }
 
-// a + b as elements of a type, rounded as the type is.
-std::string sum_text(DType t, const std::string& a, const std::string& b) {
-  if (t == DType::Bool) return fmt::format("(u8)(({}) != 0 || ({}) != 0)", a, b);
-  if (is_floating(t)) return to_store(t, fmt::format("({} + {})", loaded(t, a), loaded(t, b)));
-  const char* u = size_of(t) == 8 ? "u64" : "u32";
-  return fmt::format("({})(({}){} + ({}){})", stored(t), u, a, u, b);
-}
-
 // Each item owns some places of the target and takes the rows in order, as far as they go there.
 // Numbers: rows, elements of a row, owners; elements from one to the next: value, target. Memory: offsets, value, target.
 std::string scatter_text(DType dtype, bool add, bool wide, const Target& target) {
@@ -226,14 +220,15 @@ std::string sorted_scatter_text(DType dtype, bool add, bool wide, const Target& 
 constexpr int64_t kSorted = 1024, kMostSorted = int64_t{1} << 26;
 
 // Memory: offsets, value, target.
-void scatter_sorted(const ir::Scatter& s, bool wide, int64_t rows, int64_t run, int64_t value_step, int64_t target_step, void* offsets,
-                    Launcher& launcher) {
+void scatter_sorted(const ir::Scatter& s, bool in_blocks, bool wide, int64_t rows, int64_t run, int64_t value_step, int64_t target_step,
+                    void* offsets, Launcher& launcher) {
   ir::Sort sort;
   sort.shape = {rows};
   sort.k = rows;
   sort.in.data = offsets, sort.in.dtype = DType::I64, sort.in.strides = {2};
   sort.indices.data = launcher.scratch(static_cast<size_t>(rows) * 8), sort.indices.dtype = DType::I64, sort.indices.strides = {1};
   c::run(sort, launcher);
+  if (s.add && in_blocks) return add_sorted(s, {rows, run, value_step, target_step, offsets, sort.indices.data, wide}, launcher);
   wide |= rows * run >= int64_t{1} << 30;
   Arguments arguments(4, wide);
   for (const int64_t v : {rows, run, value_step, target_step}) arguments.add(v);
@@ -304,8 +299,9 @@ void run(const ir::Scatter& s, Launcher& launcher) {
   }
   const int64_t value_step = is_run ? m.space.operands[0].strides[last] / item : 0;
   const int64_t target_step = is_run ? m.space.operands[1].strides[last] / item : 0;
-  if (!target.loops && rows >= kSorted && rows <= kMostSorted)
-    return scatter_sorted(s, m.wide, rows, run, value_step, target_step, offsets, launcher);
+  const bool in_blocks = ir::sums_in_blocks(s);
+  if (in_blocks || (!target.loops && rows >= kSorted && rows <= kMostSorted))
+    return scatter_sorted(s, in_blocks, m.wide, rows, run, value_step, target_step, offsets, launcher);
   // Every owner reads every row: no more of them than keep the device busy.
   int64_t owners = 1;
   while (owners * run < 64 * target.units && owners * 16 < rows && (!target.loops || owners < target.units)) owners *= 2;
