@@ -65,9 +65,10 @@ Tensor pinv(const Tensor& a, const OptOperand& atol, const OptOperand& rtol, boo
     throw RuntimeError("linalg.pinv({}{{{}}}): expected a tensor with 2 or more dimensions of float, double, cfloat or cdouble types",
                        ops::torch_name(a.dtype()), a.sizes().str());
   if (hermitian) ops::require_square(a, "linalg.pinv");
-  if (a.numel() == 0) return empty(ops::with_matrix(batch_of(a), a.size(-1), a.size(-2)), Options(a.dtype(), a.device()));
   Tensor p;
-  {
+  if (a.numel() == 0) {
+    p = zeros(ops::with_matrix(batch_of(a), a.size(-1), a.size(-2)), Options(a.dtype(), a.device()));
+  } else {
     const NoGrad off;
     Tensor u, s, vt;
     if (hermitian) {
@@ -82,10 +83,9 @@ Tensor pinv(const Tensor& a, const OptOperand& atol, const OptOperand& rtol, boo
   }
   return autograd::record(
       p, "LinalgPinvBackward0", {&a}, {&a},
-      [hermitian](const Tensors& g, const Tensors& saved) -> Tensors {
-        // Of a hermitian A its lower triangle stands for both.
-        const Tensor ga = pinv_gradient(g[0], saved[1], saved[0]);
-        return {hermitian ? (ga + adjoint(ga)) * 0.5 : ga};
+      [](const Tensors& g, const Tensors& saved) -> Tensors {
+        // That of any matrix, as in PyTorch, also where one triangle alone was read.
+        return {pinv_gradient(g[0], saved[1], saved[0])};
       },
       true);
 }

@@ -259,6 +259,8 @@ Tensor ormqr(const Tensor& a, const Tensor& tau, const Tensor& c, bool left, boo
   if (c.dtype() != a.dtype())
     throw RuntimeError("{}: Expected input and other to have the same dtype, but input has dtype {} and other has dtype {}", kOp,
                        ops::torch_name(a.dtype()), ops::torch_name(c.dtype()));
+  // What stands right of a square's columns holds no reflectors.
+  if (a.size(-1) > a.size(-2)) return ormqr(a.narrow(-1, 0, a.size(-2)), tau, c, left, transpose);
   linalg::check_reflectors(a, tau, kOp);
   ops::require_lapack_type(a, "ormqr_cpu");
   ops::require_one_device(a, c, kOp, "input", "other");

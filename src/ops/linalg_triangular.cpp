@@ -113,9 +113,10 @@ void check_pair(const Tensor& b, const Tensor& a, const char* op) {
   ops::require_one_device(a, b, op, "A", "b");
 }
 
-// Of a function of L Lᴴ (Uᴴ U) by the factor, of which one triangle is read: `symmetric` is that by L Lᴴ, and its adjoint added.
+// Of a function of L Lᴴ (Uᴴ U) by the factor: `symmetric` is that by L Lᴴ, and its adjoint added. As in PyTorch it is not cut to the triangle that is
+// read.
 Tensor gradient_of_factor(const Tensor& symmetric, const Tensor& factor, bool upper) {
-  return upper ? triu(matmul(factor, symmetric)) : tril(matmul(symmetric, factor));
+  return upper ? matmul(factor, symmetric) : matmul(symmetric, factor);
 }
 
 }  // namespace
