@@ -114,7 +114,9 @@ V zeta_wide(V s, V q) {
   const V sum = zeta_sum(s, where(reflect, 1 - q, q));
   const SinCosPi turn = sin_cos_pi(q);
   const V r = kPi / turn.sin, square = r * r;
-  const V value = where(reflect, where(third, fma(square, r * turn.cos, sum), fma(r, r, -sum)), sum);
+  // Both are magnitudes; the product of cube and cosine has the sign of the cotangent.
+  const V cosine = flip_sign(turn.cos, sign_of(q - round(q)));
+  const V value = where(reflect, where(third, fma(square, r * cosine, sum), fma(r, r, -sum)), sum);
   const V known = reflect | (q > -3.0);
   const V pole = (q <= 0.0) & (q == floor(q));
   const V finite = where(pole, inf(q), where(known, value, nan(q)));

@@ -1,5 +1,6 @@
 // Losses and products of torch.nn.functional that are made of others: triplets with a distance, a linear layer's cross entropy, grouped products.
 #include "naru/nn_functional.h"
+#include "ops/half.h"
 #include "ops/triplets.h"
 #include "ops/type_names.h"
 
@@ -39,6 +40,13 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& linear_weight, const 
   for (const int64_t d : outs) shape.push_back(d);
   if (target.sizes() == shape && o.ignore_index) throw RuntimeError("ignore_index cannot be specified when target contains probabilities");
   const int64_t columns = product(outs);
+  const bool half = ops::is_half(x.dtype()) && linear_weight.dtype() == x.dtype();
+  if (half) {  // rounded once
+    const auto wide = [](const Tensor& t) { return t.defined() && is_floating(t.dtype()) ? t.to(DType::F32) : t; };
+    LinearCrossEntropyOptions options = o;
+    options.bias = wide(o.bias), options.weight = wide(o.weight);
+    return linear_cross_entropy(wide(x), wide(linear_weight), wide(target), options).to(x.dtype());
+  }
   const Tensor logits = linear(x, linear_weight.reshape({columns, features}), o.bias.defined() ? o.bias.reshape({columns}) : Tensor());
   return cross_entropy(logits.reshape(shape), target, o.weight, o.reduction, o.ignore_index.value_or(-100), o.label_smoothing);
 }

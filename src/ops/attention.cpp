@@ -9,6 +9,7 @@
 #include "naru/scattered_views.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/half.h"
 #include "ops/history.h"
 #include "ops/host_draws.h"
 
@@ -135,6 +136,11 @@ int64_t rows_of_block(int64_t batch, int64_t queries, int64_t keys) {
 }  // namespace
 
 Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, const AttentionOptions& options) {
+  // Of 16-bit types scores and weights are float32, and the result is rounded once.
+  if (const DType type = query.dtype(); is_half(type) && key.dtype() == type && value.dtype() == type) {
+    const Tensor wide = mask.defined() && is_floating(mask.dtype()) ? mask.to(DType::F32) : mask;
+    return attention(query.to(DType::F32), key.to(DType::F32), value.to(DType::F32), wide, options).to(type);
+  }
   Dims batch = broadcast_shapes(batch_of(query), broadcast_shapes(batch_of(key), batch_of(value)));
   if (mask.defined() && mask.dim() > 2) batch = broadcast_shapes(batch, batch_of(mask));
   Plan p{options, query.size(-2), key.size(-2)};

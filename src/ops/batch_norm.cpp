@@ -101,6 +101,7 @@ void move_running(const Tensor& running, const Tensor& now, double momentum, dou
 // Formula: Ioffe and Szegedy, 2015.
 Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight, const Tensor& bias,
                   bool training, double momentum, double eps) {
+  if (x.defined() && x.dim() == 1 && x.numel() == 0) return x.clone();  // as PyTorch has it
   check_batch_norm(x, running_mean, running_var, weight, bias, training, "batch_norm");
   const DType weight_type = (weight.defined() ? weight : bias.defined() ? bias : x).dtype();
   const Norm n{ops::accumulator_of(x.dtype()), training, eps, static_cast<double>(x.size(1) ? x.numel() / x.size(1) : 0), weight_type};
@@ -198,9 +199,11 @@ Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double b
   if (x.dim() < 3) throw ValueError("Expected 3D or higher dimensionality                          input (got {} dimensions)", x.dim());
   if (size < 1) throw ValueError("local_response_norm: size must be at least 1, got {}", size);
   if (x.numel() == 0) return x;
+  const bool whole = !is_inexact(x.dtype());  // of integers PyTorch's means are, too
   const Tensor squares = square(x).reshape({x.size(0), 1, x.size(1), x.numel() / (x.size(0) * x.size(1))});
   ops::WindowTables tables{ops::regular_table(x.size(1), x.size(1), size, 1, size / 2, 1), ops::identity_table(squares.size(3))};
-  const Tensor means = ops::window_sum(squares, std::move(tables), "AvgPool2DBackward0") / Operand(static_cast<double>(size));
+  const Tensor sums = ops::window_sum(whole ? squares.to(DType::F64) : squares, std::move(tables), "AvgPool2DBackward0");
+  const Tensor means = whole ? floor_divide(sums.to(DType::I64), Operand(size)) : sums / Operand(static_cast<double>(size));
   return x / pow(means.view(x.sizes()) * Operand(alpha) + Operand(k), Operand(beta));
 }
 

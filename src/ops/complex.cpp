@@ -235,6 +235,11 @@ void apply_complex(ir::OpId id, std::span<const OpOperand> operands, const Tenso
 
 Tensor complex_derivative(ir::OpId id, int i, std::span<const Tensor> args) {
   if (id == o::abs) return args[2] * sgn(conj(args[0]));
+  if (id == o::softsign) {
+    // a times 1 / (1 + |a|), which is real.
+    const Tensor a = conj(args[0]), share = reciprocal(abs(a) + 1.0);
+    return args[2] * share - sgn(a) * (square(share) * real(args[0] * args[2]));
+  }
   if (id == o::acosh) return args[2] / (sqrt(args[0] + 1.0) * sqrt(args[0] - 1.0));
   if (id == o::pow && i == 1) {
     const Tensor &a = args[0], &b = args[1], &y = args[2], &g = args[3];

@@ -166,6 +166,10 @@ Pair log_of_sum(P a, P b) {
 }
 Pair sigmoid_of(P a) { return inverse(plus_one(exponential(negative(a)))); }
 Pair square_of(P a) { return times(a, a); }
+Pair soft_sign(P a) {
+  const Tensor m = magnitude(a) + 1.0;
+  return {a.re / m, a.im / m};
+}
 
 template <Pair F(P)>
 Pair one(Pairs p) {
@@ -221,6 +225,7 @@ constexpr Row kRows[] = {
     {o::atanh, {one<arc_hyperbolic_tangent>}},
     {o::sigmoid, {one<sigmoid_of>}},
     {o::silu, {[](Pairs p) { return times(p[0], sigmoid_of(p[0])); }}},
+    {o::softsign, {one<soft_sign>}},
     {o::abs, {nullptr, [](Pairs p) { return magnitude(p[0]); }, kHalf}},
     {o::eq, {nullptr, [](Pairs p) { return (p[0].re == p[1].re) & (p[0].im == p[1].im); }, kHalf}},
     {o::ne, {nullptr, [](Pairs p) { return (p[0].re != p[1].re) | (p[0].im != p[1].im); }, kHalf}},

@@ -39,7 +39,8 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction
   const Tensor difference = input - target;
   ops::require_floating(difference.dtype(), "huber_cpu");
   const Tensor d = abs(difference);
-  return reduced(where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)), reduction);
+  const Tensor near = d <= delta, some = only(near, d);
+  return reduced(where(near, 0.5 * some * some, delta * (d - 0.5 * delta)), reduction);
 }
 
 // What is named below before it is used makes its nodes in an order of ours, not the compiler's: gradients are added in it.
@@ -144,6 +145,10 @@ Tensor prelu(const Tensor& t, const Tensor& weight) {
 
 Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Tensor& bias) {
   if (const Casts c("bilinear", {&a, &b, &weight, &bias}); c) return bilinear(c[0], c[1], c[2], c[3]);
+  if (ops::is_half(a.dtype()) && a.dtype() == b.dtype() && a.dtype() == weight.dtype()) {  // rounded once
+    const Tensor wide = bilinear(a.to(DType::F32), b.to(DType::F32), weight.to(DType::F32));
+    return bias.defined() ? (wide + bias).to(a.dtype()) : wide.to(a.dtype());
+  }
   if (weight.dim() != 3) throw RuntimeError("bilinear(): weight must have 3 dimensions, got {}", weight.dim());
   if (a.dim() == 0 || b.dim() == 0)
     throw RuntimeError("bilinear(): inputs must have a dimension at least, got shapes {} and {}", a.sizes().str(), b.sizes().str());
@@ -199,9 +204,9 @@ Tensor tensordot(const Tensor& first, const Tensor& second, const Dims& first_di
   for (size_t k = 0; k < in_a.size(); ++k) {
     const int64_t i = in_a[k], j = in_b[k];
     if (a.size(i) == 1 && b.size(j) != 1)
-      b = sum(b, Dims{j}, true);
+      b = sum(b, Dims{j}, true, b.dtype());
     else if (b.size(j) == 1 && a.size(i) != 1)
-      a = sum(a, Dims{i}, true);
+      a = sum(a, Dims{i}, true, a.dtype());
     else if (a.size(i) != b.size(j))
       throw RuntimeError("contracted dimensions need to match, but first has size {} in dim {} and second has size {} in dim {}", a.size(i),
                          i, b.size(j), j);

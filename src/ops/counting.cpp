@@ -177,13 +177,14 @@ Tensor cov(const Tensor& t, int64_t correction, const Tensor& fweights, const Te
   if (aweights.defined()) weights = weights.defined() ? weights * aweights : aweights;
   if (!weights.defined()) {
     const Tensor centered = x - mean(x, Dims{1}, true);
-    return matmul(centered, conj(centered.t())).reshape(shape) / static_cast<double>(std::max<int64_t>(n - correction, 0));
+    return (matmul(centered, conj(centered.t())) / static_cast<double>(std::max<int64_t>(n - correction, 0))).reshape(shape);
   }
   const Tensor total = sum(weights);
   const Tensor centered = x - (sum(x * weights, Dims{1}, true) / total);
   const Tensor norm = aweights.defined() && correction != 0 ? total - sum(weights * aweights) * static_cast<double>(correction) / total
                                                             : total - static_cast<double>(correction);
-  return matmul(centered, conj((centered * weights).t())).reshape(shape) / clamp_min(norm, zeros_like(norm));
+  // As a matrix still, beside which the norm's type does not count.
+  return (matmul(centered, conj((centered * weights).t())) / clamp_min(norm, zeros_like(norm))).reshape(shape);
 }
 
 Tensor corrcoef(const Tensor& t) {

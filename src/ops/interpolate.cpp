@@ -135,12 +135,22 @@ const Mode& mode_of(std::string_view name, bool antialias, int64_t rank) {
 
 namespace {
 
-// Of bytes: along rows, then along columns, each rounded to a byte.
+// Weights as PyTorch has them for bytes: multiples of the least power of two by which the greatest has 16 bits. Their sums are exact in float32.
+WindowTable in_16_bits(WindowTable table) {
+  double greatest = 0;
+  for (const double w : table.weight) greatest = std::max(greatest, w);
+  int bits = 0;
+  while (bits < 22 && static_cast<int64_t>(0.5 + std::ldexp(greatest, bits + 1)) < (int64_t{1} << 15)) ++bits;
+  for (double& w : table.weight) w = std::ldexp(std::trunc(std::ldexp(w, bits) + (w < 0 ? -0.5 : 0.5)), -bits);
+  return table;
+}
+
+// Of bytes: along rows, then along columns, each rounded to a byte, halves up.
 Tensor picture_sum(const Tensor& x, const ops::WindowTables& tables) {
   const NoGrad off;
-  const auto bytes = [](const Tensor& t) { return clamp(round(t), Operand(0.0), Operand(255.0)); };
-  const Tensor across = bytes(ops::window_sum(x.to(DType::F32), {ops::identity_table(x.size(2)), tables[1]}, kNodes[0]));
-  return bytes(ops::window_sum(across, {tables[0], ops::identity_table(across.size(3))}, kNodes[0])).to(DType::U8);
+  const auto bytes = [](const Tensor& t) { return clamp(floor(t + Operand(0.5)), Operand(0.0), Operand(255.0)); };
+  const Tensor across = bytes(ops::window_sum(x.to(DType::F32), {ops::identity_table(x.size(2)), in_16_bits(tables[1])}, kNodes[0]));
+  return bytes(ops::window_sum(across, {in_16_bits(tables[0]), ops::identity_table(across.size(3))}, kNodes[0])).to(DType::U8);
 }
 
 }  // namespace

@@ -130,8 +130,9 @@ void draw_uniform(const Tensor& out, double from, double to, Generator* generato
 
 }  // namespace
 
-// Uniform in [from, to). Floating point only.
+// Uniform in [from, to). Floating point or complex only.
 void uniform_(const Tensor& t, double from, double to, Generator* generator) {
+  if (is_complex(t.dtype())) return uniform_(ops::as_real(t), from, to, generator);  // both parts
   require_floating(t, "uniform_", "check_uniform_bounds");
   if (!(from >= -traits_of(t.dtype()).greatest && from <= traits_of(t.dtype()).greatest))
     throw RuntimeError("from is out of bounds for {} (got {})", ops::c_name(t.dtype()), from);

@@ -111,12 +111,8 @@ Tensor complex_prod(const Tensor& t, std::optional<int64_t> dim, bool keepdim) {
   ops::refuse_complex(t.dtype() == kComplex32 ? t.dtype() : DType::F32, "prod_out_cpu");
   if (!dim || t.dim() == 0) return complex_prod(t.reshape({-1}), 0, false);
   const int64_t d = wrap_dim(*dim, t.dim());
-  Tensor x = t;
-  if (x.size(d) == 0) {
-    Dims shape = t.sizes();
-    shape[static_cast<size_t>(d)] = 1;
-    x = ones(shape, Options(t.dtype(), t.device()));
-  }
+  // Of none it is 1, of one a copy; both have a history.
+  Tensor x = t.size(d) == 0 ? sum(t, Dims{d}, true) + 1.0 : t.size(d) == 1 ? t.clone() : t;
   for (int64_t n = x.size(d); n > 1; n = x.size(d)) {
     const Tensor pairs = x.narrow(d, 0, n / 2) * x.narrow(d, n / 2, n / 2);
     x = n % 2 ? cat({pairs, x.narrow(d, n - 1, 1)}, d) : pairs;

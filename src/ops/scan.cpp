@@ -112,7 +112,7 @@ Tensor cumprod(const Tensor& t, int64_t dim, std::optional<DType> dtype) {
   return record(raw_scan(ir::ReduceOp::Prod, t, d, type, "cumprod"), "CumprodBackward0", {&t}, {&t},
                 [d, type](const Tensors& g, const Tensors& saved) -> Tensors {
                   const Tensor& original = saved[0];
-                  if (original.dim() == 0 || original.numel() == 0) return {g[0].to(original.dtype())};
+                  if (original.dim() == 0 || original.numel() == 0 || original.size(d) == 1) return {g[0].to(original.dtype())};
                   const Tensor x = original.to(type);
                   Tensor gx;
                   if (ops::holds(all(x))) {

@@ -162,9 +162,9 @@ Tensor nextafter(const Tensor& given, const Tensor& towards) {
     }
   }
   return autograd::record(
-      value, "NextafterBackward0", {&given, &towards}, {},
-      [from = given.sizes(), to = towards.sizes(), type = towards.dtype()](const Tensors& g, const Tensors&) -> Tensors {
-        return {ops::sum_to(g[0], from), zeros(to, Options(type, g[0].device()))};
+      value, "NextafterBackward0", {&given, &towards}, {&given, &towards}, [](const Tensors& g, const Tensors& saved) -> Tensors {
+        const Tensor &from = saved[0], &to = saved[1];
+        return {ops::sum_to(masked_fill(g[0], eq(from, to), 0.0), from.sizes()), zeros(to.sizes(), Options(to.dtype(), g[0].device()))};
       });
 }
 
@@ -190,7 +190,7 @@ std::pair<Tensor, Tensor> frexp(const Tensor& t) {
     mantissa = where(plain, unit, x).to(t.dtype());
   }
   mantissa = autograd::record(mantissa, "FrexpBackward0", {&t}, {&exponent},
-                              [](const Tensors& g, const Tensors& saved) -> Tensors { return {g[0] * exp2(-saved[0].to(g[0].dtype()))}; });
+                              [](const Tensors& g, const Tensors& saved) -> Tensors { return {g[0] / exp2(saved[0].to(g[0].dtype()))}; });
   return {mantissa, exponent};
 }
 

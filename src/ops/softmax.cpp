@@ -155,6 +155,7 @@ Tensor log_softmax_of_rows(const Tensor& x, const Plan& p) {
 // Formula: exp(x - m) / sum(exp(x - m)) along `dim`, m the greatest x. Of t's type, or of `dtype`, to which t is converted first.
 Tensor softmax(const Tensor& t, int64_t dim, std::optional<DType> dtype) {
   if (const autocast::Casts c("softmax", {&t}, dtype.has_value()); c) return softmax(c[0], dim, dtype);
+  if (dtype && t.defined() && is_complex(t.dtype())) return softmax(t.to(*dtype), dim);
   const Plan p = plan(t, dim, dtype, "softmax");
   Tensor y = p.empty ? ops::make_result(t.sizes(), p.out, t.device(), "softmax") : softmax_of_rows(t, p);
   return record(
@@ -166,6 +167,7 @@ Tensor softmax(const Tensor& t, int64_t dim, std::optional<DType> dtype) {
 // Formula: (x - m) - log(sum(exp(x - m))) along `dim`, m the greatest x.
 Tensor log_softmax(const Tensor& t, int64_t dim, std::optional<DType> dtype) {
   if (const autocast::Casts c("log_softmax", {&t}, dtype.has_value()); c) return log_softmax(c[0], dim, dtype);
+  if (dtype && t.defined() && is_complex(t.dtype())) return log_softmax(t.to(*dtype), dim);
   const Plan p = plan(t, dim, dtype, "log_softmax");
   Tensor y = p.empty ? ops::make_result(t.sizes(), p.out, t.device(), "log_softmax") : log_softmax_of_rows(t, p);
   return record(

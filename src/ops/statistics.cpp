@@ -203,8 +203,7 @@ Tensor logsumexp(const Tensor& t, const Dims& dims, bool keepdim) {
       std::move(y), "LogsumexpBackward0", {&t}, {&t},
       [set, keepdim](const Tensors& g, const Tensors& saved) -> Tensors {
         const Tensor& x = saved[0];
-        Tensor result = ops::restore_dims(saved[1], set, keepdim);
-        return {ops::restore_dims(g[0], set, keepdim) * exp(x - where(isinf(result), 0.0, result))};
+        return {ops::restore_dims(g[0], set, keepdim) * exp(x - ops::restore_dims(saved[1], set, keepdim))};
       },
       true);
 }

@@ -142,3 +142,85 @@ def test_products_by_row_of_a_sparse_matrix_can_be_reduced_otherwise():
     assert d.grad.tolist() == [[2, 2], [0, 0], [0, 0]]
     out = torch.sparse.sampled_addmm(s.detach(), torch.ones(2, 4), torch.ones(4, 3), beta=2.0)
     assert out.values().tolist() == [8, -2] and out.is_sparse_csr
+
+
+def test_gradients_of_factors_and_hermitian_inverses_are_not_cut_to_what_is_read():
+    f, b = torch.tensor([[2.0, 7.0], [1.0, 3.0]], dtype=torch.float64, requires_grad=True), torch.ones(2, 1, dtype=torch.float64)
+    wanted = {False: [[-0.2222222222, -0.7654320988], [-0.0555555556, -0.1913580247]], True: [[-1.2222222222, 0.2777777778], [-0.9506172840, 0.2160493827]]}
+    for upper, want in wanted.items():
+        for made in (torch.cholesky_solve(b, f, upper), torch.cholesky_inverse(f, upper)):
+            assert torch.allclose(torch.autograd.grad(made.sum(), f)[0], torch.tensor(want, dtype=torch.float64))
+    x = torch.tensor([[2.0, 1.0], [1.0, 3.0]], dtype=torch.float64, requires_grad=True)
+    (g,) = torch.autograd.grad((torch.linalg.pinv(x, hermitian=True) * torch.tensor([[1.0, 2.0], [3.0, 5.0]], dtype=torch.float64)).sum(), x)
+    assert torch.allclose(g, torch.tensor([[0.04, -0.08], [-0.28, -0.44]], dtype=torch.float64))
+    none = torch.zeros(0, 3, requires_grad=True)
+    assert torch.autograd.grad(torch.linalg.pinv(none).sum(), none)[0].shape == (0, 3)
+
+
+def test_reflectors_may_stand_in_a_wide_matrix():
+    a, tau, c = torch.randn(3, 5, requires_grad=True), torch.rand(3), torch.randn(3, 2)
+    made = torch.ormqr(a, tau, c)
+    assert torch.equal(made, torch.ormqr(a[:, :3].contiguous(), tau, c))
+    assert (torch.autograd.grad(made.sum(), a)[0][:, 3:] == 0).all()
+
+
+def test_gradients_at_nan_and_at_the_ends_are_pytorchs():
+    nan, inf = float("nan"), float("inf")
+
+    def slope(f, *values):
+        x = torch.tensor(values, requires_grad=True)
+        f(x).sum().backward()
+        return x.grad.tolist()
+
+    assert slope(lambda x: x.max(), nan) == [1.0]
+    for f in (torch.amax, torch.amin, lambda x: x.logsumexp(0)):
+        assert all(g != g for g in slope(f, nan, 1.0))
+    assert slope(lambda x: F.huber_loss(x, torch.zeros(2), reduction="none"), inf, -inf) == [1.0, -1.0]
+    assert slope(lambda x: x.cumprod(0), inf) == [1.0] and slope(lambda x: torch.nextafter(x, torch.tensor([2.0, 0.0])), 1.0, 0.0) == [1.0, 0.0]
+    assert slope(lambda x: torch.frexp(x).mantissa * torch.tensor([0.0]), 9.8091e-45) == [0.0]
+
+
+def test_the_third_hurwitz_zeta_has_its_sign_left_of_zero():
+    q = torch.tensor([-4.076012721760325, -0.3], dtype=torch.float64)
+    assert torch.allclose(torch.special.zeta(3.0, q), torch.tensor([-2276.3590147729183, -33.81954059994157], dtype=torch.float64))
+
+
+def test_complex_numbers_go_where_pytorch_takes_them():
+    z = torch.tensor([3 + 4j], requires_grad=True)
+    F.softsign(z).backward(torch.tensor([1 + 2j]))
+    assert torch.allclose(F.softsign(z.detach()), torch.tensor([0.5 + 2 / 3 * 1j])) and torch.allclose(z.grad, torch.tensor([-0.0166667 + 0.0888889j]))
+    for f in (torch.softmax, F.softmin, torch.log_softmax):
+        assert torch.equal(f(torch.tensor([1 + 2j, 0j]), 0, dtype=torch.float32), f(torch.tensor([1.0, 0.0]), 0))
+    filled = torch.empty(50, dtype=torch.complex64).uniform_(2, 3)
+    assert filled.real.min() >= 2 and filled.imag.max() < 3 and filled.real.ne(filled.imag).all()
+    empty = torch.ones(2, 0, dtype=torch.complex64, requires_grad=True)
+    assert torch.autograd.grad(empty.prod(1).real.sum(), empty)[0].shape == (2, 0)
+    one = torch.ones(2, 1, dtype=torch.complex64)
+    one.prod(1).zero_()
+    assert (one == 1).all()
+
+
+def test_whole_numbers_and_bytes_round_as_pytorch_rounds_them():
+    x = torch.tensor([[[[1, 4], [3, 2]]]], dtype=torch.uint8)
+    for mode in ("bilinear", "bicubic"):
+        assert F.interpolate(x, size=(3, 3), mode=mode).tolist() == [[[[1, 3, 4], [2, 3, 3], [3, 3, 2]]]]
+    wanted = torch.tensor([0.999775, 1.9991006, 2.9975276, 3.9946086, 4.9958792, 5.9923616]).view(1, 3, 2)
+    assert torch.allclose(F.local_response_norm(torch.arange(1, 7).reshape(1, 3, 2), 3), wanted)
+    small = torch.ones(1, 1, 1, dtype=torch.uint8)
+    assert torch.tensordot(small, torch.ones(2, 1, 2, dtype=torch.uint8), ([0, 1], [2, 0])).dtype == torch.uint8
+    assert torch.cov(torch.tensor([-8.5, -1.75]).bfloat16(), fweights=torch.tensor([7, 4])).dtype == torch.bfloat16
+    assert F.batch_norm(torch.ones(0), None, None, training=True).shape == (0,)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_attention_and_losses_of_half_precision_are_rounded_once(dtype):
+    torch.manual_seed(3)
+    q, k, v = (torch.randn(2, 5, 8).mul(2).to(dtype) for _ in range(3))
+    for mask in (None, torch.randn(5, 5).to(dtype)):
+        got, want = (F.scaled_dot_product_attention(*(t.to(d) for t in (q, k, v)), None if mask is None else mask.to(d)) for d in (dtype, torch.float32))
+        assert torch.equal(got, want.to(dtype))
+    x, w, y = torch.randn(6, 8).to(dtype), torch.randn(9, 8).to(dtype), torch.arange(6)
+    got, want = (F.linear_cross_entropy(x.to(d), w.to(d), y) for d in (dtype, torch.float32))
+    assert torch.equal(got, want.to(dtype))
+    got, want = (F.bilinear(x.to(d), x.to(d), w.reshape(9, 8, 1).expand(9, 8, 8).to(d)) for d in (dtype, torch.float32))
+    assert torch.equal(got, want.to(dtype))
