@@ -262,7 +262,7 @@ void run(const ir::Scatter& s) {
   const int64_t inner = m.space.sizes[m.last()], rows = m.space.numel() / inner;
   const int64_t value_step = m.space.operands[0].strides[m.last()], target_step = m.space.operands[1].strides[m.last()];
   const AddRun add = s.add ? kAddRun[s.value.dtype] : nullptr;
-  if (ir::sums_in_blocks(s) && add_in_blocks(m, s, add)) return;
+  if (ir::sums_in_blocks(s)) return add_in_blocks(m, s, add);
   if (m.inner_run) {
     // Two rows may go to one place, in order: threads share out the columns, not the rows.
     const double time = static_cast<double>(rows) * (8 + 0.1 * static_cast<double>(inner * m.item));

@@ -84,47 +84,28 @@ void PlaceSums::finish() {
   table_.clear();
 }
 
-PlaceCounts::PlaceCounts(int64_t rows) {
-  const int bits = std::clamp(static_cast<int>(std::bit_width(static_cast<uint64_t>(rows))) - 4, 10, 22);
-  shift_ = 64 - bits;
-  counts_.resize(size_t{1} << bits);
-}
-bool PlaceCounts::crowded() const { return most_ > kPlaceBlock; }
-bool PlaceCounts::crowded(const char* place) const { return counts_[bucket(place)] > kPlaceBlock; }
-
 namespace {
 
-// f(value, place) of each run of elements that goes to one place, or of each element.
+// f(value, place) of each run of elements that goes to one place.
 template <class F>
-void each_addition(const Moves& m, F&& f) {
-  const int64_t inner = m.space.sizes[m.last()], rows = m.space.numel() / inner;
-  const int64_t value_step = m.space.operands[0].strides[m.last()], target_step = m.space.operands[1].strides[m.last()];
+void each_run(const Moves& m, F&& f) {
+  const int64_t rows = m.space.numel() / m.space.sizes[m.last()];
   Walk walk(m.space, m.last());
   walk.seek(0);
-  int64_t shifts[kIndexBlock];
-  for (int64_t row = 0; row < rows; ++row, walk.next()) {
-    if (m.inner_run) {
-      f(walk.at(0), walk.at(1) + m.shift(walk));
-      continue;
-    }
-    for (int64_t first = 0; first < inner; first += kIndexBlock) {
-      const int64_t n = std::min(kIndexBlock, inner - first);
-      m.shifts(walk, first, n, shifts);
-      for (int64_t e = 0; e < n; ++e) f(walk.at(0) + (first + e) * value_step, walk.at(1) + (first + e) * target_step + shifts[e]);
-    }
-  }
+  for (int64_t row = 0; row < rows; ++row, walk.next()) f(walk.at(0), walk.at(1) + m.shift(walk));
 }
 
 // Of one line of places that the one index alone names: they count in a table.
 template <class T>
-void add_counted(const char* value, const int64_t* at, int64_t bound, int64_t scale, char* target, int64_t n, uint8_t* counts,
+void add_counted(const char* value, const int64_t* at, int64_t bound, int64_t scale, char* target, int64_t n, uint16_t* counts,
                  PlaceSums& sums) {
   const T* in = reinterpret_cast<const T*>(value);
   for (int64_t e = 0; e < n; ++e) {
     const int64_t place = at[e] + (at[e] < 0 ? bound : 0);
     T* out = reinterpret_cast<T*>(target + place * scale);
     *out = *out + in[e];
-    if (++counts[place] == 0) sums.full(reinterpret_cast<char*>(out));
+    if ((++counts[place] & (kPlaceBlock - 1)) == 0) [[unlikely]]
+      sums.full(reinterpret_cast<char*>(out));
   }
 }
 
@@ -136,7 +117,7 @@ bool add_lines_counted(const Moves& m, const ir::Scatter& s, AddRun add) {
   const int64_t inner = m.space.sizes[m.last()], rows = m.space.numel() / inner, bound = s.indices[0].bound;
   const bool shared = still == m.last();
   if ((!shared && still > 0) || bound > 4 * (shared ? rows * inner : inner) + 4096) return false;
-  std::vector<uint8_t> counts(static_cast<size_t>(bound));
+  std::vector<uint16_t> counts(static_cast<size_t>(bound));
   PlaceSums sums(add, s.value.dtype, m.item, 1);
   const auto line = s.value.dtype == DType::F32 ? add_counted<float> : add_counted<double>;
   Walk walk(m.space, m.last());
@@ -146,41 +127,90 @@ bool add_lines_counted(const Moves& m, const ir::Scatter& s, AddRun add) {
          sums);
     if (shared) continue;
     sums.finish();
-    std::fill(counts.begin(), counts.end(), uint8_t{0});
+    std::fill(counts.begin(), counts.end(), uint16_t{0});
   }
   sums.finish();
   return true;
 }
 
+// How many values each place had, by its address, where the places lie close enough; else PlaceSums counts.
+class Counts {
+ public:
+  Counts(const Moves& m, const char* target) : shift_(std::countr_zero(static_cast<uint64_t>(m.item))), low_(target) {
+    const auto& t = m.space.operands[1];
+    int64_t high = 0, low = 0;
+    const auto reach = [&](int64_t bytes) { (bytes < 0 ? low : high) += bytes; };
+    for (int d = 0; d < m.space.rank - (m.inner_run ? 1 : 0); ++d) reach(t.strides[d] * (m.space.sizes[d] - 1));
+    for (const auto& i : m.indices) reach(i.step * m.item * (i.bound - 1));
+    low_ += low;
+    if (const int64_t span = (high - low) / m.item + 1; span <= 4 * m.space.numel()) counts_.resize(static_cast<size_t>(span));
+  }
+  void count(char* place, char* target, PlaceSums& sums) {
+    if (!known()) return sums.added(target);
+    if (fills(place)) sums.full(target);
+  }
+  bool known() const { return !counts_.empty(); }
+  // Counts a value; whether it is the last of a block.
+  bool fills(const char* place) { return (++counts_[static_cast<size_t>(place - low_) >> shift_] & (kPlaceBlock - 1)) == 0; }
+
+ private:
+  int shift_;
+  const char* low_;
+  std::vector<uint16_t> counts_;
+};
+
+const char* first_of_target(const Moves& m) {
+  Walk walk(m.space, m.last());
+  walk.seek(0);
+  return walk.at(1);
+}
+
+// Values that go to a place each, added in runs that end where a block is full.
+void add_elements(const Moves& m, const ir::Scatter& s, AddRun add) {
+  const int64_t inner = m.space.sizes[m.last()], rows = m.space.numel() / inner;
+  const int64_t value_step = m.space.operands[0].strides[m.last()], target_step = m.space.operands[1].strides[m.last()];
+  PlaceSums sums(add, s.value.dtype, m.item, 1);
+  Counts counts(m, first_of_target(m));
+  Walk walk(m.space, m.last());
+  walk.seek(0);
+  int64_t shifts[kIndexBlock];
+  for (int64_t row = 0; row < rows; ++row, walk.next())
+    for (int64_t first = 0; first < inner; first += kIndexBlock) {
+      const int64_t n = std::min(kIndexBlock, inner - first);
+      m.shifts(walk, first, n, shifts);
+      const char* const value = walk.at(0) + first * value_step;
+      char* const target = walk.at(1) + first * target_step;
+      int64_t done = 0;
+      for (int64_t e = 0; e < n; ++e) {
+        char* const place = target + e * target_step + shifts[e];
+        if (counts.known() && !counts.fills(place)) continue;
+        add(value + done * value_step, value_step, target + done * target_step, target_step, shifts + done, e + 1 - done);
+        counts.known() ? sums.full(place) : sums.added(place);
+        done = e + 1;
+      }
+      if (done < n) add(value + done * value_step, value_step, target + done * target_step, target_step, shifts + done, n - done);
+    }
+  sums.finish();
+}
+
 }  // namespace
 
-bool add_in_blocks(const Moves& m, const ir::Scatter& s, AddRun add) {
-  if (add_lines_counted(m, s, add)) return true;
-  const int64_t inner = m.space.sizes[m.last()], all = m.space.numel(), rows = m.inner_run ? all / inner : all;
-  PlaceCounts counts(rows);
-  each_addition(m, [&](const char*, const char* place) { counts.count(place); });
-  if (!counts.crowded()) return false;
-  if (!m.inner_run) {
-    PlaceSums sums(add, s.value.dtype, m.item, 1);
-    each_addition(m, [&](const char* value, char* place) {
-      add(value, m.item, place, m.item, nullptr, 1);
-      if (counts.crowded(place)) sums.added(place);
-    });
-    sums.finish();
-    return true;
-  }
+void add_in_blocks(const Moves& m, const ir::Scatter& s, AddRun add) {
+  if (add_lines_counted(m, s, add)) return;
+  if (!m.inner_run) return add_elements(m, s, add);
+  const int64_t inner = m.space.sizes[m.last()], rows = m.space.numel() / inner;
   const int64_t value_step = m.space.operands[0].strides[m.last()], target_step = m.space.operands[1].strides[m.last()];
   const double time = static_cast<double>(rows) * (8 + 0.1 * static_cast<double>(inner * m.item));
   split(inner, time, 64, [&](int64_t begin, int64_t end) {
     PlaceSums sums(add, s.value.dtype, target_step, end - begin);
-    each_addition(m, [&](const char* value, char* place) {
+    Counts counts(m, first_of_target(m));
+    each_run(m, [&](const char* value, char* place) {
       char* const target = place + begin * target_step;
       add(value + begin * value_step, value_step, target, target_step, nullptr, end - begin);
-      if (counts.crowded(place)) sums.added(target);
+      counts.count(place, target, sums);
     });
     sums.finish();
   });
-  return true;
 }
 
 }  // namespace naru::host

@@ -48,24 +48,7 @@ class PlaceSums {
   std::vector<uint32_t> table_;  // numbers of places + 1, by the address's hash
 };
 
-// Bounds of how many values go to a place: counts by hashes of addresses.
-class PlaceCounts {
- public:
-  explicit PlaceCounts(int64_t rows);
-  void count(const char* place) { most_ = std::max(most_, ++counts_[bucket(place)]); }
-  bool crowded() const;
-  bool crowded(const char* place) const;
-
- private:
-  size_t bucket(const char* place) const {
-    return static_cast<size_t>(reinterpret_cast<uintptr_t>(place) * uint64_t{0x9e3779b97f4a7c15} >> shift_);
-  }
-  int shift_;
-  uint32_t most_ = 0;
-  std::vector<uint32_t> counts_;
-};
-
-// The additions of a Scatter, if values meet so often that blocks make a difference; else false, and nothing is done.
-bool add_in_blocks(const Moves& m, const ir::Scatter& s, AddRun add);
+// The additions of a Scatter whose sums are in blocks (ir::sums_in_blocks).
+void add_in_blocks(const Moves& m, const ir::Scatter& s, AddRun add);
 
 }  // namespace naru::host

@@ -40,7 +40,7 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& linear_weight, const 
   for (const int64_t d : outs) shape.push_back(d);
   if (target.sizes() == shape && o.ignore_index) throw RuntimeError("ignore_index cannot be specified when target contains probabilities");
   const int64_t columns = product(outs);
-  const bool half = ops::is_half(x.dtype()) && linear_weight.dtype() == x.dtype();
+  const bool half = x.device().is_cpu() && ops::is_half(x.dtype()) && linear_weight.dtype() == x.dtype();
   if (half) {  // rounded once
     const auto wide = [](const Tensor& t) { return t.defined() && is_floating(t.dtype()) ? t.to(DType::F32) : t; };
     LinearCrossEntropyOptions options = o;

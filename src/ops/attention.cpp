@@ -136,8 +136,8 @@ int64_t rows_of_block(int64_t batch, int64_t queries, int64_t keys) {
 }  // namespace
 
 Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, const AttentionOptions& options) {
-  // Of 16-bit types scores and weights are float32, and the result is rounded once.
-  if (const DType type = query.dtype(); is_half(type) && key.dtype() == type && value.dtype() == type) {
+  // Of 16-bit types scores and weights are float32 on the cpu, and the result is rounded once. Accelerators multiply 16-bit types many times as fast.
+  if (const DType type = query.dtype(); query.device().is_cpu() && is_half(type) && key.dtype() == type && value.dtype() == type) {
     const Tensor wide = mask.defined() && is_floating(mask.dtype()) ? mask.to(DType::F32) : mask;
     return attention(query.to(DType::F32), key.to(DType::F32), value.to(DType::F32), wide, options).to(type);
   }

@@ -145,7 +145,7 @@ Tensor prelu(const Tensor& t, const Tensor& weight) {
 
 Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Tensor& bias) {
   if (const Casts c("bilinear", {&a, &b, &weight, &bias}); c) return bilinear(c[0], c[1], c[2], c[3]);
-  if (ops::is_half(a.dtype()) && a.dtype() == b.dtype() && a.dtype() == weight.dtype()) {  // rounded once
+  if (a.device().is_cpu() && ops::is_half(a.dtype()) && a.dtype() == b.dtype() && a.dtype() == weight.dtype()) {  // rounded once
     const Tensor wide = bilinear(a.to(DType::F32), b.to(DType::F32), weight.to(DType::F32));
     return bias.defined() ? (wide + bias).to(a.dtype()) : wide.to(a.dtype());
   }

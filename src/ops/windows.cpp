@@ -174,7 +174,11 @@ Tensor placed(const Tensor& g, const Tensor& indices, const Shared& back) {
 
 }  // namespace
 
-Tensor on_device(const Tensor& host, Device device) { return device.is_cpu() ? host : host.pin_memory().to(device, true); }
+Tensor on_device(const Tensor& host, Device device) {
+  if (device.is_cpu()) return host;
+  // To meta no bytes go, and there may be no accelerator, whose memory it would be.
+  return device.is_meta() ? host.to(device) : host.pin_memory().to(device, true);
+}
 
 Tensor window_sum(const Tensor& x, WindowTables tables, const char* node) {
   if (is_complex(x.dtype())) return complex(window_sum(real(x), tables, node), window_sum(imag(x), tables, node));

@@ -1,6 +1,9 @@
 """The meta device: tensors with shapes, types and strides, and no elements."""
 import copy
+import os
 import pickle
+import subprocess
+import sys
 
 import naru as torch
 import pytest
@@ -155,3 +158,17 @@ def test_every_operator_gives_the_shapes_types_and_strides_that_it_gives_with_el
         return
     here, there = results_of(case, operands, wanted), results_of(case, without, wanted)
     assert seen(there) == seen(here) and all(t.is_meta for t in there)
+
+
+def test_pooling_and_resampling_on_meta_need_no_accelerator():
+    program = """if True:
+        import naru as torch
+        import naru.nn.functional as F
+        assert not torch.accelerator.is_available() or torch.cuda.is_available()
+        x = torch.zeros(1, 2, 8, 8, device="meta", requires_grad=True)
+        made = [F.avg_pool2d(x, 2), F.avg_pool2d(x, 3, 2, 1, True, False), F.max_pool2d(x, 2), F.adaptive_avg_pool2d(x, 3), F.adaptive_max_pool2d(x, 3),
+                F.lp_pool2d(x, 2, 2), F.interpolate(x, size=4, mode="bilinear"), F.interpolate(x, size=4), F.local_response_norm(x, 2), F.pad(x, (1, 1, 1, 1), "reflect"), F.unfold(x, 2)]
+        print({t.device.type for t in made}, {torch.autograd.grad(t.sum(), x)[0].device.type for t in made})
+    """
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env={**os.environ, "NARU_VIRTUAL": ""})
+    assert done.stdout == "{'meta'} {'meta'}\n", done.stderr

@@ -63,8 +63,11 @@ def test_other_types_and_extremes_go_through_blocks_as_well(shape, device):
             np.testing.assert_array_equal(p, np.maximum.accumulate(np.where(same, np.arange(len(r)), -1)))
 
 
-def total(first, values):
-    """What stands at a place and what goes there, added up: chains in blocks, and what these end with in the same way."""
+def total(first, values, few):
+    """What stands at a place and what goes there, added up: chains in blocks where places are few for their values, and what these end with in the
+    same way; else one chain."""
+    if not few:
+        return np.add.accumulate(np.concatenate([first[None], values]), 0, dtype=values.dtype)[-1]
     blocks = [values[at : at + BLOCK] for at in range(0, len(values), BLOCK)] or [values]
     blocks[0] = np.concatenate([first[None], blocks[0]])
     while True:
@@ -75,11 +78,11 @@ def total(first, values):
 
 
 def added(target, at, x):
-    return np.stack([total(target[place], x[at == place]) for place in range(len(target))])
+    return np.stack([total(target[place], x[at == place], len(x) > 1024 * len(target)) for place in range(len(target))])
 
 
-# Values of which some places take no more than a block, some more, one more than a block of blocks; numbers, and rows.
-@pytest.mark.parametrize("shape, places", [((300,), 1), ((70000,), 3), ((66500,), 1), ((700, 5), 2), ((513, 2), 1)], ids=str)
+# One more value than makes blocks and as many as make none; more than a block of blocks at one place; places without any; numbers, and rows.
+@pytest.mark.parametrize("shape, places", [((2049,), 1), ((2048,), 1), ((70000,), 3), ((66500,), 1), ((3100, 5), 2), ((3072, 5), 2)], ids=str)
 def test_what_goes_to_one_place_is_added_in_blocks(shape, places, device):
     rng = np.random.default_rng(6)
     at = rng.integers(0, places, shape[0])
@@ -98,7 +101,7 @@ def test_what_goes_to_one_place_is_added_in_blocks(shape, places, device):
 
 def test_rows_of_places_of_their_own_begin_anew(device):
     rng = np.random.default_rng(7)
-    x, at = rng.uniform(-1, 1, (3, 600)).astype(np.float32), rng.integers(0, 2, (3, 600))
+    x, at = rng.uniform(-1, 1, (3, 2100)).astype(np.float32), rng.integers(0, 2, (3, 2100))
     wanted = np.stack([added(np.zeros(2, np.float32), at[r], x[r]) for r in range(3)])
     found = torch.zeros(3, 2, device=device).scatter_add(1, torch.tensor(at, device=device), torch.tensor(x, device=device))
     assert found.cpu().numpy().tobytes() == wanted.tobytes()
@@ -117,6 +120,7 @@ def test_long_rows_and_many_writes_to_equal_places_give_the_bits_of_cpu_as_a_gpu
         one = naru.zeros(66000, dtype=naru.int64)
         work = {"rows": lambda t, i, l: t.t().cumsum(1), "long": lambda t, i, l: l.cumsum(0), "index_add": lambda t, i, l: t.index_add(0, i, t),
                 "half": lambda t, i, l: t.half().index_add(0, i, t.half()), "put": lambda t, i, l: t.index_copy(0, i, t),
+                "rows of two": lambda t, i, l: naru.zeros(2, 3, device=t.device).half().index_add(0, i % 2, t.half()),
                 "one place": lambda t, i, l: naru.zeros(2, device=l.device).index_add(0, one.to(l.device), l)}
         print([name for name, f in work.items() if f(x, at, long).numpy().tobytes() != f(x.to("xpu"), at.to("xpu"), long.to("xpu")).cpu().numpy().tobytes()])
     """
