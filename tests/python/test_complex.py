@@ -282,7 +282,7 @@ def test_no_function_takes_the_memory_of_pairs_for_numbers(space, name):
     if name.startswith(("set_", "use_", "load_", "unload_")) or name in ("rand_like", "randn_like", "randint_like", "bernoulli", "dropout", "multinomial", "normal", "empty_like", "save", "seed",
                 "initial_seed", "manual_seed", "get_rng_state", "randperm", "pca_lowrank", "svd_lowrank", "poisson", "rrelu", "breakpoint", "normal_", "alpha_dropout",
                 "feature_alpha_dropout", "feature_dropout", "dropout_", "dropout1d", "dropout2d", "dropout3d", "gumbel_softmax", "data_ptr", "stride", "is_contiguous",
-                "as_strided", "as_strided_", "storage_offset", "resize_", "set_", "float", "double", "half", "bfloat16", "int", "long", "short",
+                "uniform_", "as_strided", "as_strided_", "storage_offset", "resize_", "set_", "float", "double", "half", "bfloat16", "int", "long", "short",
                 "char", "byte", "new_empty", "new", "untyped_storage", "storage", "to", "type", "type_as", "copy_", "share_memory_",
                 "empty_strided", "new_empty_strided", "is_set_to", "cdouble", "detach_"):  # fmt: skip
         return
