@@ -45,6 +45,10 @@ SidePlace place(const Fft& op, const Fft::Side& side, bool complex, int64_t leng
   return {false, 1, dense};
 }
 
+[[noreturn]] void fail(cufftResult status, const FftRows& rows, Device device) {
+  throw RuntimeError("cuFFT error: {} ({} transforms of {} numbers on {})", cufft_status_name(status), rows.rows, rows.n, device.str());
+}
+
 cufftResult execute(const Cufft& f, cufftHandle plan, int type, bool inverse, void* in, void* out) {
   const int direction = inverse ? CUFFT_INVERSE : CUFFT_FORWARD;
   switch (type) {
@@ -122,8 +126,7 @@ std::shared_ptr<Transforms::Plan> Transforms::plan_of(const FftRows& r, cufftRes
 std::shared_ptr<Transforms::Plan> Transforms::must_have(const FftRows& rows) {
   cufftResult status = CUFFT_SUCCESS;
   if (auto plan = plan_of(rows, status)) return plan;
-  throw RuntimeError("cuFFT error: {} ({} transforms of {} numbers on {})", cufft_status_name(status), rows.rows, rows.n,
-                     device_.device().str());
+  fail(status, rows, device_.device());
 }
 
 bool Transforms::takes(const Fft& op) {
@@ -145,9 +148,7 @@ void Transforms::start(const FftRows& rows, bool inverse, void* in, void* out, v
   cufftResult status = f.cufftSetStream(plan->handle, stream);
   if (status == CUFFT_SUCCESS && plan->workspace > 0) status = f.cufftSetWorkArea(plan->handle, workspace);
   if (status == CUFFT_SUCCESS) status = execute(f, plan->handle, rows.type, inverse, in, out);
-  if (status != CUFFT_SUCCESS)
-    throw RuntimeError("cuFFT error: {} ({} transforms of {} numbers on {})", cufft_status_name(status), rows.rows, rows.n,
-                       device_.device().str());
+  if (status != CUFFT_SUCCESS) fail(status, rows, device_.device());
 }
 
 }  // namespace naru::backends::cuda

@@ -64,16 +64,8 @@ class CudaFft : public CudaFixture {
  protected:
   void SetUp() override {
     CudaFixture::SetUp();
-    std::remove(log.c_str());
     std::mt19937 random(1);
     for (double& x : numbers) x = static_cast<double>(random()) / 4294967296.0 - 0.5;
-  }
-  void listen() { set("NARU_FAKE_LOG", log); }
-  std::map<std::string, int> counted() {
-    unsetenv("NARU_FAKE_LOG");
-    std::map<std::string, int> count;
-    for (const std::string& name : calls(log)) ++count[name];
-    return count;
   }
 
   // On the stream and on the host, all of both sides' memory compared.
@@ -103,7 +95,6 @@ class CudaFft : public CudaFixture {
     return op;
   }
 
-  const std::string log = ::testing::TempDir() + "/naru_cuda_fft";
   std::vector<double> numbers = std::vector<double>(kSize);
 };
 

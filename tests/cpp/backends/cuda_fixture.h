@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -37,6 +38,7 @@ class CudaFixture : public ::testing::Test {
     set("CUDA_VISIBLE_DEVICES", "0,1,2,3");
     set("NARU_FAKE_GPUS", "0000:04:00.0 d 7.5 64 T4;0000:01:00.0 a 9.0 512 H100;0000:02:00.0 b 12.1 64 Newer;0000:03:00.0 c 8.0 64 A100");
     backend = backends::make_cuda();
+    std::remove(log.c_str());
   }
   void TearDown() override {
     for (const auto& [name, before] : variables_) before ? setenv(name, before->c_str(), 1) : unsetenv(name);
@@ -44,6 +46,15 @@ class CudaFixture : public ::testing::Test {
   void set(const char* name, const std::string& value) {
     if (!variables_.contains(name)) variables_[name] = std::getenv(name) ? std::optional<std::string>(std::getenv(name)) : std::nullopt;
     setenv(name, value.c_str(), 1);
+  }
+
+  // The calls of the libraries from here on, and how many there were of each.
+  void listen() { set("NARU_FAKE_LOG", log); }
+  std::map<std::string, int> counted() {
+    unsetenv("NARU_FAKE_LOG");
+    std::map<std::string, int> count;
+    for (const std::string& name : calls(log)) ++count[name];
+    return count;
   }
 
   std::unique_ptr<DeviceStream> stream(int device = 0) { return backend->create_stream(Device(DeviceType::Cuda, device), 0); }
@@ -82,6 +93,7 @@ class CudaFixture : public ::testing::Test {
     return reinterpret_cast<F*>(dlsym(library, name));
   }
 
+  const std::string log = ::testing::TempDir() + "/naru_cuda_calls";
   std::unique_ptr<Backend> backend;
 
  private:

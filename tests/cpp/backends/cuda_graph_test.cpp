@@ -42,9 +42,7 @@ TEST_F(CudaGraphs, a_replay_is_one_launch_and_an_event_and_does_all_in_order) {
   const auto recorded = s->record(work);
   ASSERT_NE(recorded, nullptr);
   EXPECT_EQ(last(*s, x), 1);  // nothing has been done yet
-  const std::string log = ::testing::TempDir() + "/naru_cuda_graph_calls";
-  std::remove(log.c_str());
-  set("NARU_FAKE_LOG", log);
+  listen();
   const uint64_t seq = s->replay(*recorded, {});
   unsetenv("NARU_FAKE_LOG");
   EXPECT_EQ(calls(log), (std::vector<std::string>{"cuGraphLaunch", "cuEventCreate", "cuEventRecord"}));

@@ -42,17 +42,8 @@ class CudaMatMul : public CudaFixture {
  protected:
   void SetUp() override {
     CudaFixture::SetUp();
-    std::remove(log.c_str());
     std::mt19937 random(1);
     for (float& x : numbers) x = static_cast<float>(random()) / 4294967296.0f - 0.5f;
-  }
-  // Counts the calls from here on.
-  void listen() { set("NARU_FAKE_LOG", log); }
-  std::map<std::string, int> counted() {
-    unsetenv("NARU_FAKE_LOG");
-    std::map<std::string, int> count;
-    for (const std::string& name : calls(log)) ++count[name];
-    return count;
   }
 
   struct Memory {
@@ -96,7 +87,6 @@ class CudaMatMul : public CudaFixture {
     EXPECT_EQ(got, before) << "written beside the result";
   }
 
-  const std::string log = ::testing::TempDir() + "/naru_cuda_matmul";
   std::vector<float> numbers = std::vector<float>(Job::kSize + 3000);
 };
 

@@ -294,13 +294,9 @@ TEST_F(Cuda, an_instruction_costs_one_launch_and_an_event_now_and_then) {
   void* const x = memory(400);
   doubled(*s, x, 100);
   s->synchronize(1);
-  const std::string log = ::testing::TempDir() + "/naru_cuda_calls";
-  std::remove(log.c_str());
-  set("NARU_FAKE_LOG", log);
+  listen();
   for (int i = 0; i < 32; ++i) doubled(*s, x, 100);
-  unsetenv("NARU_FAKE_LOG");
-  std::map<std::string, int> count;
-  for (const std::string& name : calls(log)) ++count[name];
+  auto count = counted();
   EXPECT_EQ(count["cuLaunchKernel"], 32);
   EXPECT_EQ(count["cuEventRecord"], 4);
   count.erase("cuLaunchKernel"), count.erase("cuEventRecord"), count.erase("cuEventCreate");
