@@ -1,5 +1,6 @@
 // Running extremes, counting, and what is made of tensors side by side.
 #include "naru/counting.h"
+#include "naru/other_names.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -44,6 +45,8 @@ void define_side_by_side() {
       [](const std::vector<Tensor>& list) { return cartesian_prod(list); });
   def(kFunction, "_block_diag", "tensors", "A matrix with these along its diagonal.",
       [](const std::vector<Tensor>& list) { return block_diag(list); });
+  def(kFunction, "_einsum", "equation, operands", "Sums of products; the equation names the operands' dimensions by letters.",
+      [](std::string_view equation, const std::vector<Tensor>& list) { return einsum(equation, list); });
   def(kFunction, "vander", "x, N=None, increasing=False", "The powers of a vector's elements as columns.",
       [](const Tensor& t, std::optional<int64_t> n, bool increasing) { return vander(t, n, increasing); });
   def(kBoth, "renorm", "input, p, dim, maxnorm, *, out=None", "Slices along a dimension scaled down to a p-norm of at most maxnorm.",

@@ -1,7 +1,5 @@
-// Sums of products by an equation: two operands at a time, each time one batched product of matrices.
-#include <algorithm>
-#include <map>
-#include <set>
+// Sums of products by an equation, two operands at a time: one batched product of matrices, or of elements where nothing is summed.
+#include <array>
 
 #include "naru/other_names.h"
 #include "ops/common.h"
@@ -9,11 +7,14 @@
 namespace naru {
 namespace {
 
-// The name of a dimension: its letter, or -n for the n-th from the right of those that "..." stands for.
-using Label = int;
-using Labels = std::vector<Label>;
+// The names of dimensions, a char each: a letter, or n for the n-th from the right of those that "..." stands for (at most 64, which is below 'A').
+// A term as it is written has a '.' where those stand.
+using Labels = std::string;
+using Sizes = std::array<int64_t, 128>;
+constexpr char kDots = '.';
 
-bool has(const Labels& labels, Label l) { return std::find(labels.begin(), labels.end(), l) != labels.end(); }
+bool has(const Labels& labels, char l) { return labels.find(l) != Labels::npos; }
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 struct Labelled {
   Tensor tensor;
@@ -21,25 +22,27 @@ struct Labelled {
 };
 
 // Dimensions of one name become their diagonal.
-Labelled without_repeats(Labelled x) {
+Labelled without_repeats(Labelled x, size_t number) {
   for (size_t i = 0; i < x.labels.size();) {
-    const auto again = std::find(x.labels.begin() + static_cast<long>(i) + 1, x.labels.end(), x.labels[i]);
-    if (again == x.labels.end()) {
+    const char name = x.labels[i];
+    const size_t again = x.labels.find(name, i + 1);
+    if (again == Labels::npos) {
       ++i;
       continue;
     }
-    const Label name = x.labels[i];
-    x.tensor = x.tensor.diagonal(0, static_cast<int64_t>(i), again - x.labels.begin());
-    x.labels.erase(again);
-    x.labels.erase(x.labels.begin() + static_cast<long>(i));
-    x.labels.push_back(name);
+    const auto first = static_cast<int64_t>(i), second = static_cast<int64_t>(again);
+    if (x.tensor.size(first) != x.tensor.size(second))
+      throw RuntimeError("einsum(): subscript {} is repeated for operand {} but the sizes don't match, {} != {}", name, number,
+                         x.tensor.size(second), x.tensor.size(first));
+    x.tensor = x.tensor.diagonal(0, first, second);
+    x.labels.erase(again, 1).erase(i, 1).push_back(name);
   }
   return x;
 }
 
 // Summed over the dimensions that `gone` says.
 template <class F>
-Labelled summed(const Labelled& x, const F& gone) {
+Labelled summed(Labelled x, const F& gone) {
   Dims dims;
   Labels left;
   for (size_t i = 0; i < x.labels.size(); ++i)
@@ -47,158 +50,187 @@ Labelled summed(const Labelled& x, const F& gone) {
       dims.push_back(static_cast<int64_t>(i));
     else
       left.push_back(x.labels[i]);
-  return dims.empty() ? x : Labelled{x.tensor.sum(dims), left};
+  return dims.empty() ? std::move(x) : Labelled{x.tensor.sum(dims), left};
 }
 
 // The dimensions in this order; those that it lacks have size 1.
 Tensor ordered(const Labelled& x, const Labels& names) {
+  if (x.labels == names) return x.tensor;
   Dims order;
-  for (const Label l : names)
-    if (has(x.labels, l)) order.push_back(std::find(x.labels.begin(), x.labels.end(), l) - x.labels.begin());
+  for (const char l : names)
+    if (const size_t at = x.labels.find(l); at != Labels::npos) order.push_back(static_cast<int64_t>(at));
   Tensor t = x.tensor.permute(order);
   for (size_t i = 0; i < names.size(); ++i)
     if (!has(x.labels, names[i])) t = t.unsqueeze(static_cast<int64_t>(i));
   return t;
 }
 
-Labels operator+(Labels a, const Labels& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
+void measure(Sizes& sizes, const Labelled& x) {
+  for (size_t i = 0; i < x.labels.size(); ++i) {
+    int64_t& known = sizes[static_cast<size_t>(x.labels[i])];
+    if (known == 1) known = x.tensor.size(static_cast<int64_t>(i));
+  }
 }
 
-// The product of two operands, summed over what is not in `keep`.
-Labelled contract(Labelled a, Labelled b, const std::set<Label>& keep) {
-  const auto kept = [&](Label l) { return keep.contains(l); };
-  const Labels of_a = a.labels, of_b = b.labels;
-  a = summed(a, [&](Label l) { return !kept(l) && !has(of_b, l); });
-  b = summed(b, [&](Label l) { return !kept(l) && !has(of_a, l); });
-  Labels batch, inner, rows, columns;
-  for (const Label l : a.labels) (!has(b.labels, l) ? rows : kept(l) ? batch : inner).push_back(l);
-  for (const Label l : b.labels)
+// The sum of products over `inner` as one product of matrices, a batch of them.
+Labelled product_of_matrices(const Labelled& a, const Labelled& b, const Labels& batch, const Labels& inner) {
+  Labels rows, columns;
+  for (const char l : a.labels)
+    if (!has(b.labels, l)) rows.push_back(l);
+  for (const char l : b.labels)
     if (!has(a.labels, l)) columns.push_back(l);
-  const Labels on_left = batch + rows + inner, on_right = batch + inner + columns;
-  const Tensor left = ordered(a, on_left), right = ordered(b, on_right);
-  std::map<Label, int64_t> sizes;
-  const auto measure = [&](const Tensor& t, const Labels& names) {
-    for (size_t i = 0; i < names.size(); ++i) {
-      const int64_t n = t.size(static_cast<int64_t>(i));
-      const auto [at, fresh] = sizes.try_emplace(names[i], n);
-      if (!fresh) at->second = at->second == 0 || n == 0 ? 0 : std::max(at->second, n);
-    }
-  };
-  measure(left, on_left), measure(right, on_right);
+  Sizes sizes;
+  sizes.fill(1);
+  measure(sizes, a), measure(sizes, b);
   const auto shape = [&](const Labels& names) {
     Dims d;
-    for (const Label l : names) d.push_back(sizes[l]);
+    for (const char l : names) d.push_back(sizes[static_cast<size_t>(l)]);
     return d;
   };
   const int64_t n = product(shape(batch)), r = product(shape(rows)), k = product(shape(inner)), c = product(shape(columns));
+  const auto matrices = [&](const Labelled& x, const Labels& names, const Dims& folded) {
+    const Tensor t = ordered(x, names);
+    const Dims whole = shape(names);
+    return (t.sizes() == whole ? t : t.expand(whole)).reshape(folded);
+  };
   const Labels result = batch + rows + columns;
-  return {left.expand(shape(on_left)).reshape({n, r, k}).bmm(right.expand(shape(on_right)).reshape({n, k, c})).reshape(shape(result)),
-          result};
+  return {matrices(a, batch + rows + inner, {n, r, k}).bmm(matrices(b, batch + inner + columns, {n, k, c})).reshape(shape(result)), result};
 }
 
-// The parts of a term around its "...".
-struct Term {
-  std::string_view head, tail;
-  bool dots = false;
-  explicit Term(std::string_view text) : head(text) {
-    const size_t at = text.find("...");
-    if (at == std::string_view::npos) return;
-    dots = true;
-    head = text.substr(0, at), tail = text.substr(at + 3);
+// The product of two operands, summed over what is not in `keep`. `alike`: the operands as they were given have one dtype.
+Labelled contract(Labelled a, Labelled b, const Labels& keep, bool alike) {
+  a = summed(std::move(a), [&](char l) { return !has(keep, l) && !has(b.labels, l); });
+  b = summed(std::move(b), [&](char l) { return !has(keep, l) && !has(a.labels, l); });
+  Labels batch, inner, all = a.labels;
+  for (const char l : a.labels)
+    if (has(b.labels, l)) (has(keep, l) ? batch : inner).push_back(l);
+  for (const char l : b.labels)
+    if (!has(a.labels, l)) all.push_back(l);
+  if (inner.empty()) return {ordered(a, all) * ordered(b, all), all};
+  if (alike && a.tensor.dtype() != b.tensor.dtype()) {  // sums of small integers are int64
+    const DType common = promote(a.tensor.dtype(), b.tensor.dtype());
+    a.tensor = a.tensor.to(common), b.tensor = b.tensor.to(common);
   }
-  size_t letters() const { return head.size() + tail.size(); }
-  Labels labels(int64_t extra) const {
-    Labels all(head.begin(), head.end());
-    for (int64_t i = extra; i > 0; --i) all.push_back(static_cast<Label>(-i));
-    return all + Labels(tail.begin(), tail.end());
-  }
-};
+  return product_of_matrices(a, b, batch, inner);
+}
 
-Labelled labelled(std::string_view equation, std::string_view text, const Tensor& operand, size_t number) {
-  const Term term(text);
-  for (const std::string_view part : {term.head, term.tail})
-    for (const char& c : part)
-      if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')))
-        throw RuntimeError("einsum(): invalid subscript given at index {} in the equation string, subscripts must be in [a-zA-Z]",
-                           equation.find(c));
-  const int64_t extra = operand.dim() - static_cast<int64_t>(term.letters());
-  if (extra < 0 || (extra && !term.dots))
+// The labels of equation[begin, end), a term of the operand with this number, or what the result has.
+Labels parsed(std::string_view equation, size_t begin, size_t end, std::optional<size_t> operand) {
+  Labels labels;
+  for (size_t i = begin; i < end; ++i) {
+    const char c = equation[i];
+    if (is_letter(c)) {
+      labels.push_back(c);
+    } else if (c == '.') {
+      if (has(labels, kDots))
+        throw operand ? RuntimeError("einsum(): found '.' for operand {} for which an ellipsis was already found", *operand)
+                      : RuntimeError("einsum(): found '.' for output but an ellipsis (...) was already found");
+      if (equation.substr(i, end - i).substr(0, 3) != "...")
+        throw operand ? RuntimeError("einsum(): found '.' for operand {} that is not part of any ellipsis", *operand)
+                      : RuntimeError("einsum(): found '.' for output that is not part of any ellipsis (...)");
+      labels.push_back(kDots);
+      i += 2;
+    } else if (c != ' ') {
+      throw RuntimeError("einsum(): invalid subscript given at index {} in the equation string, subscripts must be in [a-zA-Z]", i);
+    }
+  }
+  return labels;
+}
+
+// With the names of so many dimensions in place of "...".
+Labels spelt(Labels term, int64_t dots) {
+  const size_t at = term.find(kDots);
+  if (at == Labels::npos) return term;
+  Labels names;
+  for (int64_t i = dots; i > 0; --i) names.push_back(static_cast<char>(i));
+  return term.replace(at, 1, names);
+}
+
+Labelled labelled(Labels term, const Tensor& operand, size_t number) {
+  const bool dots = has(term, kDots);
+  const int64_t letters = static_cast<int64_t>(term.size()) - dots, extra = operand.dim() - letters;
+  if (extra != 0 && !dots)
     throw RuntimeError(
-        "einsum(): the number of subscripts in the equation ({}) does not match the number of dimensions ({}) for operand {}{}",
-        term.letters(), operand.dim(), number, term.dots ? "" : " and no ellipsis was given");
-  return {operand, term.labels(extra)};
+        "einsum(): the number of subscripts in the equation ({}) does not match the number of dimensions ({}) for operand {} and no "
+        "ellipsis was given",
+        letters, operand.dim(), number);
+  if (extra < 0)
+    throw RuntimeError("einsum(): the number of subscripts in the equation ({}) is more than the number of dimensions ({}) for operand {}",
+                       letters, operand.dim(), number);
+  return {operand, spelt(std::move(term), extra)};
 }
 
-// The result's dimensions, from what stands behind the arrow or, without one, from the letters that occur once.
-Labels wanted_labels(const std::vector<Labelled>& operands, std::optional<std::string_view> output) {
-  std::map<Label, int> met;
+// The result's dimensions, from what stands behind the arrow or, without one, from the letters that occur once in `written`.
+Labels wanted_labels(std::string_view equation, size_t arrow, const Labels& written) {
   int64_t widest = 0;
-  for (const Labelled& x : operands)
-    for (const Label l : x.labels) ++met[l], widest = std::max<int64_t>(widest, -l);
-  if (!output) {
-    Labels wanted = Term("...").labels(widest);
-    for (const auto& [l, times] : met)
-      if (l > 0 && times == 1) wanted.push_back(l);
-    return wanted;
+  for (const char l : written)
+    if (!is_letter(l)) widest = std::max<int64_t>(widest, l);
+  if (arrow == std::string_view::npos) {
+    Labels once;
+    for (const char l : written)
+      if (is_letter(l) && std::count(written.begin(), written.end(), l) == 1) once.push_back(l);
+    std::sort(once.begin(), once.end());
+    return spelt(Labels(1, kDots), widest) + once;
   }
-  const Term term(*output);
-  const Labels wanted = term.labels(term.dots ? widest : 0);
-  for (const Label l : wanted) {
-    if (l < 0) continue;
-    const std::string name(1, static_cast<char>(l));
-    if (!met.contains(l)) throw RuntimeError("einsum(): output subscript {} does not appear in the equation for any input operand", name);
+  const Labels wanted = spelt(parsed(equation, arrow + 2, equation.size(), std::nullopt), widest);
+  for (const char l : wanted) {
     if (std::count(wanted.begin(), wanted.end(), l) > 1)
-      throw RuntimeError("einsum(): output subscript {} appears more than once in the output", name);
+      throw RuntimeError("einsum(): output subscript {} appears more than once in the output", l);
+    if (!has(written, l)) throw RuntimeError("einsum(): output subscript {} does not appear in the equation for any input operand", l);
   }
   return wanted;
 }
 
 void check_sizes(const std::vector<Labelled>& operands) {
-  std::map<Label, int64_t> sizes;
-  for (const Labelled& x : operands)
+  Sizes sizes;
+  sizes.fill(1);
+  for (size_t number = 0; number < operands.size(); ++number) {
+    const Labelled& x = operands[number];
     for (size_t i = 0; i < x.labels.size(); ++i) {
-      const int64_t n = x.tensor.size(static_cast<int64_t>(i));
-      int64_t& known = sizes.try_emplace(x.labels[i], 1).first->second;
-      if (n != 1 && known != 1 && known != n) {
-        const std::string name = x.labels[i] > 0 ? std::string(1, static_cast<char>(x.labels[i])) : "...";
-        throw RuntimeError("einsum(): operands do not broadcast with remapped shapes: subscript {} has size {} and {}", name, known, n);
-      }
-      if (known == 1) known = n;
+      const char l = x.labels[i];
+      const int64_t n = x.tensor.size(static_cast<int64_t>(i)), known = sizes[static_cast<size_t>(l)];
+      if (n == 1 || known == 1 || known == n) continue;
+      if (is_letter(l))
+        throw RuntimeError("einsum(): subscript {} has size {} for operand {} which does not broadcast with previously seen size {}", l, n,
+                           number, known);
+      const auto covered = std::count_if(x.labels.begin(), x.labels.end(), [](char c) { return !is_letter(c); });
+      throw RuntimeError(
+          "einsum(): dimension {} covered by ellipsis in operand {} has size {} which does not broadcast with previously seen ellipsis with "
+          "size {} for the respective dimension",
+          covered - l, number, n, known);
     }
+    measure(sizes, x);
+  }
 }
 
 }  // namespace
 
-Tensor einsum(std::string_view given, const std::vector<Tensor>& operands) {
+Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands) {
   if (operands.empty()) throw RuntimeError("einsum(): must provide at least one operand");
   for (const Tensor& t : operands) ops::require_defined(t, "einsum", "operands");
-  std::string equation(given);
-  std::erase(equation, ' ');
   const size_t arrow = equation.find("->");
-  const std::string_view all = equation, inputs = all.substr(0, arrow);
-  const std::optional<std::string_view> output = arrow == std::string::npos ? std::nullopt : std::optional(all.substr(arrow + 2));
-  std::vector<std::string_view> terms;
+  const std::string_view inputs = equation.substr(0, arrow);
+  std::vector<Labelled> list;
+  Labels written;
   for (size_t start = 0; start <= inputs.size();) {
-    const size_t end = std::min(inputs.find(',', start), inputs.size());
-    terms.push_back(inputs.substr(start, end - start));
+    const size_t number = list.size(), end = std::min(inputs.find(',', start), inputs.size());
+    if (number == operands.size()) throw RuntimeError("einsum(): fewer operands were provided than specified in the equation");
+    Labelled x = labelled(parsed(equation, start, end, number), operands[number], number);
+    written += x.labels;
+    list.push_back(without_repeats(std::move(x), number));
     start = end + 1;
   }
-  if (terms.size() != operands.size())
-    throw RuntimeError("einsum(): {} operands were provided than specified in the equation",
-                       operands.size() > terms.size() ? "more" : "fewer");
-  std::vector<Labelled> list;
-  for (size_t i = 0; i < terms.size(); ++i) list.push_back(labelled(all, terms[i], operands[i], i));
-  const Labels wanted = wanted_labels(list, output);
+  if (list.size() < operands.size()) throw RuntimeError("einsum(): more operands were provided than specified in the equation");
+  const Labels wanted = wanted_labels(equation, arrow, written);
   check_sizes(list);
-  Labelled result = without_repeats(list[0]);
+  const bool alike = std::all_of(operands.begin(), operands.end(), [&](const Tensor& t) { return t.dtype() == operands[0].dtype(); });
+  Labelled result = std::move(list[0]);
   for (size_t i = 1; i < list.size(); ++i) {
-    std::set<Label> keep(wanted.begin(), wanted.end());
-    for (size_t later = i + 1; later < list.size(); ++later) keep.insert(list[later].labels.begin(), list[later].labels.end());
-    result = contract(std::move(result), without_repeats(list[i]), keep);
+    Labels keep = wanted;
+    for (size_t later = i + 1; later < list.size(); ++later) keep += list[later].labels;
+    result = contract(std::move(result), std::move(list[i]), keep, alike);
   }
-  return ordered(summed(result, [&](Label l) { return !has(wanted, l); }), wanted);
+  return ordered(summed(std::move(result), [&](char l) { return !has(wanted, l); }), wanted);
 }
 
 }  // namespace naru

@@ -45,14 +45,32 @@ def test_einsum_takes_lists_and_has_gradients():
     b = torch.from_numpy(RNG.normal(size=(3, 4))).requires_grad_()
     same = torch.einsum(a, [0, 1], b, [1, 2], [0, 2])
     np.testing.assert_allclose(same.detach().numpy(), (a @ b).detach().numpy(), rtol=1e-12)
+    assert torch.equal(torch.einsum(a, [30, 1], b, [1, 2]), (a @ b).T)  # by the numbers of subscripts, not by letters
     assert torch.autograd.gradcheck(lambda x, y: torch.einsum("ij,jk->ki", x, y), [a, b])
+
+
+def test_einsum_without_a_sum_is_a_product_of_elements():
+    """Of any dtypes, bool among them; a product of matrices would want equal ones."""
+    whole, real = torch.tensor([1, 2]), torch.tensor([0.5, 2.0], dtype=torch.float64)
+    assert torch.einsum("i,j->ji", whole, real).tolist() == [[0.5, 1.0], [2.0, 4.0]]
+    assert torch.einsum("i,i->i", whole > 1, whole > 0).tolist() == [False, True]
 
 
 BAD_USE = [
     (lambda: torch.einsum("ij", torch.ones(2)), RuntimeError, "does not match the number of dimensions (1) for operand 0"),
     (lambda: torch.einsum("i,j", torch.ones(2)), RuntimeError, "fewer operands were provided"),
     (lambda: torch.einsum("i->j", torch.ones(2)), RuntimeError, "output subscript j does not appear"),
-    (lambda: torch.einsum("i,i", torch.ones(2), torch.ones(3)), RuntimeError, "operands do not broadcast"),
+    (lambda: torch.einsum("i,i", torch.ones(2), torch.ones(3)), RuntimeError,
+     "subscript i has size 3 for operand 1 which does not broadcast with previously seen size 2"),
+    (lambda: torch.einsum("...,...", torch.ones(2, 3), torch.ones(4, 3)), RuntimeError, "dimension 0 covered by ellipsis in operand 1 has size 4"),
+    (lambda: torch.einsum("ii", torch.ones(2, 3)), RuntimeError, "subscript i is repeated for operand 0 but the sizes don't match, 3 != 2"),
+    (lambda: torch.einsum("...ijk", torch.ones(2, 3)), RuntimeError, "subscripts in the equation (3) is more than the number of dimensions (2)"),
+    (lambda: torch.einsum("i..j", torch.ones(2, 3)), RuntimeError, "found '.' for operand 0 that is not part of any ellipsis"),
+    (lambda: torch.einsum("...i...", torch.ones(2, 3)), RuntimeError, "found '.' for operand 0 for which an ellipsis was already found"),
+    (lambda: torch.einsum("i j -> i 1", torch.ones(2, 3)), RuntimeError, "invalid subscript given at index 9"),
+    (lambda: torch.einsum("i,i", torch.ones(2), torch.ones(2, dtype=torch.float64)), RuntimeError, "to have the same dtype, but got: float != double"),
+    (lambda: torch.einsum("ij"), ValueError, "must specify the equation string and at least one operand"),
+    (lambda: torch.einsum(torch.ones(2, 3), [0, 52]), ValueError, "not within the valid range [0, 52)"),
     (lambda: torch.tensordot(torch.ones(2, 3), torch.ones(2, 3), 1), RuntimeError, "contracted dimensions need to match"),
     (lambda: torch.tensordot(torch.ones(2), torch.ones(2), 2), RuntimeError, "tensordot expects dims"),
 ]

@@ -79,7 +79,10 @@ def test_operations_are_counted_by_the_shapes_of_products():
         torch.nn.Conv2d(2, 3, 3)(torch.ones(1, 2, 5, 5))
         torch.ones(2, 3, 4) @ torch.ones(2, 4, 5)
         torch.nn.functional.scaled_dot_product_attention(*[torch.ones(1, 2, 4, 8)] * 3)
-    assert counter.get_flop_counts()["Global"] == {"linear": 120, "conv2d": 972, "matmul": 240, "scaled_dot_product_attention": 1024}
+        torch.einsum("ij,jk,...kl->...il", torch.ones(2, 3), torch.ones(3, 4), torch.ones(6, 4, 5))  # 2 * 2*3*4 + 2 * 6*2*4*5
+        torch.einsum("i,j->ij", torch.ones(2), torch.ones(3))  # sums nothing
+    counts = {"linear": 120, "conv2d": 972, "matmul": 240, "scaled_dot_product_attention": 1024, "einsum": 528}
+    assert counter.get_flop_counts()["Global"] == counts
 
 
 def test_types_that_no_tensor_has_are_named_and_refused():

@@ -73,9 +73,9 @@ def _outer(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
 
 @rule("einsum", "tensordot")
 def _einsum(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    if func.__name__ != "einsum" or not isinstance(args[0], str):
+    if func.__name__ != "_einsum":
         return NotImplemented
-    operands = list(args[1]) if len(args) == 2 and isinstance(args[1], (list, tuple)) else list(args[1:])
+    operands = args[1]
     free = next(c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" if c not in args[0])
     text = args[0].replace(" ", "")
     left, arrow, right = text.partition("->")
@@ -83,7 +83,7 @@ def _einsum(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any
         letters = [c for c in left if c.isalpha()]
         right = ("..." if "..." in left else "") + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
     terms = [free + term if has_batch(x, level) else term for term, x in zip(left.split(","), operands)]
-    return wrapped(func(f"{','.join(terms)}->{free}{right}", *(opened(x, level) for x in operands)), level)
+    return wrapped(func(f"{','.join(terms)}->{free}{right}", [opened(x, level) for x in operands]), level)
 
 
 # --- convolutions: the batch of the input joins its samples, that of the weight its groups

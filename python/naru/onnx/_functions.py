@@ -396,6 +396,5 @@ def linear(g: Graph, result: Tensor, x: Tensor, weight: Tensor, bias: Tensor | N
 
 
 @handler("einsum")
-def einsum(g: Graph, result: Tensor, equation: str, *operands: Any) -> str:
-    tensors = operands[0] if isinstance(operands[0], (tuple, list)) else operands
-    return g.node("Einsum", *[g.value(x) for x in tensors], equation=equation)
+def einsum(g: Graph, result: Tensor, equation: str, operands: list[Tensor]) -> str:
+    return g.node("Einsum", *[g.value(x) for x in operands], equation=equation)

@@ -37,6 +37,29 @@ def _attention(query: Tensor, key: Tensor, value: Tensor) -> int:
     return 2 * batch * query.shape[-2] * key.shape[-2] * (query.shape[-1] + value.shape[-1])
 
 
+def _einsum(equation: str, operands: list[Tensor]) -> int:
+    """Of the products that sum something, two operands after another."""
+    inputs, arrow, wanted = equation.replace(" ", "").partition("->")
+    terms = []
+    for term, x in zip(inputs.split(","), operands):
+        head, dots, tail = term.partition("...")
+        covered = range(x.dim() - len(head) - len(tail), 0, -1)
+        terms.append(dict(zip((*head, *covered, *tail), x.shape)))
+    written = inputs.replace(",", "").replace(".", "")
+    kept = set(wanted if arrow else (c for c in written if written.count(c) == 1))
+    if "..." in wanted or not arrow:
+        kept.update(name for term in terms for name in term if isinstance(name, int))
+    total, done = 0, terms[0]
+    for i, term in enumerate(terms[1:], 2):
+        keep = kept.union(*terms[i:])
+        a, b = ({n: size for n, size in x.items() if n in keep or n in y} for x, y in ((done, term), (term, done)))
+        both = {n: max(a.get(n, 1), b.get(n, 1)) if 0 not in (a.get(n), b.get(n)) else 0 for n in {**a, **b}}
+        if not keep.issuperset(both):
+            total += 2 * math.prod(both.values())
+        done = {n: size for n, size in both.items() if n in keep}
+    return total
+
+
 def _flops(name: str, args: tuple, result: Any) -> int:
     """Of a call by its function's name."""
     if name in ("mm", "bmm", "matmul", "mv", "__matmul__"):
@@ -78,7 +101,7 @@ class FlopCounterMode(TorchFunctionMode):
         result = func(*args, **(kwargs or {}))
         name = getattr(func, "__name__", "")
         given = tuple(a for a in (*args, *(kwargs or {}).values()) if isinstance(a, Tensor))
-        count = _flops(name, given, result) if len(given) > 1 else 0
+        count = _einsum(*args) if name == "_einsum" else _flops(name, given, result) if len(given) > 1 else 0
         if count:
             self.flop_counts["Global"][name.lstrip("_") if not name.endswith("__") else name] += count
         return result

@@ -34,7 +34,7 @@ TEST(Einsum, SaysWhatDoesNotFit) {
   EXPECT_EQ(text_of<RuntimeError>([&] {
               einsum("ij,ij->j", {x, counted({2, 2})});
             }),
-            "einsum(): operands do not broadcast with remapped shapes: subscript j has size 3 and 2");
+            "einsum(): subscript j has size 2 for operand 1 which does not broadcast with previously seen size 3");
   EXPECT_THROW(einsum("", {}), RuntimeError);
   EXPECT_THROW(einsum("ij", {Tensor()}), RuntimeError);
 }
