@@ -87,7 +87,6 @@ TEST_F(Cuda, overlapping_copies_within_a_device_move_whole) {
 
 TEST_F(Cuda, the_host_faults_at_an_address_of_a_device) {
   auto* const there = static_cast<volatile char*>(memory(64));
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH({ *there = 1; }, "");
 }
 

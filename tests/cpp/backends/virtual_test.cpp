@@ -25,7 +25,6 @@ using testing::Virtual;
 std::unique_ptr<DeviceStream> stream_of(Device d) { return backend_of(d.type).create_stream(d, 0); }
 
 TEST(VirtualDeviceDeathTest, a_host_access_to_its_memory_faults_at_once) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   const Virtual some("cuda:1");
   const auto s = make_storage(Device("cuda:0"), 4096);
   EXPECT_DEATH({ *static_cast<volatile char*>(s->data) = 1; }, "");

@@ -33,7 +33,6 @@ int product_of_corners() {
 }
 
 TEST(LibraryCall, products_are_computed_when_the_library_is_gone) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
         std::atexit([] { std::fprintf(stderr, "right: %d\n", product_of_corners()); });  // behind the library's own destructors
@@ -41,11 +40,9 @@ TEST(LibraryCall, products_are_computed_when_the_library_is_gone) {
         std::exit(0);
       },
       testing::ExitedWithCode(0), "right: 1");
-  GTEST_FLAG_SET(death_test_style, "fast");
 }
 
 TEST(LibraryCall, whoever_ends_the_process_may_wait_for_another_threads_products) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
         static std::atomic<int> done{0};
@@ -61,7 +58,6 @@ TEST(LibraryCall, whoever_ends_the_process_may_wait_for_another_threads_products
         std::exit(0);
       },
       testing::ExitedWithCode(0), "done");
-  GTEST_FLAG_SET(death_test_style, "fast");
 }
 
 }  // namespace

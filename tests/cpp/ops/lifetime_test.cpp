@@ -27,7 +27,6 @@ void say_work() {
 }
 
 TEST(Lifetime, WorkInHandlersOfTheProcessesEndIsDone) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
         std::atexit(say_work);
@@ -35,7 +34,6 @@ TEST(Lifetime, WorkInHandlersOfTheProcessesEndIsDone) {
         std::exit(0);
       },
       ::testing::ExitedWithCode(0), "at exit 12 200 tensor\\(\\[1\\]\\)");
-  GTEST_FLAG_SET(death_test_style, "fast");
 }
 
 struct WorksAtTheEnd {
