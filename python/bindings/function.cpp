@@ -132,7 +132,9 @@ void raise_no_match(const Definition& d, PyObject* const* args, int nargs, PyObj
   const Overload& o = *d.overloads.front();
   const auto told = std::count_if(d.overloads.begin(), d.overloads.end(), [](const auto& each) { return !each->deprecated; });
   const auto param = [&] { return printable(o.params[f.param].name); };
-  std::string text = std::string(d.name) + "()";
+  // Users call what stands before a function of this module by its public name.
+  const std::string name = d.name + (d.name[0] == '_' && d.name[1] != '_');
+  std::string text = name + "()";
   if (told == 1) {
     switch (f.kind) {
       case Failure::TooMany: {
@@ -157,8 +159,8 @@ void raise_no_match(const Definition& d, PyObject* const* args, int nargs, PyObj
         if (std::string_view(o.params[f.param].type) == "tuple of Tensors" && (PyList_Check(f.object) || PyTuple_Check(f.object))) {
           for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(f.object); ++i)
             if (PyObject* item = PySequence_Fast_GET_ITEM(f.object, i); !is_tensor(item)) {
-              PyErr_Format(PyExc_TypeError, "%s(): expected Tensor as element %zd in argument %d, but got %s", d.name, i, f.param - method,
-                           short_name(item).c_str());
+              PyErr_Format(PyExc_TypeError, "%s(): expected Tensor as element %zd in argument %d, but got %s", name.c_str(), i,
+                           f.param - method, short_name(item).c_str());
               return;
             }
         }
