@@ -142,11 +142,27 @@ void drop_gradients(PyObject* given) {
   }
 }
 
+// Whether each parameter has a state, whose means are where it is.
+bool states_fit(PyObject* states, PyObject* params) {
+  static PyObject* const key = PyUnicode_InternFromString("exp_avg");
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(states); ++i) {
+    PyObject* const state = PyList_GET_ITEM(states, i);
+    PyObject* const mean = PyDict_Check(state) ? PyDict_GetItemWithError(state, key) : nullptr;
+    if (!mean && PyErr_Occurred()) throw nb::python_error();
+    if (!mean || !is_tensor(mean) || !(tensor_of(mean).device() == tensor_of(PyList_GET_ITEM(params, i)).device())) return false;
+  }
+  return true;
+}
+
 // Adds 1 to the count of each state (dicts); what they are now. A count is a tensor of one element; in files from before PyTorch 1.12 a number,
-// which becomes one.
-PyObject* count_steps(PyObject* states) {
+// which becomes one. None, and no count changes, where a state is yet to be made or moved.
+PyObject* count_steps(PyObject* states, PyObject* params) {
   static PyObject* const key = PyUnicode_InternFromString("step");
-  if (!PyList_Check(states)) throw TypeError("_count_steps(): states must be a list of dicts");
+  if (!PyList_Check(states) || !PyList_Check(params) || PyList_GET_SIZE(states) != PyList_GET_SIZE(params))
+    throw TypeError("_count_steps(): states must be a list of dicts, one for each of params");
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(params); ++i)
+    if (!is_tensor(PyList_GET_ITEM(params, i))) throw TypeError("_count_steps(): params must be a list of tensors");
+  if (!states_fit(states, params)) Py_RETURN_NONE;
   const nb::object numbers = nb::steal(check(PyList_New(0)));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(states); ++i) {
     const nb::object state = nb::borrow(PyList_GET_ITEM(states, i));
@@ -174,8 +190,9 @@ void define_steps() {
     drop_gradients(params);
     Py_RETURN_NONE;
   });
-  def(kFunction, "_count_steps", "states", "Adds 1 to each state's count of steps, and returns what they are then.",
-      [](PyObject* states) { return count_steps(states); });
+  def(kFunction, "_count_steps", "states, params",
+      "Adds 1 to each state's count of steps, and returns what they are then; None, and no more, where a state is to be made or moved first.",
+      [](PyObject* states, PyObject* params) { return count_steps(states, params); });
   def(kFunction, "_sgd_step", "params, momenta, lr, momentum, dampening, weight_decay, nesterov, maximize",
       "One step of SGD in place, with the parameters' gradients. Returns the momenta, those made now among them.",
       [](const List& params, PyObject* given, double lr, double momentum, double dampening, double weight_decay, bool nesterov,

@@ -88,8 +88,11 @@ class Adam(Descent):
             self._update_on_device(group, params)
             return
         known = self.state
-        states = [s if (s := known[p]) and s["exp_avg"].device == p.device else self._state_for(p, group) for p in params]
-        counts = _C._count_steps(states)
+        states = [known[p] for p in params]
+        counts = _C._count_steps(states, params)
+        if counts is None:
+            states = [self._state_for(p, group) for p in params]
+            counts = _C._count_steps(states, params)
         if counts.count(counts[0]) == len(counts):
             self._update_together(group, counts[0], params, states)
             return
