@@ -191,7 +191,8 @@ void define_steps() {
     Py_RETURN_NONE;
   });
   def(kFunction, "_count_steps", "states, params",
-      "Adds 1 to each state's count of steps, and returns what they are then; None, and no more, where a state is to be made or moved first.",
+      "Adds 1 to each state's count of steps, and returns what they are then; None, and no more, where a state is to be made or moved "
+      "first.",
       [](PyObject* states, PyObject* params) { return count_steps(states, params); });
   def(kFunction, "_sgd_step", "params, momenta, lr, momentum, dampening, weight_decay, nesterov, maximize",
       "One step of SGD in place, with the parameters' gradients. Returns the momenta, those made now among them.",

@@ -195,7 +195,8 @@ void check_sizes(const std::vector<Labelled>& operands) {
                            number, known);
       const auto covered = std::count_if(x.labels.begin(), x.labels.end(), [](char c) { return !is_letter(c); });
       throw RuntimeError(
-          "einsum(): dimension {} covered by ellipsis in operand {} has size {} which does not broadcast with previously seen ellipsis with "
+          "einsum(): dimension {} covered by ellipsis in operand {} has size {} which does not broadcast with previously seen ellipsis "
+          "with "
           "size {} for the respective dimension",
           covered - l, number, n, known);
     }
