@@ -7,6 +7,7 @@ Unless a policy is set, the environment variable NARU_FALLBACK (error, warn, cou
 PYTORCH_ENABLE_MPS_FALLBACK=1 ("warn", for mps); both are read at each call. Without them it is "error".
 
 >>> import naru
+>>> naru.fallback.reset()
 >>> with naru.virtual("mps", without=["sort"]), naru.fallback.policy("count"):
 ...     naru.tensor([3.0, 1.0, 2.0], device="mps").sort().values.tolist()
 ...     [(use.op, use.calls) for use in naru.fallback.report()]

@@ -234,7 +234,7 @@ def watched(arguments: list[str], progress: str, first: int, deadline: float) ->
         file.write(f"{first:12d}".encode())
     environment = {**os.environ, "PYTHONPATH": search_path(), "NARU_VIRTUAL": "cuda:2,mps:1", "NARU_CACHE_DIR": ""}
     if SANITIZED:
-        environment["ASAN_OPTIONS"] += ":log_path=stderr"
+        environment["ASAN_OPTIONS"] += f":log_path=stderr:max_allocation_size_mb={ADDRESS_SPACE >> 20}"  # in place of a limit to its addresses
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         process = subprocess.Popen([sys.executable, *arguments], stdout=out, stderr=errors, env=environment, cwd=ROOT)
         at, since, used, ended = -1, time.monotonic(), 0.0, ""
