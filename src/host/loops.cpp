@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "host/layout.h"
+#include "host/simd.h"
 #include "ir/bad_index.h"
 #include "naru/error.h"
 
@@ -195,7 +196,7 @@ namespace {
 
 // Rows [begin, end) of out: bags of rows of the table, added up in order from 0.
 template <class T>
-void bag_rows(const HostLoop& loop, int64_t begin, int64_t end) {
+[[gnu::always_inline]] inline void bag_rows(const HostLoop& loop, int64_t begin, int64_t end) {
   const auto &index = loop.arrays[0], &weight = loop.arrays[1], &out = loop.arrays[2];
   const int64_t length = index.sizes[1], width = weight.sizes[1];
   const T by = static_cast<T>(loop.numbers[0]);
@@ -220,6 +221,9 @@ void bag_rows(const HostLoop& loop, int64_t begin, int64_t end) {
   }
 }
 
+NARU_WIDE void bag_rows(float, const HostLoop& loop, int64_t begin, int64_t end) { bag_rows<float>(loop, begin, end); }
+NARU_WIDE void bag_rows(double, const HostLoop& loop, int64_t begin, int64_t end) { bag_rows<double>(loop, begin, end); }
+
 }  // namespace
 
 void bag_sums(const HostLoop& loop) {
@@ -227,7 +231,7 @@ void bag_sums(const HostLoop& loop) {
   check_positions(index, weight.sizes[0], 0, "embedding");
   with_type<float, double>(weight.dtype, [&]<class T>(T) {
     split(out.sizes[0], 0.3 * static_cast<double>(index.numel() * weight.sizes[1]), 1,
-          [&](int64_t begin, int64_t end) { bag_rows<T>(loop, begin, end); });
+          [&](int64_t begin, int64_t end) { bag_rows(T(), loop, begin, end); });
   });
 }
 

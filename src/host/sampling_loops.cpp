@@ -124,20 +124,27 @@ constexpr int64_t kWidth = static_cast<int64_t>(64 / sizeof(T));
 template <class T>
 [[gnu::always_inline]] inline void sums_of_squares(const T* columns, int64_t pitch, const T* row, int64_t depth, T* out) {
   typedef T Wide __attribute__((vector_size(64)));
-  Wide lanes[kLanes];
-  for (Wide& lane : lanes) lane = Wide{};
-  for (int64_t first = 0; first < depth; first += kLanes) {
-    const int64_t n = depth - first < kLanes ? depth - first : kLanes;
-    for (int64_t l = 0; l < n; ++l, columns += pitch) {
+  const auto add_lane = [&](int64_t l, Wide & sum) __attribute__((always_inline)) {
+    for (int64_t k = l; k < depth; k += kLanes) {
       Wide there;
-      std::memcpy(&there, columns, sizeof there);
-      const Wide difference = there - row[first + l];
-      lanes[l] += difference * difference;
+      std::memcpy(&there, columns + k * pitch, sizeof there);
+      const Wide difference = there - row[k];
+      sum += difference * difference;
     }
+  };
+  // What is left of the tree when it is eight lanes wide.
+  Wide rest[8];
+  for (int64_t l = 0; l < 8; ++l) {
+    Wide lane[8];  // l, l + 8 ...
+    for (int64_t i = 0; i < 8; ++i) {
+      lane[i] = Wide{};
+      add_lane(l + 8 * i, lane[i]);
+    }
+    rest[l] = ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
   }
-  for (int64_t width = kLanes / 2; width > 0; width /= 2)
-    for (int64_t l = 0; l < width; ++l) lanes[l] += lanes[l + width];
-  std::memcpy(out, &lanes[0], sizeof lanes[0]);
+  for (int64_t width = 4; width > 0; width /= 2)
+    for (int64_t l = 0; l < width; ++l) rest[l] += rest[l + width];
+  std::memcpy(out, &rest[0], sizeof rest[0]);
 }
 
 template <class T>
