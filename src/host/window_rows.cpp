@@ -1,5 +1,7 @@
 #include "host/window_rows.h"
 
+#include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "host/product_types.h"
@@ -88,6 +90,58 @@ template <class T, class At>
     if (at.there(i)) sums[i] = plus<T>(sums[i], seen[at.element(i) * seen_move] == own + i * step ? x[at.offset(i)] : T(0));
 }
 
+// An element of each channel.
+template <class T, class Values>
+[[gnu::always_inline]] inline void set_elements(const T* const (&x)[kPlanes], int64_t at, Values& v) {
+  v = Values{x[0][at], x[1][at], x[2][at], x[3][at], x[4][at], x[5][at], x[6][at], x[7][at]};
+}
+template <class T>
+[[gnu::always_inline]] inline void sums_of_planes(const T* const (&x)[kPlanes], const PlaneWindows& w, T* out) {
+  typedef T Values __attribute__((vector_size(kPlanes * sizeof(T))));
+  for (int64_t p = 0; p < w.n; ++p, out += kPlanes) {
+    const auto [begin, end] = w.windows[p];
+    Values sum{};
+    for (int64_t r = 0; r < w.row_count; ++r)
+      for (int64_t e = begin; e < end; ++e) {
+        Values v;
+        set_elements(x, w.rows[r].offset + e * w.move, v);
+        if constexpr (std::is_floating_point_v<T>) {
+          sum += v;
+        } else {
+          typedef std::make_unsigned_t<T> Wrapping __attribute__((vector_size(kPlanes * sizeof(T))));
+          sum = reinterpret_cast<Values>(reinterpret_cast<Wrapping>(sum) + reinterpret_cast<Wrapping>(v));
+        }
+      }
+    std::memcpy(out, &sum, sizeof sum);
+  }
+}
+template <class T>
+[[gnu::always_inline]] inline void maxima_of_planes(const T* const (&x)[kPlanes], const PlaneWindows& w, T* out, int32_t* places) {
+  typedef T Values __attribute__((vector_size(kPlanes * sizeof(T))));
+  using Number = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+  typedef Number Numbers __attribute__((vector_size(kPlanes * sizeof(T))));
+  for (int64_t p = 0; p < w.n; ++p, out += kPlanes, places += kPlanes) {
+    const auto [begin, end] = w.windows[p];
+    Values best = Values{} + (std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::min());
+    Numbers place = Numbers{} - 1;
+    // The first element counts whatever it is.
+    if (w.row_count > 0 && begin < end) {
+      set_elements(x, w.rows[0].offset + begin * w.move, best);
+      place = Numbers{} + static_cast<Number>(w.rows[0].number + begin);
+    }
+    for (int64_t r = 0; r < w.row_count; ++r)
+      for (int64_t e = begin; e < end; ++e) {
+        Values v;
+        set_elements(x, w.rows[r].offset + e * w.move, v);
+        const Numbers better = (v > best) | (v != v), number = Numbers{} + static_cast<Number>(w.rows[r].number + e);
+        best = better ? v : best;
+        place = better ? number : place;
+      }
+    std::memcpy(out, &best, sizeof best);
+    for (int64_t c = 0; c < kPlanes; ++c) places[c] = static_cast<int32_t>(place[c]);
+  }
+}
+
 }  // namespace
 
 // The same for each type, compiled for several processors.
@@ -95,6 +149,10 @@ template <class T, class At>
   NARU_WIDE void add(const Places& p, const T* x, const T* weight, T scale, bool weighs, int64_t n, T* sums) {                   \
     with(                                                                                                                        \
         p, [&](auto at) __attribute__((always_inline)) { add_row<T>(at, x, weight, scale, weighs, n, sums); });                  \
+  }                                                                                                                              \
+  NARU_WIDE void plane_sums(const T* const(&x)[kPlanes], const PlaneWindows& w, T* sums) { sums_of_planes<T>(x, w, sums); }      \
+  NARU_WIDE void plane_maxima(const T* const(&x)[kPlanes], const PlaneWindows& w, T* best, int32_t* places) {                    \
+    maxima_of_planes<T>(x, w, best, places);                                                                                     \
   }                                                                                                                              \
   NARU_WIDE void greater(const Places& p, const T* x, int64_t number, int64_t n, T* best, int64_t* place) {                      \
     with(                                                                                                                        \

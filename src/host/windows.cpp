@@ -1,5 +1,6 @@
 // Sums and maxima of windows. A row of results at a time; where channels are neighbours in memory, a position's channels at a time.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -76,16 +77,18 @@ class Job {
       for (size_t p = 0; p < own_.size(); ++p) own_[p] = static_cast<int64_t>(p);
       index_[2] = own_.data();
     }
-    for (int64_t t = 0; t < places_[2]; ++t) add_runs(index_[2] + t * q.result[2], q.result[2], t, runs_);
     moves_ = moves();
+    channels_last_ = q.channels > 1 && q.x.strides[1] == 1 && q.y.strides[1] == 1 && (q.op == Op::Sum || q.indices.strides[1] == 1);
+    planes_ = by_planes();
+    for (int64_t t = 0; t < places_[2] && !planes_ && !channels_last_; ++t) add_runs(index_[2] + t * q.result[2], q.result[2], t, runs_);
   }
 
   void run() const {
     const auto& r = q_.result;
     if (q_.op == Op::Pick && spread_evenly()) return scatter();
-    if (by_planes()) return planes();
+    if (planes_) return planes();
     const double time = 0.6 * static_cast<double>(product(q_.sizes_of_y())) * static_cast<double>(places_[0] * places_[1] * places_[2]);
-    if (q_.channels > 1 && q_.x.strides[1] == 1 && q_.y.strides[1] == 1 && (q_.op == Op::Sum || q_.indices.strides[1] == 1))
+    if (channels_last_)
       return split(q_.batch * r[0] * r[1] * r[2], time, 1, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) position(i / (r[0] * r[1] * r[2]), i / (r[1] * r[2]) % r[0], i / r[2] % r[1], i % r[2]);
       });
@@ -135,72 +138,62 @@ class Job {
           });
   }
 
-  // Short rows of windows that see no regular places are not worth going through by rows: several channels at a time, a result of each.
-  bool by_planes() const {
-    constexpr int64_t kShort = 16;
-    if (q_.op == Op::Pick || weighs_ || moves_ || q_.result[2] > kShort) return false;
-    return std::any_of(runs_.begin(), runs_.end(), [](const Run& r) { return r.step == 0; });
+  // Short rows are not worth going through by themselves: eight channels at a time, a result of each, where the windows' elements lie side by side.
+  bool by_planes() {
+    return q_.op != Op::Pick && !weighs_ && !moves_ && !channels_last_ && q_.result[2] <= kShort &&
+           product(q_.size) < std::numeric_limits<int32_t>::max() && windows_of_last();
+  }
+  // The first and behind the last element of each window of the last dimension; false where one has gaps.
+  bool windows_of_last() {
+    for (int64_t p = 0; p < q_.result[2]; ++p) {
+      ElementRange& w = windows_[static_cast<size_t>(p)] = {};
+      for (int64_t t = 0; t < places_[2]; ++t) {
+        const int64_t e = index_[2][t * q_.result[2] + p];
+        if (e < 0) continue;
+        if (w.begin == w.end) w.begin = w.end = e;
+        if (e != w.end++) return false;
+      }
+    }
+    return true;
   }
   void planes() const {
-    constexpr int64_t kTogether = 8;
-    const int64_t all = q_.batch * q_.channels, whole = all / kTogether;
+    const int64_t all = q_.batch * q_.channels, groups = (all + kPlanes - 1) / kPlanes, rows = q_.result[0] * q_.result[1];
     const double time = 0.3 * static_cast<double>(product(q_.sizes_of_y())) * static_cast<double>(places_[0] * places_[1] * places_[2]);
-    split(whole + all % kTogether, time, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        if (i < whole)
-          some_planes<kTogether>(i * kTogether);
-        else
-          some_planes<1>(whole * kTogether + i - whole);
+    split(groups * rows, time, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) planes_row(i / rows * kPlanes, i % rows / q_.result[1], i % rows % q_.result[1]);
     });
   }
-  template <int64_t kPlanes>
-  void some_planes(int64_t first) const {
+  // A row of results of kPlanes channels; behind the last channel the last once more.
+  void planes_row(int64_t first, int64_t p0, int64_t p1) const {
     const auto &sx = q_.x.strides, &sy = q_.y.strides, &si = q_.indices.strides;
+    const int64_t count = std::min(kPlanes, q_.batch * q_.channels - first), n = q_.result[2];
     const T* x[kPlanes];
     int64_t to[kPlanes], to_index[kPlanes];
     for (int64_t c = 0; c < kPlanes; ++c) {
-      const int64_t image = (first + c) / q_.channels, channel = (first + c) % q_.channels;
+      const int64_t plane = first + std::min(c, count - 1), image = plane / q_.channels, channel = plane % q_.channels;
       x[c] = static_cast<const T*>(q_.x.data) + image * sx[0] + channel * sx[1];
-      to[c] = image * sy[0] + channel * sy[1], to_index[c] = image * si[0] + channel * si[1];
+      to[c] = image * sy[0] + channel * sy[1] + p0 * sy[2] + p1 * sy[3];
+      to_index[c] = image * si[0] + channel * si[1] + p0 * si[2] + p1 * si[3];
     }
-    T value[kPlanes];
-    int64_t place[kPlanes];
-    for (int64_t p0 = 0; p0 < q_.result[0]; ++p0)
-      for (int64_t p1 = 0; p1 < q_.result[1]; ++p1)
-        for (int64_t p2 = 0; p2 < q_.result[2]; ++p2) {
-          see<kPlanes>(x, p0, p1, p2, value, place);
-          for (int64_t c = 0; c < kPlanes; ++c) {
-            static_cast<T*>(q_.y.data)[to[c] + p0 * sy[2] + p1 * sy[3] + p2 * sy[4]] = value[c];
-            if (q_.op == Op::Max) static_cast<int64_t*>(q_.indices.data)[to_index[c] + p0 * si[2] + p1 * si[3] + p2 * si[4]] = place[c];
-          }
-        }
-  }
-  // What one position of each plane sees.
-  template <int64_t kPlanes>
-  void see(const T* const (&x)[kPlanes], int64_t p0, int64_t p1, int64_t p2, T (&result)[kPlanes], int64_t (&numbers)[kPlanes]) const {
-    T value[kPlanes];
-    int64_t place[kPlanes];
-    const bool sums = q_.op == Op::Sum;
-    for (int64_t c = 0; c < kPlanes; ++c) value[c] = sums ? T(0) : least<T>(), place[c] = -1;
-    each_outer(p0, p1, [&](int64_t i0, int64_t i1, T) {
-      const int64_t row = i0 * q_.x.strides[2] + i1 * q_.x.strides[3], number = (i0 * q_.size[1] + i1) * q_.size[2];
-      for (int64_t t = 0; t < places_[2]; ++t) {
-        const int64_t i2 = index_[2][t * q_.result[2] + p2];
-        if (i2 < 0) continue;
-        const int64_t at = row + i2 * q_.x.strides[4];
-        if (sums) {
-#pragma GCC unroll 8
-          for (int64_t c = 0; c < kPlanes; ++c) value[c] = plus<T>(value[c], x[c][at]);
-          continue;
-        }
-#pragma GCC unroll 8
-        for (int64_t c = 0; c < kPlanes; ++c) {
-          const T v = x[c][at];
-          if (v > value[c] || v != v || place[c] < 0) value[c] = v, place[c] = number + i2;
-        }
-      }
-    });
-    for (int64_t c = 0; c < kPlanes; ++c) result[c] = value[c], numbers[c] = place[c];
+    // Behind the results are the rows of elements that the windows see.
+    char* const memory = scratch(static_cast<size_t>(n * kPlanes) * (sizeof(T) + 4) + static_cast<size_t>(places_[0] * places_[1]) * 16);
+    auto* const seen = reinterpret_cast<PlaneRow*>(memory);
+    int64_t rows = 0;
+    each_outer(p0, p1, [&](int64_t i0, int64_t i1, T) { seen[rows++] = {i0 * sx[2] + i1 * sx[3], (i0 * q_.size[1] + i1) * q_.size[2]}; });
+    T* const value = reinterpret_cast<T*>(seen + places_[0] * places_[1]);
+    auto* const place = reinterpret_cast<int32_t*>(value + n * kPlanes);
+    const PlaneWindows windows{seen, rows, windows_.data(), n, sx[4]};
+    if (q_.op == Op::Sum)
+      plane_sums(x, windows, value);
+    else
+      plane_maxima(x, windows, value, place);
+    for (int64_t c = 0; c < count; ++c) {
+      T* const y = static_cast<T*>(q_.y.data) + to[c];
+      for (int64_t p = 0; p < n; ++p) y[p * sy[4]] = value[p * kPlanes + c];
+      if (q_.op != Op::Max) continue;
+      int64_t* const indices = static_cast<int64_t*>(q_.indices.data) + to_index[c];
+      for (int64_t p = 0; p < n; ++p) indices[p * si[4]] = place[p * kPlanes + c];
+    }
   }
 
   // Results and, for Max, their places, on this thread's scratch memory.
@@ -309,9 +302,11 @@ class Job {
   const int64_t* index_[3];
   const T* weight_[3];
   int64_t places_[3];
-  bool weighs_ = false, moves_ = false;
+  bool weighs_ = false, moves_ = false, channels_last_ = false, planes_ = false;
   std::vector<int64_t> own_;  // positions, where the last dimension has no table
   std::vector<Run> runs_;     // of the places of the last dimension, in their order
+  static constexpr int64_t kShort = 16;
+  std::array<ElementRange, kShort> windows_;  // of the last dimension, where the way is by planes
 };
 
 Dims dims_of(const std::array<int64_t, 5>& a) { return Dims(std::span<const int64_t>(a)); }

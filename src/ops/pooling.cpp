@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "naru/autograd.h"
@@ -108,6 +109,30 @@ WindowTables tables_of(const Tensor& x, const Pool& p, const Dims& out) {
   return tables;
 }
 
+// How many elements each position sees is a product of one number for each dimension: the same one everywhere, or a tensor beside `sums` (N, C, out...).
+std::optional<int64_t> same_count(const std::vector<std::vector<int64_t>>& counts) {
+  int64_t all = 1;
+  for (const std::vector<int64_t>& along : counts) {
+    if (along.empty()) continue;
+    if (std::any_of(along.begin(), along.end(), [&](int64_t c) { return c != along[0]; })) return std::nullopt;
+    all *= along[0];
+  }
+  return all;
+}
+Tensor counts_for(const Tensor& sums, const std::vector<std::vector<int64_t>>& counts) {
+  std::vector<int64_t> all{1};
+  Dims shape;
+  for (const std::vector<int64_t>& along : counts) {
+    std::vector<int64_t> more;
+    more.reserve(all.size() * along.size());
+    for (const int64_t before : all)
+      for (const int64_t here : along) more.push_back(before * here);
+    all = std::move(more);
+    shape.push_back(static_cast<int64_t>(along.size()));
+  }
+  return ops::on_device(from_data(all.data(), shape, DType::I64, Device(DeviceType::Cpu)).to(sums.dtype()), sums.device());
+}
+
 // f of the input with a batch dimension; without one again if it had none.
 template <class F>
 Tensor batched(const Tensor& x, int64_t n, F f) {
@@ -145,31 +170,21 @@ Tensor avg_pool(int64_t n, const Tensor& input, const Dims& kernel, const Dims& 
   return batched(input, n, [&](const Tensor& x) {
     const Dims out = result_sizes(x, p);
     WindowTables tables = tables_of(x, p, out);
-    // What each position divides by is a product of one number for each dimension.
-    double same = 1;
-    bool all_same = true;
-    Tensor divisors;
+    std::vector<std::vector<int64_t>> counts;
     for (size_t d = 0; d < tables.size(); ++d) {
-      std::vector<int64_t> counts = ops::counts_of(tables[d]);
+      counts.push_back(ops::counts_of(tables[d]));
       for (int64_t i = 0; count_include_pad && i < out[d]; ++i) {
         const int64_t begin = i * p.stride[d] - p.padding[d];
-        counts[static_cast<size_t>(i)] = std::min(begin + p.kernel[d], x.sizes()[d + 2] + p.padding[d]) - begin;
+        counts[d][static_cast<size_t>(i)] = std::min(begin + p.kernel[d], x.sizes()[d + 2] + p.padding[d]) - begin;
       }
-      same *= static_cast<double>(counts[0]);
-      for (const int64_t c : counts) all_same = all_same && c == counts[0];
-      if (divisor) continue;
-      Dims column(tables.size(), 1);
-      column[d] = out[d];
-      const Tensor along = from_data(counts.data(), column, DType::I64, Device(DeviceType::Cpu));
-      divisors = divisors.defined() ? divisors * along : along;
     }
     const Tensor sums = ops::window_sum(x, std::move(tables), kAvgNodes[n]);
     const bool whole = !is_floating(x.dtype());
-    if (divisor || all_same) {
-      const Operand by(divisor ? Scalar(*divisor) : whole ? Scalar(static_cast<int64_t>(same)) : Scalar(same));
+    if (const std::optional<int64_t> same = divisor ? divisor : same_count(counts)) {
+      const Operand by(whole ? Scalar(*same) : Scalar(static_cast<double>(*same)));
       return whole ? div_trunc(sums, by) : sums / by;
     }
-    const Tensor by = ops::on_device(divisors.to(x.dtype()), x.device());
+    const Tensor by = counts_for(sums, counts);
     return whole ? div_trunc(sums, by) : sums / by;
   });
 }
@@ -216,20 +231,11 @@ Tensor adaptive_avg_pool(int64_t n, const Tensor& input, const Dims& output_size
   }
   return batched(input, n, [&](const Tensor& x) {
     WindowTables tables = adaptive_tables(x, out);
-    Tensor counts;
-    double same = 1;
-    bool all_same = true;
-    for (size_t d = 0; d < tables.size(); ++d) {
-      const std::vector<int64_t> each = ops::counts_of(tables[d]);
-      Dims column(tables.size(), 1);
-      column[d] = out[d];
-      const Tensor along = from_data(each.data(), column, DType::I64, Device(DeviceType::Cpu));
-      counts = counts.defined() ? counts * along : along;
-      same *= each.empty() ? 1.0 : static_cast<double>(each[0]);
-      for (const int64_t c : each) all_same = all_same && c == each[0];
-    }
+    std::vector<std::vector<int64_t>> counts;
+    for (const ops::WindowTable& t : tables) counts.push_back(ops::counts_of(t));
     const Tensor sums = ops::window_sum(x, std::move(tables), kAdaptiveNodes[n]);
-    return all_same ? sums / Operand(same) : sums / counts.to(x.dtype()).to(x.device());
+    if (const std::optional<int64_t> same = same_count(counts)) return sums / Operand(static_cast<double>(*same));
+    return sums / counts_for(sums, counts);
   });
 }
 

@@ -48,10 +48,14 @@ WindowTable regular_table(int64_t in, int64_t out, int64_t kernel, int64_t strid
 }
 
 WindowTable adaptive_table(int64_t in, int64_t out) {
-  std::vector<std::vector<WindowEntry>> positions(static_cast<size_t>(out));
-  for (int64_t p = 0; p < out; ++p)
-    for (int64_t e = p * in / out; e < ((p + 1) * in + out - 1) / out; ++e) positions[static_cast<size_t>(p)].push_back({e});
-  return table_of(in, positions, false);
+  const auto begin = [&](int64_t p) { return p * in / out; };
+  const auto end = [&](int64_t p) { return ((p + 1) * in + out - 1) / out; };
+  WindowTable t{in, out, 1, {}, {}};
+  for (int64_t p = 0; p < out; ++p) t.places = std::max(t.places, end(p) - begin(p));
+  t.index.resize(static_cast<size_t>(t.places * out));
+  for (int64_t k = 0; k < t.places; ++k)
+    for (int64_t p = 0; p < out; ++p) t.index[static_cast<size_t>(k * out + p)] = begin(p) + k < end(p) ? begin(p) + k : -1;
+  return t;
 }
 
 WindowTable transposed(const WindowTable& t) {
@@ -93,23 +97,47 @@ Dims result_sizes(const Tensor& x, const WindowTables& tables) {
   return sizes;
 }
 
-// The tables on the device, for the instruction; `held` keeps them until it is submitted.
-void put_tables(const WindowTables& tables, DType computed, Device device, Windows& w, std::vector<Tensor>& held) {
+// Weights in the type computed in, which is a floating one where there are some.
+void put_weights(const std::vector<double>& from, DType computed, int64_t* to) {
+  if (computed == DType::F64)
+    std::copy(from.begin(), from.end(), reinterpret_cast<double*>(to));
+  else
+    std::transform(from.begin(), from.end(), reinterpret_cast<float*>(to), [](double w) { return static_cast<float>(w); });
+}
+
+// The tables on the device, for the instruction, behind each other in one tensor, which is to be kept until that is submitted; undefined where all are
+// identities.
+Tensor put_tables(const WindowTables& tables, DType computed, Device device, Windows& w) {
   const size_t skip = 3 - tables.size();
+  size_t words = 0;
   for (size_t d = 0; d < tables.size(); ++d) {
-    const WindowTable& t = tables[d];
-    w.size[skip + d] = t.in, w.result[skip + d] = t.out;
-    if (t.identity) continue;
-    const Dims shape{t.places, t.out};
-    Windows::Table& to = w.tables[skip + d];
-    to.places = t.places;
-    held.push_back(on_device(from_data(t.index.data(), shape, DType::I64, Device(DeviceType::Cpu)), device));
-    to.index = view_of(held.back(), shape).data;
-    if (t.weight.empty()) continue;
-    const Tensor exact = from_data(t.weight.data(), shape, DType::F64, Device(DeviceType::Cpu));
-    held.push_back(on_device(exact.to(computed), device));
-    to.weight = view_of(held.back(), shape).data;
+    w.size[skip + d] = tables[d].in, w.result[skip + d] = tables[d].out;
+    words += tables[d].index.size() + tables[d].weight.size();
   }
+  if (words == 0) return {};
+  const Dims shape{static_cast<int64_t>(words)};
+  const Tensor host = make_result(shape, DType::I64, Device(DeviceType::Cpu), "windows");
+  host.impl()->storage->host_wrote = true;
+  auto* const memory = reinterpret_cast<int64_t*>(host.impl()->address());
+  size_t at = 0;
+  for (const WindowTable& t : tables) {
+    std::copy(t.index.begin(), t.index.end(), memory + at);
+    at += t.index.size();
+    if (!t.weight.empty()) put_weights(t.weight, computed, memory + at);
+    at += t.weight.size();
+  }
+  const Tensor there = on_device(host, device);
+  char* address = static_cast<char*>(view_of(there, shape).data);
+  for (size_t d = 0; d < tables.size(); ++d) {
+    Windows::Table& to = w.tables[skip + d];
+    if (tables[d].identity) continue;
+    to.places = tables[d].places;
+    to.index = address;
+    address += tables[d].index.size() * 8;
+    if (!tables[d].weight.empty()) to.weight = address;
+    address += tables[d].weight.size() * 8;
+  }
+  return there;
 }
 
 // One instruction. indices: what Max writes, what Pick reads.
@@ -128,12 +156,11 @@ Tensor submitted(Op op, const Tensor& x, const Tensor& indices, const WindowTabl
   w.op = op;
   w.dtype = x.dtype(), w.out = out_type;
   w.batch = sizes[0], w.channels = sizes[1];
-  std::vector<Tensor> held;
-  put_tables(tables, w.computed(), x.device(), w, held);
+  const Tensor held = put_tables(tables, w.computed(), x.device(), w);
   w.x = array_of(x), w.y = array_of(out);
   if (indices.defined()) w.indices = array_of(indices);
   std::vector<const Tensor*> reads{&x}, writes{&out};
-  for (const Tensor& t : held) reads.push_back(&t);
+  if (held.defined()) reads.push_back(&held);
   if (indices.defined()) (op == Op::Max ? writes : reads).push_back(&indices);
   submit(std::move(w), reads, writes);
   return out;
