@@ -10,6 +10,7 @@
 #include "host/place_sums.h"
 #include "host/simd.h"
 #include "ir/bad_index.h"
+#include "ir/place_sums.h"
 #include "naru/error.h"
 
 namespace naru::host {
@@ -107,19 +108,21 @@ void copy_indexed(int64_t item, const char* source, int64_t source_step, const i
 
 // From the end to the beginning: `source` is the last element.
 template <class T>
-void copy_turned(const char* source, char* target, int64_t n) {
+[[gnu::always_inline]] inline void turn(const char* source, char* target, int64_t n) {
   const T* __restrict in = reinterpret_cast<const T*>(source) - (n - 1);
   T* __restrict out = reinterpret_cast<T*>(target);
   for (int64_t e = 0; e < n; ++e) out[e] = in[n - 1 - e];
 }
+NARU_WIDE void copy_turned(uint32_t, const char* source, char* target, int64_t n) { turn<uint32_t>(source, target, n); }
+NARU_WIDE void copy_turned(uint64_t, const char* source, char* target, int64_t n) { turn<uint64_t>(source, target, n); }
 
 void copy_run(int64_t item, const char* source, int64_t source_step, char* target, int64_t target_step, int64_t n) {
   if (source_step == item && target_step == item) {
     std::memcpy(target, source, static_cast<size_t>(n * item));
   } else if (source_step == -item && target_step == item && item == 4) {
-    copy_turned<uint32_t>(source, target, n);
+    copy_turned(uint32_t(), source, target, n);
   } else if (source_step == -item && target_step == item && item == 8) {
-    copy_turned<uint64_t>(source, target, n);
+    copy_turned(uint64_t(), source, target, n);
   } else {
     copy_indexed(item, source, source_step, nullptr, target, target_step, nullptr, n);
   }
@@ -203,6 +206,58 @@ void add_line(const char* value, const int64_t* at, int64_t bound, int64_t scale
 constexpr PerDType<AddLine> kAddLine{nullptr,           nullptr, nullptr, nullptr,         add_line<int32_t>,
                                      add_line<int64_t>, nullptr, nullptr, add_line<float>, add_line<double>};
 
+// Where none counts from the end, and the places lie side by side.
+using PlainLine = void (*)(const char* value, const int64_t* at, char* target, int64_t n);
+template <class T>
+void scatter_plain(const char* value, const int64_t* at, char* target, int64_t n) {
+  const T* in = reinterpret_cast<const T*>(value);
+  T* out = reinterpret_cast<T*>(target);
+  for (int64_t e = 0; e < n; ++e) out[at[e]] = in[e];
+}
+template <class T>
+void add_plain(const char* value, const int64_t* at, char* target, int64_t n) {
+  const T* in = reinterpret_cast<const T*>(value);
+  T* out = reinterpret_cast<T*>(target);
+  for (int64_t e = 0; e < n; ++e) out[at[e]] = Plus<T>::of(out[at[e]], in[e]);
+}
+constexpr PerDType<PlainLine> kAddPlain{nullptr, nullptr, nullptr,          nullptr,          add_plain<int32_t>, add_plain<int64_t>,
+                                        nullptr, nullptr, add_plain<float>, add_plain<double>};
+
+// Whole rows that one index names, each `bytes` long.
+struct RowList {
+  const char* source;
+  int64_t source_step, bound, scale;  // from one row to the next besides what the index says, and what that counts in
+  const char* positions;
+  int64_t position_step;
+  char* target;
+  int64_t target_step, bytes;
+  const char* row(int64_t i) const {
+    const int64_t at = *reinterpret_cast<const int64_t*>(positions + i * position_step);
+    return source + i * source_step + (at + (at < 0 ? bound : 0)) * scale;
+  }
+};
+// Of a multiple of 64 bytes.
+NARU_WIDE void copy_lines(const RowList& r, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) {
+    const char* const from = r.row(i);
+    char* const to = r.target + i * r.target_step;
+    for (int64_t b = 0; b < r.bytes; b += 64) std::memcpy(to + b, from + b, 64);
+  }
+}
+void copy_rows(const RowList& r, int64_t begin, int64_t end) {
+  constexpr int64_t kInline = 1024;
+  if (r.bytes % 64 == 0 && r.bytes <= kInline) return copy_lines(r, begin, end);
+  for (int64_t i = begin; i < end; ++i) std::memcpy(r.target + i * r.target_step, r.row(i), static_cast<size_t>(r.bytes));
+}
+// Whether that is all that the moves are.
+bool is_row_list(const Moves& m, const ir::IndexOperand* index, RowList& r) {
+  const auto& o = m.space.operands;
+  if (m.space.rank != 2 || m.indices.size() != 1 || o[0].strides[1] != m.item || o[1].strides[1] != m.item) return false;
+  r = {o[1].data,       o[1].strides[0], index->bound,    index->step * m.item,     o[2].data,
+       o[2].strides[0], o[0].data,       o[0].strides[0], m.space.sizes[1] * m.item};
+  return true;
+}
+
 bool nothing(const Dims& shape) { return product(shape) == 0; }
 
 }  // namespace
@@ -216,6 +271,8 @@ void run(const ir::Gather& g) {
   const double time =
       static_cast<double>(rows) * (m.inner_run ? 8 + 0.05 * static_cast<double>(inner * m.item) : 2.0 * static_cast<double>(inner));
   if (m.inner_run) {
+    if (RowList list{}; is_row_list(m, g.indices.data(), list))
+      return split(rows, time, 1, [&](int64_t begin, int64_t end) { copy_rows(list, begin, end); });
     return split(rows, time, 1, [&](int64_t begin, int64_t end) {
       Walk walk(m.space, m.last());
       walk.seek(begin);
@@ -257,13 +314,14 @@ void run(const ir::Gather& g) {
 
 void run(const ir::Scatter& s) {
   if (nothing(s.shape)) return;
-  check_all(s.indices, s.shape, {s.op, s.where});
+  const bool negative = check_all(s.indices, s.shape, {s.op, s.where});
+  const AddRun add = s.add ? kAddRun[s.value.dtype] : nullptr;
+  if (ir::sums_in_blocks(s)) return add_in_blocks(s, add);
   const Moves m(s.shape, s.value, s.target, s.indices);
   const int64_t inner = m.space.sizes[m.last()], rows = m.space.numel() / inner;
   const int64_t value_step = m.space.operands[0].strides[m.last()], target_step = m.space.operands[1].strides[m.last()];
-  const AddRun add = s.add ? kAddRun[s.value.dtype] : nullptr;
-  if (ir::sums_in_blocks(s)) return add_in_blocks(m, s, add);
-  if (m.inner_run) {
+  // Where the target stays as well, the elements of a row go to one place.
+  if (m.inner_run && target_step != 0) {
     // Two rows may go to one place, in order: threads share out the columns, not the rows.
     const double time = static_cast<double>(rows) * (8 + 0.1 * static_cast<double>(inner * m.item));
     return split(inner, time, 64, [&](int64_t begin, int64_t end) {
@@ -288,6 +346,12 @@ void run(const ir::Scatter& s) {
                                        : scatter_line<uint64_t>;
   if (line) {
     const int64_t bound = s.indices[0].bound, scale = s.indices[0].step * m.item;
+    if (!negative && target_step == 0 && scale == m.item) {
+      const PlainLine plain = add ? kAddPlain[s.value.dtype] : m.item == 4 ? scatter_plain<uint32_t> : scatter_plain<uint64_t>;
+      for (int64_t row = 0; row < rows; ++row, walk.next())
+        plain(walk.at(0), reinterpret_cast<const int64_t*>(walk.at(2)), walk.at(1), inner);
+      return;
+    }
     for (int64_t row = 0; row < rows; ++row, walk.next())
       line(walk.at(0), reinterpret_cast<const int64_t*>(walk.at(2)), bound, scale, walk.at(1), target_step, inner);
     return;

@@ -111,6 +111,26 @@ def test_rows_of_places_of_their_own_begin_anew(device):
     assert weight.grad.cpu().numpy().tobytes() == rows.tobytes()
 
 
+def test_places_named_by_two_indices_or_apart_in_memory_have_blocks_of_their_own(device):
+    rng = np.random.default_rng(8)
+    a, b, x = rng.integers(0, 2, 9000), rng.integers(0, 2, 9000), rng.uniform(-1, 1, 9000).astype(np.float32)
+    wanted = added(np.zeros(4, np.float32), 2 * a + b, x)
+    memory = torch.zeros(2, 6, device=device)
+    memory[:, ::3].index_put_(tuple(torch.tensor(i, device=device) for i in (a, b)), torch.tensor(x, device=device), accumulate=True)
+    assert memory.cpu()[:, ::3].contiguous().numpy().tobytes() == wanted.tobytes() and not memory[:, 1::3].any()
+    beside = torch.zeros(2, 3, device=device).scatter_add(0, torch.tensor(a.reshape(-1, 3), device=device), torch.tensor(x.reshape(-1, 3), device=device))
+    for column in range(3):
+        one = added(np.zeros(2, np.float32), a[column::3], x[column::3])
+        assert beside[:, column].cpu().numpy().tobytes() == one.tobytes()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64], ids=str)
+def test_a_whole_row_may_go_to_one_place(device, dtype):
+    at = torch.tensor([[1], [2]], device=device).expand(2, 200000)
+    found = torch.zeros(3, dtype=dtype, device=device).index_put((at,), torch.ones(2, 200000, dtype=dtype, device=device), accumulate=True)
+    assert found.tolist() == [0, 200000, 200000]
+
+
 def test_long_rows_and_many_writes_to_equal_places_give_the_bits_of_cpu_as_a_gpu_does_them():
     program = """
         import numpy as np, naru
