@@ -2,6 +2,7 @@
 #include "host/loops.h"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "host/layout.h"
@@ -59,35 +60,56 @@ void gcds(const HostLoop& loop) {
 
 namespace {
 
-// Of `count` values side by side, how many of the n elements in order lie before each: steps of halves, the greatest first.
-template <class T, bool kRight>
-void find_places(const T* order, int64_t n, const T* values, int64_t count, int64_t* below) {
-  int64_t step = 1;
-  while (step <= n / 2) step *= 2;
-  std::fill_n(below, count, int64_t{0});
-  for (; step > 0; step /= 2)
+constexpr int64_t kTogether = 64;
+
+// Of `count` values side by side, how many of the n elements in order lie before each: steps of halves, the greatest first. (Without branches, which nobody
+// could foresee.)
+template <class T, class Count, bool kRight>
+[[gnu::always_inline]] inline void find_places(const T* __restrict order, int64_t n, const T* __restrict values, int64_t count,
+                                               int64_t* __restrict out) {
+  Count below[kTogether] = {};
+  Count step = 1;
+  while (step <= n / 2) step = static_cast<Count>(step * 2);
+  const auto all = static_cast<Count>(n);
+  for (; step > 0; step = static_cast<Count>(step / 2))
     for (int64_t i = 0; i < count; ++i) {
-      const T v = values[i];
-      const int64_t more = below[i] + step;
-      const T s = order[std::min(more, n) - 1];
-      const bool before = (kRight ? s <= v : s < v) | (v != v);
-      below[i] = (more <= n) & before ? more : below[i];
+      const Count more = below[i] + step, at = more < all ? more : all;
+      const T s = order[at - 1], v = values[i];
+      const Count next = (kRight ? s <= v : s < v) ? more : below[i];
+      below[i] = more <= all ? next : below[i];
     }
+  for (int64_t i = 0; i < count; ++i) out[i] = values[i] == values[i] ? below[i] : n;
 }
+template <class T, bool kRight>
+[[gnu::always_inline]] inline void find_places(const T* order, int64_t n, const T* values, int64_t count, int64_t* out) {
+  // Counts as wide as the elements are as many side by side.
+  if (sizeof(T) == 4 && n < std::numeric_limits<int32_t>::max() / 2)
+    find_places<T, int32_t, kRight>(order, n, values, count, out);
+  else
+    find_places<T, int64_t, kRight>(order, n, values, count, out);
+}
+#define NARU_PLACES(T)                                                                                                    \
+  NARU_WIDE void find_places(bool right, const T* order, int64_t n, const T* values, int64_t count, int64_t* below) {     \
+    right ? find_places<T, true>(order, n, values, count, below) : find_places<T, false>(order, n, values, count, below); \
+  }
+NARU_PLACES(float)
+NARU_PLACES(double)
+NARU_PLACES(int32_t)
+NARU_PLACES(int64_t)
+#undef NARU_PLACES
 
 }  // namespace
 
 void places(const HostLoop& loop) {
   const auto &sorted = loop.arrays[0], &values = loop.arrays[1], &out = loop.arrays[2];
   const int64_t n = sorted.sizes[sorted.sizes.size() - 1], rows = sorted.numel() / n, each = values.numel() / rows;
-  constexpr int64_t kTogether = 64;
   with_type<float, double, int32_t, int64_t>(sorted.dtype, [&]<class T>(T) {
-    const auto find = loop.numbers[0] ? find_places<T, true> : find_places<T, false>;
     const int64_t blocks = (each + kTogether - 1) / kTogether;
     split(rows * blocks, 6.0 * static_cast<double>(values.numel()), 1, [&](int64_t begin, int64_t end) {
       for (int64_t unit = begin; unit < end; ++unit) {
         const int64_t row = unit / blocks, first = unit % blocks * kTogether, at = row * each + first;
-        find(sorted.as<T>() + row * n, n, values.as<T>() + at, std::min(kTogether, each - first), out.as<int64_t>() + at);
+        find_places(loop.numbers[0] != 0, sorted.as<T>() + row * n, n, values.as<T>() + at, std::min(kTogether, each - first),
+                    out.as<int64_t>() + at);
       }
     });
   });

@@ -1,6 +1,7 @@
 // Loops over floats: samples of images at places of a grid, and distances of pairs of rows. In the order of operations of what devices do instead.
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "host/buffer.h"
 #include "host/layout.h"
@@ -17,9 +18,10 @@ namespace {
 template <class T>
 struct Samples {
   static constexpr int64_t kMost = 256;
-  int64_t element[4][kMost];
+  using Number = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;  // as wide as the elements, so that as many go side by side
+  Number element[4][kMost];
   T weight[4][kMost];
-  bool there[4][kMost];
+  Number there[4][kMost];  // 1 or 0
   bool all_there = true;
 };
 
@@ -28,55 +30,67 @@ struct Sampling {
   bool bilinear, border, align_corners;
 };
 
-// -1 ... 1 as a place among `size` elements.
+// -1 ... 1 as places among `size` elements.
 template <class T>
-T place_of(T t, int64_t size, const Sampling& s) {
-  const T n = static_cast<T>(size);
-  const T at = s.align_corners ? (t + T(1)) / T(2) * static_cast<T>(size - 1) : ((t + T(1)) * n - T(1)) / T(2);
-  if (!s.border) return at;
-  const T last = static_cast<T>(size - 1);
-  return at < T(0) ? T(0) : at > last ? last : at;
+[[gnu::always_inline]] inline void find_places(T* __restrict at, int64_t n, T size, const Sampling& s) {
+  const T last = size - T(1);
+  if (s.align_corners)
+    for (int64_t i = 0; i < n; ++i) at[i] = (at[i] + T(1)) / T(2) * last;
+  else
+    for (int64_t i = 0; i < n; ++i) at[i] = ((at[i] + T(1)) * size - T(1)) / T(2);
+  for (int64_t i = 0; i < n && s.border; ++i) at[i] = at[i] < T(0) ? T(0) : at[i] > last ? last : at[i];
 }
 
 // To the nearest, of two to the even one, as the host rounds; what is too large for that is whole already.
 template <class T>
-T round_of(T v) {
+[[gnu::always_inline]] inline T round_of(T v) {
   return sizeof(T) == 4 ? __builtin_nearbyintf(v) : __builtin_nearbyint(v);
 }
 template <class T>
-T floor_of(T v) {
+[[gnu::always_inline]] inline T floor_of(T v) {
   return sizeof(T) == 4 ? __builtin_floorf(v) : __builtin_floor(v);
 }
 
 // Corner c of place i is the element at whole y and x, or 0 where there is none; a NaN is nowhere.
 template <class T>
-void set_corner(Samples<T>& to, int c, int64_t i, T y, T x, T weight, const Sampling& s) {
-  const bool there = y >= T(0) && y <= static_cast<T>(s.height - 1) && x >= T(0) && x <= static_cast<T>(s.width - 1);
+[[gnu::always_inline]] inline void set_corner(Samples<T>& to, int c, int64_t i, T y, T x, T weight, const Sampling& s) {
+  using Number = typename Samples<T>::Number;
+  const T bottom = static_cast<T>(s.height - 1), end = static_cast<T>(s.width - 1);
+  const bool there = (y >= T(0)) & (y <= bottom) & (x >= T(0)) & (x <= end);
+  const T inside_y = there ? y : T(0), inside_x = there ? x : T(0);
   to.there[c][i] = there;
-  to.all_there &= there;
-  to.element[c][i] = there ? static_cast<int64_t>(y) * s.width + static_cast<int64_t>(x) : 0;
+  to.element[c][i] = static_cast<Number>(inside_y) * static_cast<Number>(s.width) + static_cast<Number>(inside_x);
   to.weight[c][i] = weight;
 }
 
 template <class T>
-void find_samples(const T* grid, int64_t n, const Sampling& s, Samples<T>& to) {
-  to.all_there = true;
-  for (int64_t i = 0; i < n; ++i) {
-    const T x = place_of(grid[2 * i], s.width, s), y = place_of(grid[2 * i + 1], s.height, s);
-    if (!s.bilinear) {
-      set_corner(to, 0, i, round_of(y), round_of(x), T(1), s);
-      continue;
+[[gnu::always_inline]] inline void find_samples_of(const T* __restrict grid, int64_t n, const Sampling& given, Samples<T>& __restrict to) {
+  const Sampling s = given;
+  T x[Samples<T>::kMost], y[Samples<T>::kMost];
+  for (int64_t i = 0; i < n; ++i) x[i] = grid[2 * i], y[i] = grid[2 * i + 1];
+  find_places(x, n, static_cast<T>(s.width), s), find_places(y, n, static_cast<T>(s.height), s);
+  if (!s.bilinear)
+    for (int64_t i = 0; i < n; ++i) set_corner(to, 0, i, round_of(y[i]), round_of(x[i]), T(1), s);
+  else
+    for (int64_t i = 0; i < n; ++i) {
+      const T left = floor_of(x[i]), top = floor_of(y[i]);
+      const T right = left + T(1), below = top + T(1);
+      const T before = right - x[i], behind = x[i] - left, above = below - y[i], beneath = y[i] - top;
+      set_corner(to, 0, i, top, left, above * before, s);
+      set_corner(to, 1, i, top, right, above * behind, s);
+      set_corner(to, 2, i, below, left, beneath * before, s);
+      set_corner(to, 3, i, below, right, beneath * behind, s);
     }
-    const T left = floor_of(x), top = floor_of(y);
-    const T right = left + T(1), below = top + T(1);
-    const T wx[2] = {right - x, x - left}, wy[2] = {below - y, y - top};
-    for (int c = 0; c < 4; ++c) set_corner(to, c, i, c & 2 ? below : top, c & 1 ? right : left, wy[c >> 1] * wx[c & 1], s);
-  }
+  typename Samples<T>::Number all = 1;
+  for (int c = 0; c < (s.bilinear ? 4 : 1); ++c)
+    for (int64_t i = 0; i < n; ++i) all &= to.there[c][i];
+  to.all_there = all;
 }
 
 template <class T>
-void take_samples(const T* image, const Samples<T>& at, int64_t n, bool bilinear, T* out) {
-  const auto value = [&](int c, int64_t i) {
+[[gnu::always_inline]] inline void take_samples_of(const T* __restrict image, const Samples<T>& __restrict at, int64_t n, bool bilinear,
+                                                   T* __restrict out) {
+  const auto value = [&](int c, int64_t i) __attribute__((always_inline)) {
     const T v = image[at.element[c][i]];
     return at.there[c][i] ? v : T(0);
   };
@@ -84,7 +98,7 @@ void take_samples(const T* image, const Samples<T>& at, int64_t n, bool bilinear
     for (int64_t i = 0; i < n; ++i) out[i] = value(0, i);
   else if (at.all_there)
     for (int64_t i = 0; i < n; ++i) {
-      const auto term = [&](int c) { return image[at.element[c][i]] * at.weight[c][i]; };
+      const auto term = [&](int c) __attribute__((always_inline)) { return image[at.element[c][i]] * at.weight[c][i]; };
       out[i] = term(0) + term(1) + term(2) + term(3);
     }
   else
@@ -92,6 +106,14 @@ void take_samples(const T* image, const Samples<T>& at, int64_t n, bool bilinear
       out[i] =
           value(0, i) * at.weight[0][i] + value(1, i) * at.weight[1][i] + value(2, i) * at.weight[2][i] + value(3, i) * at.weight[3][i];
 }
+#define NARU_SAMPLES(T)                                                                                                            \
+  NARU_WIDE void find_samples(const T* grid, int64_t n, const Sampling& s, Samples<T>& to) { find_samples_of<T>(grid, n, s, to); } \
+  NARU_WIDE void take_samples(const T* image, const Samples<T>& at, int64_t n, bool bilinear, T* out) {                            \
+    take_samples_of<T>(image, at, n, bilinear, out);                                                                               \
+  }
+NARU_SAMPLES(float)
+NARU_SAMPLES(double)
+#undef NARU_SAMPLES
 
 }  // namespace
 
@@ -124,22 +146,22 @@ constexpr int64_t kWidth = static_cast<int64_t>(64 / sizeof(T));
 template <class T>
 [[gnu::always_inline]] inline void sums_of_squares(const T* columns, int64_t pitch, const T* row, int64_t depth, T* out) {
   typedef T Wide __attribute__((vector_size(64)));
-  const auto add_lane = [&](int64_t l, Wide & sum) __attribute__((always_inline)) {
-    for (int64_t k = l; k < depth; k += kLanes) {
-      Wide there;
-      std::memcpy(&there, columns + k * pitch, sizeof there);
-      const Wide difference = there - row[k];
-      sum += difference * difference;
-    }
+  typedef T Anywhere __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
+  const auto add_square = [&](int64_t k, Wide & sum) __attribute__((always_inline)) {
+    const Wide difference = *reinterpret_cast<const Anywhere*>(columns + k * pitch) - row[k];
+    sum += difference * difference;
   };
-  // What is left of the tree when it is eight lanes wide.
-  Wide rest[8];
-  for (int64_t l = 0; l < 8; ++l) {
-    Wide lane[8];  // l, l + 8 ...
-    for (int64_t i = 0; i < 8; ++i) {
-      lane[i] = Wide{};
-      add_lane(l + 8 * i, lane[i]);
-    }
+  // What is left of the tree when it is eight lanes wide. (No square is -0, so a lane without elements changes nothing.)
+  Wide rest[8] = {};
+  if (depth <= 8)
+    for (int64_t k = 0; k < depth; ++k) add_square(k, rest[k]);
+  for (int64_t l = 0; l < 8 && depth > 8; ++l) {
+    Wide lane[8] = {};  // l, l + 8 ...
+    int64_t first = l;
+    for (; first - l + kLanes <= depth; first += kLanes)
+      for (int64_t i = 0; i < 8; ++i) add_square(first + 8 * i, lane[i]);
+    for (int64_t i = 0; i < 8; ++i)
+      if (first + 8 * i < depth) add_square(first + 8 * i, lane[i]);
     rest[l] = ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
   }
   for (int64_t width = 4; width > 0; width /= 2)
@@ -152,13 +174,10 @@ template <class T>
                                                     int64_t end, T* out) {
   constexpr int64_t kStep = kWidth<T>;
   for (int64_t j = begin; j < end; j += kStep, out += kStep) {
-    if (j + kStep <= end) {
-      sums_of_squares(columns + j, pitch, row, depth, out);
-    } else {
-      T last[kStep];
-      sums_of_squares(columns + j, pitch, row, depth, last);
-      std::copy_n(last, end - j, out);
-    }
+    T sums[kStep];
+    sums_of_squares(columns + j, pitch, row, depth, sums);
+    for (T& s : sums) s = sizeof(T) == 4 ? __builtin_sqrtf(s) : __builtin_sqrt(s);
+    std::memcpy(out, sums, static_cast<size_t>(std::min(kStep, end - j)) * sizeof(T));
   }
 }
 #define NARU_DISTANCES(T)                                                                                                          \

@@ -16,7 +16,7 @@ namespace naru::ir {
 //   Modes           sorted rows, their order, out values, out indices (one for each row)
 //   ScatterExtreme  index, source, out, which takes the greatest or least. numbers: dimension, greatest, whether what out holds counts
 //   GridSample      x (N, C, H, W), grid (N, h, w, 2), out (N, C, h, w). numbers: nearest (0) or bilinear, zeros (0) or border, align_corners
-//   Distances       x (N, D), out: the squares of the Euclidean ones of all pairs of rows; or x, y (M, D), out (N, M): of each row of both
+//   Distances       x (N, D), out: the Euclidean ones of all pairs of rows; or x, y (M, D), out (N, M): of each row of both
 //   BagSums         index (B, L), weight (V, D), out (B, D). numbers: what sums are divided by
 //   RunningExtreme  rows, out values, out places. numbers: whether the greatest
 //   Triangle        matrices, out. numbers: diagonal, whether the lower

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 
 #include "naru/autograd.h"
 #include "naru/ops.h"
@@ -165,7 +166,7 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, std::string_view mode, s
   Dims out{x.size(0), x.size(1)};
   for (int64_t d = 1; d <= n; ++d) out.push_back(grid.size(d));
   if (n == 2 && mode != "bicubic" && s.outside != Outside::Reflection && product(out) > 0 && size_of(x.dtype()) >= 4 &&
-      ops::takes_host_loop({&x, &grid})) {
+      x.size(2) * x.size(3) <= std::numeric_limits<int32_t>::max() && ops::takes_host_loop({&x, &grid})) {
     const Tensor image = x.contiguous(), places = grid.contiguous(), y = ops::make_result(out, x.dtype(), x.device(), "grid_sample");
     ops::run_host_loop(ir::HostLoop::Kind::GridSample, {&image, &places}, {&y},
                        {mode == "bilinear", s.outside == Outside::Border, align_corners});

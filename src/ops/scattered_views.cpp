@@ -166,9 +166,9 @@ Tensor pdist(const Tensor& t, double p) {
   if (n > 1 && size_of(t.dtype()) == 2) ops::throw_not_implemented("pdist", t.dtype());
   if (n <= 1) return sum(t.narrow(0, 0, 0), Dims{1});
   if (p == 2 && t.size(1) > 0 && t.size(1) <= ir::kContiguousChunk && ops::takes_host_loop({&t})) {
-    const Tensor rows = t.contiguous(), sums = ops::make_result({times(n, n - 1) / 2}, t.dtype(), t.device(), "pdist");
-    ops::run_host_loop(ir::HostLoop::Kind::Distances, {&rows}, {&sums});
-    return sqrt(sums);
+    const Tensor rows = t.contiguous(), out = ops::make_result({times(n, n - 1) / 2}, t.dtype(), t.device(), "pdist");
+    ops::run_host_loop(ir::HostLoop::Kind::Distances, {&rows}, {&out});
+    return out;
   }
   // Many short pieces of work cost devices more than all pairs at once.
   if (t.device().is_cpu() && n >= 64 && !(t.requires_grad() && grad_enabled())) {

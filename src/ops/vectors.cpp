@@ -88,9 +88,9 @@ Tensor cdist(const Tensor& a, const Tensor& b, double p, std::string_view comput
   if (by_products(a, b, p, compute_mode) && a.dtype() == b.dtype() && a.size(-1) > 0) return euclidean_by_products(a, b);
   if (p == 2 && a.dim() == 2 && b.dim() == 2 && a.dtype() == b.dtype() && a.size(1) <= ir::kContiguousChunk &&
       ops::takes_host_loop({&a, &b})) {
-    const Tensor x = a.contiguous(), y = b.contiguous(), sums = ops::make_result({x.size(0), y.size(0)}, x.dtype(), x.device(), "cdist");
-    ops::run_host_loop(ir::HostLoop::Kind::Distances, {&x, &y}, {&sums});
-    return sqrt(sums);
+    const Tensor x = a.contiguous(), y = b.contiguous(), out = ops::make_result({x.size(0), y.size(0)}, x.dtype(), x.device(), "cdist");
+    ops::run_host_loop(ir::HostLoop::Kind::Distances, {&x, &y}, {&out});
+    return out;
   }
   return norm(sub(a.unsqueeze(-2), b.unsqueeze(-3)), p, Dims{-1});
 }
