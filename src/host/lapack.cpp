@@ -72,6 +72,24 @@ std::string function_name(const Lapack& op, const Row& row) {
   return fmt::format("{}{}_", single ? 'c' : 'z', name);
 }
 
+// OpenBLAS's, looked for at the first call. Throws RuntimeError where there is none.
+Function function_of(const Lapack& op, const Row& row) {
+  static constinit std::atomic<Function> known[8][std::size(kRows)]{};
+  const int kind = (op.dtype == DType::F32) + 2 * op.complex + 4 * op.hermitian;
+  std::atomic<Function>& place = known[kind][&row - kRows];
+  if (const Function function = place.load(std::memory_order_acquire)) return function;
+  const std::string name = function_name(op, row);
+  const auto function = reinterpret_cast<Function>(openblas_function(name.c_str()));
+  if (!function)
+    throw RuntimeError(
+        "Calling torch.linalg.{} on a CPU tensor requires LAPACK: {} (install the wheel scipy-openblas32 or Debian's libopenblas0, or name "
+        "a "
+        "library in NARU_OPENBLAS)",
+        op.name(), openblas_name().empty() ? "no OpenBLAS was found" : fmt::format("{} has no {}", openblas_name(), name));
+  place.store(function, std::memory_order_release);
+  return function;
+}
+
 template <class T>
 void run_typed(const Lapack& op, const Row& row, int (*routine)(Job<T>&), Function function, const std::vector<Sizes>& sizes) {
   const Lapack::Array& info = op.arrays.back();
@@ -105,14 +123,7 @@ void run(const Lapack& op) {
     for (int64_t i = 0; i < op.batch; ++i) static_cast<int*>(info.data)[i * info.matrix] = 0;
     return;
   }
-  const std::string name = function_name(op, row);
-  const auto function = reinterpret_cast<Function>(openblas_function(name.c_str()));
-  if (!function)
-    throw RuntimeError(
-        "Calling torch.linalg.{} on a CPU tensor requires LAPACK: {} (install the wheel scipy-openblas32 or Debian's libopenblas0, or name "
-        "a "
-        "library in NARU_OPENBLAS)",
-        op.name(), openblas_name().empty() ? "no OpenBLAS was found" : fmt::format("{} has no {}", openblas_name(), name));
+  const Function function = function_of(op, row);
   static constinit std::atomic<bool> known[2][std::size(kRows)]{};
   const LibraryCall scope(known[op.complex][number]);
   const bool single = op.dtype == DType::F32;

@@ -98,6 +98,31 @@ States states_of(const Tensor& labels, int64_t blank, DType type) {
   return {all, skips};
 }
 
+// The same of targets that the host has at hand.
+template <class T>
+void write_states(const Tensor& targets, const Lengths& lengths, int64_t blank, const States& to) {
+  const auto batch = static_cast<int64_t>(lengths.size()), length = to.labels.size(1);
+  const int64_t row = targets.dim() == 2 ? targets.size(1) : 0;
+  const int64_t* from = targets.numel() ? targets.data<int64_t>() : nullptr;
+  auto* label = to.labels.data<int64_t>();
+  auto* skip = to.skips.data<T>();
+  for (int64_t n = 0; n < batch; ++n, label += length, skip += length) {
+    std::fill_n(label, length, blank);
+    std::fill_n(skip, length, static_cast<T>(kNever));
+    for (int64_t s = 0; s < lengths[static_cast<size_t>(n)]; ++s) label[2 * s + 1] = from[s];
+    from += row ? row : lengths[static_cast<size_t>(n)];
+    for (int64_t s = 1; s < length; s += 2)
+      if (s == 1 || label[s] != label[s - 2]) skip[s] = 0;
+  }
+}
+States states_at_once(const Tensor& targets, const Lengths& lengths, int64_t blank, DType type) {
+  const Dims shape{static_cast<int64_t>(lengths.size()), 2 * *std::max_element(lengths.begin(), lengths.end()) + 1};
+  const States states{empty(shape, Options(DType::I64, targets.device())), empty(shape, Options(type, targets.device()))};
+  const Tensor labels = targets.detach().to(DType::I64).contiguous();
+  type == DType::F64 ? write_states<double>(labels, lengths, blank, states) : write_states<float>(labels, lengths, blank, states);
+  return states;
+}
+
 Tensor at_states(const Tensor& log_probs, const Tensor& labels) {
   return gather(log_probs, 2, labels.unsqueeze(0).expand({log_probs.size(0), -1, -1}));
 }
@@ -176,11 +201,20 @@ Tensor ctc_loss(const Tensor& given, const Tensor& targets, const Lengths& input
   {
     const NoGrad guard;
     inputs = of_lengths(input_lengths, device), counts = of_lengths(target_lengths, device);
-    states = states_of(padded_labels(targets, target_lengths, counts, blank), blank, log_probs.dtype());
+    states = device.is_cpu() && !ops::recording_host()
+                 ? states_at_once(targets, target_lengths, blank, log_probs.dtype())
+                 : states_of(padded_labels(targets, target_lengths, counts, blank), blank, log_probs.dtype());
     forward = forward_variables(at_states(log_probs, states.labels), states.skips);
-    const Tensor sample = arange(0, log_probs.size(1), 1, Options(DType::I64, device));
-    const auto end = [&](int64_t back) { return forward.index({inputs, sample, 2 * counts + (2 - back)}); };
-    losses = -logaddexp(end(0), end(1));
+    // Each sample ends in one of its last two states (before the first label there is but one: the other is in front of all).
+    const int64_t batch = log_probs.size(1), length = forward.size(2);
+    Lengths ends;
+    for (const int64_t back : {2, 1})
+      for (int64_t n = 0; n < batch; ++n) {
+        const auto i = static_cast<size_t>(n);
+        ends.push_back((input_lengths[i] * batch + n) * length + 2 * target_lengths[i] + back);
+      }
+    const Tensor last = take(forward, of_lengths(ends, device)).view({2, batch});
+    losses = -logaddexp(last[0], last[1]);
   }
   Tensor out = zero_infinity ? masked_fill(losses, isinf(losses), 0.0) : losses.clone();
   out = autograd::record(std::move(out), "CtcLossBackward0", {&log_probs},

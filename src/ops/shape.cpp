@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/sizes.h"
 #include "ops/addressing.h"
@@ -28,6 +29,10 @@ std::vector<const Tensor*> pointers(const std::vector<Tensor>& tensors) {
 
 // The common device of a list of tensors that must all be on it, numbers or not.
 Device list_device(const std::vector<Tensor>& tensors, const char* op) {
+  const auto on_first = [&](const Tensor& t) {
+    return t.defined() && tensors[0].defined() && t.impl()->storage->device == tensors[0].impl()->storage->device;
+  };
+  if (std::all_of(tensors.begin(), tensors.end(), on_first)) return tensors[0].impl()->storage->device;
   std::vector<std::string> names;
   for (size_t i = 0; i < tensors.size(); ++i) {
     names.push_back(fmt::format("tensors[{}]", i));
@@ -38,10 +43,33 @@ Device list_device(const std::vector<Tensor>& tensors, const char* op) {
   return ops::common_device(pointers(tensors), roles, op);
 }
 
+// Small parts that the host finds at hand are moved at once.
+bool joined_at_once(const std::vector<Tensor>& parts, const std::vector<bool>& skip, int64_t dim, const Tensor& out) {
+  const TensorImpl& to = *out.impl();
+  if (!to.storage->device.is_cpu() || to.numel == 0 || to.numel > ops::kSmall || ops::recording_host() || !in_programs(to.dtype))
+    return false;
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (!skip[i] && (parts[i].dtype() != to.dtype || !(parts[i].numel() == 0 || ops::is_at_hand(*parts[i].impl())))) return false;
+  int64_t rows = 1, place = 0;
+  for (int64_t d = 0; d < dim; ++d) rows *= to.sizes[d];
+  const auto item = static_cast<int64_t>(size_of(to.dtype)), step = to.numel / rows * item;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const TensorImpl& from = *parts[i].impl();
+    if (skip[i] || from.numel == 0) continue;
+    const int64_t bytes = from.numel / rows * item;
+    const char* const source = static_cast<const char*>(from.address());
+    char* const target = static_cast<char*>(to.address()) + place;
+    for (int64_t row = 0; row < rows; ++row) std::memcpy(target + row * step, source + row * bytes, static_cast<size_t>(bytes));
+    place += bytes;
+  }
+  return true;
+}
+
 // Writes the parts side by side along `dim` of a new tensor. skip[i]: part i has nothing to give.
 Tensor join(const std::vector<Tensor>& parts, const std::vector<bool>& skip, int64_t dim, Dims shape, DType dtype, Device device,
             const char* op) {
   Tensor out = ops::make_result(shape, dtype, device, op);
+  if (joined_at_once(parts, skip, dim, out)) return out;
   int64_t offset = out.storage_offset();
   for (size_t i = 0; i < parts.size(); ++i) {
     if (skip[i]) continue;

@@ -284,23 +284,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 
         if has_torch_function_unary(tensor):
             return handle_torch_function(one_hot, (tensor,), tensor, num_classes)
-    if tensor.dtype != _C.int64:
-        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
-    if tensor.numel() == 0:
-        if num_classes <= 0:
-            raise RuntimeError("Can not infer total number of classes from empty tensor.")
-        return _C.empty([*tensor.shape, num_classes], dtype=_C.int64, device=tensor.device)
-    unknown = tensor.is_meta and num_classes > 0
-    if not unknown and int(tensor.min().item()) < 0:
-        raise RuntimeError("Class values must be non-negative.")
-    top = 0 if unknown else int(tensor.max().item())
-    if num_classes == -1:
-        num_classes = top + 1
-    elif num_classes < 1:
-        raise RuntimeError("num_classes should be positive")
-    elif top >= num_classes:
-        raise RuntimeError("Class values must be smaller than num_classes.")
-    return (tensor.unsqueeze(-1) == _C.arange(num_classes, device=tensor.device)).to(_C.int64)
+    return _C.one_hot(tensor, num_classes)
 
 
 _layer_norm = _C.layer_norm
