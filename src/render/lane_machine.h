@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "ir/expr.h"
 #include "render/assembler.h"
@@ -80,6 +81,9 @@ class LaneMachine {
   virtual Value index(const Register& base, int offset) = 0;
 
   virtual Value eval(const ir::Node& node, const Arg* args) = 0;
+  // Goes to the label where all lanes of all these Bools are true; only where the machine can ask for that.
+  virtual bool asks_all_lanes() const noexcept { return false; }
+  virtual void branch_where_all(std::span<const Value>, const Label&) {}
   // The registers that hold an operand; brings it there where it is in none.
   virtual Value in_registers(const Arg& arg) = 0;
   virtual void move(VType type, const Value& to, const Value& from) = 0;

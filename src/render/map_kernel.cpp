@@ -1,5 +1,6 @@
 // Elementwise kernels: a loop of several steps at a time, then a loop of single steps, the last of them a tail.
 #include "render/code.h"
+#include "render/shortcut.h"
 #include "render/walker.h"
 
 namespace naru::render {
@@ -64,9 +65,10 @@ class MapCode {
     return true;
   }
 
-  Walker walker() const {
-    Walker w(kernel_.graph, plan_, machine_, frame_);
-    w.results = kernel_.results;
+  Walker walker() const { return walker(kernel_.graph, plan_, kernel_.results); }
+  Walker walker(const ir::Graph& graph, const Plan& plan, const std::vector<uint32_t>& results) const {
+    Walker w(graph, plan, machine_, frame_);
+    w.results = results;
     return w;
   }
 
@@ -78,6 +80,23 @@ class MapCode {
     });
   }
 
+  // Behind a main loop's work on `steps` steps.
+  void next_steps(int steps, const Register& last, const Label& loop) {
+    a_.add(frame_.position, steps * machine_.lanes());
+    a_.branch(frame_.position, Condition::LessOrEqual, last, loop);
+  }
+
+  // Goes to `quick` where the shortcut may be taken in all lanes of `steps` steps.
+  void ask(const Shortcut& way, int steps, const Label& quick) {
+    const std::vector<uint32_t> asked{way.condition};
+    const Plan plan(kernel_.graph, asked, scalars(kernel_));
+    Walker w = walker(kernel_.graph, plan, asked);
+    std::vector<Value> answers;
+    if (plan.uses_index) a_.set_sum(frame_.index, index0_, frame_.position);
+    w.run(steps, 0, false, [&](size_t, int, const Value& value) { answers.push_back(value); });
+    machine_.branch_where_all(answers, quick);
+  }
+
   // As long as `steps` whole steps are left; else, to `rest`.
   void main_loop(int steps, const Label& rest) {
     Walker w = walker();
@@ -86,11 +105,21 @@ class MapCode {
     a_.set_sum(last, n_, -steps * machine_.lanes());
     a_.branch(last, Condition::Less, rest);
     w.hoist(machine_.registers() - 2 - steps * plan_.vectors);
+    std::optional<Shortcut> way;
+    if (machine_.asks_all_lanes()) way = shortcut_of(kernel_, plan_, scalars(kernel_));
+    const Label quick = a_.new_label();
     a_.align_loop();
     a_.bind(loop);
+    if (way) ask(*way, steps, quick);
     run(w, steps, whole_);
-    a_.add(frame_.position, steps * machine_.lanes());
-    a_.branch(frame_.position, Condition::LessOrEqual, last, loop);
+    next_steps(steps, last, loop);
+    if (!way) return;
+    a_.branch(frame_.position, Condition::Greater, last, rest);
+    a_.bind(quick);
+    const Plan plan(way->graph, way->results, scalars(kernel_));
+    Walker left = walker(way->graph, plan, way->results);
+    run(left, steps, whole_);
+    next_steps(steps, last, loop);
   }
 
   // n_ elements, at least one.

@@ -31,6 +31,8 @@ CASES = {
     "searchsorted": lambda t: naru.searchsorted(t(np.sort(floats(70, special=False))), t(floats((5, 33)))),
     "searchsorted right": lambda t: naru.searchsorted(t(np.sort(floats((3, 40), np.float64, special=False), axis=1)), t(floats((3, 17), np.float64)), right=True),
     "searchsorted among what is in no order": lambda t: naru.searchsorted(t(floats(50)), t(floats(40, seed=3))),
+    "searchsorted of many": lambda t: naru.searchsorted(t(np.sort(floats(257, special=False))), t(floats(1000)), right=True),
+    "searchsorted in one": lambda t: naru.searchsorted(t(whole(1, 5)), t(whole(90, 9))),
     "bucketize integers": lambda t: naru.bucketize(t(whole((100,), 90)), t(np.sort(whole((45,), 90, seed=4)))),
     "mode": lambda t: naru.mode(t(floats((6, 5, 31))), -1),
     "mode of one": lambda t: naru.mode(t(floats((4, 1))), 1, keepdim=True),
@@ -48,9 +50,13 @@ CASES = {
     "hardshrink": lambda t: F.hardshrink(t(floats((9, 40))), 0.4),
     "pdist": lambda t: F.pdist(t(floats((21, 70), special=False))),
     "pdist of few columns": lambda t: F.pdist(t(floats((70, 3), np.float64))),
+    "pdist of 128 columns": lambda t: F.pdist(t(floats((19, 128)))),
+    "cdist of eight columns": lambda t: naru.cdist(t(floats((5, 8))), t(floats((33, 8), seed=4))),
     "pdist of many columns": lambda t: F.pdist(t(floats((3, 1000)))),
     "cdist": lambda t: naru.cdist(t(floats((9, 70), special=False)), t(floats((20, 70), seed=4))),
     "ctc_loss": lambda t: F.ctc_loss(t(floats((12, 3, 6), special=False)), t(whole((3, 4), 6, least=1)), [12, 11, 7], [4, 0, 2], reduction="none"),
+    "ctc_loss of labels behind each other": lambda t: F.ctc_loss(t(floats((12, 3, 6), special=False)), t(whole(6, 6, np.int32, least=1)), [12, 11, 7], [4, 0, 2]),
+    "grid_sample nowhere": lambda t: F.grid_sample(t(floats((2, 3, 5, 6), np.float64, special=False)), t(floats((2, 9, 40, 2), np.float64)), align_corners=False),
     "fmod": lambda t: naru.fmod(t(floats((40, 100)) * 7), t(floats((40, 100), seed=5))),
     "fmod of what lies near a multiple": lambda t: naru.fmod(t(floats(1001, seed=2) * np.arange(1001, dtype=np.float32)), t(floats(1001, seed=2))),
     "embedding_bag": lambda t: F.embedding_bag(t(whole((6, 9), 20)), t(floats((20, 70)))),
@@ -125,3 +131,23 @@ def test_einsum_of_two_operands_is_one_product_whatever_the_order_of_subscripts(
     for equation in ("abc,cbd->ad", "abc,cbd->dba", "abc,cbd->bad", "abc,cbd->dcab", "abc, cbd -> acbd"):
         expected = np.einsum(equation.replace(" ", ""), a.astype(np.float64), b.astype(np.float64))
         np.testing.assert_allclose(naru.einsum(equation, naru.tensor(a), naru.tensor(b)).numpy(), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(3, 19, 16, 19), (2, 3, 5, 40)], ids=str)
+def test_pooled_windows_are_the_same_however_channels_lie(shape):
+    for x in (floats(shape), floats(shape, np.float64), whole(shape, 9, np.int32), np.full(shape, -np.inf, np.float32)):
+        near = naru.tensor(x)
+        last = near.contiguous(memory_format=naru.channels_last)
+        pools = [lambda t: F.max_pool2d(t, 3, 2, 1, return_indices=True), lambda t: F.max_pool2d(t, (2, 5), (1, 3), ceil_mode=True, return_indices=True)]
+        if x.dtype.kind == "f":
+            pools += [lambda t: F.adaptive_max_pool2d(t, 7, return_indices=True), lambda t: (F.adaptive_avg_pool2d(t, 7), F.avg_pool2d(t, 3, 2, 1))]
+        for pool in pools:
+            assert [bits(o.contiguous()) for o in pool(near)] == [bits(o.contiguous()) for o in pool(last)]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+def test_activations_of_what_is_positive_throughout_have_the_bits_that_they_have_beside_negative_numbers(dtype):
+    x = np.concatenate([np.abs(floats(3000, dtype)) + dtype(0.5), floats(3000, dtype), np.abs(floats(300, dtype, special=False)) + dtype(0.5)])
+    shuffle = np.random.default_rng(9).permutation(x.size)
+    for act in (F.elu, lambda t: F.elu(t, -0.3), F.selu, lambda t: F.celu(t, 0.7), lambda t: F.softplus(t, 3.0, 4.0)):
+        assert bits(act(naru.tensor(x))[naru.tensor(shuffle)]) == bits(act(naru.tensor(x[shuffle])))

@@ -82,6 +82,20 @@ Value X86LaneMachine::in_registers(const Arg& arg) {
   return v;
 }
 
+void X86LaneMachine::branch_where_all(std::span<const Value> conditions, const Label& label) {
+  const asmjit::Operand all = copy(VType::Bool, conditions[0]).part[0];
+  const bool in_masks = masks() > 0;
+  for (const Value& c : conditions.subspan(1)) cc_.emit(in_masks ? I::kIdKandw : I::kIdVandps, all, all, c.part[0]);
+  if (in_masks) {
+    cc_.kortestw(all.as<x86::KReg>(), all.as<x86::KReg>());
+    return void(cc_.jc(label));
+  }
+  const x86::Gp lanes = cc_.newInt32();
+  cc_.vmovmskps(lanes, all.as<x86::Vec>());
+  cc_.cmp(lanes, imm(0xff));
+  cc_.je(label);
+}
+
 void X86LaneMachine::move(VType type, const Value& to, const Value& from) {
   for (int p = 0; p < parts_of(type); ++p) {
     if (to.part[p] == from.part[p]) continue;

@@ -16,6 +16,8 @@ class X86LaneMachine : public LaneMachine {
   Value broadcast(DType dtype, const Address& at) final;
   Arg load_arg(VType type, const Address& at) final;
   Value eval(const ir::Node& node, const Arg* args) final;
+  bool asks_all_lanes() const noexcept final { return true; }
+  void branch_where_all(std::span<const Value> conditions, const Label& label) final;
   Value in_registers(const Arg& arg) final;
   void move(VType type, const Value& to, const Value& from) final;
   Value copy(VType type, const Value& from) final;
