@@ -27,10 +27,11 @@ def report(work, call, **options):
 
 
 def import_seconds(module):
-    """Median seconds that importing takes beyond NumPy's own import, each time in a new process."""
+    """Median seconds that importing takes beyond NumPy's own import, each time in a new process, with bytecode, as whatever pip installed has it."""
     text = f"import numpy, time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
-    times = sorted(float(subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout) for _ in range(5))
-    return times[2]
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    runs = [subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True, env=env).stdout for _ in range(6)]
+    return sorted(map(float, runs[1:]))[2]  # the first may have written it
 
 
 side = importlib.import_module({"numpy": "side_numpy", "jax": "side_jax"}.get(LIBRARY, "side_torch"))

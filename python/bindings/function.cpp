@@ -16,13 +16,14 @@
 namespace naru::py {
 namespace {
 
-// Insertion order does not matter; names are few hundred.
-std::map<std::string, Definition*>& functions() {
-  static std::map<std::string, Definition*> map;
+// By names, which live as long as the module: thousands, all at import.
+using Definitions = std::map<std::string_view, Definition*>;
+Definitions& functions() {
+  static Definitions map;
   return map;
 }
-std::map<std::string, Definition*>& methods() {
-  static std::map<std::string, Definition*> map;
+Definitions& methods() {
+  static Definitions map;
   return map;
 }
 
@@ -290,6 +291,7 @@ PyObject* get_doc(PyObject* self, void*) {
   }
   return with_example(text, d.name);
 }
+std::string hint_of(const Param& p) { return std::string(p.hint) + (p.or_none ? " | None" : ""); }
 // The signatures in the form nanobind's functions have them, for stubs: a tuple of (signature, docstring, defaults).
 PyObject* get_signatures(PyObject* self, void*) {
   const Definition& d = definition_of(self);
@@ -307,7 +309,7 @@ PyObject* get_signatures(PyObject* self, void*) {
         continue;
       }
       if (static_cast<int>(i) == o.varargs) {
-        s += fmt::format("*{}: {}", printable(p.name), p.hint);
+        s += fmt::format("*{}: {}", printable(p.name), hint_of(p));
         star = true;
         continue;
       }
@@ -315,7 +317,7 @@ PyObject* get_signatures(PyObject* self, void*) {
         s += "*, ";
         star = true;
       }
-      s += fmt::format("{}: {}", printable(p.name), p.hint);
+      s += fmt::format("{}: {}", printable(p.name), hint_of(p));
       if (p.fallback) s += " = " + p.text;
     }
     s += fmt::format(") -> {}", o.result);
@@ -373,9 +375,8 @@ nb::object make_function(PyTypeObject* type, Definition* d) {
   return nb::steal(reinterpret_cast<PyObject*>(f));
 }
 
-void add_to(std::map<std::string, Definition*>& map, const char* name, const char* doc, bool method, bool is_static,
-            std::string_view params, Thunk thunk, const void* state, const std::vector<TypeInfo>& types, const char* result,
-            bool deprecated) {
+void add_to(Definitions& map, const char* name, const char* doc, bool method, bool is_static, std::string_view params, Thunk thunk,
+            const void* state, const std::vector<TypeInfo>& types, const char* result, bool deprecated) {
   Definition*& d = map[name];
   if (!d) d = new Definition{.name = name, .method = method, .is_static = is_static, .out_rule = out_rule(name), .overloads = {}};
   auto o = read_params(params, types);

@@ -27,7 +27,8 @@ struct Param {
   PyObject* fallback = nullptr;  // the default; null if the argument is required
   bool keyword_only = false;
   const char* type = "";  // for messages
-  std::string hint;       // for stubs
+  const char* hint = "";  // for stubs
+  bool or_none = false;   // there, too: " | None"
   std::string text;       // of the default
 };
 

@@ -1,6 +1,8 @@
 // Parameter lists as bindings write them, read into overloads.
 #include "parameter_list.h"
 
+#include <unordered_map>
+
 namespace naru::py {
 namespace {
 
@@ -20,6 +22,16 @@ PyObject* literal(std::string_view text) {
   return s.find_first_of(".e") == std::string::npos ? PyLong_FromString(s.c_str(), nullptr, 10) : PyFloat_FromDouble(std::stod(s));
 }
 
+// The interned string of a name. Thousands of parameters, all read at import, share a few hundred names.
+PyObject* interned(std::string_view name) {
+  static std::unordered_map<std::string_view, PyObject*> known;
+  const auto found = known.find(name);
+  if (found != known.end()) return Py_NewRef(found->second);
+  PyObject* const made = check(PyUnicode_InternFromString(std::string(name).c_str()));
+  known.emplace(utf8(made), Py_NewRef(made));
+  return made;
+}
+
 void add_param(Overload& o, std::string_view item, bool& keyword_only, const std::vector<TypeInfo>& types, size_t& type) {
   Param p;
   p.keyword_only = keyword_only;
@@ -28,8 +40,8 @@ void add_param(Overload& o, std::string_view item, bool& keyword_only, const std
     item.remove_prefix(1);
   }
   const size_t equals = item.find('=');
-  const std::string name(trimmed(item.substr(0, equals)));
-  p.name = check(PyUnicode_InternFromString(name.c_str()));
+  const std::string_view name = trimmed(item.substr(0, equals));
+  p.name = interned(name);
   if (equals != std::string_view::npos) {
     p.text = trimmed(item.substr(equals + 1));
     p.fallback = check(literal(p.text));
@@ -44,7 +56,7 @@ void add_param(Overload& o, std::string_view item, bool& keyword_only, const std
     if (type >= types.size()) throw ValueError("binding: more parameters than the function takes at '{}'", item);
     p.type = types[type].name;
     p.hint = types[type].hint;
-    if (types[type].optional && p.hint.find("None") == std::string::npos) p.hint += " | None";
+    p.or_none = types[type].optional && std::string_view(p.hint).find("None") == std::string_view::npos;
     ++type;
   }
   if (!p.keyword_only) ++o.positional;
