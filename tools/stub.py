@@ -145,9 +145,15 @@ def plain(signature: str) -> str:
     return re.sub(r"(?<![\w.])(list|tuple|Iterator|Callable)(?![\w\[(:.])", lambda m: m[0] + GENERIC[m[0]], signature)
 
 
+def with_keyword(signature: str) -> list[str]:
+    """A signature, and where it takes positions without end (`*size`), that with these as one argument by its name (`size=(2, 3)`)."""
+    by_name = re.sub(r"(\(|, )\*(\w+: [^,]*Sequence\[)", r"\1*, \2", signature, count=1)
+    return [signature] if by_name == signature else [signature, by_name]
+
+
 def functions(value: Any, indent: str, own: bool, static: bool = False) -> str:
     """The signature or overloads of a function."""
-    signatures = value.__nb_signature__
+    signatures = [(text, *rest) for signature, *rest in value.__nb_signature__ for text in with_keyword(signature)]
     name = value.__name__
     if keyword.iskeyword(name):
         return ""

@@ -70,12 +70,15 @@ def names_of(module: ModuleType) -> list[str]:
     from naru._missing import names
 
     found, pytorchs = [], set(names().get(module.__name__.removeprefix("naru").removeprefix("."), ())) | _assigned(module)
-    for name in sorted(set(dir(module))):
+    shown = set(dir(module))
+    for name in sorted(shown | pytorchs):  # PyTorch's may be made when they are asked for
         if name.startswith("_") or keyword.iskeyword(name) or name in ("annotations", "TYPE_CHECKING", "Any"):
             continue
         try:
             value = getattr(module, name)
         except (AttributeError, ImportError, RuntimeError):
+            continue
+        if name not in shown and inspect.ismodule(value):
             continue
         # What a module imports for itself is no name of it.
         if name in pytorchs or (not inspect.ismodule(value) and getattr(value, "__module__", None) == module.__name__) or module.__name__ == "naru":

@@ -10,7 +10,7 @@ import importlib.util
 import os
 import re
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse as urlparse
 
 from . import _missing
@@ -220,6 +220,9 @@ class _Quiet:
 
     set_description = set_postfix = refresh = close = write = update
 
+
+if TYPE_CHECKING:
+    tqdm: Any
 
 _missing_name = _missing.module_getattr(__name__)
 

@@ -16,6 +16,7 @@ from ..streams import StreamContext as StreamContext, of_kind as _of_kind, set_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import TypeAlias
 
 _KIND = "cuda"
 
@@ -27,6 +28,17 @@ if TYPE_CHECKING:
 
     def default_stream(device: Any = None) -> Stream: ...
 
+    default_generators: tuple[_C.Generator, ...]
+    FloatTensor: TypeAlias = _C.Tensor
+    DoubleTensor: TypeAlias = _C.Tensor
+    HalfTensor: TypeAlias = _C.Tensor
+    BFloat16Tensor: TypeAlias = _C.Tensor
+    ByteTensor: TypeAlias = _C.Tensor
+    CharTensor: TypeAlias = _C.Tensor
+    ShortTensor: TypeAlias = _C.Tensor
+    IntTensor: TypeAlias = _C.Tensor
+    LongTensor: TypeAlias = _C.Tensor
+    BoolTensor: TypeAlias = _C.Tensor
 else:
     Stream, Event, current_stream, default_stream = _of_kind(_KIND)
 graph, is_current_stream_capturing = _graphs_of_kind(_KIND)

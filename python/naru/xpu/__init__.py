@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     def current_stream(device: Any = None) -> Stream: ...
 
+    default_generators: tuple[_C.Generator, ...]
 else:
     Stream, Event, current_stream, _ = of_kind(_KIND)
 graph, is_current_stream_capturing = graphs_of_kind(_KIND)
