@@ -85,15 +85,15 @@ constexpr bool alike(R (*)(A...), S (*)(B...)) {
   else return sizeof(R) == sizeof(S) && ((sizeof(A) == sizeof(B) && std::is_pointer_v<A> == std::is_pointer_v<B>) && ...);
 }
 #undef cuEventElapsedTime
-#define LT(name, parameters) static_assert(alike(decltype(ours::CublasLt::name){}, decltype(&::name){}), #name);
+#define LT(result, name, parameters) static_assert(alike(decltype(ours::CublasLt::name){}, decltype(&::name){}), #name);
 #define DRIVER(name, parameters) static_assert(alike(decltype(ours::Api::name){}, decltype(&::name){}), #name);
 NARU_CUBLASLT(LT)
 #if __has_include(<cufft.h>)
-#define FFT(name, parameters) static_assert(alike(decltype(ours::Cufft::name){}, decltype(&::name){}), #name);
+#define FFT(result, name, parameters) static_assert(alike(decltype(ours::Cufft::name){}, decltype(&::name){}), #name);
 NARU_CUFFT(FFT)
 #endif
 #if __has_include(<cusolverDn.h>)
-#define SOLVER(name, parameters) static_assert(alike(decltype(ours::Cusolver::name){}, decltype(&::name){}), #name);
+#define SOLVER(result, name, parameters) static_assert(alike(decltype(ours::Cusolver::name){}, decltype(&::name){}), #name);
 NARU_CUSOLVER(SOLVER)
 #endif
 NARU_CUDA(DRIVER)
@@ -112,6 +112,11 @@ def headers():
 
 def source(name):
     return (HOME / "src" / name).read_text()
+
+
+def declared_functions(header):
+    """The names in a header's list of functions."""
+    return re.findall(r"^  F\((?:int|size_t), (\w+),", source(f"backends/cuda/{header}"), re.MULTILINE)
 
 
 def probe_functions():
@@ -142,7 +147,7 @@ def test_numbers_and_functions_are_those_of_nvidias_headers(tmp_path):
     if include is None:
         pytest.skip("NVIDIA's headers are not on this machine (the CUDA toolkit has them)")
     declared = "".join(source(f"backends/cuda/{ours}") for ours, theirs in (("api.h", "cuda.h"), ("cublaslt.h", "cublasLt.h"), ("cufft.h", "cufft.h"), ("cusolver.h", "cusolverDn.h")) if (include / theirs).exists())
-    names = re.findall(r"^  (CU\w+) = -?\d", declared, re.MULTILINE)
+    names = re.findall(r"^  (?:F\()?(CU\w+)(?: =|,) -?\d", declared, re.MULTILINE)
     assert len(names) > 35
     ours = ", ".join(f"naru::backends::cuda::{name}" for name in names)
     same = "".join(f'static_assert(kOurs[{i}] == static_cast<long long>({name}), "{name}");\n' for i, name in enumerate(names))
@@ -156,7 +161,7 @@ def test_numbers_and_functions_are_those_of_nvidias_headers(tmp_path):
         errors = [(number, name) for number, name in errors if f"{name} " in theirs]
     for number, name in [*errors, *((n, f"CU_DEVICE_ATTRIBUTE_{a}") for n, a in zip(attributes, ATTRIBUTES))]:
         same += f'static_assert({number} == {name}, "{name}");\n'
-    for name, kind in [*probe_functions(), *nvrtc_functions(), ("cublasLtGetVersion", "size_t (*)()")]:
+    for name, kind in [*probe_functions(), *nvrtc_functions()]:
         same += f'static_assert(alike(static_cast<{kind}>(nullptr), decltype(&::{name}){{}}), "{name}");\n'
     (tmp_path / "numbers.cpp").write_text(NUMBERS.replace("OURS", ours) + same)
     compiler = ["c++", "-std=c++20", "-fsyntax-only", "-D__CUDA_API_VERSION_INTERNAL", f"-I{HOME}/src", f"-I{HOME}/include", f"-I{include}"]
@@ -169,9 +174,9 @@ def test_nvidias_libraries_have_the_functions_by_the_names_that_naru_asks_for():
     wanted = {
         "libcuda.so": re.findall(r"^  F\((cu\w+),", source("backends/cuda/api.h"), re.MULTILINE) + [name for name, _ in probe_functions()],
         "libnvrtc.so.*": [name for name, _ in nvrtc_functions()],
-        "libcublasLt.so.*": re.findall(r"^  F\((cublasLt\w+),", source("backends/cuda/cublaslt.h"), re.MULTILINE) + ["cublasLtGetVersion"],
-        "libcusolver.so.*": re.findall(r"^  F\((cusolver\w+),", source("backends/cuda/cusolver.h"), re.MULTILINE),
-        "libcufft.so.*": re.findall(r"^  F\((cufft\w+),", source("backends/cuda/cufft.h"), re.MULTILINE),
+        "libcublasLt.so.*": declared_functions("cublaslt.h"),
+        "libcusolver.so.*": declared_functions("cusolver.h"),
+        "libcufft.so.*": declared_functions("cufft.h"),
     }
     home = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
     places = [home / "lib64", home / "lib64/stubs", *(p for s in sys.path if s for p in (Path(s) / "nvidia").glob("*/lib"))]

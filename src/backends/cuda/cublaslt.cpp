@@ -1,7 +1,5 @@
 #include "backends/cuda/cublaslt.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "naru/error.h"
@@ -10,7 +8,7 @@ namespace naru::backends::cuda {
 namespace {
 
 void check(cublasStatus_t status, const char* function) {
-  if (status != CUBLAS_STATUS_SUCCESS) throw RuntimeError("CUDA error: {} when calling `{}`", status_name(status), function);
+  if (status != CUBLAS_STATUS_SUCCESS) throw RuntimeError("CUDA error: {} when calling `{}`", status_name<CublasLt>(status), function);
 }
 
 template <class T>
@@ -20,43 +18,10 @@ std::unique_ptr<T, cublasStatus_t (*)(T*)> owned(T* object, cublasStatus_t (*des
 
 }  // namespace
 
-void CublasLt::find() {
-  library.find(cublasLtGetVersion, "cublasLtGetVersion");
-#define NARU_FIND(name, parameters) library.find(name, #name);
-  NARU_CUBLASLT(NARU_FIND)
-#undef NARU_FIND
-}
-
-std::string CublasLt::name() const {
-  const size_t v = cublasLtGetVersion ? cublasLtGetVersion() : 0;
-  return fmt::format("cuBLASLt {}.{}.{}", v / 10000, v % 10000 / 100, v % 100);
-}
-
-std::string status_name(cublasStatus_t status) {
-  switch (status) {
-#define NARU_STATUS(name) \
-  case name:              \
-    return #name;
-    NARU_STATUS(CUBLAS_STATUS_SUCCESS)
-    NARU_STATUS(CUBLAS_STATUS_NOT_INITIALIZED)
-    NARU_STATUS(CUBLAS_STATUS_ALLOC_FAILED)
-    NARU_STATUS(CUBLAS_STATUS_INVALID_VALUE)
-    NARU_STATUS(CUBLAS_STATUS_ARCH_MISMATCH)
-    NARU_STATUS(CUBLAS_STATUS_MAPPING_ERROR)
-    NARU_STATUS(CUBLAS_STATUS_EXECUTION_FAILED)
-    NARU_STATUS(CUBLAS_STATUS_INTERNAL_ERROR)
-    NARU_STATUS(CUBLAS_STATUS_NOT_SUPPORTED)
-    NARU_STATUS(CUBLAS_STATUS_LICENSE_ERROR)
-#undef NARU_STATUS
-    default:
-      return fmt::format("status {}", status);
-  }
-}
-
 template <class T, class V>
 void LtDescriptors::set(cublasStatus_t (*function)(T*, int, const void*, size_t), T* object, int attribute, V value) const {
   if (const cublasStatus_t status = function(object, attribute, &value, sizeof value); status != CUBLAS_STATUS_SUCCESS)
-    throw RuntimeError("CUDA error: {} when setting attribute {} of a product for cuBLASLt", status_name(status), attribute);
+    throw RuntimeError("CUDA error: {} when setting attribute {} of a product for cuBLASLt", status_name<CublasLt>(status), attribute);
 }
 
 LtDescriptors::Owned<LtLayoutTag> LtDescriptors::layout(uint64_t rows, uint64_t cols, const LtMatMul::Matrix& matrix) const {

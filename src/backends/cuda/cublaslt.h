@@ -30,18 +30,20 @@ struct cublasLtMatmulHeuristicResult_t {
   int reserved[4];
 };
 
-enum : int {
-  CUBLAS_STATUS_SUCCESS = 0,
-  CUBLAS_STATUS_NOT_INITIALIZED = 1,
-  CUBLAS_STATUS_ALLOC_FAILED = 3,
-  CUBLAS_STATUS_INVALID_VALUE = 7,
-  CUBLAS_STATUS_ARCH_MISMATCH = 8,
-  CUBLAS_STATUS_MAPPING_ERROR = 11,
-  CUBLAS_STATUS_EXECUTION_FAILED = 13,
-  CUBLAS_STATUS_INTERNAL_ERROR = 14,
-  CUBLAS_STATUS_NOT_SUPPORTED = 15,
-  CUBLAS_STATUS_LICENSE_ERROR = 16,
+#define NARU_CUBLAS_STATUSES(F)         \
+  F(CUBLAS_STATUS_SUCCESS, 0)           \
+  F(CUBLAS_STATUS_NOT_INITIALIZED, 1)   \
+  F(CUBLAS_STATUS_ALLOC_FAILED, 3)      \
+  F(CUBLAS_STATUS_INVALID_VALUE, 7)     \
+  F(CUBLAS_STATUS_ARCH_MISMATCH, 8)     \
+  F(CUBLAS_STATUS_MAPPING_ERROR, 11)    \
+  F(CUBLAS_STATUS_EXECUTION_FAILED, 13) \
+  F(CUBLAS_STATUS_INTERNAL_ERROR, 14)   \
+  F(CUBLAS_STATUS_NOT_SUPPORTED, 15)    \
+  F(CUBLAS_STATUS_LICENSE_ERROR, 16)
 
+enum : int { NARU_CUBLAS_STATUSES(NARU_ENUMERATOR) };
+enum : int {
   CUDA_R_32F = 0,
   CUDA_R_64F = 1,
   CUDA_R_16F = 2,
@@ -73,40 +75,37 @@ enum : int {
   CUBLASLT_REDUCTION_SCHEME_MASK = 7,
 };
 
-#define NARU_CUBLASLT(F)                                                                                                               \
-  F(cublasLtCreate, (cublasLtHandle_t*))                                                                                               \
-  F(cublasLtDestroy, (cublasLtHandle_t))                                                                                               \
-  F(cublasLtMatmulDescCreate, (cublasLtMatmulDesc_t*, int compute_type, int scale_type))                                               \
-  F(cublasLtMatmulDescDestroy, (cublasLtMatmulDesc_t))                                                                                 \
-  F(cublasLtMatmulDescSetAttribute, (cublasLtMatmulDesc_t, int attribute, const void* value, size_t bytes))                            \
-  F(cublasLtMatrixLayoutCreate, (cublasLtMatrixLayout_t*, int type, uint64_t rows, uint64_t cols, int64_t ld))                         \
-  F(cublasLtMatrixLayoutDestroy, (cublasLtMatrixLayout_t))                                                                             \
-  F(cublasLtMatrixLayoutSetAttribute, (cublasLtMatrixLayout_t, int attribute, const void* value, size_t bytes))                        \
-  F(cublasLtMatmulPreferenceCreate, (cublasLtMatmulPreference_t*))                                                                     \
-  F(cublasLtMatmulPreferenceDestroy, (cublasLtMatmulPreference_t))                                                                     \
-  F(cublasLtMatmulPreferenceSetAttribute, (cublasLtMatmulPreference_t, int attribute, const void* value, size_t bytes))                \
-  F(cublasLtMatmulAlgoGetHeuristic,                                                                                                    \
-    (cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,             \
-     cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t, int wanted, cublasLtMatmulHeuristicResult_t*, int* found))                  \
-  F(cublasLtMatmul, (cublasLtHandle_t, cublasLtMatmulDesc_t, const void* alpha, const void* a, cublasLtMatrixLayout_t, const void* b,  \
-                     cublasLtMatrixLayout_t, const void* beta, const void* c, cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t, \
-                     const cublasLtMatmulAlgo_t*, void* workspace, size_t workspace_bytes, CUstream))
+#define NARU_CUBLASLT(F)                                                                                                     \
+  F(size_t, cublasLtGetVersion, ())                                                                                          \
+  F(int, cublasLtCreate, (cublasLtHandle_t*))                                                                                \
+  F(int, cublasLtDestroy, (cublasLtHandle_t))                                                                                \
+  F(int, cublasLtMatmulDescCreate, (cublasLtMatmulDesc_t*, int compute_type, int scale_type))                                \
+  F(int, cublasLtMatmulDescDestroy, (cublasLtMatmulDesc_t))                                                                  \
+  F(int, cublasLtMatmulDescSetAttribute, (cublasLtMatmulDesc_t, int attribute, const void* value, size_t bytes))             \
+  F(int, cublasLtMatrixLayoutCreate, (cublasLtMatrixLayout_t*, int type, uint64_t rows, uint64_t cols, int64_t ld))          \
+  F(int, cublasLtMatrixLayoutDestroy, (cublasLtMatrixLayout_t))                                                              \
+  F(int, cublasLtMatrixLayoutSetAttribute, (cublasLtMatrixLayout_t, int attribute, const void* value, size_t bytes))         \
+  F(int, cublasLtMatmulPreferenceCreate, (cublasLtMatmulPreference_t*))                                                      \
+  F(int, cublasLtMatmulPreferenceDestroy, (cublasLtMatmulPreference_t))                                                      \
+  F(int, cublasLtMatmulPreferenceSetAttribute, (cublasLtMatmulPreference_t, int attribute, const void* value, size_t bytes)) \
+  F(int, cublasLtMatmulAlgoGetHeuristic,                                                                                     \
+    (cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,   \
+     cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t, int wanted, cublasLtMatmulHeuristicResult_t*, int* found))        \
+  F(int, cublasLtMatmul,                                                                                                     \
+    (cublasLtHandle_t, cublasLtMatmulDesc_t, const void* alpha, const void* a, cublasLtMatrixLayout_t, const void* b,        \
+     cublasLtMatrixLayout_t, const void* beta, const void* c, cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t,       \
+     const cublasLtMatmulAlgo_t*, void* workspace, size_t workspace_bytes, CUstream))
 
 struct CublasLt {
   static constexpr Product kProduct = Product::CublasLt;
+  static constexpr Status kStatuses[] = NARU_STATUSES(NARU_CUBLAS_STATUSES);
+  static constexpr int kMajor = 10000;
   runtime::Library library;
-  size_t (*cublasLtGetVersion)() = nullptr;
-#define NARU_DECLARE(name, parameters) cublasStatus_t(*name) parameters = nullptr;
-  NARU_CUBLASLT(NARU_DECLARE)
-#undef NARU_DECLARE
+  NARU_FUNCTIONS(NARU_CUBLASLT)
 
-  void find();
-  // "cuBLASLt 13.1.0"
-  std::string name() const;
-  int cuda() const { return cublasLtGetVersion ? static_cast<int>(cublasLtGetVersion() / 10000) : 0; }
+  int version() const { return cublasLtGetVersion ? static_cast<int>(cublasLtGetVersion()) : 0; }
+  int cuda() const { return version() / kMajor; }
 };
-// "CUBLAS_STATUS_NOT_SUPPORTED"
-std::string status_name(cublasStatus_t status);
 
 // A product as cuBLASLt counts, by columns: D (m, n) = op(A) op(B), plus `bias` along the rows of D; and what its algorithm depends on besides.
 struct LtMatMul {

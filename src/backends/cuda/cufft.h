@@ -2,8 +2,6 @@
 // compares them with its header, where one is found).
 #pragma once
 
-#include <string>
-
 #include "backends/cuda/api.h"
 #include "backends/cuda/vendor_library.h"
 #include "runtime/library.h"
@@ -13,22 +11,24 @@ namespace naru::backends::cuda {
 using cufftResult = int;
 using cufftHandle = int;
 
-enum : int {
-  CUFFT_SUCCESS = 0,
-  CUFFT_INVALID_PLAN = 1,
-  CUFFT_ALLOC_FAILED = 2,
-  CUFFT_INVALID_TYPE = 3,
-  CUFFT_INVALID_VALUE = 4,
-  CUFFT_INTERNAL_ERROR = 5,
-  CUFFT_EXEC_FAILED = 6,
-  CUFFT_SETUP_FAILED = 7,
-  CUFFT_INVALID_SIZE = 8,
-  CUFFT_UNALIGNED_DATA = 9,
-  CUFFT_INVALID_DEVICE = 11,
-  CUFFT_NO_WORKSPACE = 13,
-  CUFFT_NOT_IMPLEMENTED = 14,
-  CUFFT_NOT_SUPPORTED = 16,
+#define NARU_CUFFT_STATUSES(F) \
+  F(CUFFT_SUCCESS, 0)          \
+  F(CUFFT_INVALID_PLAN, 1)     \
+  F(CUFFT_ALLOC_FAILED, 2)     \
+  F(CUFFT_INVALID_TYPE, 3)     \
+  F(CUFFT_INVALID_VALUE, 4)    \
+  F(CUFFT_INTERNAL_ERROR, 5)   \
+  F(CUFFT_EXEC_FAILED, 6)      \
+  F(CUFFT_SETUP_FAILED, 7)     \
+  F(CUFFT_INVALID_SIZE, 8)     \
+  F(CUFFT_UNALIGNED_DATA, 9)   \
+  F(CUFFT_INVALID_DEVICE, 11)  \
+  F(CUFFT_NO_WORKSPACE, 13)    \
+  F(CUFFT_NOT_IMPLEMENTED, 14) \
+  F(CUFFT_NOT_SUPPORTED, 16)
 
+enum : int { NARU_CUFFT_STATUSES(NARU_ENUMERATOR) };
+enum : int {
   CUFFT_FORWARD = -1,
   CUFFT_INVERSE = 1,
 
@@ -40,34 +40,36 @@ enum : int {
   CUFFT_Z2D = 0x6c,
 };
 
-#define NARU_CUFFT(F)                                                                                                                   \
-  F(cufftGetVersion, (int*))                                                                                                            \
-  F(cufftCreate, (cufftHandle*))                                                                                                        \
-  F(cufftDestroy, (cufftHandle))                                                                                                        \
-  F(cufftSetAutoAllocation, (cufftHandle, int on))                                                                                      \
-  F(cufftMakePlanMany64, (cufftHandle, int rank, long long* n, long long* in_embed, long long in_stride, long long in_distance,         \
-                          long long* out_embed, long long out_stride, long long out_distance, int type, long long batch, size_t* work)) \
-  F(cufftSetStream, (cufftHandle, CUstream))                                                                                            \
-  F(cufftSetWorkArea, (cufftHandle, void*))                                                                                             \
-  F(cufftExecC2C, (cufftHandle, void* in, void* out, int direction))                                                                    \
-  F(cufftExecR2C, (cufftHandle, void* in, void* out))                                                                                   \
-  F(cufftExecC2R, (cufftHandle, void* in, void* out))                                                                                   \
-  F(cufftExecZ2Z, (cufftHandle, void* in, void* out, int direction))                                                                    \
-  F(cufftExecD2Z, (cufftHandle, void* in, void* out))                                                                                   \
-  F(cufftExecZ2D, (cufftHandle, void* in, void* out))
+#define NARU_CUFFT(F)                                                                                                            \
+  F(int, cufftGetVersion, (int*))                                                                                                \
+  F(int, cufftCreate, (cufftHandle*))                                                                                            \
+  F(int, cufftDestroy, (cufftHandle))                                                                                            \
+  F(int, cufftSetAutoAllocation, (cufftHandle, int on))                                                                          \
+  F(int, cufftMakePlanMany64,                                                                                                    \
+    (cufftHandle, int rank, long long* n, long long* in_embed, long long in_stride, long long in_distance, long long* out_embed, \
+     long long out_stride, long long out_distance, int type, long long batch, size_t* work))                                     \
+  F(int, cufftSetStream, (cufftHandle, CUstream))                                                                                \
+  F(int, cufftSetWorkArea, (cufftHandle, void*))                                                                                 \
+  F(int, cufftExecC2C, (cufftHandle, void* in, void* out, int direction))                                                        \
+  F(int, cufftExecR2C, (cufftHandle, void* in, void* out))                                                                       \
+  F(int, cufftExecC2R, (cufftHandle, void* in, void* out))                                                                       \
+  F(int, cufftExecZ2Z, (cufftHandle, void* in, void* out, int direction))                                                        \
+  F(int, cufftExecD2Z, (cufftHandle, void* in, void* out))                                                                       \
+  F(int, cufftExecZ2D, (cufftHandle, void* in, void* out))
 
 struct Cufft {
   static constexpr Product kProduct = Product::Cufft;
+  static constexpr Status kStatuses[] = NARU_STATUSES(NARU_CUFFT_STATUSES);
+  static constexpr int kMajor = 1000;
   runtime::Library library;
-#define NARU_DECLARE(name, parameters) cufftResult(*name) parameters = nullptr;
-  NARU_CUFFT(NARU_DECLARE)
-#undef NARU_DECLARE
+  NARU_FUNCTIONS(NARU_CUFFT)
 
-  void find();
-  std::string name() const;
-  int cuda() const;
+  int version() const {
+    int v = 0;
+    return cufftGetVersion && cufftGetVersion(&v) == CUFFT_SUCCESS ? v : 0;
+  }
+  // cuFFT 10 is CUDA 11's.
+  int cuda() const { return version() / kMajor + 1; }
 };
-// "CUFFT_INVALID_SIZE"
-std::string cufft_status_name(cufftResult status);
 
 }  // namespace naru::backends::cuda

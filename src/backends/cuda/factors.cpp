@@ -39,7 +39,7 @@ bool Factors::open() {
   cusolverStatus_t status = functions_->cusolverDnCreate(&spare_);
   if (status == CUSOLVER_STATUS_SUCCESS) status = functions_->cusolverDnCreateParams(&params_);
   if (status == CUSOLVER_STATUS_SUCCESS) return true;
-  library_.refused(cusolver_status_name(status));
+  library_.refused(status);
   params_ = nullptr;
   return false;
 }
@@ -49,7 +49,7 @@ namespace {
 void check(cusolverStatus_t status, const char* function, const Lapack& op, Device device) {
   if (status == CUSOLVER_STATUS_SUCCESS) return;
   const Lapack::Array& a = op.arrays[0];
-  throw RuntimeError("cusolver error: {}, when calling `{}` on {} for linalg.{} of {} matrices of {} x {}", cusolver_status_name(status),
+  throw RuntimeError("cusolver error: {}, when calling `{}` on {} for linalg.{} of {} matrices of {} x {}", status_name<Cusolver>(status),
                      function, device.str(), op.name(), op.batch, a.rows, a.cols);
 }
 
@@ -63,7 +63,7 @@ cusolverDnHandle_t Factors::handle_of(CUstream stream) {
   if (status == CUSOLVER_STATUS_SUCCESS) return handle;
   if (handle) functions_->cusolverDnDestroy(handle);
   handles_.erase(stream);
-  throw RuntimeError("cusolver error: {}, when calling `cusolverDnCreate` on {}", cusolver_status_name(status), device_.device().str());
+  throw RuntimeError("cusolver error: {}, when calling `cusolverDnCreate` on {}", status_name<Cusolver>(status), device_.device().str());
 }
 
 bool Factors::takes(const Lapack& op) {

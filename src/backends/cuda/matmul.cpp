@@ -101,7 +101,7 @@ bool Products::open() {
   if (!lt_) return false;
   const cublasStatus_t status = lt_->cublasLtCreate(&handle_);
   if (status == CUBLAS_STATUS_SUCCESS) return true;
-  library_.refused(status_name(status));
+  library_.refused(status);
   handle_ = nullptr;
   return false;
 }
@@ -149,8 +149,8 @@ bool Products::start(const ir::MatMul& q, CUstream stream, const Workspace& work
     plan->descriptors.reset();
     return false;
   }
-  const std::string what =
-      fmt::format("CUDA error: {} when calling `cublasLtMatmul` on {} for {}", status_name(status), device_.device().str(), described(q));
+  const std::string what = fmt::format("CUDA error: {} when calling `cublasLtMatmul` on {} for {}", status_name<CublasLt>(status),
+                                       device_.device().str(), described(q));
   if (status == CUBLAS_STATUS_ALLOC_FAILED) throw OutOfMemoryError(what + ". Use smaller tensors, or free some");
   throw RuntimeError("{}. `use_deterministic_algorithms(True)` takes naru's own kernels", what);
 }

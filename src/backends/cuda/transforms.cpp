@@ -46,7 +46,7 @@ SidePlace place(const Fft& op, const Fft::Side& side, bool complex, int64_t leng
 }
 
 [[noreturn]] void fail(cufftResult status, const FftRows& rows, Device device) {
-  throw RuntimeError("cuFFT error: {} ({} transforms of {} numbers on {})", cufft_status_name(status), rows.rows, rows.n, device.str());
+  throw RuntimeError("cuFFT error: {} ({} transforms of {} numbers on {})", status_name<Cufft>(status), rows.rows, rows.n, device.str());
 }
 
 cufftResult execute(const Cufft& f, cufftHandle plan, int type, bool inverse, void* in, void* out) {
@@ -107,7 +107,7 @@ std::shared_ptr<Transforms::Plan> Transforms::plan_of(const FftRows& r, cufftRes
   auto plan = std::make_shared<Plan>(device_, *f);
   status = f->cufftCreate(&plan->handle);
   if (status != CUFFT_SUCCESS) {
-    library_.refused(cufft_status_name(status));
+    library_.refused(status);
     return nullptr;
   }
   plan->made = true;

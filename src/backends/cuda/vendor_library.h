@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <concepts>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -11,9 +12,51 @@
 
 namespace naru::backends::cuda {
 
-// Functions: kProduct; `library`; find(), which looks for all functions; name(), "cuFFT 12.0.0"; cuda(), the version of CUDA that it is of (13), or
-// 0 where it does not say. Thread-safe.
-template <class Functions>
+// Of a list LIST(F) of F(result, name, (parameters)): a pointer for each, and find(), which looks for all of them in `library`.
+#define NARU_DECLARE_FUNCTION(result, name, parameters) result(*name) parameters = nullptr;
+#define NARU_FIND_FUNCTION(result, name, parameters) library.find(name, #name);
+#define NARU_FUNCTIONS(LIST)  \
+  LIST(NARU_DECLARE_FUNCTION) \
+  void find() { LIST(NARU_FIND_FUNCTION) }
+// Of a list LIST(F) of F(name, number): the enumerators, and a table of their names.
+#define NARU_ENUMERATOR(name, number) name = number,
+#define NARU_STATUS(name, number) {number, #name},
+#define NARU_STATUSES(LIST) \
+  { LIST(NARU_STATUS) }
+struct Status {
+  int number;
+  const char* name;
+};
+
+// What a library's struct of functions is. kMajor: the first number of its version is version() / kMajor. cuda(): the version of CUDA that it is of (13),
+// or 0 where it does not say.
+template <class F>
+concept VendorFunctions = requires(F f) {
+  { F::kProduct } -> std::convertible_to<Product>;
+  { F::kStatuses[0] } -> std::convertible_to<Status>;
+  { F::kMajor } -> std::convertible_to<int>;
+  f.library.trouble();
+  f.find();
+  { f.version() } -> std::same_as<int>;
+  { f.cuda() } -> std::same_as<int>;
+};
+
+// "CUFFT_INVALID_SIZE"
+template <VendorFunctions F>
+std::string status_name(int status) {
+  for (const Status& s : F::kStatuses)
+    if (s.number == status) return s.name;
+  return fmt::format("status {}", status);
+}
+// "cuFFT 12.0.0"
+template <VendorFunctions F>
+std::string name_of(const F& functions) {
+  const int v = functions.version();
+  return fmt::format("{} {}.{}.{}", label_of(F::kProduct), v / F::kMajor, v % F::kMajor / 100, v % 100);
+}
+
+// Thread-safe.
+template <VendorFunctions Functions>
 class VendorLibrary {
  public:
   // driver_version: 12080 is CUDA 12.8.
@@ -31,20 +74,20 @@ class VendorLibrary {
     return functions_->library.trouble().empty() && !too_new() ? &*functions_ : nullptr;
   }
   // A device would not have it, with this status: as where the driver is too old.
-  void refused(std::string status) const {
+  void refused(int status) const {
     const std::lock_guard lock(mutex_);
-    refused_ = std::move(status);
+    refused_ = status_name<Functions>(status);
   }
   // "cuFFT 12.0.0", or what is done without it, what is wrong and what to do about it.
   std::string text() const {
     const Functions* const f = get();
     const std::lock_guard lock(mutex_);
-    if (f && refused_.empty()) return f->name();
-    const std::string why = f                      ? fmt::format("{} failed to start with {}", f->name(), refused_)
+    if (f && refused_.empty()) return name_of(*f);
+    const std::string why = f                      ? fmt::format("{} failed to start with {}", name_of(*f), refused_)
                             : !functions_->library ? fmt::format("no {}", label_of(Functions::kProduct))
-                            : too_new()            ? fmt::format("{} needs a driver of CUDA {}, this one is of CUDA {}", functions_->name(),
-                                                                 functions_->cuda(), driver_version_ / 1000)
-                                                   : functions_->library.trouble();
+                            : too_new() ? fmt::format("{} needs a driver of CUDA {}, this one is of CUDA {}", name_of(*functions_),
+                                                      functions_->cuda(), driver_version_ / 1000)
+                                        : functions_->library.trouble();
     return fmt::format("{} ({}: {})", without(Functions::kProduct), why, remedy_of(Functions::kProduct, driver_version_));
   }
 

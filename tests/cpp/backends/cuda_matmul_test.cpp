@@ -413,7 +413,7 @@ TEST(CudaRealLibrary, nvidias_own_cublaslt_takes_the_descriptors) {
   const backends::cuda::MatMulLibrary library(13000);
   if (!library.get()) GTEST_SKIP() << "no cuBLASLt on this machine: " << library.text();
   const CublasLt& lt = *library.get();
-  EXPECT_NE(lt.name(), "cuBLASLt 0.0.0");
+  EXPECT_NE(lt.version(), 0);
   alignas(16) float memory[4] = {};
   for (const DType t : {DType::F32, DType::F64, DType::F16, DType::BF16})
     for (Job j : jobs_for_the_library()) {
