@@ -1,74 +1,11 @@
 /* cuSOLVER for tests, over the driver beside this (cuda.cpp): factors by the textbook, in complex float64 rounded at the end, on that driver's memory when
    the stream gets there. As strict as the library is: handles of one context and, but for sizes, of a stream; types that go together, leading dimensions,
    memory to work in on both sides; nothing of the device's memory is looked at within a call, `info` the device writes. Nothing is done in captures. */
-#include <cmath>
-#include <complex>
-#include <limits>
-#include <vector>
+#include "cusolver.h"
 
-#include "cuda_library.h"
+using namespace cusolver;
 
 namespace {
-
-enum {
-  kNotInitialized = 1,
-  kAllocFailed = 2,
-  kInvalidValue = 3,
-  kExecutionFailed = 6,
-  kInternalError = 7,
-  kNotSupported = 9,
-  kInvalidWorkspace = 31
-};
-enum { kR32 = 0, kR64 = 1, kC32 = 4, kC64 = 5 };
-constexpr size_t kHostBytes = 24;
-
-struct Handle {
-  void *context, *stream;
-};
-struct Params {};
-
-using C = std::complex<double>;
-
-size_t item(int type) { return type == kR32 ? 4 : type == kR64 || type == kC32 ? 8 : 16; }
-bool known(int type) { return type == kR32 || type == kR64 || type == kC32 || type == kC64; }
-
-// A column-major matrix of any type.
-struct Matrix {
-  char* data;
-  int64_t ld;
-  int type;
-
-  C get(int64_t r, int64_t c) const {
-    const char* const p = data + static_cast<size_t>(c * ld + r) * item(type);
-    switch (type) {
-      case kR32:
-        return *reinterpret_cast<const float*>(p);
-      case kR64:
-        return *reinterpret_cast<const double*>(p);
-      case kC32:
-        return {reinterpret_cast<const float*>(p)[0], reinterpret_cast<const float*>(p)[1]};
-      default:
-        return *reinterpret_cast<const C*>(p);
-    }
-  }
-  void set(int64_t r, int64_t c, C v) const {
-    char* const p = data + static_cast<size_t>(c * ld + r) * item(type);
-    switch (type) {
-      case kR32:
-        *reinterpret_cast<float*>(p) = static_cast<float>(v.real());
-        break;
-      case kR64:
-        *reinterpret_cast<double*>(p) = v.real();
-        break;
-      case kC32:
-        reinterpret_cast<float*>(p)[0] = static_cast<float>(v.real()), reinterpret_cast<float*>(p)[1] = static_cast<float>(v.imag());
-        break;
-      default:
-        *reinterpret_cast<C*>(p) = v;
-    }
-  }
-};
-size_t bytes(int64_t rows, int64_t cols, int64_t ld, int type) { return static_cast<size_t>((cols - 1) * ld + rows) * item(type); }
 
 int cholesky(const Matrix& a, int64_t n, bool upper) {
   const auto at = [&](int64_t r, int64_t c) { return upper ? std::conj(a.get(c, r)) : a.get(r, c); };
@@ -145,24 +82,21 @@ void lu_solve(const Matrix& a, const long* pivots, const Matrix& b, int64_t n, i
   }
 }
 
-// What all calls but those for sizes check; 0: nothing is wrong.
-int trouble(const char* name, const Handle* h, const Params* p) {
-  if (const int code = called(name)) return code;
-  if (!h || !p) return kNotInitialized;
-  if (h->context != context()) return kNotInitialized;
-  if (!h->stream) return kInternalError;  // naru has no stream 0
-  return capturing(h->context) ? kInternalError : 0;
+// The addresses lie on the device, too, and are read when the stream gets there.
+int cholesky_of_all(const char* name, Handle* h, int triangle, int n, void** matrices, int lda, int* info, int batch, int type) {
+  const static Params none;
+  if (const int code = trouble(name, h, &none)) return code;
+  if (triangle < 0 || triangle > 1 || n < 1 || lda < n || batch < 1 || !matrices || !info || !aligned(matrices, 8)) return kInvalidValue;
+  void* const c = h->context;
+  return given(give(h->stream, [=] {
+    const auto count = static_cast<size_t>(batch);
+    char *const list = host(c, matrices, count * 8), *const numbers = host(c, info, count * 4);
+    for (size_t i = 0; list && numbers && i < count; ++i) {
+      const Matrix a = there(c, reinterpret_cast<void**>(list)[i], n, n, lda, type);
+      if (a.data) reinterpret_cast<int*>(numbers)[i] = cholesky(a, n, triangle == 1);
+    }
+  }));
 }
-bool has_room(const void* device, size_t bytes, size_t wanted, const void* host, size_t host_bytes) {
-  return device && aligned(device, 16) && bytes >= wanted && host && host_bytes >= kHostBytes;
-}
-size_t wanted(int64_t m, int64_t n, int type) { return static_cast<size_t>(m + n) * item(type) + 64; }
-
-int put_info(void* c, int* info, int value) {
-  if (char* const there = host(c, info, sizeof value)) memcpy(there, &value, sizeof value);
-  return value;
-}
-int given(int code) { return code == 0 ? 0 : kExecutionFailed; }
 
 }  // namespace
 
@@ -267,3 +201,12 @@ EXPORT int cusolverDnXgetrs(Handle* h, Params* p, int way, int64_t n, int64_t co
     put_info(c, info, 0);
   }));
 }
+
+#define POTRF_BATCHED(letter, number)                                                                                           \
+  EXPORT int cusolverDn##letter##potrfBatched(Handle* h, int triangle, int n, void** matrices, int lda, int* info, int batch) { \
+    return cholesky_of_all("cusolverDn" #letter "potrfBatched", h, triangle, n, matrices, lda, info, batch, number);            \
+  }
+POTRF_BATCHED(S, kR32)
+POTRF_BATCHED(D, kR64)
+POTRF_BATCHED(C, kC32)
+POTRF_BATCHED(Z, kC64)

@@ -43,8 +43,12 @@ a, b = naru.tensor([[4.0, 1.0], [1.0, 3.0]]), naru.tensor([[1.0], [2.0]])
 there = a.to("cuda").requires_grad_()
 x = naru.linalg.solve(there, b.to("cuda"))
 x.sum().backward()
-print((x.cpu() - naru.linalg.solve(a, b)).abs().max().item() < 1e-5, naru.linalg.cholesky(there.detach()).cpu().tolist() == naru.linalg.cholesky(a).tolist())
-for wrong in (lambda: naru.linalg.solve(naru.zeros(2, 2, device="cuda"), b.to("cuda")), lambda: naru.linalg.cholesky(-naru.eye(2, device="cuda"))):
+w = naru.linalg.eigvalsh(there.detach()).cpu() - naru.linalg.eigvalsh(a)
+s = naru.linalg.svdvals(naru.stack([there.detach(), 2 * there.detach()])).cpu() - naru.linalg.svdvals(naru.stack([a, 2 * a]))
+q, r = naru.linalg.qr(there.detach())
+print(all(difference.abs().max().item() < 1e-5 for difference in (x.cpu() - naru.linalg.solve(a, b), w, s, (q @ r).cpu() - a)), naru.linalg.cholesky(there.detach()).cpu().tolist() == naru.linalg.cholesky(a).tolist())
+for wrong in (lambda: naru.linalg.solve(naru.zeros(2, 2, device="cuda"), b.to("cuda")), lambda: naru.linalg.cholesky(-naru.eye(2, device="cuda")),
+              lambda: naru.linalg.svd(naru.full((2, 3), float("nan"), device="cuda"))):
     try:
         wrong()
     except naru.linalg.LinAlgError as e:
@@ -55,10 +59,11 @@ print(sorted({use.op for use in naru.fallback.report()}))
 
 def test_systems_are_solved_by_the_library_where_it_is_there_and_else_by_a_counted_fallback(environment):
     told = ("True True\ntorch.linalg.solve: The solver failed because the input matrix is singular.\n"
-            "linalg.cholesky: The factorization could not be completed because the input is not positive-definite (the leading minor of order 1 is not positive-definite).\n")
+            "linalg.cholesky: The factorization could not be completed because the input is not positive-definite (the leading minor of order 1 is not positive-definite).\n"
+            "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values.\n")
     assert run(environment, "-c", SOLVING) == (0, f"{told}[]\n")
     code, said = run({**environment, "NARU_CUSOLVER_LIBRARY": "/nowhere"}, "-c", SOLVING)
-    assert (code, said) == (0, f"{told}['cholesky', 'lu_factor', 'lu_solve']\n")
+    assert (code, said) == (0, f"{told}['cholesky', 'eigh', 'geqrf', 'lu_factor', 'lu_solve', 'orgqr', 'svd']\n")
 
 
 NUMBERS = r"""
@@ -115,8 +120,13 @@ def source(name):
 
 
 def declared_functions(header):
-    """The names in a header's list of functions."""
-    return re.findall(r"^  F\((?:int|size_t), (\w+),", source(f"backends/cuda/{header}"), re.MULTILINE)
+    """The names in a header's lists of functions, those for each type spelled out."""
+    text = source(f"backends/cuda/{header}")
+    names = re.findall(r"^  F\((?:int|size_t), (\w+),", text, re.MULTILINE)
+    typed = re.findall(r"^  F\(int, (\w+)##letter##([\w#]+),", text, re.MULTILINE)
+    for letter, kind in re.findall(r"^  NARU_\w+_TYPED\(F, (\w), (\w+)\)", text, re.MULTILINE):
+        names += [f"{before}{letter}{behind.replace('kind##', kind)}" for before, behind in typed]
+    return names
 
 
 def probe_functions():

@@ -34,9 +34,27 @@ enum : int {
   CUDA_C_64F = 5,
 
   CUBLAS_OP_C = 2,
+  CUBLAS_SIDE_LEFT = 0,
   CUBLAS_FILL_MODE_LOWER = 0,
   CUBLAS_FILL_MODE_UPPER = 1,
+
+  CUSOLVER_EIG_MODE_NOVECTOR = 0,
+  CUSOLVER_EIG_MODE_VECTOR = 1,
 };
+
+// Those that there are for one type each; matrices are const void* here. Sizes of memory to work in are in numbers of the type.
+#define NARU_CUSOLVER_TYPED(F, letter, kind)                                                                                            \
+  F(int, cusolverDn##letter##kind##gqr_bufferSize,                                                                                      \
+    (cusolverDnHandle_t, int m, int n, int k, const void* a, int lda, const void* tau, int* work))                                      \
+  F(int, cusolverDn##letter##kind##gqr,                                                                                                 \
+    (cusolverDnHandle_t, int m, int n, int k, void* a, int lda, const void* tau, void* work, int work_size, int* info))                 \
+  F(int, cusolverDn##letter##kind##mqr_bufferSize,                                                                                      \
+    (cusolverDnHandle_t, int side, int way, int m, int n, int k, const void* a, int lda, const void* tau, const void* c, int ldc,       \
+     int* work))                                                                                                                        \
+  F(int, cusolverDn##letter##kind##mqr,                                                                                                 \
+    (cusolverDnHandle_t, int side, int way, int m, int n, int k, const void* a, int lda, const void* tau, void* c, int ldc, void* work, \
+     int work_size, int* info))                                                                                                         \
+  F(int, cusolverDn##letter##potrfBatched, (cusolverDnHandle_t, int triangle, int n, void** a, int lda, int* info, int batch))
 
 #define NARU_CUSOLVER(F)                                                                                                                  \
   F(int, cusolverGetVersion, (int*))                                                                                                      \
@@ -62,7 +80,31 @@ enum : int {
      void* device, size_t device_bytes, void* host, size_t host_bytes, int* info))                                                        \
   F(int, cusolverDnXgetrs,                                                                                                                \
     (cusolverDnHandle_t, cusolverDnParams_t, int transposed, int64_t n, int64_t columns, int type, const void* a, int64_t lda,            \
-     const int64_t* pivots, int type_b, void* b, int64_t ldb, int* info))
+     const int64_t* pivots, int type_b, void* b, int64_t ldb, int* info))                                                                 \
+  F(int, cusolverDnXgeqrf_bufferSize,                                                                                                     \
+    (cusolverDnHandle_t, cusolverDnParams_t, int64_t m, int64_t n, int type, const void* a, int64_t lda, int type_tau, const void* tau,   \
+     int compute, size_t* device_bytes, size_t* host_bytes))                                                                              \
+  F(int, cusolverDnXgeqrf,                                                                                                                \
+    (cusolverDnHandle_t, cusolverDnParams_t, int64_t m, int64_t n, int type, void* a, int64_t lda, int type_tau, void* tau, int compute,  \
+     void* device, size_t device_bytes, void* host, size_t host_bytes, int* info))                                                        \
+  F(int, cusolverDnXgesvd_bufferSize,                                                                                                     \
+    (cusolverDnHandle_t, cusolverDnParams_t, signed char job_u, signed char job_vt, int64_t m, int64_t n, int type, const void* a,        \
+     int64_t lda, int type_s, const void* s, int type_u, const void* u, int64_t ldu, int type_vt, const void* vt, int64_t ldvt,           \
+     int compute, size_t* device_bytes, size_t* host_bytes))                                                                              \
+  F(int, cusolverDnXgesvd,                                                                                                                \
+    (cusolverDnHandle_t, cusolverDnParams_t, signed char job_u, signed char job_vt, int64_t m, int64_t n, int type, void* a, int64_t lda, \
+     int type_s, void* s, int type_u, void* u, int64_t ldu, int type_vt, void* vt, int64_t ldvt, int compute, void* device,               \
+     size_t device_bytes, void* host, size_t host_bytes, int* info))                                                                      \
+  F(int, cusolverDnXsyevd_bufferSize,                                                                                                     \
+    (cusolverDnHandle_t, cusolverDnParams_t, int vectors, int triangle, int64_t n, int type, const void* a, int64_t lda, int type_w,      \
+     const void* w, int compute, size_t* device_bytes, size_t* host_bytes))                                                               \
+  F(int, cusolverDnXsyevd,                                                                                                                \
+    (cusolverDnHandle_t, cusolverDnParams_t, int vectors, int triangle, int64_t n, int type, void* a, int64_t lda, int type_w, void* w,   \
+     int compute, void* device, size_t device_bytes, void* host, size_t host_bytes, int* info))                                           \
+  NARU_CUSOLVER_TYPED(F, S, or)                                                                                                           \
+  NARU_CUSOLVER_TYPED(F, D, or)                                                                                                           \
+  NARU_CUSOLVER_TYPED(F, C, un)                                                                                                           \
+  NARU_CUSOLVER_TYPED(F, Z, un)
 
 struct Cusolver {
   static constexpr Product kProduct = Product::Cusolver;

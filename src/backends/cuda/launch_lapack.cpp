@@ -1,4 +1,5 @@
-// Linear algebra on a stream: cuSOLVER's calls, matrix by matrix, and what LAPACK has otherwise: pivots of 32 bits, zeros beyond a triangle.
+// Linear algebra on a stream: cuSOLVER's calls, and what LAPACK has otherwise: pivots of 32 bits, zeros beyond a triangle, singular values of wide
+// matrices, a number for those that are not finite.
 #include "backends/cuda/launcher.h"
 #include "ir/op_ids.h"
 #include "ir/program_builder.h"
@@ -47,10 +48,88 @@ ir::Map other_triangle_cleared(const Lapack& op) {
   return map;
 }
 
+// Elements of column-major matrices as reals, along columns; turned: along rows.
+ir::View elements(const Lapack::Array& a, bool turned = false) {
+  const int64_t parts = a.complex ? 2 : 1;
+  Dims strides{a.matrix * parts, a.column * parts, parts};
+  if (turned) std::swap(strides[1], strides[2]);
+  if (a.complex) strides.push_back(1);
+  return {a.data, a.dtype, std::move(strides)};
+}
+Dims shape_of(const Lapack& op, const Lapack::Array& a) {
+  Dims shape{op.batch, a.cols, a.rows};
+  if (a.complex) shape.push_back(2);
+  return shape;
+}
+
+// finite[i] = whether all elements of matrix i of array 0 are.
+ir::Reduce all_finite(const Lapack& op, void* finite) {
+  ir::Reduce r;
+  r.op = ir::ReduceOp::All;
+  r.program = ir::ProgramBuilder::single(ir::op::isfinite, {op.dtype}, op.dtype, DType::Bool);
+  r.shape = shape_of(op, op.arrays[0]);
+  r.reduced = static_cast<int>(r.shape.size()) - 1;
+  r.inputs = {elements(op.arrays[0])};
+  r.out = {finite, DType::Bool, {1}};
+  return r;
+}
+
+// to = `number` where a matrix is not finite.
+ir::Map set_unless(const Lapack& op, void* finite, const Lapack::Array& a, int64_t number) {
+  ir::Map map;
+  ir::ProgramBuilder b(map.program);
+  const auto keep = b.input(DType::Bool, DType::Bool), x = b.input(a.dtype, a.dtype), other = b.param(a.dtype);
+  b.output(b.node(ir::op::where, a.dtype, {keep, x, other}));
+  map.params = {a.dtype == DType::I32 ? static_cast<uint32_t>(number) : static_cast<uint64_t>(number)};
+  map.shape = shape_of(op, a);
+  Dims steps(map.shape.size(), 0);
+  steps[0] = 1;
+  map.inputs = {{finite, DType::Bool, steps}, elements(a)}, map.outputs = {elements(a)};
+  return map;
+}
+
+// to[i] = the address of matrix i of array 0.
+ir::Map addresses(const Lapack& op, void* to) {
+  const Lapack::Array& a = op.arrays[0];
+  ir::Map map;
+  ir::ProgramBuilder b(map.program);
+  b.output(b.node(ir::op::arange, DType::I64, {b.param(DType::I64), b.param(DType::I64)}));
+  map.params = {reinterpret_cast<uint64_t>(a.data), static_cast<uint64_t>(a.matrix) * size_of(a.dtype) * (a.complex ? 2 : 1)};
+  map.shape = {op.batch};
+  map.outputs = {{to, DType::I64, {1}}};
+  return map;
+}
+
+bool is_wide(const Lapack& op) { return op.routine == Routine::Svd && op.arrays[0].rows < op.arrays[0].cols; }
+
 }  // namespace
 
-void StreamLauncher::factor(const Lapack& op) {
+// The library has no singular values of matrices that are wider than high: A^T = conj(V) S U^T.
+void StreamLauncher::factor_wide(const Lapack& op) {
+  Lapack turned = op;
+  const auto make = [&](const Lapack::Array& of) {
+    Lapack::Array a = of;
+    a.rows = of.cols, a.cols = of.rows, a.column = a.rows, a.matrix = a.rows * a.cols;
+    a.data = scratch(static_cast<size_t>(op.batch * a.matrix) * size_of(a.dtype) * (a.complex ? 2 : 1));
+    return a;
+  };
+  const auto copy = [&](const Lapack::Array& from, const Lapack::Array& to) {
+    render::c::run(ir::copy_of(shape_of(op, to), elements(from, true), elements(to)), *this);
+  };
+  turned.arrays[0] = make(op.arrays[0]);
+  copy(op.arrays[0], turned.arrays[0]);
+  if (op.vectors) turned.arrays[2] = make(op.arrays[3]), turned.arrays[3] = make(op.arrays[2]);
+  factor_each(turned);
+  if (op.vectors) copy(turned.arrays[3], op.arrays[2]), copy(turned.arrays[2], op.arrays[3]);
+}
+
+void StreamLauncher::factor_each(const Lapack& op) {
   Factors& factors = device_.factors();
+  if (Factors::in_one_call(op)) {
+    void* const matrices = scratch(static_cast<size_t>(op.batch) * sizeof(void*));
+    render::c::run(addresses(op, matrices), *this);
+    return factors.start_all(op, static_cast<void**>(matrices), stream_);
+  }
   const Factors::Room room = factors.room(op);
   void* const work = room.device > 0 ? scratch(room.device) : nullptr;
   const bool pivoted = op.routine == Routine::Lu || op.routine == Routine::LuSolve;
@@ -60,9 +139,20 @@ void StreamLauncher::factor(const Lapack& op) {
   const ir::View here{pivots, DType::I64, {count, 1}};
   const ir::View there = pivoted ? ir::View{op.arrays[1].data, DType::I32, {op.arrays[1].matrix, 1}} : ir::View{};
   if (op.routine == Routine::LuSolve) render::c::run(pivots_copied(shape, there, here, op.arrays[0].rows), *this);
-  for (int64_t i = 0; i < op.batch && !only_prepares_; ++i)
-    factors.start(op, i, pivoted ? pivots + i * count : nullptr, work, room, stream_);
+  for (int64_t i = 0; i < op.batch; ++i) factors.start(op, i, pivoted ? pivots + i * count : nullptr, work, room, stream_);
   if (op.routine == Routine::Lu) render::c::run(pivots_copied(shape, here, there, op.arrays[0].rows), *this);
+}
+
+void StreamLauncher::factor(const Lapack& op) {
+  if (only_prepares_) return;
+  // What iterates until something is small may do so for ever, or give anything, where elements are infinite or no numbers: the numbers that the host
+  // gives for such matrices (host/lapack_routines.h).
+  const bool iterates = op.routine == Routine::Svd || op.routine == Routine::Eigh;
+  const int64_t number = op.routine == Routine::Svd ? -4 : 1;
+  void* const finite = iterates ? scratch(static_cast<size_t>(op.batch)) : nullptr;
+  if (iterates) render::c::run(all_finite(op, finite), *this), render::c::run(set_unless(op, finite, op.arrays[0], 0), *this);
+  is_wide(op) ? factor_wide(op) : factor_each(op);
+  if (iterates) render::c::run(set_unless(op, finite, op.arrays.back(), number), *this);
   if (op.routine == Routine::Cholesky) render::c::run(other_triangle_cleared(op), *this);
 }
 

@@ -29,6 +29,8 @@ class StreamLauncher : protected render::c::Launcher {
   bool matmul_by_library(const ir::MatMul& product);
   void transform(const ir::Fft& op);
   void factor(const ir::Lapack& op);
+  void factor_wide(const ir::Lapack& op);
+  void factor_each(const ir::Lapack& op);
   bool by_library(ir::MatMul product, const Products::Workspace& memory);
   void copy(const ir::CopyBytes& copy);
   void copy_within(const ir::CopyBytes& copy);
