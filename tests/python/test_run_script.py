@@ -212,6 +212,19 @@ def test_interpreters_that_a_script_starts_have_the_alias_and_their_own_sitecust
     assert command("run", "script.py", cwd=tmp_path, PYTHONPATH=os.pathsep.join([HOME, str(tmp_path / "own")])) == (0, "naru False ran\n", "")
 
 
+def test_processes_that_multiprocessing_spawns_have_all_of_the_alias_and_take_data_sets_over_arrays(tmp_path):
+    out = script(
+        tmp_path,
+        "import numpy, torch, torchvision.datasets\n"
+        "import torch.multiprocessing as mp\n"
+        "def work(data): print(torch.__name__, torchvision.__name__, len(torchvision.datasets.FakeData(3)), data.tolist())\n"
+        "if __name__ == '__main__':\n"
+        "    process = mp.get_context('spawn').Process(target=work, args=(torch.from_numpy(numpy.arange(3)),))\n"
+        "    process.start(), process.join(), print(process.exitcode)\n",
+    )
+    assert out == (0, "naru naru.vision 3 [0, 1, 2]\n0\n", "")
+
+
 def test_a_package_that_is_denied_finds_no_torch_and_others_do(tmp_path):
     probe = textwrap.dedent(
         """

@@ -117,7 +117,8 @@ def install_torch_alias() -> None:
     loaded = sys.modules.get(_ALIAS)
     if loaded is not None and loaded is not sys.modules.get(_REAL):
         raise RuntimeError("torch is already loaded in this process, so it can't be made to mean naru")
-    sys.meta_path.insert(0, TorchFinder())
+    # What waited for the first import (child/sitecustomize.py) has nothing left to do; it would answer for us, as another package's finder.
+    sys.meta_path[:] = [TorchFinder(), *(finder for finder in sys.meta_path if not hasattr(finder, "waits_for_naru"))]
     renaming.install()
     if any(name in sys.modules for name in _STARTERS):
         _tell_children()

@@ -11,6 +11,7 @@ import sys
 class _Waiting:
     """The first finder: puts naru's into its place when something of torch's is asked for."""
 
+    waits_for_naru = True
     _NAMES = ("torch", "safetensors", "torchvision")
 
     def _finder(self):
