@@ -226,3 +226,11 @@ def test_check_lists_what_naru_vision_lacks():
         (4, "torchvision.models.swin_t is not in naru.vision yet"),
         (6, "torchvision.ops.roi_pool is not in naru.vision yet"),
     ]
+
+
+def test_a_data_set_is_shown_with_its_transforms_as_torchvision_shows_them():
+    transform = transforms.Compose([transforms.ToTensor(), transforms.Normalize((0.5,), (0.5,))])
+    assert repr(datasets.FakeData(3, transform=transform)) == (
+        "Dataset FakeData\n    Number of datapoints: 3\n    StandardTransform\n"
+        "Transform: Compose(\n               ToTensor()\n               Normalize(mean=(0.5,), std=(0.5,))\n           )"
+    )

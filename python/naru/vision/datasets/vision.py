@@ -73,7 +73,7 @@ class VisionDataset(Dataset):
             lines.append(f"Root location: {self.root}")
         lines += self.extra_repr().splitlines()
         if self.transforms is not None:
-            lines += repr(self.transforms).splitlines()
+            lines.append(repr(self.transforms))  # of which only the first line is moved in, as in torchvision
         return "\n".join([f"Dataset {type(self).__name__}", *(" " * 4 + line for line in lines)])
 
 
