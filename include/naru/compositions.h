@@ -177,8 +177,8 @@ void resize_as_(const Tensor& t, const Tensor& model, std::optional<MemoryFormat
 
 // t takes over the elements of `from`, of its type: their memory, sizes and strides. RuntimeError where t requires grad, but under NoGrad.
 void set_(const Tensor& t, const Tensor& from);
-// Moves the elements into memory that processes forked from here on share; memory of devices counts as shared. RuntimeError where the memory is
-// an array's, or another library's.
+// Moves the elements into memory that processes forked from here on share; memory of devices counts as shared. An array that had the memory too
+// keeps it as it was: what is written from then on it does not see.
 void share_memory_(const Tensor& t);
 bool is_shared(const Tensor& t);
 // The open file behind memory that share_memory_ made, by which another process can map it; -1 where there is none. The tensor owns it.

@@ -36,15 +36,24 @@ void set_(const Tensor& t, const Tensor& from) {
 namespace {
 
 // Memory that processes share: a file without a name, which stays open so that it can be sent to others; -1 where the system has none such.
+// `before` is what the storage was before, where an array still looks at it: arrays keep the storage, so that it lives as long as they.
 struct SharedBlock {
   size_t bytes;
   int file;
+  struct {
+    void (*release_memory)(Storage&) noexcept = nullptr;
+    void *data = nullptr, *owner = nullptr;
+  } before{};
 };
 
 void release_shared(Storage& s) noexcept {
   auto* const block = static_cast<SharedBlock*>(s.owner);
   munmap(s.data, block->bytes);
   if (block->file >= 0) close(block->file);
+  if (block->before.release_memory) {
+    s.data = block->before.data, s.owner = block->before.owner;
+    block->before.release_memory(s);
+  }
   delete block;
 }
 
@@ -58,7 +67,10 @@ void move_to(Storage& s, int file, bool keep) {
   }
   if (!keep) std::memcpy(data, s.data, s.bytes);
   auto* const block = new SharedBlock{s.bytes, file};
-  if (s.release_memory) s.release_memory(s);
+  if (s.externally_aliased > 0)
+    block->before = {s.release_memory, s.data, s.owner};
+  else if (s.release_memory)
+    s.release_memory(s);
   s.data = data;
   s.owner = block;
   s.release_memory = release_shared;
@@ -89,8 +101,6 @@ void share_memory_(const Tensor& t) {
   if (!t.device().is_cpu()) return;  // as in PyTorch, where devices' memory counts as shared
   Storage& s = *t.impl()->storage;
   if (s.bytes == 0 || ops::is_in_shared_memory(t)) return;
-  if (s.externally_aliased > 0)
-    throw RuntimeError("share_memory_: the memory is also an array's, or another library's; clone() the tensor first");
   t.data_ptr();  // waits for what is under way
   move_to(s, new_file(s.bytes), false);
 }
