@@ -12,9 +12,11 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 
 #include "naru/error.h"
+#include "runtime/library.h"
 
 extern char** environ;
 
@@ -117,12 +119,19 @@ CCompiler CCompiler::find() {
   const char* chosen = std::getenv("CC");
   std::vector<std::string> names = {"cc", "gcc", "clang"};
   if (chosen && *chosen) names = {chosen};
+  std::vector<std::vector<std::string>> commands;
   for (const std::string& name : names) {
-    CCompiler c;
     std::istringstream words(name);
-    for (std::string w; words >> w;) c.command_.push_back(w);
-    if (c.command_.empty()) continue;
-    std::vector<std::string> ask = c.command_;
+    commands.emplace_back(std::istream_iterator<std::string>(words), std::istream_iterator<std::string>());
+  }
+  if (!chosen || !*chosen)  // the wheel ziglang has a clang inside, and the C library's headers
+    for (const std::string& folder : runtime::Library::package_folders())
+      if (std::error_code none; fs::exists(folder + "/ziglang/zig", none)) commands.push_back({folder + "/ziglang/zig", "cc"});
+  for (const std::vector<std::string>& command : commands) {
+    if (command.empty()) continue;
+    CCompiler c;
+    c.command_ = command;
+    std::vector<std::string> ask = command;
     ask.push_back("--version");
     const Ended ended = run(ask);
     if (ended.status != 0) continue;
@@ -131,8 +140,9 @@ CCompiler CCompiler::find() {
   }
   throw RuntimeError(
       "naru.kernel: there is no C compiler, which kernels on cpu and virtual devices need (looked for: {}). Install one (Debian, Ubuntu: "
-      "apt-get "
-      "install gcc libc6-dev; Fedora: dnf install gcc; conda: conda install gcc), or name one by the environment variable CC",
+      "apt-get install gcc libc6-dev; Fedora: dnf install gcc; conda: conda install gcc; as a Python package: pip install ziglang), or "
+      "name one "
+      "by the environment variable CC",
       fmt::format("{}", fmt::join(names, ", ")));
 }
 

@@ -9,7 +9,7 @@ namespace naru::host {
 
 class CCompiler {
  public:
-  // $CC, else cc, gcc or clang on the PATH. Throws RuntimeError that says what to install.
+  // $CC, else cc, gcc or clang on the PATH, else that of the wheel ziglang. Throws RuntimeError that says what to install.
   static CCompiler find();
 
   // "gcc (Debian 12.2.0-14) 12.2.0": the first line of --version.

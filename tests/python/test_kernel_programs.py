@@ -22,7 +22,22 @@ def test_without_a_compiler_the_error_says_what_to_install(tmp_path):
         print((naru.ones(3) + 1).sum().item())
         """, PATH=str(tmp_path), CC="")
     assert done.returncode == 0, done.stderr
-    assert "there is no C compiler" in done.stdout and "apt-get install gcc" in done.stdout and "CC" in done.stdout and "6.0" in done.stdout
+    assert "there is no C compiler" in done.stdout and "apt-get install gcc" in done.stdout and "pip install ziglang" in done.stdout and "CC" in done.stdout and "6.0" in done.stdout
+
+
+def test_the_compiler_of_a_package_serves_where_there_is_no_other(tmp_path):
+    """A stand-in for the wheel ziglang, a hundred megabytes: what it is called, and with which words."""
+    (tmp_path / "ziglang").mkdir()
+    zig = tmp_path / "ziglang" / "zig"
+    zig.write_text('#!/bin/sh\n[ "$1" = cc ] || exit 1\nshift\nPATH=/usr/bin:/bin exec cc "$@"\n')
+    zig.chmod(0o755)
+    done = run_python("""
+        import naru
+        x = naru.ones(1)
+        naru.kernel("kernel void f(float* x) { x[0] = 7; }", "f")(x, grid=1)
+        print(x.item())
+        """, PATH=str(tmp_path), CC="", NARU_CACHE_DIR=str(tmp_path), PYTHONPATH=f"{os.environ.get('PYTHONPATH', '')}:{tmp_path}")
+    assert done.stdout == "7.0\n", done.stderr
 
 
 def test_the_second_start_of_a_program_compiles_nothing(tmp_path):
