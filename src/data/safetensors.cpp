@@ -40,21 +40,50 @@ DType type_of(const std::string& tensor, const std::string& name) {
       tensor, name);
 }
 
-// Objects with a key twice are refused: readers differ in which one counts.
-Json parse_header(std::string_view text) {
-  std::vector<std::set<std::string>> keys;
+// What the parser of values does not say: a key that an object has twice (readers differ in which one counts), and depth. (The parser with a
+// callback would, in time that grows with the square of the number of tensors.)
+class Looker : public nlohmann::json_sax<Json> {
+ public:
   std::string twice;
-  const auto look = [&](int depth, Json::parse_event_t event, Json& value) {
-    if (depth > 8) throw ValueError("safetensors: the header is nested too deeply");
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end && !keys.empty()) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.empty() && !keys.back().insert(value.get<std::string>()).second)
-      twice = value.get<std::string>();
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(int64_t) override { return true; }
+  bool number_unsigned(uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(Json::binary_t&) override { return true; }
+  bool start_object(size_t) override {
+    keys_.emplace_back();
+    return deeper();
+  }
+  bool key(std::string& name) override {
+    if (!keys_.back().insert(name).second) twice = name;
     return true;
-  };
+  }
+  bool end_object() override {
+    keys_.pop_back();
+    return --depth_, true;
+  }
+  bool start_array(size_t) override { return deeper(); }
+  bool end_array() override { return --depth_, true; }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  bool deeper() {
+    if (depth_++ > 8) throw ValueError("safetensors: the header is nested too deeply");
+    return true;
+  }
+  std::vector<std::set<std::string>> keys_;  // of the objects that are open
+  int depth_ = 0;
+};
+
+Json parse_header(std::string_view text) {
+  Looker looker;
+  Json::sax_parse(text.begin(), text.end(), &looker);  // where it stops at a mistake, so does the parser, with words
   Json header;
   try {
-    header = Json::parse(text.begin(), text.end(), look);
+    header = Json::parse(text.begin(), text.end());
   } catch (const Json::exception& e) {
     std::string why = e.what();
     if (const size_t kind = why.find("] "); kind != std::string::npos) why.erase(0, kind + 2);  // "[json.exception.parse_error.101] "
@@ -62,7 +91,7 @@ Json parse_header(std::string_view text) {
       if (c < ' ' || c > '~') c = '?';
     throw ValueError("safetensors: the header is no JSON: {}", why);
   }
-  if (!twice.empty()) throw ValueError("safetensors: the header has '{}' twice", twice);
+  if (!looker.twice.empty()) throw ValueError("safetensors: the header has '{}' twice", looker.twice);
   if (!header.is_object()) throw ValueError("safetensors: wanted an object as header, got {}", header.type_name());
   return header;
 }
