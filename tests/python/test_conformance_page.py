@@ -53,3 +53,13 @@ def test_what_is_not_right_is_in_the_page_with_its_reason():
     state.add(recorded, [("right", ""), ("wrong", "1 of 1 elements differ: at [0] -1.0 for 1.0")])
     text = board.page(state.as_json())
     assert "| `neg` | 2 | 1 wrong | float32 1 | 1 wrong: values differ |" in text and "| **all** | 2 | 1 | 1 | 0 | 0 | 0 | 50.0 % |" in text
+
+
+def test_a_part_of_the_operators_can_be_counted_anew():
+    state = board.State("2.15.0")
+    recorded = {"op": "neg", "dtype": "float32", "raised": 0, "internal": False, "samples": [sample("torch.neg", [1.0], [1.0])] * 2}
+    state.add(recorded, [("right", ""), ("right", "")])
+    old = board.STATE.read_text()
+    new = board.renewed(old, state.as_json())
+    assert [a for a, b in zip(new.splitlines(), old.splitlines(), strict=True) if a != b] == ['    "neg": {"counts": {"float32": [2, 0, 0, 0, 0]}, "reasons": []},']
+    assert board.renewed(old, '{"operators": {}}') == old

@@ -1,4 +1,4 @@
-"""./run conformance [--only NAME,NAME] [--limit N] [--again] [--log FILE]: PyTorch's samples, naru's answers, docs/conformance.json and docs/conformance.md.
+"""./run conformance [--only NAME,NAME [--renew]] [--limit N] [--again] [--log FILE]: PyTorch's samples, naru's answers, docs/conformance.json and docs/conformance.md.
 
 PyTorch is NARU_PEERS_PYTHON's. What it made of the samples is kept in build/conformance, and made once (--again: anew).
 """
@@ -60,6 +60,7 @@ def chosen(path: Path, only: set[str]) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./run conformance", description=__doc__)
     parser.add_argument("--only", default="", help="these operators; the page is not written then")
+    parser.add_argument("--renew", action="store_true", help="with --only: the page is written, with these operators anew and all others as they are")
     parser.add_argument("--limit", type=int, default=1000, help="samples of an operator and dtype")
     parser.add_argument("--again", action="store_true", help="have PyTorch record its samples anew")
     parser.add_argument("--log", type=Path, help="a file for each sample that is not right")
@@ -78,7 +79,9 @@ def main() -> int:
     if given.log:
         given.log.write_text("".join(log))
     text = state.as_json()
-    if not only:
+    if only and given.renew:
+        text = board.renewed(board.STATE.read_text(), text)
+    if not only or given.renew:
         board.STATE.write_text(text)
         board.PAGE.write_text(board.page(text))
     print(next(line for line in board.page(text).splitlines() if line.startswith("| **all**")))

@@ -49,17 +49,29 @@ class State:
                 self.reasons.setdefault(op, Counter())[(outcome, form + without_numbers(reason))] += 1
 
     def as_json(self) -> str:
-        lines = []
+        rows: dict[str, Any] = {}
         for op in sorted(self.counts):
             counts = {d: [c[o] for o in OUTCOMES] for d, c in sorted(self.counts[op].items())}
             reasons = sorted(self.reasons.get(op, Counter()).items(), key=lambda r: (-r[1], r[0]))[:REASONS_KEPT]
             row = {"counts": counts, "reasons": [[o, n, text] for (o, text), n in reasons]}
             if op in self.internal:
                 row["internal"] = True
-            lines.append(f"    {json.dumps(op)}: {json.dumps(row, ensure_ascii=False)}")
-        head = {"pytorch": self.version, "raised": self.raised, "random": self.random, "outcomes": OUTCOMES}
-        fields = "".join(f"  {json.dumps(k)}: {json.dumps(v)},\n" for k, v in head.items())
-        return "{\n" + fields + '  "operators": {\n' + ",\n".join(lines) + "\n  }\n}\n"
+            rows[op] = row
+        return written({"pytorch": self.version, "raised": self.raised, "random": self.random, "outcomes": OUTCOMES, "operators": rows})
+
+
+def written(state: dict[str, Any]) -> str:
+    """A state as the text of its file: an operator a line."""
+    fields = "".join(f"  {json.dumps(k)}: {json.dumps(v)},\n" for k, v in state.items() if k != "operators")
+    lines = [f"    {json.dumps(op)}: {json.dumps(row, ensure_ascii=False)}" for op, row in sorted(state["operators"].items())]
+    return "{\n" + fields + '  "operators": {\n' + ",\n".join(lines) + "\n  }\n}\n"
+
+
+def renewed(old: str, new: str) -> str:
+    """The state `old` with the operators of `new`, which is of a part of them; what was left out is counted as before."""
+    state = json.loads(old)
+    state["operators"].update(json.loads(new)["operators"])
+    return written(state)
 
 
 def share(counts: Counter[str]) -> str:
