@@ -102,7 +102,7 @@ Dims result_sizes(const Tensor& x, const Pool& p) {
 }
 
 WindowTables tables_of(const Tensor& x, const Pool& p, const Dims& out) {
-  ops::check_room(x, out, "pool");
+  if (!ops::check_room(x, out, "pool")) return ops::no_tables(x, out);
   WindowTables tables;
   for (size_t d = 0; d < p.kernel.size(); ++d)
     tables.push_back(ops::regular_table(x.sizes()[d + 2], out[d], p.kernel[d], p.stride[d], p.padding[d], p.dilation[d]));
@@ -173,7 +173,7 @@ Tensor avg_pool(int64_t n, const Tensor& input, const Dims& kernel, const Dims& 
     std::vector<std::vector<int64_t>> counts;
     for (size_t d = 0; d < tables.size(); ++d) {
       counts.push_back(ops::counts_of(tables[d]));
-      for (int64_t i = 0; count_include_pad && i < out[d]; ++i) {
+      for (int64_t i = 0; count_include_pad && i < static_cast<int64_t>(counts[d].size()); ++i) {
         const int64_t begin = i * p.stride[d] - p.padding[d];
         counts[d][static_cast<size_t>(i)] = std::min(begin + p.kernel[d], x.sizes()[d + 2] + p.padding[d]) - begin;
       }
@@ -212,7 +212,7 @@ Dims adaptive_sizes(const Tensor& x, int64_t n, const Dims& given, const std::st
 }
 
 WindowTables adaptive_tables(const Tensor& x, const Dims& out) {
-  ops::check_room(x, out, "adaptive_pool");
+  if (!ops::check_room(x, out, "adaptive_pool")) return ops::no_tables(x, out);
   WindowTables tables;
   for (size_t d = 0; d < out.size(); ++d) tables.push_back(ops::adaptive_table(x.sizes()[d + 2], out[d]));
   return tables;

@@ -61,7 +61,7 @@ WindowTable adaptive_table(int64_t in, int64_t out) {
 WindowTable transposed(const WindowTable& t) {
   if (t.identity) return t;
   std::vector<std::vector<WindowEntry>> elements(static_cast<size_t>(t.in));
-  for (int64_t p = 0; p < t.out; ++p)
+  for (int64_t p = 0; p < t.out && t.places > 0; ++p)
     for (int64_t k = 0; k < t.places; ++k) {
       const auto at = static_cast<size_t>(k * t.out + p);
       if (t.index[at] >= 0) elements[static_cast<size_t>(t.index[at])].push_back({p, t.weight.empty() ? 1 : t.weight[at]});
@@ -70,15 +70,22 @@ WindowTable transposed(const WindowTable& t) {
 }
 
 std::vector<int64_t> counts_of(const WindowTable& t) {
+  if (t.places == 0) return {};
   std::vector<int64_t> counts(static_cast<size_t>(t.out), t.identity);
   for (size_t i = 0; i < t.index.size(); ++i) counts[i % static_cast<size_t>(t.out)] += t.index[i] >= 0;
   return counts;
 }
 
-void check_room(const Tensor& x, const Dims& out, const char* op) {
+bool check_room(const Tensor& x, const Dims& out, const char* op) {
   Dims sizes{x.sizes()[0], x.sizes()[1]};
   for (const int64_t s : out) sizes.push_back(s);
-  make_result(sizes, x.dtype(), x.device(), op, true);
+  return make_result(sizes, x.dtype(), x.device(), op, true).numel() > 0;
+}
+
+WindowTables no_tables(const Tensor& x, const Dims& out) {
+  WindowTables tables;
+  for (size_t d = 0; d < out.size(); ++d) tables.push_back({x.sizes()[d + 2], out[d], 0, {}, {}});
+  return tables;
 }
 
 namespace {

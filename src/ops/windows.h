@@ -35,11 +35,11 @@ WindowTable single_table(int64_t in, int64_t out, F f) {
 WindowTable regular_table(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation);
 // Elements [floor(p in / out), ceil((p + 1) in / out)).
 WindowTable adaptive_table(int64_t in, int64_t out);
-// Throws where the result (N, C, out...) cannot be: before tables of such sizes are made.
-void check_room(const Tensor& x, const Dims& out, const char* op);
+// Throws where the result (N, C, out...) cannot be: before tables of such sizes are made. Whether it has any element: if not, its tables are `no_tables`.
+bool check_room(const Tensor& x, const Dims& out, const char* op);
 // Which positions see an element, and with what weight.
 WindowTable transposed(const WindowTable& t);
-// How many elements each position sees.
+// How many elements each position sees; nothing for one of no_tables.
 std::vector<int64_t> counts_of(const WindowTable& t);
 
 // A copy of the host's tensor: page-locked on its way, so that the host need not wait, and a graph may hold the copy.
@@ -47,6 +47,9 @@ Tensor on_device(const Tensor& host, Device device);
 
 // One for each spatial dimension.
 using WindowTables = std::vector<WindowTable>;
+
+// Of positions that nobody asks for, however many there are.
+WindowTables no_tables(const Tensor& x, const Dims& out);
 
 // x (N, C, in...) -> (N, C, out...), of x's type. Both record themselves for autograd, to any order.
 Tensor window_sum(const Tensor& x, WindowTables tables, const char* node);

@@ -104,13 +104,14 @@ def test_a_row_that_is_not_there_is_an_index_error(workers):
 
 
 def test_a_pass_that_is_left_early_ends_its_threads():
-    before = len(os.listdir("/proc/self/task"))
+    before = set(os.listdir("/proc/self/task"))
     it = iter(D.DataLoader(D.TensorDataset(torch.arange(600)), batch_size=4, num_workers=2))
     next(it)
-    assert len(os.listdir("/proc/self/task")) > before
+    threads = set(os.listdir("/proc/self/task")) - before
+    assert threads
     del it  # waits for nobody: the threads end by themselves
     for _ in range(3000):
-        if len(os.listdir("/proc/self/task")) <= before:
+        if threads.isdisjoint(os.listdir("/proc/self/task")):
             return
         time.sleep(0.01)
     raise AssertionError("there are still threads at work")

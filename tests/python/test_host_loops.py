@@ -151,3 +151,13 @@ def test_activations_of_what_is_positive_throughout_have_the_bits_that_they_have
     shuffle = np.random.default_rng(9).permutation(x.size)
     for act in (F.elu, lambda t: F.elu(t, -0.3), F.selu, lambda t: F.celu(t, 0.7), lambda t: F.softplus(t, 3.0, 4.0)):
         assert bits(act(naru.tensor(x))[naru.tensor(shuffle)]) == bits(act(naru.tensor(x[shuffle])))
+
+
+def test_pooling_to_no_elements_is_no_work_however_many_positions_there_are():
+    x = naru.zeros(4, 3, 1, 5, 2, requires_grad=True)
+    y = F.adaptive_avg_pool3d(x, [0, 64, 1 << 31])
+    y.sum().backward()
+    assert y.shape == (4, 3, 0, 64, 1 << 31) and not x.grad.any()
+    assert F.adaptive_avg_pool1d(naru.zeros(0, 2), 1 << 40).shape == F.adaptive_max_pool1d(naru.zeros(0, 2), 1 << 40).shape == (0, 1 << 40)
+    many = naru.zeros(0, 1, 1).expand(0, 1, 1 << 40)
+    assert F.avg_pool1d(many, 2).shape == F.max_pool1d(many, 2).shape == (0, 1, 1 << 39)
