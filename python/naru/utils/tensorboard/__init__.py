@@ -55,6 +55,11 @@ class FileWriter:
         if self._waiting >= self._max_queue or now - self._flushed > self._seconds:
             self.flush()
 
+    def add_graph(self, graph: bytes, walltime: float | None = None) -> None:
+        """Writes a graph."""
+        self._file.write(_records.record(_records.event(time.time() if walltime is None else walltime, 0, graph=graph)))
+        self.flush()
+
     def flush(self) -> None:
         """Hands all that was written to the system."""
         self._file.flush()
@@ -145,6 +150,7 @@ class SummaryWriter:
         self.file_writer: FileWriter | None = FileWriter(self.log_dir, *self._options)
         self.all_writers: dict[str, FileWriter] = {self.log_dir: self.file_writer}
         self._bounds: list[float] | None = None
+        self._points: dict[str, str] = {}
 
     def _get_file_writer(self) -> FileWriter:
         if self.file_writer is None:
@@ -285,21 +291,87 @@ class SummaryWriter:
     def _not_yet(self, name: str) -> NoReturn:
         raise NotImplementedError(f"SummaryWriter.{name} is in PyTorch 2.15 but not in naru yet; nearest: tensorboardX's SummaryWriter")
 
-    def add_graph(self, *args: Any, **kwargs: Any) -> None:
-        """Not there yet: NotImplementedError."""
-        self._not_yet("add_graph")
+    def add_graph(self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True) -> None:
+        """The calls of a module's forward, with the sizes of what they give, below the modules that make them. It runs once, in eval mode.
 
-    def add_embedding(self, *args: Any, **kwargs: Any) -> None:
-        """Not there yet: NotImplementedError."""
-        self._not_yet("add_embedding")
+        Args:
+            model: the module. input_to_model: what it is called with: a tensor, or a tuple of arguments.
+            verbose: whether the calls are printed. use_strict_trace: of no account.
 
-    def add_pr_curve(self, *args: Any, **kwargs: Any) -> None:
-        """Not there yet: NotImplementedError."""
-        self._not_yet("add_pr_curve")
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder, naru.utils.tensorboard.SummaryWriter(folder) as writer:
+        ...     writer.add_graph(naru.nn.Sequential(naru.nn.ReLU()), naru.ones(2), verbose=True)
+        input/input = IO Node() (2,)
+        Sequential/ReLU[0]/relu = aten::relu(input/input) (2,)
+        output/output.1 = IO Node(Sequential/ReLU[0]/relu) (2,)
+        """
+        from ._graph import graph_of
 
-    def add_audio(self, *args: Any, **kwargs: Any) -> None:
-        """Not there yet: NotImplementedError."""
-        self._not_yet("add_audio")
+        self._get_file_writer().add_graph(graph_of(model, input_to_model, verbose))
+
+    def add_embedding(
+        self, mat: Any, metadata: Any = None, label_img: Any = None, global_step: int | None = None, tag: str = "default",
+        metadata_header: Any = None,
+    ) -> None:  # fmt: skip
+        """Points in space, to be looked at in a projection. They are in files beside the event file.
+
+        Args:
+            mat: the points, (N, D). metadata: what they are called: N strings, or N rows below a `metadata_header`.
+            label_img: their pictures, (N, C, H, W). global_step: the step. tag: the name of them all.
+        """
+        from ._projector import write_points, write_settings
+
+        points, images = _tensor(mat), None if label_img is None else _tensor(label_img)
+        if points.dim() != 2:
+            raise AssertionError("mat should be 2D, where mat.size(0) is the number of data points")
+        if metadata is not None and len(metadata) != len(points):
+            raise AssertionError("#labels should equal with #data points")
+        if images is not None and len(images) != len(points):
+            raise AssertionError("#images should equal with #data points")
+        self._get_file_writer()
+        step = global_step or 0
+        self._points[f"{tag}:{step}"] = write_points(self.log_dir, tag, step, points, metadata, metadata_header, images)
+        write_settings(self.log_dir, self._points)
+
+    def add_pr_curve(
+        self, tag: str, labels: Any, predictions: Any, global_step: int | None = None, num_thresholds: int = 127, weights: Any = None,
+        walltime: float | None = None,
+    ) -> None:  # fmt: skip
+        """Precision and recall by thresholds.
+
+        Args:
+            tag: its name. labels: what is true, 0 or 1 each. predictions: how likely it was held, from 0 to 1.
+            num_thresholds: how many thresholds, at most 127. weights: what each counts for; 1 if None.
+            global_step: the step. walltime: seconds since 1970; now if None.
+        """
+        count = min(num_thresholds, 127)
+        true, likely = _tensor(labels).flatten().double(), _tensor(predictions).flatten().double()
+        weight = _C.ones_like(true) if weights is None else _tensor(weights).flatten().double()
+        within = (likely >= 0) & (likely <= 1)
+        places = (likely[within] * (count - 1)).floor().long()
+
+        def above(each: Tensor) -> Tensor:
+            return _C.bincount(places, each[within], minlength=count).flip(0).cumsum(0).flip(0)
+
+        hits, misses = above(true * weight), above((1 - true) * weight)
+        missed = hits[0] - hits
+        rows = hits, misses, misses[0] - misses, missed, hits / (hits + misses).clamp(min=1e-7), hits / (hits + missed).clamp(min=1e-7)
+        self._get_file_writer().add_summary(_records.curve(tag, [row.tolist() for row in rows]), global_step, walltime)
+
+    def add_audio(
+        self, tag: str, snd_tensor: Any, global_step: int | None = None, sample_rate: int = 44100, walltime: float | None = None
+    ) -> None:
+        """A sound of one channel: samples from -1 to 1.
+
+        Args:
+            tag: its name. snd_tensor: (L,) or (1, L). sample_rate: samples a second.
+            global_step: the step. walltime: seconds since 1970; now if None.
+        """
+        samples = _tensor(snd_tensor).squeeze()
+        if samples.dim() > 1:
+            raise ValueError(f"add_audio: wanted one row of samples, got a tensor of shape {tuple(samples.shape)}")
+        whole = (samples.reshape(-1).double().clamp(-1, 1) * 32767).to(_C.int16).tolist()
+        self._get_file_writer().add_summary(_records.audio(tag, sample_rate, whole), global_step, walltime)
 
     def add_video(self, *args: Any, **kwargs: Any) -> None:
         """Not there yet: NotImplementedError."""

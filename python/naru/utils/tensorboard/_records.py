@@ -76,11 +76,13 @@ def doubles(field: int, values: Any) -> bytes:
 # --- messages: Event, Summary.Value, HistogramProto, Image, TensorProto, SummaryMetadata
 
 
-def event(wall_time: float, step: int, summary: bytes = b"", file_version: str | None = None) -> bytes:
+def event(wall_time: float, step: int, summary: bytes = b"", file_version: str | None = None, graph: bytes | None = None) -> bytes:
     """An Event."""
     out = double(1, wall_time)
     if step:
         out += number(2, step)
+    if graph is not None:
+        return out + data(4, graph)
     return out + (data(3, file_version) if file_version is not None else data(5, summary))
 
 
@@ -105,6 +107,30 @@ def text(tag: str, value: str) -> bytes:
     string = 7  # DT_STRING
     tensor = number(1, string) + data(2, data(2, number(1, 1))) + data(8, value)
     return data(1, data(1, tag) + data(9, data(1, data(1, "text"))) + data(8, tensor))
+
+
+def audio(tag: str, rate: int, samples: Any) -> bytes:
+    """A Summary of a sound: 16-bit samples of one channel, as a WAV."""
+    import io
+    import wave
+
+    file = io.BytesIO()
+    with wave.open(file, "wb") as writer:
+        writer.setnchannels(1)
+        writer.setsampwidth(2)
+        writer.setframerate(rate)
+        writer.writeframes(struct.pack(f"<{len(samples)}h", *samples))
+    message = single(1, rate) + number(2, 1) + number(3, len(samples)) + data(4, file.getvalue()) + data(5, "audio/wav")
+    return data(1, data(1, tag) + data(6, message))
+
+
+def curve(tag: str, rows: list[list[float]]) -> bytes:
+    """A Summary of true and false positives, true and false negatives, precision and recall, a row each, by thresholds."""
+    count = len(rows[0])
+    shape = data(2, number(1, len(rows))) + data(2, number(1, count))
+    tensor = number(1, 1) + data(2, shape) + b"".join(single(5, v) for row in rows for v in row)  # of type float
+    plugin = data(1, "pr_curves") + data(2, number(2, count))
+    return data(1, data(1, tag) + data(9, data(1, plugin)) + data(8, tensor))
 
 
 def png(pixels: Any) -> bytes:
