@@ -54,6 +54,11 @@ def test_switches_of_compilers_are_accepted():
     torch._dynamo.reset()
     torch._dynamo.config.suppress_errors = True
     assert torch._dynamo.config.suppress_errors and not torch._dynamo.config.anything
+    import naru._dynamo.config
+    import naru._inductor.config
+
+    torch._inductor.config.triton.unique_kernel_names = torch._inductor.config.fx_graph_cache = True
+    assert torch._inductor.config.triton.unique_kernel_names and not torch._inductor.config.triton.cudagraphs and not torch._inductor.config.max_autotune
     with torch.compiler.set_stance("force_eager"):
         pass
     with pytest.raises(AttributeError, match="torch.export is in PyTorch 2.15 but not in naru yet"):

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import types
 from typing import Any
 
 from ..compiler import disable, reset
+from . import config
 from .eval_frame import OptimizedModule, is_dynamo_supported
 
 __all__ = ["OptimizedModule", "config", "disable", "explain", "list_backends", "mark_dynamic", "optimize", "reset"]
-
-
-class _Config(types.SimpleNamespace):
-    """Settings: any name may be set; what is not set is False."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return False
-
-
-config = _Config(suppress_errors=False, verbose=False, cache_size_limit=8, recompile_limit=8)
 
 
 def optimize(*args: Any, **kwargs: Any) -> Any:
