@@ -86,6 +86,13 @@ def names_of(module: ModuleType) -> list[str]:
     return found
 
 
+def _absent(name: str, value: object) -> str:
+    """What stands for something that PyTorch has and naru lacks: programs may import it, and type checkers do not ask a module's `__getattr__`."""
+    if isinstance(value, type):
+        return f"class {name}:\n    def __init__(self, *args: _Any, **options: _Any) -> None: ...\n    def __getattr__(self, name: str) -> _Any: ...\n"
+    return f"def {name}(*args: _Any, **options: _Any) -> _Any: ...\n"
+
+
 def stub(space: str, known: list[str]) -> str:
     """The text of one module's stub."""
     module = importlib.import_module(space)
@@ -93,7 +100,11 @@ def stub(space: str, known: list[str]) -> str:
     lines = [HEADER.format(name="torch" + space.removeprefix("naru"))]
     lines += [f"from . import {name} as {name}\n" for name in inner]
     lines.append(f"from {space} import *\n")
-    lines += [f"from {space} import {name} as {name}\n" for name in names_of(module) if name not in inner and not _is_module(space, name)]
+    names = [name for name in names_of(module) if name not in inner and not _is_module(space, name)]
+    absent = [name for name in names if hasattr(getattr(module, name), "__naru_lacks__")]
+    lines += [f"from {space} import {name} as {name}\n" for name in names if name not in absent]
+    if absent:
+        lines += ["from typing import Any as _Any\n", *(_absent(name, getattr(module, name)) for name in absent)]
     if space == "naru":
         lines.append("from naru import __version__ as __version__\n")
         lines.append(_over_lists())

@@ -185,7 +185,7 @@ def test_types_of_what_programs_hold_are_known(inside, tmp_path):
     lines = TYPED.split("\n")
     wanted = {str(i + 1): line.split("  # ")[1] for i, line in enumerate(lines) if line.startswith("reveal_type")}
     assert {i: t.removeprefix("builtins.") for i, t in told.items()} == wanted and ": error: " not in done.stdout, done.stdout
-    (tmp_path / "plain.py").write_text("import torch\n\n\n@torch.no_grad\ndef f(a: int) -> str:\n    return ''\n\n\nf(1).upper()\n")
+    (tmp_path / "plain.py").write_text("import torch\nfrom torch.distributed import ProcessGroup, init_process_group\n\n\n@torch.no_grad\ndef f(a: int) -> str:\n    return ''\n\n\nf(1).upper()\n")
     assert pyright(inside, tmp_path, "plain.py", "typed.py") == []
 
 
