@@ -1,8 +1,11 @@
 """naru.kernel in whole programs: without a compiler, at the second start, under naru run, from threads."""
+import importlib.util
 import os
 import subprocess
 import sys
 import textwrap
+
+import pytest
 
 import naru
 from kernel_cases import MATMUL, VEC_ADD
@@ -12,6 +15,7 @@ def run_python(program, **environment):
     return subprocess.run([sys.executable, "-c", textwrap.dedent(program)], env={**os.environ, **environment}, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.skipif(importlib.util.find_spec("ziglang") is not None, reason="the wheel ziglang is installed here, which has a compiler")
 def test_without_a_compiler_the_error_says_what_to_install(tmp_path):
     done = run_python("""
         import naru
