@@ -8,6 +8,7 @@ import naru
 import pytest
 from naru import _missing
 from naru._command.check import check_source
+from naru._missing.elsewhere import SAME
 from naru._missing.nearest import NEAREST, nearest_to
 
 MODULES = sorted(module for module in _missing.names() if module and module[0].islower() and not module.startswith(("device", "dtype")))
@@ -45,12 +46,17 @@ def test_from_import_is_an_import_error_with_the_same_words(line, qualified):
 def test_a_module_that_is_missing_says_so_where_torch_means_naru(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("try:\n    import torch.jit.mobile_nothing\nexcept ImportError as e:\n    print(e)\ntry:\n    import torch.package\nexcept ImportError as e:\n    print(e)\n"
-                      "try:\n    from torch.optim.sgd import functional_sgd\nexcept ImportError as e:\n    print(e)\nimport torch\nprint(hasattr(torch, 'package'), hasattr(torch.ones(1), 'to_mkldnn'))\n")
+                      "try:\n    from torch.optim.sgd import functional_sgd\nexcept ImportError as e:\n    print(e)\nimport torch\n"
+                      "from torch.optim.adamw import AdamW\nfrom torch.cuda.amp.autocast_mode import autocast\nfrom torch.nn.modules.loss import CTCLoss\nimport torch.utils.benchmark.utils.timer as t\n"
+                      "print(AdamW is torch.optim.AdamW, autocast is torch.cuda.amp.autocast, CTCLoss is torch.nn.CTCLoss, t.Timer is torch.utils.benchmark.Timer)\n"
+                      "try:\n    from torch.optim.adamw import adamw\nexcept ImportError as e:\n    print(e)\n"
+                      "print(hasattr(torch, 'package'), hasattr(torch.ones(1), 'to_mkldnn'))\n")
     done = subprocess.run([sys.executable, "-m", "naru", "run", str(script)], capture_output=True, text=True)
     said = done.stdout.splitlines()
     assert done.returncode == 0 and said[0].startswith("No module named 'torch.jit"), done.stdout + done.stderr
     assert said[1] == f"No module named 'torch.package': {_missing.said('package')}"
-    assert said[2].startswith("cannot import name 'functional_sgd'") and said[3] == "False False"
+    assert said[2].startswith("cannot import name 'functional_sgd'") and said[3] == "True True True True" and said[5] == "False False"
+    assert said[4] == _missing.said("optim.adamw.adamw")
 
 
 def test_a_name_that_pytorch_has_not_either_is_pythons_own_error():
@@ -87,6 +93,15 @@ def test_each_name_of_a_module_is_there_or_said_to_be_missing(module):
             getattr(found, name)
         except AttributeError as error:
             assert "not in naru yet" in str(error) or "has no attribute" in str(error) and ": " in str(error), f"{module}.{name}: {error}"
+
+
+@pytest.mark.parametrize("module", SAME)
+def test_what_pytorch_has_in_an_inner_module_too_is_found_where_naru_has_it(module):
+    owner = importlib.import_module("naru." + SAME[module] if SAME[module] else "naru")
+    found = [name for name in _missing.names()[module] if _missing.is_elsewhere(module, name)]
+    assert found or any(row.startswith(module + ".") for row in SAME)
+    assert all(_missing.from_elsewhere(module, name) is getattr(owner, name) for name in found)
+    assert _missing.from_elsewhere(module, "no_such_name") is None
 
 
 def test_what_comes_nearest_is_said_only_of_what_is_missing():

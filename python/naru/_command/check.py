@@ -10,7 +10,7 @@ from inspect import getattr_static
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from .._missing import Absent, is_absent as is_placeholder, is_pytorchs, names, said
+from .._missing import Absent, from_elsewhere, is_absent as is_placeholder, is_pytorchs, names, said
 from ..vision._names import said as said_of_vision
 from .runner import is_absent
 from .screen import progress, say, wrong
@@ -118,10 +118,14 @@ def _find(qualified: str) -> Any:
     found: Any = naru
     path = ""
     for part in qualified.split("."):
-        path += "." + part
+        before, path = path, f"{path}.{part}"
         try:
             found = getattr(found, part)
         except (AttributeError, ImportError):
+            same = from_elsewhere(before[1:], part)
+            if same is not None:
+                found = same
+                continue
             if not hasattr(found, "__path__"):
                 raise
             found = importlib.import_module("naru" + path)

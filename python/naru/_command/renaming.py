@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
-from .._missing import module_getattr
+from .._missing import module_getattr, open_to_submodules
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -32,6 +32,7 @@ def rename(module: ModuleType) -> None:
         return
     alias = _ALIAS + name[len(_REAL) :]
     sys.modules.setdefault(alias, module)
+    open_to_submodules(module)
     if not hasattr(module, "__getattr__"):
         module.__getattr__ = module_getattr(name)  # type: ignore[method-assign]
     for value in list(vars(module).values()):

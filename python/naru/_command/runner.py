@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from . import renaming, screen
-from .._missing import is_pytorchs, said
+from .._missing import is_pytorchs, provided, said
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,7 +79,7 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         else:
             return None
         try:
-            module = importlib.import_module(real)
+            module = provided(name.partition(".")[2]) or importlib.import_module(real)
         except ModuleNotFoundError as error:
             if error.name is None or not real.startswith(error.name):
                 raise

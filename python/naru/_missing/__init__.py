@@ -1,7 +1,7 @@
 """What PyTorch has and naru lacks: errors that say so, and name what comes nearest.
 
-`names.txt` holds the public names of PyTorch 2.15 (tools/pytorch_names.py writes it); `nearest.py` says what to use instead of some. A name that
-is in neither is nobody's, and Python's own error stands.
+`names.txt` holds the public names of PyTorch 2.15 (tools/pytorch_names.py writes it); `nearest.py` says what to use instead of some, and `elsewhere.py`
+in which other module naru has what is the same object in PyTorch. A name that is in none is nobody's, and Python's own error stands.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import ModuleType
 
 VERSION = "2.15"
 HINT = "naru check SCRIPT lists all"
@@ -77,14 +78,73 @@ def refuse(text: str, module: str, name: str, depth: int = 1) -> None:
 
 
 def module_getattr(module: str) -> Callable[[str], Any]:
-    """The `__getattr__` of a module of naru's, by its `__name__`."""
+    """The `__getattr__` of a module of naru's, by its `__name__`: what PyTorch has there and naru elsewhere is that."""
     mine = module.partition(".")[2]
 
     def __getattr__(name: str) -> Any:
+        if not name.startswith("_") and (found := from_elsewhere(mine, name)) is not None:
+            return found
         fail(mine, name)
         raise AttributeError(f"module 'torch.{mine}' has no attribute '{name}'")
 
     return __getattr__
+
+
+def _owner(module: str) -> ModuleType:
+    """naru's module that has what PyTorch's `module` has, too."""
+    import importlib
+
+    from .elsewhere import SAME
+
+    return importlib.import_module("naru." + SAME[module] if SAME[module] else "naru")
+
+
+def is_elsewhere(module: str, name: str) -> bool:
+    """Whether `name` is a public name of PyTorch's `module` that naru has in another one (elsewhere.py), and no module itself."""
+    from .elsewhere import SAME
+
+    if module not in SAME or not is_pytorchs(f"{module}.{name}"):
+        return False
+    if {f"{SAME[module]}.{name}".lstrip("."), f"{module}.{name}"} & names().keys():
+        return False
+    return hasattr(_owner(module), name)
+
+
+def from_elsewhere(module: str, name: str) -> Any:
+    """What `module` has of that name by another module: an object, or a module of such objects; None where there is none."""
+    return getattr(_owner(module), name) if is_elsewhere(module, name) else provided(f"{module}.{name}")
+
+
+def provided(qualified: str) -> ModuleType | None:
+    """The module of that name, naru's own or one made at the first use; None for one that elsewhere.py does not list."""
+    import importlib
+
+    from .elsewhere import SAME
+
+    if qualified not in SAME:
+        return None
+    provided(qualified.rpartition(".")[0])
+    full = "naru." + qualified
+    try:
+        return importlib.import_module(full)
+    except ModuleNotFoundError as error:
+        if error.name != full:
+            raise
+    made = type(sys)(full, f"Names of `{('torch.' + SAME[qualified]).rstrip('.')}`, where PyTorch has them in a module of their own.")
+    made.__all__ = [name for name in sorted(names()[qualified]) if is_elsewhere(qualified, name)]  # type: ignore[attr-defined]
+    made.__getattr__ = module_getattr(full)  # type: ignore[method-assign]
+    sys.modules[full] = made
+    open_to_submodules(made)
+    return made
+
+
+def open_to_submodules(module: ModuleType) -> None:
+    """Lets `import` look for modules of elsewhere.py within one of naru's that is no package."""
+    from .elsewhere import SAME
+
+    inner = module.__name__.partition(".")[2] + "."
+    if not hasattr(module, "__path__") and any(row.startswith(inner) for row in SAME):
+        module.__path__ = []
 
 
 class Absent:
