@@ -21,4 +21,4 @@ def parallel_info() -> str:
     >>> print(naru.__config__.parallel_info().split(":")[0])
     naru.get_num_threads()
     """
-    return f"naru.get_num_threads() : {_C.get_num_threads()}\n"
+    return f"naru.get_num_threads(): {_C.get_num_threads()}\n"
