@@ -26,6 +26,17 @@ def test_what_a_process_writes_the_others_see():
         pass
 
 
+def write_through_a_view(index, whole, view, on_device, more, shared):
+    view[0] = 9.0
+    shared[:] = torch.cat([whole, on_device.cpu(), more.cpu()])
+
+
+def test_a_process_that_is_started_gets_views_of_one_storage_as_such_and_copies_of_what_is_on_devices():
+    whole, shared = torch.arange(3.0), torch.zeros(7)
+    mp.spawn(write_through_a_view, args=(whole, whole[1:], torch.ones(2, device="cuda"), torch.full((2,), 4.0, device="cuda"), shared))
+    assert whole.tolist() == [0.0, 9.0, 2.0] and shared.tolist() == [0.0, 9.0, 2.0, 1.0, 1.0, 4.0, 4.0]
+
+
 def fail(index):
     if index == 1:
         raise ValueError("this one failed")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from multiprocessing import reduction
+from multiprocessing import context, reduction
 from typing import Any
 
 from .. import _C
@@ -88,6 +88,16 @@ class _Bytes:
         return rebuild_bytes, (reduction.DupFd(file), size)
 
 
+def _bytes_of(tensor: Tensor) -> _Bytes:
+    """The storage of `tensor`, for pickling. What goes to one process that is being started is one for all its tensors, and stays until the
+    process is done with: the files are handed over behind the last of them, by their numbers, each of which may be there once."""
+    popen, file = context.get_spawning_popen(), _C._shared_file(tensor)
+    if popen is None or file < 0:
+        return _Bytes(tensor)
+    kept: dict[int, _Bytes] = popen.__dict__.setdefault("_storages", {})
+    return kept.setdefault(file, _Bytes(tensor))
+
+
 def reduce_tensor(tensor: Tensor) -> tuple[Any, tuple]:
     """What is pickled of `tensor`: a function and its arguments. RuntimeError where it requires gradients and is no leaf.
 
@@ -106,7 +116,7 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, tuple]:
     if not plain.is_shared() or _C._shared_file(plain) < 0:
         plain.share_memory_()
     geometry = tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset()
-    return rebuild_tensor, (kind, _Bytes(plain), tensor.dtype, *geometry, tensor.requires_grad)
+    return rebuild_tensor, (kind, _bytes_of(plain), tensor.dtype, *geometry, tensor.requires_grad)
 
 
 def init_reductions() -> None:
