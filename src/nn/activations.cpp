@@ -16,9 +16,6 @@ namespace {
 constexpr double kSeluAlpha = 1.6732632423543772848170429916717;
 constexpr double kSeluScale = 1.0507009873554804934193349852946;
 
-// x where it is not positive, else 0: keeps the branch of a `where` that is not taken, and its gradient, finite.
-Tensor negative_part(const Tensor& x) { return where(x > 0, zeros_like(x), x); }
-
 // What a function in place computes from: where history is recorded a copy, which the write does not touch.
 Tensor apart(const Tensor& x) { return x.requires_grad() && grad_enabled() ? x.clone() : x; }
 
@@ -52,7 +49,7 @@ Tensor drop_to_least(const Tensor& x, const Dims& shape, double p) {
 Tensor celu(const Tensor& x, double alpha) {
   if (alpha == 0) throw RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU");
   if (alpha == 1 || !is_floating(x.dtype())) return naru::elu(x, alpha);  // the same; which tells what it is not for
-  return where(x > 0, x, Scalar(alpha) * expm1(negative_part(x) / alpha));
+  return where(x <= 0, Scalar(alpha) * expm1(where(x <= 0, x, zeros_like(x)) / alpha), x);
 }
 
 Tensor selu(const Tensor& x) { return Scalar(kSeluScale) * naru::elu(x, kSeluAlpha); }
@@ -110,6 +107,12 @@ Tensor rrelu(const Tensor& x, double lower, double upper, bool training, Generat
   if (lower > upper) throw RuntimeError("Lower bound should be less than or equal to the upper bound (rrelu: got {} and {})", lower, upper);
   if (!training) return naru::leaky_relu(x, (lower + upper) / 2);
   ops::require_floating(x.dtype(), "rrelu_with_noise_out_cpu");
+  if (ops::draws_as_pytorch()) {  // for the elements that are not positive alone, in float64
+    const Tensor leaks = x.detach() <= 0;
+    const Tensor draws = empty({sum(leaks).item<int64_t>()}, Options(DType::F64, x.device()));
+    uniform_(draws, lower, upper, generator);
+    return x * ones_like(x.detach()).masked_scatter(leaks, draws.to(x.dtype()));
+  }
   const Tensor slopes = empty_like(x.detach());
   uniform_(slopes, lower, upper, generator);
   return where(x > 0, x, x * slopes);

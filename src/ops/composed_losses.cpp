@@ -39,8 +39,8 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction
   const Tensor difference = input - target;
   ops::require_floating(difference.dtype(), "huber_cpu");
   const Tensor d = abs(difference);
-  const Tensor near = d <= delta, some = only(near, d);
-  return reduced(where(near, 0.5 * some * some, delta * (d - 0.5 * delta)), reduction);
+  const Tensor far = d > delta, some = where(far, zeros_like(d), d);
+  return reduced(where(far, delta * (d - 0.5 * delta), 0.5 * some * some), reduction);
 }
 
 // What is named below before it is used makes its nodes in an order of ours, not the compiler's: gradients are added in it.

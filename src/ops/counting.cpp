@@ -347,7 +347,8 @@ Tensor logaddexp2(const Tensor& a, const Tensor& b) {
 Tensor sinc(const Tensor& t) {
   if (ops::is_half(t.dtype())) return sinc(t.to(DType::F32)).to(t.dtype());
   const Tensor x = (is_inexact(t.dtype()) ? t : t.to(default_dtype())) * kPi;
-  return where(x == 0, ones_like(x), sin(x) / where(x == 0, ones_like(x), x));
+  const Tensor tiny = x * x == 0;  // where sin(x) is x, and the derivative's divisor would be 0
+  return where(tiny, ones_like(x), sin(x) / where(tiny, ones_like(x), x));
 }
 
 }  // namespace naru

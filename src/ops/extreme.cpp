@@ -23,6 +23,30 @@ Tensor reduce_extreme(const Tensor& t, bool greatest, const DimSet& set, bool ke
   return reduce(greatest ? ReduceOp::Max : ReduceOp::Min, FusedProducer::copy(t, type, acc), t.sizes(), set, keepdim, type, name);
 }
 
+Tensor share_among_equals(const Tensor& g, const Tensor& x, const Tensor& y, const DimSet& set, bool keepdim, bool nan_equals) {
+  const Tensor result = restore_dims(y, set, keepdim);
+  const Tensor chosen = nan_equals ? (x == result) | (x.isnan() & result.isnan()) : x == result;
+  Dims dims;
+  for (int64_t d = 0; d < x.dim(); ++d)
+    if (set[static_cast<size_t>(d)]) dims.push_back(d);
+  Tensor count;
+  {
+    NoGrad guard;
+    count = reduce_sum(chosen, set, true, DType::I64, x.dtype(), "amax");
+  }
+  const Tensor part = restore_dims(g, set, keepdim) / count;
+  return nan_equals ? where(chosen, part, 0.0) : part * chosen.to(part.dtype());
+}
+
+Tensor record_choice(Tensor value, const Tensor& t, const char* node) {
+  return record(
+      std::move(value), node, {&t}, {&t},
+      [](const Tensors& g, const Tensors& saved) -> Tensors {
+        return {share_among_equals(g[0], saved[0], saved[1], dim_set({}, saved[0].dim()), false, true)};
+      },
+      true);
+}
+
 }  // namespace ops
 
 namespace {
@@ -40,23 +64,6 @@ void require_elements(const Tensor& t, const DimSet& set, bool whole, const char
       throw IndexError("{}(): Expected reduction dim {} to have non-zero size. Got an input of shape {}", op, d, t.sizes().str());
 }
 
-// The gradient goes in equal parts to all elements that equal the result. As in PyTorch NaN equals NaN where it is all elements that were reduced without
-// naming dimensions (max, min); else where a NaN was, all gradients are.
-Tensor share_among_equals(const Tensor& g, const Tensor& x, const Tensor& y, const DimSet& set, bool keepdim, bool nan_equals) {
-  const Tensor result = ops::restore_dims(y, set, keepdim);
-  const Tensor chosen = nan_equals ? (x == result) | (x.isnan() & result.isnan()) : x == result;
-  Dims dims;
-  for (int64_t d = 0; d < x.dim(); ++d)
-    if (set[static_cast<size_t>(d)]) dims.push_back(d);
-  Tensor count;
-  {
-    NoGrad guard;
-    count = ops::reduce_sum(chosen, set, true, DType::I64, x.dtype(), "amax");
-  }
-  const Tensor part = ops::restore_dims(g, set, keepdim) / count;
-  return nan_equals ? where(chosen, part, 0.0) : part * chosen.to(part.dtype());
-}
-
 Tensor extreme(const Tensor& t, bool greatest, const OptionalDims& dims, bool keepdim, const char* op, const char* node) {
   ops::require_defined(t, op, "input");
   const DimSet set = ops::dim_set(dims, t.dim());
@@ -64,7 +71,7 @@ Tensor extreme(const Tensor& t, bool greatest, const OptionalDims& dims, bool ke
   return record(
       ops::reduce_extreme(t, greatest, set, keepdim, op), node, {&t}, {&t},
       [set, keepdim, whole = std::string_view(op) == (greatest ? "max" : "min")](const Tensors& g, const Tensors& saved) -> Tensors {
-        return {share_among_equals(g[0], saved[0], saved[1], set, keepdim, whole)};
+        return {ops::share_among_equals(g[0], saved[0], saved[1], set, keepdim, whole)};
       },
       true);
 }

@@ -8,6 +8,7 @@
 #include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/host_loop.h"
+#include "ops/reductions.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -114,9 +115,9 @@ Tensor places(const Tensor& sorted, const Tensor& values, bool right) {
 
 Tensor median(const Tensor& t) {
   ops::refuse_bool(t.dtype(), "median_cpu");
-  const Tensor flat = t.reshape({-1});
+  const Tensor flat = t.detach().reshape({-1});
   if (flat.numel() == 0 && is_floating(t.dtype())) return full({}, Scalar(NAN), Options(t.dtype(), t.device()));
-  return median_along(flat, 0).first.select(0, 0);
+  return ops::record_choice(median_along(flat, 0).first.select(0, 0).clone(), t, "MedianBackward0");
 }
 
 std::pair<Tensor, Tensor> median(const Tensor& t, int64_t dim, bool keepdim) {

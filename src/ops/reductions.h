@@ -1,4 +1,4 @@
-// Reductions that operators build on. None records anything for autograd.
+// Reductions that operators build on. But for record_choice none records anything for autograd.
 #pragma once
 
 #include "ops/reduction.h"
@@ -9,5 +9,10 @@ namespace naru::ops {
 Tensor reduce_mean(const Tensor& t, const DimSet& set, bool keepdim, DType out, const char* name);
 // Greatest (least) element over the dimensions of `set`, of t's type; NaN wins.
 Tensor reduce_extreme(const Tensor& t, bool greatest, const DimSet& set, bool keepdim, const char* name);
+// The gradient of a choice of one element y of x over the dimensions of `set`, by g: in equal parts to all elements that equal y. As in PyTorch NaN equals NaN
+// where it is all elements that were reduced without naming dimensions (nan_equals: max, min, median); else where a NaN was, all gradients are.
+Tensor share_among_equals(const Tensor& g, const Tensor& x, const Tensor& y, const DimSet& set, bool keepdim, bool nan_equals);
+// `value` with the history of such a choice among all elements of t.
+Tensor record_choice(Tensor value, const Tensor& t, const char* node);
 
 }  // namespace naru::ops

@@ -9,6 +9,7 @@
 #include "ops/common.h"
 #include "ops/elementwise.h"
 #include "ops/history.h"
+#include "ops/reductions.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -32,9 +33,9 @@ std::pair<Tensor, Tensor> nanmedian_along(const Tensor& t, int64_t dim) {
 
 Tensor nanmedian(const Tensor& t) {
   ops::refuse_bool(t.dtype(), "median_cpu");
-  const Tensor flat = t.reshape({-1});
+  const Tensor flat = t.detach().reshape({-1});
   if (flat.numel() == 0 && is_floating(t.dtype())) return full({}, Scalar(NAN), Options(t.dtype(), t.device()));
-  return nanmedian_along(flat, 0).first.select(0, 0);
+  return ops::record_choice(nanmedian_along(flat, 0).first.select(0, 0).clone(), t, "NanmedianBackward0");
 }
 
 std::pair<Tensor, Tensor> nanmedian(const Tensor& t, int64_t dim, bool keepdim) {

@@ -65,7 +65,7 @@ Plan plan(const Tensor& t, int64_t dim, std::optional<DType> dtype, const char* 
 }
 
 Tensor softmax_gradient(const Tensor& g, const Tensor& y, const Plan& p) {
-  if (p.empty) return g;
+  if (p.empty && !grad_enabled()) return g;
   if (grad_enabled()) return (g - (p.set.any() ? sum(g * y, Dims{p.dim}, true) : g * y)) * y;
   const DType acc = p.acc;
   ops::RowFused rows(y, p.set, "softmax");
@@ -80,7 +80,7 @@ Tensor softmax_gradient(const Tensor& g, const Tensor& y, const Plan& p) {
 }
 
 Tensor log_softmax_gradient(const Tensor& g, const Tensor& y, const Plan& p) {
-  if (p.empty) return g;
+  if (p.empty && !grad_enabled()) return g;
   if (grad_enabled()) return g - exp(y) * (p.set.any() ? sum(g, Dims{p.dim}, true) : g);
   const DType acc = p.acc;
   ops::RowFused rows(y, p.set, "log_softmax");

@@ -24,7 +24,9 @@ Tensor ndtr_of(const Tensor& x) { return erfc(x * (-1 / kRoot2)) * 0.5; }
 
 Tensor density(const Tensor& x) { return exp(x * x * -0.5) * (1 / std::sqrt(2 * kPi)); }
 
-Tensor or_half(const Tensor& x, const Tensor& y) { return where(eq(x, 0.0), 0.5, y); }
+// Whether x is so close to 0 that I1(x) is x / 2, and its quotient by x too coarse to subtract.
+Tensor is_tiny(const Tensor& x) { return abs(x) <= (x.dtype() == DType::F64 ? 0x1p-52 : 0x1p-23); }
+Tensor or_half(const Tensor& x, const Tensor& y) { return where(is_tiny(x), 0.5, y); }
 
 }  // namespace
 
@@ -80,14 +82,14 @@ Tensor i0e(const Tensor& t) {
 }
 Tensor i1e(const Tensor& t) {
   return by_kernel(t, "SpecialI1EBackward0", ir::op::bessel_i1e,
-                   [](const Tensor& x, const Tensor& y) { return or_half(x, i0e(x) - y * (sign(x) + 1.0 / where(eq(x, 0.0), 1.0, x))); });
+                   [](const Tensor& x, const Tensor& y) { return or_half(x, i0e(x) - y * (sign(x) + 1.0 / where(is_tiny(x), 1.0, x))); });
 }
 Tensor i0(const Tensor& t) {
   return by_kernel(t, "I0Backward0", ir::op::bessel_i0, [](const Tensor& x, const Tensor&) { return i1(x); });
 }
 Tensor i1(const Tensor& t) {
   return by_kernel(t, "SpecialI1Backward0", ir::op::bessel_i1,
-                   [](const Tensor& x, const Tensor& y) { return or_half(x, i0(x) - y / where(eq(x, 0.0), 1.0, x)); });
+                   [](const Tensor& x, const Tensor& y) { return or_half(x, i0(x) - y / where(is_tiny(x), 1.0, x)); });
 }
 
 namespace {

@@ -87,7 +87,7 @@ def group_norm(
     tensor([[[-1.3416, -0.4472],
              [ 0.4472,  1.3416]]])
     """
-    if input.dim() >= 2 and input.numel() and input.numel() == input.size(0) * num_groups:
+    if input.dim() >= 2 and num_groups > 0 and input.numel() // num_groups == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(input.size())}")
     return _C.group_norm(input, num_groups, weight, bias, eps)
 

@@ -1,0 +1,80 @@
+"""Gradients where a formula meets NaN, infinity, numbers too small to divide by, equal elements or none at all: PyTorch's answers."""
+
+import math
+
+import naru
+import naru.nn.functional as F
+import pytest
+
+NAN, TINY = math.nan, 5e-324
+
+
+def gradient(f, values, dtype=naru.float64):
+    x = naru.tensor(values, dtype=dtype, requires_grad=True)
+    y = f(x)
+    return naru.autograd.grad(y, x, naru.ones_like(y))[0].tolist()
+
+
+def same(got, want):
+    return len(got) == len(want) and all(a == b or a != a and b != b or abs(a - b) <= 1e-12 * abs(b) for a, b in zip(got, want))
+
+
+def zeros(x):
+    return naru.zeros_like(x)
+
+
+@pytest.mark.parametrize(
+    ("f", "want"),
+    [
+        (naru.relu, [1.0, 1.0, 0.0]),
+        (lambda x: naru.maximum(x, zeros(x)), [1.0, 1.0, 0.0]),
+        (lambda x: naru.minimum(x, zeros(x)), [1.0, 0.0, 1.0]),
+        (lambda x: naru.maximum(zeros(x), x), [1.0, 1.0, 0.0]),
+        (F.elu, [1.0, 1.0, math.exp(-2)]),
+        (lambda x: F.celu(x, 2.0), [1.0, 1.0, math.exp(-1)]),
+        (lambda x: F.huber_loss(x, zeros(x), reduction="none"), [NAN, 1.0, -1.0]),
+        (lambda x: F.lp_pool1d(x.reshape(1, 1, 3), 2.0, 3), [NAN, NAN, NAN]),
+    ],
+)
+def test_a_nan_does_not_pass_as_an_element_without_a_gradient(f, want):
+    assert same(gradient(f, [NAN, 2.0, -2.0]), want)
+
+
+@pytest.mark.parametrize(
+    ("f", "values", "want"),
+    [
+        (lambda x: naru.atan2(x, zeros(x)), [0.0, TINY, 2.0], [0.0, 0.0, 0.0]),
+        (lambda x: naru.atan2(naru.ones_like(x), x), [0.0, 1.0, 2.0], [-1.0, -0.5, -0.2]),
+        (naru.sinc, [0.0, TINY, -TINY, 1.0], [0.0, 0.0, 0.0, -1.0]),
+        (naru.special.i1, [0.0, TINY, -TINY], [0.5, 0.5, 0.5]),
+        (naru.special.i1e, [0.0, TINY, -TINY], [0.5, 0.5, 0.5]),
+    ],
+)
+def test_a_formula_that_divides_by_nothing_has_its_limit(f, values, want):
+    assert same(gradient(f, values), want)
+
+
+@pytest.mark.parametrize("f", [naru.median, naru.nanmedian])
+def test_the_median_of_all_elements_gives_equal_ones_equal_parts(f):
+    assert same(gradient(f, [3.0, 1.0, 2.0, 2.0, 5.0, 2.0]), [0.0, 0.0, 1 / 3, 1 / 3, 0.0, 1 / 3])
+    assert same(gradient(f, [3.0, NAN, 2.0, NAN]), [0.0, 0.5, 0.0, 0.5] if f is naru.median else [0.0, 0.0, 1.0, 0.0])
+
+
+@pytest.mark.parametrize("f", [naru.softmax, naru.log_softmax])
+def test_a_gradient_of_no_elements_has_a_gradient(f):
+    x = naru.zeros(0, 3, requires_grad=True)
+    (g,) = naru.autograd.grad(f(x, 0), x, naru.ones(0, 3), create_graph=True)
+    assert g.shape == (0, 3) and g.requires_grad
+
+
+def test_rrelu_draws_as_pytorch_for_the_elements_that_are_not_positive():
+    before = naru.random.algorithm()
+    naru.random.set_algorithm("pytorch")
+    try:
+        x = naru.tensor([-1.0, 2.0, -3.0, 0.0, 5.0])
+        naru.manual_seed(3)
+        assert F.rrelu(x, 0.1, 0.3, training=True).tolist() == [-0.10682164132595062, 2.0, -0.4720441699028015, 0.0, 5.0]
+        naru.manual_seed(3)
+        assert F.rrelu(x.double(), 0.1, 0.3, training=True).tolist() == [-0.1068216391301041, 2.0, -0.47204413603278417, 0.0, 5.0]
+    finally:
+        naru.random.set_algorithm(before)
