@@ -1,11 +1,10 @@
 // Averages of a model's parameters over its training (SWA, EMA), as torch.optim.swa_utils has them.
 #pragma once
 
-#include <functional>
-#include <memory>
 
 #include "naru/lr_scheduler.h"
 #include "naru/module.h"
+#include "naru/standard.h"
 
 namespace naru::optim {
 

@@ -5,15 +5,14 @@
 #pragma once
 
 #include <concepts>
-#include <functional>
 #include <initializer_list>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "naru/random.h"
 #include "naru/samplers.h"
+#include "naru/standard.h"
 #include "naru/tensor.h"
 
 namespace naru::data {

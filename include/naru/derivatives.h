@@ -3,7 +3,6 @@
 //   Tensor h = autograd::hessian([](const Tensor& x) { return x.pow(3).sum(); }, x);
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "naru/autograd.h"
+#include "naru/standard.h"
 
 namespace naru::autograd {
 

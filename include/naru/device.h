@@ -3,10 +3,11 @@
 
 #include <compare>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "naru/standard.h"
 
 namespace naru {
 

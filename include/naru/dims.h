@@ -27,7 +27,17 @@ class Dims {
   requires(!std::same_as<T, bool>) Dims(T one) : Dims() { push_back(static_cast<int64_t>(one)); }
   Dims(std::initializer_list<int64_t> list) : Dims() { assign(list.begin(), list.size()); }
   Dims(const std::vector<int64_t>& list) : Dims() { assign(list.data(), list.size()); }
-  Dims(std::span<const int64_t> list) : Dims() { assign(list.data(), list.size()); }
+  // A span alone goes by itself. What becomes one goes where it is asked for: Dims(array). (Not a parameter of that type: the compiler would look at
+  // each vector and list given for whether it is a range, which takes longer than all else here.)
+  template <std::same_as<std::span<const int64_t>> S>
+  Dims(S list) : Dims() {
+    assign(list.data(), list.size());
+  }
+  template <class R>
+  requires(std::is_class_v<R> && !std::is_base_of_v<Dims, R> && !std::same_as<R, std::vector<int64_t>> &&
+           !std::same_as<R, std::initializer_list<int64_t>> && !std::same_as<R, std::span<const int64_t>> &&
+           std::is_convertible_v<const R&, std::span<const int64_t>>) explicit Dims(const R& list)
+      : Dims(std::span<const int64_t>(list)) {}
   Dims(const Dims& o) : Dims() { assign(o.data(), o.size_); }
   Dims(Dims&& o) noexcept : size_(o.size_), capacity_(o.capacity_) {
     std::memcpy(&inline_, &o.inline_, sizeof inline_);

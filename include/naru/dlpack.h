@@ -5,8 +5,8 @@
 //   Tensor t = naru::from_dlpack(m);                    // calls it when the last tensor over the memory is gone
 #pragma once
 
-#include <functional>
 
+#include "naru/standard.h"
 #include "naru/tensor.h"
 
 struct DLManagedTensor;

@@ -3,13 +3,13 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
 
 #include "naru/place.h"
+#include "naru/standard.h"
 
 namespace naru {
 

@@ -14,9 +14,7 @@
 #pragma once
 
 #include <any>
-#include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -26,6 +24,7 @@
 #include <vector>
 
 #include "naru/autograd.h"
+#include "naru/standard.h"
 
 namespace naru::autograd {
 

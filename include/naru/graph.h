@@ -3,12 +3,12 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "naru/device.h"
+#include "naru/standard.h"
 #include "naru/stream.h"
 
 namespace naru {

@@ -2,10 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <utility>
 
+#include "naru/standard.h"
 #include "naru/tensor.h"
 
 namespace naru {

@@ -6,11 +6,11 @@
 //   Tensor u = from_blob(new float[6], {2, 3}, [](void* p) { delete[] static_cast<float*>(p); });
 #pragma once
 
-#include <functional>
 #include <type_traits>
 #include <utility>
 
 #include "naru/ops.h"
+#include "naru/standard.h"
 
 namespace naru {
 

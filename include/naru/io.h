@@ -2,13 +2,13 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "naru/standard.h"
 #include "naru/tensor.h"
 #include "naru/value.h"
 

@@ -8,15 +8,14 @@
 // Where the arguments live decides the device; it compiles at the first call there. Pointers to const are read, others written.
 #pragma once
 
-#include <functional>
 #include <initializer_list>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
 
+#include "naru/standard.h"
 #include "naru/tensor.h"
 
 namespace naru {
@@ -70,9 +69,7 @@ class Kernel {
   // Runs it behind everything else that was asked of the device. Throws TypeError, ValueError, DeviceMismatchError or RuntimeError that names the
   // parameter, and RuntimeError with the user's lines that the compiler refuses.
   void operator()(std::span<const KernelArgument> arguments, const Extent& extent) const;
-  void operator()(std::initializer_list<KernelArgument> arguments, const Extent& extent) const {
-    (*this)(std::span<const KernelArgument>(arguments.begin(), arguments.size()), extent);
-  }
+  void operator()(std::initializer_list<KernelArgument> arguments, const Extent& extent) const;
 
   const std::string& name() const;
   // "kernel void vec_add(const float* a, const float* b, float* out)".

@@ -3,15 +3,14 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "naru/optim.h"
+#include "naru/standard.h"
 
 namespace naru::optim {
 

@@ -9,8 +9,6 @@
 #pragma once
 
 #include <concepts>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -20,6 +18,7 @@
 
 #include "naru/hooks.h"
 #include "naru/ops.h"
+#include "naru/standard.h"
 #include "naru/tensor.h"
 
 namespace naru::nn {

@@ -7,7 +7,6 @@
 //   Tensor scores = model(x);
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -17,6 +16,7 @@
 #include "naru/nn_init.h"
 #include "naru/nn_losses.h"
 #include "naru/nn_utils.h"
+#include "naru/standard.h"
 
 namespace naru::nn {
 

@@ -1,13 +1,12 @@
 // Layers without parameters: a function of one tensor (naru/nn_functional.h says what each does), its name and its settings.
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "naru/module.h"
+#include "naru/standard.h"
 
 namespace naru::nn {
 

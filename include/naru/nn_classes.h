@@ -1,12 +1,12 @@
 // Layers that end in a loss over many classes.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "naru/nn.h"
+#include "naru/standard.h"
 
 namespace naru::nn {
 

@@ -2,7 +2,6 @@
 // here, too. Each throws what those throw, and what is said here.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -16,6 +15,7 @@
 #include "naru/pooling.h"
 #include "naru/random.h"
 #include "naru/resampling.h"
+#include "naru/standard.h"
 
 namespace naru::nn::functional {
 

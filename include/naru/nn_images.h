@@ -1,7 +1,6 @@
 // Modules of images: convolutions, normalisation, pooling, padding, resampling. N is the number of spatial dimensions; lists hold a number for each, or one for all.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "naru/nn.h"
 #include "naru/norms.h"
 #include "naru/pooling.h"
+#include "naru/standard.h"
 
 namespace naru::nn {
 

@@ -5,13 +5,12 @@
 //   model(x);                       // from here on they are Conv2d and Linear, by name too
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <string>
 #include <utility>
 
 #include "naru/nn.h"
 #include "naru/nn_images.h"
+#include "naru/standard.h"
 
 namespace naru::nn {
 

@@ -1,13 +1,12 @@
 // Losses as modules: naru/nn_functional.h, naru/ops.h and naru/compositions.h say what each computes.
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "naru/module.h"
+#include "naru/standard.h"
 
 namespace naru::nn {
 

@@ -1,7 +1,6 @@
 // Recurrent layers and cells as modules, and packed sequences. What they compute: naru/recurrent.h.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -10,6 +9,7 @@
 
 #include "naru/module.h"
 #include "naru/recurrent.h"
+#include "naru/standard.h"
 
 namespace naru::nn {
 namespace utils::rnn {

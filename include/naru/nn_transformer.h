@@ -2,14 +2,13 @@
 // which parameters are drawn are PyTorch's.
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "naru/nn.h"
+#include "naru/standard.h"
 
 namespace naru::nn {
 namespace functional {

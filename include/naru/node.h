@@ -2,13 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "naru/hooks.h"
+#include "naru/standard.h"
 #include "naru/tensor.h"
 
 namespace naru::autograd {

@@ -3,8 +3,6 @@
 #pragma once
 
 #include <concepts>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,6 +11,7 @@
 #include "naru/autograd.h"
 #include "naru/ops.h"
 #include "naru/optim_steps.h"
+#include "naru/standard.h"
 #include "naru/tensor.h"
 
 namespace naru::optim {

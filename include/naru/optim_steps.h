@@ -2,12 +2,12 @@
 // state, which is written in place. lr and its like are numbers. SGD and Adam, whose step is one kernel, are in naru/ops.h.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "naru/standard.h"
 #include "naru/tensor.h"
 
 namespace naru::optim {

@@ -5,12 +5,11 @@
 //   loss(model(x), y).backward();                                            // gradients are added up on the first device
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <optional>
 #include <vector>
 
 #include "naru/nn.h"
+#include "naru/standard.h"
 
 namespace naru::nn {
 

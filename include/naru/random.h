@@ -4,8 +4,9 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <utility>
+
+#include "naru/standard.h"
 
 namespace naru {
 
@@ -31,11 +32,8 @@ struct MersenneTwister {
 class Generator {
  public:
   explicit Generator(uint64_t seed = 67280421310721u) : seed_(seed) {}
-  Generator(const Generator& o) : seed_(o.seed_), offset_(o.offset_), twister_(o.copy_of_twister()) {}
-  Generator& operator=(const Generator& o) {
-    seed_ = o.seed_, offset_ = o.offset_, twister_ = o.copy_of_twister();
-    return *this;
-  }
+  Generator(const Generator& o);
+  Generator& operator=(const Generator& o);
   void manual_seed(uint64_t seed) { set_state(seed, 0); }
   uint64_t initial_seed() const { return seed_; }
   // Seeds it with what nobody can foresee, from the system; returns the seed, below 2^63.
@@ -51,9 +49,8 @@ class Generator {
   void set_twister(uint64_t seed, const MersenneTwister& state);
 
  private:
-  std::unique_ptr<MersenneTwister> copy_of_twister() const { return twister_ ? std::make_unique<MersenneTwister>(*twister_) : nullptr; }
   uint64_t seed_, offset_ = 0;
-  std::unique_ptr<MersenneTwister> twister_;
+  std::shared_ptr<MersenneTwister> twister_;  // its own
 };
 
 // The generator used where none is named: one for all devices, so that moving a program to another device keeps its numbers.

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <vector>
 
 #include "naru/random.h"
+#include "naru/standard.h"
 #include "naru/tensor.h"
 
 namespace naru::data {

@@ -4,10 +4,10 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 
 #include "naru/device.h"
+#include "naru/standard.h"
 
 namespace naru {
 

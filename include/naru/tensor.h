@@ -3,9 +3,7 @@
 
 #include <concepts>
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,6 +19,7 @@
 #include "naru/error.h"
 #include "naru/place.h"
 #include "naru/scalar.h"
+#include "naru/standard.h"
 
 namespace naru {
 
@@ -96,7 +95,8 @@ class Tensor {
   Tensor(Tensor&& o) noexcept : impl_(o.impl_) { o.impl_ = nullptr; }
   Tensor& operator=(const Tensor& o) & noexcept;
   Tensor& operator=(Tensor&& o) & noexcept {
-    std::swap(impl_, o.impl_);
+    TensorImpl* const own = impl_;
+    impl_ = o.impl_, o.impl_ = own;
     return *this;
   }
   // x[0] = y, x.narrow(0, 1, 2) = 3: what is assigned to the result of an expression is written to its elements: converted, broadcast.

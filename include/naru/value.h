@@ -9,12 +9,12 @@
 #include <concepts>
 #include <initializer_list>
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "naru/standard.h"
 #include "naru/tensor.h"
 
 namespace naru {

@@ -194,6 +194,9 @@ std::vector<std::string> Kernel::outputs() const {
   return names_where(*plan_, [](const KernelParam& p) { return p.pointer && !p.constant; });
 }
 
+void Kernel::operator()(std::initializer_list<KernelArgument> arguments, const Extent& extent) const {
+  (*this)(std::span<const KernelArgument>(arguments.begin(), arguments.size()), extent);
+}
 void Kernel::operator()(std::span<const KernelArgument> arguments, const Extent& extent) const {
   ir::UserKernel k = ops::check_call(*plan_, arguments, extent);
   const Call call{plan_->entry().params, arguments};

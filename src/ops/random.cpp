@@ -26,6 +26,12 @@ std::mutex& ops::lock_of(const Generator& generator) noexcept {
   return locks[(reinterpret_cast<uintptr_t>(&generator) >> 4) % 16];
 }
 
+Generator::Generator(const Generator& o)
+    : seed_(o.seed_), offset_(o.offset_), twister_(o.twister_ ? std::make_shared<MersenneTwister>(*o.twister_) : nullptr) {}
+Generator& Generator::operator=(const Generator& o) {
+  seed_ = o.seed_, offset_ = o.offset_, twister_ = o.twister_ ? std::make_shared<MersenneTwister>(*o.twister_) : nullptr;
+  return *this;
+}
 std::pair<uint64_t, uint64_t> Generator::draw(uint64_t count) {
   const std::lock_guard lock(ops::lock_of(*this));
   return {seed_, std::exchange(offset_, offset_ + count)};
@@ -35,7 +41,7 @@ void Generator::set_state(uint64_t seed, uint64_t offset) {
   seed_ = seed, offset_ = offset, twister_.reset();
 }
 MersenneTwister& Generator::twister() {
-  if (!twister_) twister_ = std::make_unique<MersenneTwister>(seed_);
+  if (!twister_) twister_ = std::make_shared<MersenneTwister>(seed_);
   return *twister_;
 }
 MersenneTwister Generator::twister_state() {
@@ -44,7 +50,7 @@ MersenneTwister Generator::twister_state() {
 }
 void Generator::set_twister(uint64_t seed, const MersenneTwister& state) {
   const std::lock_guard lock(ops::lock_of(*this));
-  seed_ = seed, twister_ = std::make_unique<MersenneTwister>(state);
+  seed_ = seed, twister_ = std::make_shared<MersenneTwister>(state);
 }
 
 Generator& default_generator() {

@@ -2,15 +2,14 @@
 #pragma once
 
 #include <deque>
-#include <functional>
 #include <future>
 #include <iterator>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "naru/standard.h"
 #include "naru/torch/tensor.h"
 
 namespace torch::data {

@@ -1,14 +1,13 @@
 // libtorch's modules: holders with -> , options, and functions. Included by naru/torch.h.
 #pragma once
 
-#include <functional>
 #include <initializer_list>
-#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "naru/standard.h"
 #include "naru/torch/tensor.h"
 
 namespace torch::nn {

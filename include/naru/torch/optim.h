@@ -1,11 +1,11 @@
 // libtorch's optimizers, their options and parameter groups. Included by naru/torch.h.
 #pragma once
 
-#include <memory>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "naru/standard.h"
 #include "naru/torch/tensor.h"
 
 namespace torch::optim {
