@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "naru/fallback.h"
 #include "naru/precision.h"
 
 int main(int argc, char** argv) {
@@ -12,10 +13,12 @@ int main(int argc, char** argv) {
   setenv("NARU_CUBLASLT_LIBRARY", NARU_FAKES "/libcublasLt.so", 1);
   setenv("NARU_CUFFT_LIBRARY", NARU_FAKES "/libcufft.so", 1);
   setenv("NARU_CUSOLVER_LIBRARY", NARU_FAKES "/libcusolver.so", 1);
+  setenv("NARU_CUDNN_LIBRARY", NARU_FAKES "/libcudnn.so", 1);
   setenv("NARU_CUDA_DEVICE_NODE", "/dev/null", 1);
   setenv("NARU_FAKE_GPUS", "0000:01:00.0 a 9.0 512 H100", 1);
   setenv("NARU_OPENCL_LIBRARY", NARU_FAKES "/libopencl.so", 1);
   setenv("NARU_OPENCL_CPU", "1", 1);
   naru::use_deterministic_algorithms(true);
+  naru::set_fallback_policy(naru::FallbackPolicy::Count);
   return RUN_ALL_TESTS();
 }

@@ -33,6 +33,7 @@ def environment(tmp_path_factory):
         "NARU_CUBLASLT_LIBRARY": str(FAKES / "libcublasLt.so"),
         "NARU_CUFFT_LIBRARY": str(FAKES / "libcufft.so"),
         "NARU_CUSOLVER_LIBRARY": str(FAKES / "libcusolver.so"),
+        "NARU_CUDNN_LIBRARY": str(FAKES / "libcudnn.so"),
         "NARU_CUDA_DEVICE_NODE": "/dev/null",
         "NARU_FAKE_GPUS": "0000:01:00.0 a 9.0 2048 H100;0000:02:00.0 b 7.5 2048 T4",
         "CUDA_VISIBLE_DEVICES": "0,1",
@@ -58,9 +59,9 @@ def test_what_holds_on_every_device_holds_there(environment, file, part, least):
 
 def test_devices_and_doctor_say_that_it_never_ran_on_a_gpu(environment):
     code, said = run(environment, "-m", "naru", "devices")
-    assert code == 0 and len(re.findall(r"^cuda:[01] .*NVRTC .*, cuBLASLt .*, cuFFT .*, cuSOLVER .*never run on a GPU.*not tested", said, re.MULTILINE)) == 2, said
+    assert code == 0 and len(re.findall(r"^cuda:[01] .*NVRTC .*, cuBLASLt .*, cuFFT .*, cuSOLVER .*, cuDNN .*never run on a GPU.*not tested", said, re.MULTILINE)) == 2, said
     code, said = run(environment, "-m", "naru", "doctor", "cuda")
-    assert code == 0 and "cuda: available, 2 devices\n  libraries: NVRTC 12.9, cuBLASLt 12.9.5, cuFFT 11.3.3, cuSOLVER 11.7.1" in said
+    assert code == 0 and "cuda: available, 2 devices\n  libraries: NVRTC 12.9, cuBLASLt 12.9.5, cuFFT 11.3.3, cuSOLVER 11.7.1, cuDNN 9.19.0" in said
     code, said = run({**environment, "NARU_CUBLASLT_LIBRARY": "/nowhere"}, "-m", "naru", "doctor", "cuda")
     assert code == 0 and "own kernels for products (no cuBLASLt: pip install nvidia-cublas-cu12, or the CUDA toolkit)" in said
     code, said = run({**environment, "NARU_FAKE_VERSION": "11080"}, "-m", "naru", "doctor", "cuda")

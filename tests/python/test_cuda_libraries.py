@@ -1,4 +1,4 @@
-"""NVIDIA's libraries: what naru does with cuFFT and cuSOLVER, over small libraries in their place (tests/fakes); and whether what naru declares of the driver
+"""NVIDIA's libraries: what naru does with cuFFT, cuSOLVER and cuDNN, over small libraries in their place (tests/fakes); and whether what naru declares of the driver
 and of all libraries is what their makers' headers and files have. No GPU ran here."""
 import ctypes
 import os
@@ -66,8 +66,32 @@ def test_systems_are_solved_by_the_library_where_it_is_there_and_else_by_a_count
     assert (code, said) == (0, f"{told}['cholesky', 'eigh', 'geqrf', 'lu_factor', 'lu_solve', 'orgqr', 'svd']\n")
 
 
+CONVOLVING = """
+import naru
+x, w, b = naru.randn(2, 4, 7, 6), naru.randn(6, 2, 3, 3), naru.randn(6)
+there, filters = x.to("cuda", memory_format=naru.channels_last).requires_grad_(), w.to("cuda").requires_grad_()
+y = naru.nn.functional.conv2d(there, filters, b.to("cuda"), stride=2, padding=1, groups=2)
+y.square().sum().backward()
+here, own = x.double().requires_grad_(), w.double().requires_grad_()
+wanted = naru.nn.functional.conv2d(here, own, b.double(), stride=2, padding=1, groups=2)
+wanted.square().sum().backward()
+print(y.is_contiguous(memory_format=naru.channels_last), *((got.detach().cpu() - of.detach()).abs().max().item() < 1e-4 for got, of in ((y, wanted), (there.grad, here.grad), (filters.grad, own.grad))))
+print(naru.backends.cudnn.version(), naru.backends.cudnn.is_acceptable(there), naru.backends.cudnn.is_acceptable(x))
+"""
+
+
+def test_convolutions_are_the_librarys_where_it_is_there_and_else_by_own_kernels(environment, tmp_path):
+    log = tmp_path / "calls"
+    assert run({**environment, "NARU_FAKE_LOG": str(log)}, "-c", CONVOLVING) == (0, "True True True True\n91900 True False\n")
+    assert re.findall(r"cudnnConvolution\w+", log.read_text()) == ["cudnnConvolutionForward", "cudnnConvolutionBackwardData", "cudnnConvolutionBackwardFilter"]
+    assert run({**environment, "NARU_CUDNN_LIBRARY": "/nowhere"}, "-c", CONVOLVING) == (0, "True True True True\nNone False False\n")
+    code, said = run({**environment, "NARU_CUDNN_LIBRARY": "/nowhere"}, "-m", "naru", "doctor", "cuda")
+    assert code == 0 and "own kernels for convolutions (no cuDNN: pip install nvidia-cudnn-cu12, or NVIDIA's package of cuDNN 9)" in said
+
+
 NUMBERS = r"""
 #include "backends/cuda/cublaslt.h"
+#include "backends/cuda/cudnn.h"
 #include "backends/cuda/cufft.h"
 #include "backends/cuda/cusolver.h"
 constexpr long long kOurs[] = {OURS};
@@ -76,6 +100,9 @@ constexpr long long kOurs[] = {OURS};
 #endif
 #if __has_include(<cusolverDn.h>)
 #include <cusolverDn.h>
+#endif
+#if __has_include(<cudnn.h>)
+#include <cudnn.h>
 #endif
 #include <cublasLt.h>
 #include <cuda.h>
@@ -101,6 +128,14 @@ NARU_CUFFT(FFT)
 #define SOLVER(result, name, parameters) static_assert(alike(decltype(ours::Cusolver::name){}, decltype(&::name){}), #name);
 NARU_CUSOLVER(SOLVER)
 #endif
+#if __has_include(<cudnn.h>)
+#define DNN(result, name, parameters) static_assert(alike(decltype(ours::Cudnn::name){}, decltype(&::name){}), #name);
+NARU_CUDNN(DNN)
+template <class Theirs>
+constexpr bool is_ours = sizeof(ours::cudnnConvolutionAlgoPerf_t) == sizeof(Theirs) && offsetof(ours::cudnnConvolutionAlgoPerf_t, memory) == offsetof(Theirs, memory) &&
+                         offsetof(ours::cudnnConvolutionAlgoPerf_t, determinism) == offsetof(Theirs, determinism) && offsetof(ours::cudnnConvolutionAlgoPerf_t, mathType) == offsetof(Theirs, mathType);
+static_assert(is_ours<::cudnnConvolutionFwdAlgoPerf_t> && is_ours<::cudnnConvolutionBwdDataAlgoPerf_t> && is_ours<::cudnnConvolutionBwdFilterAlgoPerf_t>);
+#endif
 NARU_CUDA(DRIVER)
 NARU_CUDA_GRAPHS(DRIVER)
 using Ours = ours::cublasLtMatmulHeuristicResult_t;
@@ -124,6 +159,8 @@ def declared_functions(header):
     text = source(f"backends/cuda/{header}")
     names = re.findall(r"^  F\((?:int|size_t), (\w+),", text, re.MULTILINE)
     typed = re.findall(r"^  F\(int, (\w+)##letter##([\w#]+),", text, re.MULTILINE)
+    of_uses = re.findall(r"^  F\(int, (\w+)##use(?:##(\w+))?,", text, re.MULTILINE)
+    names += [f"{before}{use}{behind}" for use in re.findall(r"^  NARU_\w+_USE\(F, (\w+),", text, re.MULTILINE) for before, behind in of_uses]
     for letter, kind in re.findall(r"^  NARU_\w+_TYPED\(F, (\w), (\w+)\)", text, re.MULTILINE):
         names += [f"{before}{letter}{behind.replace('kind##', kind)}" for before, behind in typed]
     return names
@@ -152,11 +189,11 @@ ATTRIBUTES = ("COMPUTE_CAPABILITY_MAJOR", "COMPUTE_CAPABILITY_MINOR", "MULTIPROC
 
 
 def test_numbers_and_functions_are_those_of_nvidias_headers(tmp_path):
-    """What naru declares of the driver, NVRTC, cuBLASLt, cuFFT and cuSOLVER itself, as it needs no header to build."""
+    """What naru declares of the driver, NVRTC, cuBLASLt, cuFFT, cuSOLVER and cuDNN itself, as it needs no header to build."""
     include = headers()
     if include is None:
         pytest.skip("NVIDIA's headers are not on this machine (the CUDA toolkit has them)")
-    declared = "".join(source(f"backends/cuda/{ours}") for ours, theirs in (("api.h", "cuda.h"), ("cublaslt.h", "cublasLt.h"), ("cufft.h", "cufft.h"), ("cusolver.h", "cusolverDn.h")) if (include / theirs).exists())
+    declared = "".join(source(f"backends/cuda/{ours}") for ours, theirs in (("api.h", "cuda.h"), ("cublaslt.h", "cublasLt.h"), ("cufft.h", "cufft.h"), ("cusolver.h", "cusolverDn.h"), ("cudnn.h", "cudnn.h")) if (include / theirs).exists())
     names = re.findall(r"^  (?:F\()?(CU\w+)(?: =|,) -?\d", declared, re.MULTILINE)
     assert len(names) > 35
     ours = ", ".join(f"naru::backends::cuda::{name}" for name in names)
@@ -187,6 +224,7 @@ def test_nvidias_libraries_have_the_functions_by_the_names_that_naru_asks_for():
         "libcublasLt.so.*": declared_functions("cublaslt.h"),
         "libcusolver.so.*": declared_functions("cusolver.h"),
         "libcufft.so.*": declared_functions("cufft.h"),
+        "libcudnn.so.*": declared_functions("cudnn.h"),
     }
     home = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
     places = [home / "lib64", home / "lib64/stubs", *(p for s in sys.path if s for p in (Path(s) / "nvidia").glob("*/lib"))]

@@ -1,8 +1,13 @@
-"""`torch.backends.cudnn`: accepted for PyTorch's sake; results are deterministic in any case."""
+"""`torch.backends.cudnn`: whether cuDNN computes convolutions on cuda. The switches are accepted for PyTorch's sake and change nothing: its algorithms
+are those that give the same bits each time; `use_deterministic_algorithms` leaves it aside, and `torch.backends.cuda.matmul.allow_tf32` goes for
+convolutions, too."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+from .. import _C
 
 enabled: bool = True
 benchmark: bool = False
@@ -12,21 +17,25 @@ allow_tf32: bool = False
 
 
 def is_available() -> bool:
-    """Whether cuDNN is in use: no.
+    """Whether there are cuda devices, and a cuDNN for them.
 
     >>> naru.backends.cudnn.is_available()
     False
     """
-    return False
+    return version() is not None
 
 
 def version() -> int | None:
-    """cuDNN's version: None, as it is not in use.
+    """cuDNN's version, 91900 for 9.19.0; None where it is not in use.
 
     >>> naru.backends.cudnn.version() is None
     True
     """
-    return None
+    if not _C._availability("cuda")["available"]:
+        return None
+    # Where it can't be used, the reason stands behind the name.
+    found = re.search(r"\bcuDNN (\d+)\.(\d+)\.(\d+)(?=[,;]|$)", _C._describe_device("cuda:0")["libraries"])
+    return None if found is None else int(found[1]) * 10000 + int(found[2]) * 100 + int(found[3])
 
 
 class flags:
@@ -50,12 +59,13 @@ class flags:
 
 
 def is_acceptable(tensor: Any) -> bool:
-    """Whether cuDNN would take a `tensor`: no.
+    """Whether cuDNN would take a `tensor`: one on cuda of a type that it knows.
 
     >>> naru.backends.cudnn.is_acceptable(naru.ones(1))
     False
     """
-    return False
+    known = ("torch.float16", "torch.bfloat16", "torch.float32", "torch.float64")
+    return tensor.device.type == "cuda" and str(tensor.dtype) in known and is_available()
 
 
 def set_flags(

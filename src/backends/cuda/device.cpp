@@ -43,7 +43,8 @@ CudaDevice::CudaDevice(Device device, const runtime::Gpu& gpu, const Api& api, c
       generation_(runtime::fork_generation()),
       products_(*this, libraries.products),
       transforms_(*this, libraries.transforms),
-      factors_(*this, libraries.factors) {
+      factors_(*this, libraries.factors),
+      convolutions_(*this, libraries.convolutions) {
   architecture_ = compiler_.architecture(gpu_.major, gpu_.minor);
   if (architecture_.empty())
     throw DeviceUnavailableError(fmt::format(

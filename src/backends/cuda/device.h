@@ -10,6 +10,7 @@
 
 #include "backends/cuda/api.h"
 #include "backends/cuda/compiler.h"
+#include "backends/cuda/convolutions.h"
 #include "backends/cuda/factors.h"
 #include "backends/cuda/matmul.h"
 #include "backends/cuda/transforms.h"
@@ -21,12 +22,14 @@ namespace naru::backends::cuda {
 
 // NVIDIA's libraries beside the compiler.
 struct VendorLibraries {
-  explicit VendorLibraries(int driver_version) : products(driver_version), transforms(driver_version), factors(driver_version) {}
+  explicit VendorLibraries(int driver_version)
+      : products(driver_version), transforms(driver_version), factors(driver_version), convolutions(driver_version) {}
   const MatMulLibrary products;
   const VendorLibrary<Cufft> transforms;
   const VendorLibrary<Cusolver> factors;
+  const VendorLibrary<Cudnn> convolutions;
   // "cuBLASLt 13.1.0, cuFFT 12.0.0", or why not.
-  std::string text() const { return products.text() + ", " + transforms.text() + ", " + factors.text(); }
+  std::string text() const { return products.text() + ", " + transforms.text() + ", " + factors.text() + ", " + convolutions.text(); }
 };
 
 // Thread-safe.
@@ -100,6 +103,7 @@ class CudaDevice {
   Products& products() noexcept { return products_; }
   Transforms& transforms() noexcept { return transforms_; }
   Factors& factors() noexcept { return factors_; }
+  Convolutions& convolutions() noexcept { return convolutions_; }
 
   const Api& api() const noexcept { return api_; }
   const render::c::Target& target() const noexcept { return target_; }
@@ -130,6 +134,7 @@ class CudaDevice {
   Products products_;
   Transforms transforms_;
   Factors factors_;
+  Convolutions convolutions_;
 };
 
 // The devices in use, by number; opened at the first use and never closed.

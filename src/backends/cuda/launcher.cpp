@@ -32,21 +32,22 @@ ir::Map bias_added(const ir::MatMul& q) {
   return map;
 }
 
-// Once a device: the program goes on, more slowly.
-void tell_starved(Device device) {
-  static std::array<std::atomic<bool>, 128> told{};
-  if (told[static_cast<size_t>(device.index)].exchange(true)) return;
-  std::fprintf(stderr,
-               "naru: warning: %s has no memory left for cuBLASLt to work in: matrix products are done by naru's own kernels, which are "
-               "slower. Free some memory, or use smaller batches\n",
-               device.str().c_str());
-}
-
 }  // namespace
+
+void StreamLauncher::tell_starved(const char* library, const char* what) const {
+  static std::array<std::atomic<bool>, 128> told{};
+  if (told[static_cast<size_t>(device_.device().index)].exchange(true)) return;
+  std::fprintf(
+      stderr,
+      "naru: warning: %s has no memory left for %s to work in: %s are done by naru's own kernels, which are slower. Free some memory, "
+      "or use smaller batches\n",
+      device_.device().str().c_str(), library, what);
+}
 
 void StreamLauncher::run(const ir::Instruction& instruction) {
   if (const auto* c = std::get_if<ir::CopyBytes>(&instruction)) return copy(*c);
   if (const auto* m = std::get_if<ir::MatMul>(&instruction); m && matmul_by_library(*m)) return;
+  if (const auto* c = std::get_if<ir::Convolution>(&instruction); c && convolve_by_library(*c)) return;
   if (const auto* f = std::get_if<ir::Fft>(&instruction)) return transform(*f);
   if (const auto* l = std::get_if<ir::Lapack>(&instruction)) return factor(*l);
   std::visit(
@@ -76,7 +77,7 @@ bool StreamLauncher::matmul_by_library(const ir::MatMul& q) {
       return true;
     }
   }
-  if (starved) tell_starved(device_.device());
+  if (starved) tell_starved("cuBLASLt", "matrix products");
   return false;
 }
 

@@ -27,6 +27,10 @@ class StreamLauncher : protected render::c::Launcher {
  private:
   // False where own kernels are to do it, and nothing has happened.
   bool matmul_by_library(const ir::MatMul& product);
+  bool convolve_by_library(const ir::Convolution& q);
+  bool convolve_by_library(const ir::Convolution& q, bool channels_last, bool& starved);
+  // Once a device: the program goes on, more slowly.
+  void tell_starved(const char* library, const char* what) const;
   void transform(const ir::Fft& op);
   void factor(const ir::Lapack& op);
   void factor_wide(const ir::Lapack& op);

@@ -16,6 +16,8 @@ struct File {
 struct Row {
   const char *label, *variable, *wheel, *without;
   File of[3];  // of CUDA 13, 12 and 11
+  // Most wheels of CUDA 13 and newer carry no number, and most libraries are in its toolkit.
+  const char *number = "", *otherwise = "the CUDA toolkit";
 };
 // In the order of Product.
 constexpr Row kRows[] = {
@@ -41,6 +43,13 @@ constexpr Row kRows[] = {
      {{"libcusolver.so.12", "nvidia/cu13/lib"},
       {"libcusolver.so.11", "nvidia/cusolver/lib"},
       {"libcusolver.so.11", "nvidia/cusolver/lib"}}},
+    {"cuDNN",
+     "NARU_CUDNN_LIBRARY",
+     "cudnn",
+     "own kernels for convolutions",
+     {{"libcudnn.so.9", "nvidia/cudnn/lib"}, {"libcudnn.so.9", "nvidia/cudnn/lib"}, {"libcudnn.so.9", "nvidia/cudnn/lib"}},
+     "-cu13",
+     "NVIDIA's package of cuDNN 9"},
 };
 const Row& row_of(Product product) { return kRows[static_cast<size_t>(product)]; }
 
@@ -105,9 +114,12 @@ const char* without(Product product) { return row_of(product).without; }
 
 std::string remedy_of(Product product, int driver_version) {
   const int major = driver_version / 1000;
-  // Most wheels of CUDA 13 and newer carry no number.
-  const char* const number = major >= 13 ? "" : major == 12 ? "-cu12" : "-cu11";
-  return fmt::format("pip install nvidia-{}{}, or the CUDA toolkit", row_of(product).wheel, number);
+  const Row& row = row_of(product);
+  return fmt::format("pip install nvidia-{}{}, or {}", row.wheel,
+                     major >= 13   ? row.number
+                     : major == 12 ? "-cu12"
+                                   : "-cu11",
+                     row.otherwise);
 }
 
 runtime::Library open_library(Product product, int driver_version) {

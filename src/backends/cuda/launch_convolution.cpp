@@ -1,0 +1,94 @@
+// Convolutions on a stream: operands copied to where cuDNN takes them, its call, and the bias, which it is not told of.
+#include "backends/cuda/launcher.h"
+#include "ir/op_ids.h"
+#include "ir/program_builder.h"
+#include "naru/error.h"
+
+namespace naru::backends::cuda {
+namespace {
+
+using ir::Convolution;
+using Use = Convolution::Use;
+
+ir::View view_of(const Convolution::Array& a, DType type) { return {a.data, type, Dims(std::span<const int64_t>(a.strides))}; }
+
+// One of x, w and y, and where it is while the library computes.
+struct Operand {
+  const Convolution::Array& user;
+  Sizes5 sizes;
+  bool written;
+  void* data = nullptr;
+};
+
+bool lies_last(const Convolution::Array& a, const Sizes5& sizes) {
+  return is_dense(a.strides, sizes, true) && !is_dense(a.strides, sizes, false);
+}
+
+// The result += its bias.
+ir::Map bias_added(const Convolution& q) {
+  const Convolution::Array& result = q.use == Use::Forward ? q.y : q.x;
+  const Sizes5 sizes = q.use == Use::Forward ? q.sizes_of_y() : q.sizes_of_x();
+  ir::Map map;
+  map.program = ir::ProgramBuilder::single(ir::op::add, {q.dtype, q.dtype}, q.dtype, q.dtype);
+  map.shape = Dims(std::span<const int64_t>(sizes));
+  map.inputs = {view_of(result, q.dtype), {const_cast<void*>(q.bias), q.dtype, {0, q.bias_stride, 0, 0, 0}}};
+  map.outputs = {view_of(result, q.dtype)};
+  return map;
+}
+
+}  // namespace
+
+bool StreamLauncher::convolve_by_library(const Convolution& q) {
+  bool starved = false;
+  // As images lie; where the library has nothing for channels that are last, with copies in row-major order.
+  const bool last = lies_last(q.x, q.sizes_of_x()) || lies_last(q.y, q.sizes_of_y());
+  if ((last && convolve_by_library(q, true, starved)) || convolve_by_library(q, false, starved)) {
+    if (q.bias) render::c::run(bias_added(q), *this);
+    return true;
+  }
+  if (starved) tell_starved("cuDNN", "convolutions");
+  return false;
+}
+
+bool StreamLauncher::convolve_by_library(const Convolution& q, bool channels_last, bool& starved) {
+  const std::optional<DnnConvolution> convolution = for_cudnn(q, channels_last);
+  if (!convolution) return false;
+  const std::vector<Convolutions::Algorithm> algorithms = device_.convolutions().algorithms(*convolution);
+  if (algorithms.empty()) return false;
+  const auto memory = [&](size_t bytes) -> void* {
+    try {
+      return scratch(bytes);
+    } catch (const OutOfMemoryError&) {
+      starved = true;
+      return nullptr;
+    }
+  };
+  Operand operands[] = {{q.x, q.sizes_of_x(), q.use == Use::Input},
+                        {q.w, q.sizes_of_w(), q.use == Use::Weight},
+                        {q.y, q.sizes_of_y(), q.use == Use::Forward}};
+  for (Operand& o : operands)
+    o.data =
+        is_dense(o.user.strides, o.sizes, channels_last) ? o.user.data : memory(static_cast<size_t>(product(o.sizes)) * size_of(q.dtype));
+  if (starved) return false;
+  const auto copy = [&](const Operand& o, bool back) {
+    if (o.data == o.user.data) return;
+    const Sizes5 dense = dense_strides(o.sizes, channels_last);
+    const ir::View mine{o.data, q.dtype, Dims(std::span<const int64_t>(dense))}, users = view_of(o.user, q.dtype);
+    render::c::run(ir::copy_of(Dims(std::span<const int64_t>(o.sizes)), back ? mine : users, back ? users : mine), *this);
+  };
+  for (const Operand& o : operands)
+    if (!o.written) copy(o, false);
+  for (const Convolutions::Algorithm& algorithm : algorithms) {
+    void* const workspace = algorithm.workspace > 0 ? memory(algorithm.workspace) : nullptr;
+    if (algorithm.workspace > 0 && !workspace) continue;
+    if (!only_prepares_ &&
+        !device_.convolutions().start(*convolution, algorithm, operands[0].data, operands[1].data, operands[2].data, workspace, stream_))
+      continue;
+    for (const Operand& o : operands)
+      if (o.written) copy(o, true);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace naru::backends::cuda
