@@ -10,6 +10,7 @@
 #include "naru/devices.h"
 #include "naru/graph.h"
 #include "naru/kernel.h"
+#include "naru/linalg.h"
 #include "naru/nn.h"
 #include "naru/optim.h"
 #include "naru/random.h"
@@ -128,6 +129,26 @@ Once products(Device d) {
   return [a = linspace(-1, 1, 600, f32(d)).view({20, 30}), b = linspace(0, 1, 1200, f32(d)).view({40, 30})] {
     return values({matmul(a, b.t()), linear(a, b, b.select(1, 0)), bmm(a.view({2, 10, 30}), b.view({2, 20, 30}).transpose(1, 2)),
                    mv(a, b[3]), addmm(ones({20, 20}, f32(a.device())), a, a.t(), 0.5, 2)});
+  };
+}
+
+Once convolutions(Device d) {
+  return [x = linspace(-1, 1, 2 * 3 * 6 * 5, f32(d)).view({2, 3, 6, 5}), w = linspace(0, 1, 4 * 3 * 3 * 3, f32(d)).view({4, 3, 3, 3}),
+          b = ones({4}, f32(d))] {
+    const Tensor image = x.clone().requires_grad_(), weight = w.clone().requires_grad_();
+    const Tensor y = conv2d(image, weight, b, 1, 1);
+    y.square().sum().backward();
+    return values({y.detach(), image.grad(), weight.grad(), conv2d(x.transpose(2, 3), w)});
+  };
+}
+
+// What only libraries do on cuda.
+Once factors(Device d) {
+  return [a = linspace(-1, 1, 24, f32(d)).view({2, 4, 3}), m = eye(3, 3, f32(d)) * 3 + 0.5] {
+    const auto [q, r] = linalg::qr(a);
+    const auto [u, s, vt] = linalg::svd(a.transpose(1, 2), false);
+    return values(
+        {q, r, s, matmul(u * s.unsqueeze(-2), vt), linalg::eigvalsh(m), linalg::solve(m, a[0].t()), linalg::cholesky(stack({m, m}))});
   };
 }
 
@@ -264,6 +285,8 @@ const std::vector<Step>& steps() {
                                         {"elementwise", elementwise},
                                         {"reductions", reductions},
                                         {"products", products},
+                                        {"convolutions", convolutions},
+                                        {"factors", factors},
                                         {"sorting", sorting},
                                         {"indexing", indexing},
                                         {"random_numbers", random_numbers},
