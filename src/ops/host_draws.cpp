@@ -1,7 +1,5 @@
 #include "ops/host_draws.h"
 
-#include <array>
-#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <numbers>
@@ -10,6 +8,7 @@
 
 #include "naru/ops.h"
 #include "ops/common.h"
+#include "ops/normal_blocks.h"
 #include "runtime/capture.h"
 
 namespace naru {
@@ -41,10 +40,13 @@ MersenneTwister::MersenneTwister(uint64_t seed) {
 uint32_t MersenneTwister::next() {
   if (at == kWords) {
     constexpr uint32_t kShift = 397;
-    for (uint32_t i = 0; i < kWords; ++i) {
-      const uint32_t y = (words[i] & 0x80000000u) | (words[(i + 1) % kWords] & 0x7fffffffu);
-      words[i] = words[(i + kShift) % kWords] ^ (y >> 1) ^ (y & 1 ? 0x9908b0dfu : 0u);
-    }
+    const auto renew = [this](uint32_t i, uint32_t next, uint32_t far) {
+      const uint32_t y = (words[i] & 0x80000000u) | (words[next] & 0x7fffffffu);
+      words[i] = words[far] ^ (y >> 1) ^ ((0u - (y & 1)) & 0x9908b0dfu);
+    };
+    for (uint32_t i = 0; i < kWords - kShift; ++i) renew(i, i + 1, i + kShift);
+    for (uint32_t i = kWords - kShift; i + 1 < kWords; ++i) renew(i, i + 1, i + kShift - kWords);
+    renew(kWords - 1, 0, kShift - 1);
     at = 0;
   }
   uint32_t y = words[at++];
@@ -79,93 +81,51 @@ double Twister::normal() {
 
 namespace {
 
+// Numbers on the host that become `out`, rounded to its type.
 template <class T>
-void write(const Tensor& out, const std::vector<T>& values, DType type) {
-  Tensor(out).copy_(from_data(values.data(), out.sizes(), type, Options(type, Device(DeviceType::Cpu))));
-}
+struct Draft {
+  explicit Draft(const Tensor& target, DType type)
+      : out(target), made(empty(target.sizes(), Options(type, Device(DeviceType::Cpu)))), values(static_cast<T*>(made.data_ptr())) {}
+  void write() { Tensor(out).copy_(made); }
+  size_t size() const { return static_cast<size_t>(out.numel()); }
+  T* begin() const { return values; }
+  T* end() const { return values + out.numel(); }
+
+  const Tensor& out;
+  const Tensor made;
+  T* const values;
+};
 
 bool is_double(const Tensor& t) { return t.dtype() == DType::F64; }
+
+template <class T, class F>
+void fill_with(const Tensor& out, DType type, F next) {
+  Draft<T> draft(out, type);
+  for (T& v : draft) v = static_cast<T>(next());
+  draft.write();
+}
 
 // next() for each element, in double precision, rounded once.
 template <class F>
 void fill(const Tensor& out, F next) {
-  std::vector<double> values(static_cast<size_t>(out.numel()));
-  for (double& v : values) v = next();
-  if (is_double(out) || !is_inexact(out.dtype())) return write(out, values, DType::F64);
-  std::vector<float> rounded(values.begin(), values.end());
-  write(out, rounded, DType::F32);
-}
-
-// --- Box and Muller's formula over vectors of float, step for step as Cephes' logf and sincosf have it, with fused multiplications.
-
-float log_steps(float x) {
-  const int32_t bits = std::bit_cast<int32_t>(x);
-  float e = static_cast<float>((bits >> 23) - 126);
-  float m = std::bit_cast<float>((bits & ~0x7f800000) | 0x3f000000);
-  if (m < 0.707106781186547524f) {
-    e -= 1;
-    m = m - 1 + m;
-  } else {
-    m = m - 1;
-  }
-  const float z = m * m;
-  constexpr std::array<float, 8> kNext = {-1.1514610310E-1f, 1.1676998740E-1f, -1.2420140846E-1f, 1.4249322787E-1f,
-                                          -1.6668057665E-1f, 2.0000714765E-1f, -2.4999993993E-1f, 3.3333331174E-1f};
-  float y = 7.0376836292E-2f;
-  for (const float c : kNext) y = std::fma(y, m, c);
-  y = y * m;
-  y = std::fma(y, z, e * -2.12194440e-4f);
-  y = std::fma(-z, 0.5f, y);
-  return std::fma(e, 0.693359375f, m + y);
-}
-
-std::pair<float, float> sin_cos_steps(float x) {
-  auto j = static_cast<int32_t>(x * 1.27323954473516f);
-  j = (j + 1) & ~1;
-  const auto y = static_cast<float>(j);
-  for (const float part : {-0.78515625f, -2.4187564849853515625e-4f, -3.77489497744594108e-8f}) x = std::fma(y, part, x);
-  const float z = x * x;
-  float c = std::fma(2.443315711809948E-005f, z, -1.388731625493765E-003f);
-  c = std::fma(c, z, 4.166664568298827E-002f) * z;
-  c = std::fma(c, z, -(z * 0.5f)) + 1;
-  float s = std::fma(-1.9515295891E-4f, z, 8.3321608736E-3f);
-  s = std::fma(s, z, -1.6666654611E-1f) * z;
-  s = std::fma(s, x, x);
-  const bool swapped = (j & 2) != 0;
-  const float sine = swapped ? c : s, cosine = swapped ? s : c;
-  return {j & 4 ? -sine : sine, ~(j - 2) & 4 ? -cosine : cosine};
-}
-
-void normals_of(float* v, float mean, float std) {
-  for (int i = 0; i < 8; ++i) {
-    const float radius = std::sqrt(-2.0f * log_steps(1.0f - v[i]));
-    const auto [sine, cosine] = sin_cos_steps(6.2831853071795864769f * v[i + 8]);
-    v[i] = std::fma(radius * cosine, std, mean);
-    v[i + 8] = std::fma(radius * sine, std, mean);
-  }
-}
-
-void normals_of(double* v, double mean, double std) {
-  for (int i = 0; i < 8; ++i) {
-    const double radius = std::sqrt(-2 * std::log(1 - v[i])), angle = 2 * std::numbers::pi * v[i + 8];
-    v[i] = std::fma(radius * std::cos(angle), std, mean);
-    v[i + 8] = std::fma(radius * std::sin(angle), std, mean);
-  }
+  if (is_double(out) || !is_inexact(out.dtype())) return fill_with<double>(out, DType::F64, next);
+  fill_with<float>(out, DType::F32, next);
 }
 
 template <class T, class F>
 void normals_in_blocks(const Tensor& out, T mean, T std, DType type, F uniform) {
-  std::vector<T> values(static_cast<size_t>(out.numel()));
-  const size_t n = values.size();
+  Draft<T> draft(out, type);
+  T* const values = draft.values;
+  const size_t n = draft.size();
   // Of 16-bit types PyTorch does not draw what the last block draws anew.
   const size_t first = size_of(out.dtype()) == 2 ? n - n % 16 : n;
   for (size_t i = 0; i < first; ++i) values[i] = uniform();
-  for (size_t i = 0; i + 16 <= n; i += 16) normals_of(values.data() + i, mean, std);
+  normals_of(values, static_cast<int64_t>(n / 16), mean, std);
   if (n % 16 != 0) {
     for (size_t i = n - 16; i < n; ++i) values[i] = uniform();
-    normals_of(values.data() + n - 16, mean, std);
+    normals_of(values + n - 16, 1, mean, std);
   }
-  write(out, values, type);
+  draft.write();
 }
 
 }  // namespace
@@ -219,13 +179,11 @@ void host_geometric(const Tensor& out, double p, Generator* generator) {
 
 void host_integers(const Tensor& out, int64_t from, uint64_t range, Generator* generator) {
   Twister t(generator);
-  std::vector<int64_t> values(static_cast<size_t>(out.numel()));
   const bool wide = range == 0 || range >= uint64_t{1} << 28;
-  for (int64_t& v : values) {
+  fill_with<int64_t>(out, DType::I64, [&] {
     const uint64_t bits = wide ? t.bits64() : t.bits();
-    v = static_cast<int64_t>(range ? bits % range + static_cast<uint64_t>(from) : bits);
-  }
-  write(out, values, DType::I64);
+    return range ? bits % range + static_cast<uint64_t>(from) : bits;
+  });
 }
 
 void host_any_integers(const Tensor& out, Generator* generator) {
@@ -234,9 +192,7 @@ void host_any_integers(const Tensor& out, Generator* generator) {
   const bool wide = type == DType::I64 || type == DType::F64;
   const uint64_t range = type == DType::Bool ? 2 : is_inexact(type) ? (uint64_t{1} << traits.digits) + 1 : uint64_t{1} << traits.digits;
   Twister t(generator);
-  std::vector<int64_t> values(static_cast<size_t>(out.numel()));
-  for (int64_t& v : values) v = static_cast<int64_t>((wide ? t.bits64() : t.bits()) % range);
-  write(out, values, DType::I64);
+  fill_with<int64_t>(out, DType::I64, [&] { return (wide ? t.bits64() : t.bits()) % range; });
 }
 
 std::vector<int64_t> host_permutation(int64_t n, Generator* generator) {
