@@ -60,6 +60,7 @@ BAD = {
     "batch_norm: types": (lambda x: F.batch_norm(x.double(), x[0, 0, 0, :4], x[0, 0, 0, :4]), RuntimeError, "mixed dtype (CPU)"),
     "batch_norm: module": (lambda x: nn.BatchNorm1d(4)(x), ValueError, "expected 2D or 3D input (got 4D input)"),
     "group_norm": (lambda x: F.group_norm(x, 3), RuntimeError, "Expected number of channels in input to be divisible by num_groups, but got input of shape [2, 4, 5, 5] and num_groups=3"),
+    "group_norm: one": (lambda x: F.group_norm(x[:1, :, :1, :1], 4), ValueError, "Expected more than 1 value per channel when training, got input size"),
     "instance_norm": (lambda x: F.instance_norm(x[0, 0]), ValueError, "Expected more than 1 spatial element when training"),
     "pad: reflect": (lambda x: F.pad(x, (5, 1, 1, 1), "reflect"), RuntimeError, "Padding size should be less than the corresponding input dimension, but got: padding (5, 1) at dimension 3"),
     "pad: circular": (lambda x: F.pad(x, (6, 1, 1, 1), "circular"), RuntimeError, "Padding value causes wrapping around more than once."),
@@ -209,6 +210,11 @@ SHAPES = [(nn.MaxPool1d(2), (1, 2, 6), (1, 2, 3)), (nn.MaxPool3d(2), (1, 2, 4, 4
 @pytest.mark.parametrize("layer, shape, wanted", SHAPES, ids=[type(s[0]).__name__ + str(i) for i, s in enumerate(SHAPES)])
 def test_modules_give_the_shapes_they_promise(layer, shape, wanted):
     assert tuple(layer(naru.randn(*shape)).shape) == wanted
+
+
+def test_groups_of_one_value_are_normalised_where_there_are_several_images():
+    x = naru.arange(6.0).reshape(3, 2, 1)
+    assert F.group_norm(x, 2, bias=naru.tensor([1.0, 2.0])).tolist() == [[[1.0], [2.0]]] * 3
 
 
 def test_lazy_modules_find_out_their_input_at_the_first_call_and_load_what_others_saved():
