@@ -1,7 +1,6 @@
 // Averages of a model's parameters over its training (SWA, EMA), as torch.optim.swa_utils has them.
 #pragma once
 
-
 #include "naru/lr_scheduler.h"
 #include "naru/module.h"
 #include "naru/standard.h"

@@ -5,7 +5,6 @@
 //   Tensor t = naru::from_dlpack(m);                    // calls it when the last tensor over the memory is gone
 #pragma once
 
-
 #include "naru/standard.h"
 #include "naru/tensor.h"
 
