@@ -21,7 +21,11 @@ namespace naru {
 
 class Value {
  public:
+// Names of their own; g++ 12 takes them for shadows of naru::None.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
   enum class Kind : uint8_t { None, Bool, Int, Float, Text, Bytes, Tensor, List, Tuple, Dict };
+#pragma GCC diagnostic pop
   struct Dict;
   using List = std::vector<Value>;
 
