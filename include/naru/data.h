@@ -156,7 +156,7 @@ class ChainDataset : public IterableDataset {
 class Pass;  // data/pass.h
 
 // Iterates over a data set in batches, in the order of the samples whatever the number of workers. An exception in a worker is thrown where
-// its batch is asked for, with the worker's number in its text; the pass then is over. A pass may be left early.
+// its batch is asked for, an Error or std::runtime_error with the worker's number in its text; the pass then is over. A pass may be left early.
 class DataLoader {
  public:
   class Iterator {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
+#include <typeinfo>
 
 #include "naru/autograd.h"
 #include "naru/error.h"
@@ -134,6 +136,9 @@ Pass::Done Pass::attempt(const std::optional<Task>& task, std::exception_ptr err
       std::rethrow_exception(error);
     } catch (const Error& e) {
       throw_error(e.kind(), fmt::format("in DataLoader worker thread {}: {}", worker, e.what()));
+    } catch (const std::runtime_error& e) {
+      if (typeid(e) != typeid(std::runtime_error)) throw;  // a class of the program's own says more than the worker's number
+      throw RuntimeError("in DataLoader worker thread {}: {}", worker, e.what());
     }
   } catch (...) {
     return {{}, std::current_exception()};

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <stdexcept>
 
 #include "naru/data.h"
 #include "naru/error.h"
@@ -65,6 +66,33 @@ TEST(LoaderThreads, AnErrorIsThrownWhereItsBatchIsDueAndEndsThePass) {
     }
     EXPECT_EQ(batches, 3);
   }
+}
+
+TEST(LoaderThreads, AnExceptionOfTheStandardLibraryNamesItsWorkerAndOneOfTheProgramsOwnKeepsItsClass) {
+  struct OwnError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+  };
+  struct Broken : Dataset {
+    bool own = false;
+    int64_t size() const override { return 4; }
+    Sample get(int64_t i) const override {
+      if (i == 2 && own) throw OwnError("sample 2");
+      if (i == 2) throw std::runtime_error("sample 2");
+      return {ones({1})};
+    }
+  };
+  const auto data = std::make_shared<Broken>();
+  const DataLoader loader(data, {.num_workers = 2});
+  try {
+    for ([[maybe_unused]] const Sample& batch : loader) {
+    }
+    FAIL();
+  } catch (const RuntimeError& e) {
+    EXPECT_NE(std::string(e.what()).find("in DataLoader worker thread"), std::string::npos);
+    EXPECT_NE(std::string(e.what()).find("sample 2"), std::string::npos);
+  }
+  data->own = true;
+  EXPECT_THROW(for ([[maybe_unused]] const Sample& batch : loader){}, OwnError);
 }
 
 TEST(LoaderThreads, APassMayBeLeftEarly) {
