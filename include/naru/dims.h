@@ -135,6 +135,16 @@ class DimList : public Dims {
   DimList(Dims list) : Dims(std::move(list)) {}
 };
 
+namespace detail {
+// What stands in braces, of any type of integers.
+template <std::integral I>
+Dims dims_of(std::initializer_list<I> list) {
+  Dims dims;
+  for (const I n : list) dims.push_back(static_cast<int64_t>(n));
+  return dims;
+}
+}  // namespace detail
+
 int64_t product(std::span<const int64_t> dims) noexcept;
 // Row-major strides, in elements, of a dense tensor of these sizes (a size 0 counts as 1, as in PyTorch).
 Dims contiguous_strides(std::span<const int64_t> sizes);

@@ -29,6 +29,8 @@ class Literal {
   template <LiteralNumber T>
   Literal(T number) : kind_(Kind::Number), dtype_(type_of<T>()), number_(checked(number)) {}
   Literal(Scalar number) : kind_(Kind::Number), dtype_(number.dtype()), number_(number) {}
+  template <ComplexNumber C>
+  Literal(const C& number) : Literal(Scalar(number)) {}
   Literal(std::initializer_list<Literal> parts);
   // Vectors, spans and arrays of numbers are looked at, not copied: they outlive the expression.
   template <class R>

@@ -41,6 +41,16 @@ Tensor zeros(const T& like) {
 }
 // start, start + step ... below end. Throws RuntimeError where step is 0 or leads away from end.
 Tensor arange(Scalar start, Scalar end, Scalar step = 1, const Options& options = {});
+inline Tensor arange(Scalar end) { return arange(Scalar(0), end); }
+template <class O>
+requires(std::is_convertible_v<const O&, Options> && !std::is_convertible_v<const O&, Scalar>) Tensor arange(Scalar end, const O& options) {
+  return arange(Scalar(0), end, Scalar(1), options);
+}
+template <class O>
+requires(std::is_convertible_v<const O&, Options> && !std::is_convertible_v<const O&, Scalar>) Tensor
+    arange(Scalar start, Scalar end, const O& options) {
+  return arange(start, end, Scalar(1), options);
+}
 // The same up to and with end (PyTorch's deprecated range). Of the default floating type unless another is named.
 Tensor range(Scalar start, Scalar end, Scalar step = 1, const Options& options = {});
 Tensor linspace(double start, double end, int64_t steps, const Options& options = {});
@@ -118,6 +128,47 @@ Tensor logsumexp(const Tensor& t, const Dims& dims, bool keepdim = false);
 Tensor cumsum(const Tensor& t, int64_t dim, std::optional<DType> dtype = {});
 Tensor cumprod(const Tensor& t, int64_t dim, std::optional<DType> dtype = {});
 Tensor count_nonzero(const Tensor& t, const OptionalDims& dims = {});
+// The same of dims in braces, of which an optional one is not made: sum(x, {0, 1}).
+template <std::integral I>
+Tensor sum(const Tensor& t, std::initializer_list<I> dims, bool keepdim = false, std::optional<DType> dtype = {}) {
+  return sum(t, detail::dims_of(dims), keepdim, dtype);
+}
+template <std::integral I>
+Tensor mean(const Tensor& t, std::initializer_list<I> dims, bool keepdim = false, std::optional<DType> dtype = {}) {
+  return mean(t, detail::dims_of(dims), keepdim, dtype);
+}
+template <std::integral I>
+Tensor amax(const Tensor& t, std::initializer_list<I> dims, bool keepdim = false) {
+  return amax(t, detail::dims_of(dims), keepdim);
+}
+template <std::integral I>
+Tensor amin(const Tensor& t, std::initializer_list<I> dims, bool keepdim = false) {
+  return amin(t, detail::dims_of(dims), keepdim);
+}
+template <std::integral I>
+Tensor any(const Tensor& t, std::initializer_list<I> dims, bool keepdim = false) {
+  return any(t, detail::dims_of(dims), keepdim);
+}
+template <std::integral I>
+Tensor all(const Tensor& t, std::initializer_list<I> dims, bool keepdim = false) {
+  return all(t, detail::dims_of(dims), keepdim);
+}
+template <std::integral I>
+Tensor var(const Tensor& t, std::initializer_list<I> dims, double correction = 1, bool keepdim = false) {
+  return var(t, detail::dims_of(dims), correction, keepdim);
+}
+template <std::integral I>
+Tensor std(const Tensor& t, std::initializer_list<I> dims, double correction = 1, bool keepdim = false) {
+  return std(t, detail::dims_of(dims), correction, keepdim);
+}
+template <std::integral I>
+Tensor count_nonzero(const Tensor& t, std::initializer_list<I> dims) {
+  return count_nonzero(t, detail::dims_of(dims));
+}
+template <std::integral I>
+Tensor norm(const Tensor& t, double p, std::initializer_list<I> dims, bool keepdim = false, std::optional<DType> dtype = {}) {
+  return norm(t, p, detail::dims_of(dims), keepdim, dtype);
+}
 bool equal(const Tensor& a, const Tensor& b);  // same shape and elements
 bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
 Tensor isclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);

@@ -25,6 +25,8 @@ class Scalar {
 
   constexpr Scalar() : Scalar(0) {}
   constexpr Scalar(bool v) : kind_(Kind::Bool), int_(v) {}
+  template <class T>
+  Scalar(T*) = delete;  // no bool of a text: full({2}, "float32")
   template <std::integral T>
   constexpr Scalar(T v) : kind_(Kind::Int), int_(static_cast<int64_t>(v)) {}
   template <std::floating_point T>

@@ -340,6 +340,7 @@ class Tensor {
   Tensor index_put(std::span<const Index> indices, const Operand& value, bool accumulate = false) const;
   Tensor index_put(IndexList indices, const Operand& value, bool accumulate = false) const;
 
+#include "naru/brace_methods.inc"
 #include "naru/function_methods.inc"
 #include "naru/tensor_methods.inc"
 

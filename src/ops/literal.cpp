@@ -41,12 +41,18 @@ DType Literal::dtype() const {
 
 namespace {
 
+struct Complex {
+  double real, imag;
+};
+
 template <class T>
 Tensor gathered(const Literal& values, const Dims& shape, DType type, const Options& o) {
   std::vector<T> all;
   all.reserve(static_cast<size_t>(product(shape)));
   values.each([&](Scalar s) {
-    if constexpr (std::is_same_v<T, double>)
+    if constexpr (std::is_same_v<T, Complex>)
+      all.push_back({s.real(), s.imag()});
+    else if constexpr (std::is_same_v<T, double>)
       all.push_back(s.to_double());
     else
       all.push_back(s.to_int());
@@ -62,6 +68,7 @@ Tensor tensor(const Literal& values, const Options& options) {
   if (!o.dtype) o.dtype = values.dtype();
   if (const Scalar* const s = values.number()) return scalar_tensor(*s, o);
   if (values.numbers()) return from_data(values.numbers(), shape, values.number_type(), o);
+  if (is_complex(values.dtype())) return gathered<Complex>(values, shape, kComplex128, o);
   return is_floating(values.dtype()) ? gathered<double>(values, shape, DType::F64, o) : gathered<int64_t>(values, shape, DType::I64, o);
 }
 

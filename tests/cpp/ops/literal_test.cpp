@@ -1,4 +1,6 @@
 // Tensors of what stands in a program.
+#include <complex>
+
 #include "ops/checks.h"
 
 namespace naru {
@@ -57,6 +59,39 @@ TEST(Literal, VectorsSpansAndArraysAreTensors) {
   EXPECT_EQ(tensor(std::vector<std::vector<double>>{{1, 2}, {3, 4}}).sizes(), (Dims{2, 2}));
   const std::vector<double> row{1, 2};
   EXPECT_EQ(tensor({row, row, row}).sizes(), (Dims{3, 2}));
+}
+
+TEST(Literal, ComplexNumbersAreOfTheComplexTypeOfTheDefault) {
+  using C = std::complex<double>;
+  EXPECT_EQ(tensor(C(1, 2)).str(), "tensor(1.+2.j)");
+  const Tensor list = tensor({C(1, -2), C(0, 1)});
+  EXPECT_EQ(list.dtype(), kComplex64);
+  EXPECT_EQ(list[0].item<C>(), C(1, -2));
+  EXPECT_EQ(tensor(std::vector<C>{{1, 2}, {3, 4}}, kComplex128)[1].item<C>(), C(3, 4));
+}
+
+TEST(Arange, BeginsAtZeroAndTakesOptionsBehindAnyOfItsNumbers) {
+  // "float32" is no end, as a bool it would be 1.
+  static_assert(std::is_convertible_v<bool, Scalar> && !std::is_convertible_v<const char*, Scalar>);
+  EXPECT_EQ(arange(3).str(), "tensor([0, 1, 2])");
+  EXPECT_EQ(arange(3, "float32").str(), "tensor([0., 1., 2.])");
+  EXPECT_EQ(arange(1, 3, DType::F64).str(), "tensor([1., 2.], dtype=torch.float64)");
+  EXPECT_EQ(arange(5, 2, -1).str(), "tensor([5, 4, 3])");
+  EXPECT_EQ(arange(1.5).str(), "tensor([0., 1.])");
+}
+
+TEST(DimsInBraces, GoWhereDimsMayBeLeftOut) {
+  const Tensor x = arange(24, "float32").reshape({2, 3, 4});
+  const int64_t last = x.dim() - 1;
+  EXPECT_TRUE(equal(sum(x, {0, 1}), sum(x, Dims{0, 1})));
+  EXPECT_TRUE(equal(sum(x, {}), sum(x)));
+  EXPECT_TRUE(equal(mean(x, {last, last - 2}, true), mean(x, Dims{0, 2}, true)));
+  EXPECT_TRUE(equal(x.amax({0, 2}), amax(x, {0, 2})) && equal(x.amin({0, 2}), amin(x, {0, 2})));
+  EXPECT_TRUE(equal(x.any({0, 1}), any(x, {0, 1})) && equal(x.all({0, 1}), all(x, {0, 1})));
+  EXPECT_TRUE(equal(x.var({0, 1}, 0), var(x, {0, 1}, 0)) && equal(x.std({0, 1}), naru::std(x, {0, 1})));
+  EXPECT_TRUE(equal(x.norm(2, {0, 1}), norm(x, 2, {0, 1})));
+  EXPECT_EQ(count_nonzero(x, {0, 1}).str(), "tensor([5, 6, 6, 6])");
+  EXPECT_EQ(x.nansum({0, 1}).str(), "tensor([60., 66., 72., 78.])");
 }
 
 TEST(Literal, ListsThatDoNotFitAreErrors) {
