@@ -340,3 +340,24 @@ def _layers(name: str) -> Callable[..., Any]:
 
 lstm, gru, rnn_tanh, rnn_relu = (_layers(name) for name in ("lstm", "gru", "rnn_tanh", "rnn_relu"))
 show(globals(), "functions")
+
+
+# What stands in PyTorch's module of this name, too.
+_ELSEWHERE = frozenset(
+    "broadcast_tensors cdist chain_matmul einsum istft lu meshgrid norm split stft unique unique_consecutive unravel_index".split()
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "F":
+        from .nn import functional
+
+        return functional
+    if name in _ELSEWHERE:
+        import sys
+
+        return getattr(sys.modules["naru"], name)
+    from ._missing import fail
+
+    fail("functional", name)
+    raise AttributeError(f"module 'naru.functional' has no attribute {name!r}")

@@ -131,3 +131,13 @@ def test_statements_are_timed_and_compared():
     assert "first" in table and "second" in table and "small" in table and "Times are in " in table
     with pytest.raises(ValueError, match="Expected an instance of `Measurement`"):
         benchmark.Compare([1])
+
+
+def test_names_that_programs_import_from_where_pytorch_has_them_are_there():
+    from naru.functional import F, einsum, norm, split
+    from naru.nn.modules.dropout import _DropoutNd
+    from naru.nn.modules.module import _addindent
+    from naru.nn.modules.transformer import _get_clones
+
+    assert F is torch.nn.functional and (einsum, norm, split) == (torch.einsum, torch.norm, torch.split)
+    assert isinstance(nn.Dropout2d(), _DropoutNd) and _addindent("a\nb", 2) == "a\n  b" and len(_get_clones(nn.ReLU(), 3)) == 3

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import _C
 from ..parameter import Parameter
-from .module import Module, _indent
+from .module import Module, _addindent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -191,7 +191,7 @@ class ModuleList(_ModuleSequence):
             if end == len(texts) or texts[end] != texts[start]:
                 count = end - start
                 head = f"({start}): " if count == 1 else f"({start}-{end - 1}): {count} x "
-                lines.append(_indent(head + texts[start], 2))
+                lines.append(_addindent(head + texts[start], 2))
                 start = end
         return self._get_name() + "(\n  " + "\n  ".join(lines) + "\n)"
 

@@ -36,7 +36,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _indent(text: str, spaces: int) -> str:
+def _addindent(text: str, spaces: int) -> str:
     return text.replace("\n", "\n" + " " * spaces)
 
 
@@ -425,7 +425,7 @@ class Module(ConvertMethods, HookMethods, MemberMethods, StateMethods):
     def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
-        children = [f"({name}): " + _indent(repr(module), 2) for name, module in self._modules.items()]
+        children = [f"({name}): " + _addindent(repr(module), 2) for name, module in self._modules.items()]
         if len(lines) == 1 and not children:
             return f"{self._get_name()}({lines[0]})"
         if not lines and not children:
