@@ -119,6 +119,7 @@ SPELT = {
     ("utils.data", "get_worker_info"): (None, PICKLED),
     ("utils.data", "Sampler"): ("naru::data::Sampler", ""),
     ("sparse", "check_sparse_tensor_invariants"): (None, "a switch of Python's: C++'s constructors of sparse tensors look at their parts, always"),
+    ("sparse", "as_sparse_gradcheck"): ("naru::gradcheck", "of a function of the values"),
     ("sparse", "spdiags"): ("naru::sparse_coo_tensor", "of the diagonals' places"),
     ("accelerator", "current_accelerator"): ("naru::best_device", ""),
     ("accelerator", "current_device_index"): ("naru::current_device", ""),

@@ -27,7 +27,7 @@ def _same(names: str, target: str | None, remark: str) -> dict[str, tuple[str | 
 
 FUNCTIONS: dict[str, tuple[str | None, str]] = {
     "affine_grid_generator": ("naru::nn::functional::affine_grid", PLAIN),
-    **_same("alias_copy as_strided_copy col_indices_copy crow_indices_copy detach_copy diagonal_copy expand_copy indices_copy permute_copy select_copy slice_copy "
+    **_same("alias_copy as_strided_copy ccol_indices_copy col_indices_copy crow_indices_copy row_indices_copy detach_copy diagonal_copy expand_copy indices_copy permute_copy select_copy slice_copy "
             "split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy values_copy unbind_copy unfold_copy unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy", "naru::Tensor::clone", COPY),
     **_same("alpha_dropout_ feature_alpha_dropout_", "naru::nn::functional::*", "not in place"),
     "feature_dropout_": ("naru::nn::functional::dropout2d", "not in place"),
@@ -95,8 +95,8 @@ METHODS: dict[str, tuple[str | None, str]] = {
     **_same("apply_ map_ map2_", "naru::Tensor::accessor", "a loop over the elements"),
     **_same("as_subclass module_load reinforce volatile new", None, PYTHON),
     "grad_dtype": ("naru::Tensor::grad", "its dtype(); it is the tensor's"),
-    **_same("ccol_indices row_indices is_mkldnn is_nested to_mkldnn to_padded_tensor to_sparse_bsc to_sparse_bsr to_sparse_csc sparse_resize_ sparse_resize_and_clear_ "
-            "resize_as_sparse_ smm sspaddmm slice_inverse", None, STRIDED),
+    **_same("is_mkldnn is_nested to_mkldnn to_padded_tensor slice_inverse", None, STRIDED),
+    **_same("smm sspaddmm", "naru::sparse::mm", "and a sum"),
     **_same("dequantize int_repr is_quantized q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point qscheme", None, QUANTIZED),
     **_same("is_conj is_neg resolve_conj resolve_neg", None, AT_ONCE),
     "is_distributed": (None, "says False in Python: tensors live on one device"),
@@ -111,7 +111,8 @@ METHODS: dict[str, tuple[str | None, str]] = {
     "indices": ("naru::sparse_indices", "a function"),
     "values": ("naru::sparse_values", "a function"),
     "to_sparse_coo": ("naru::Tensor::to_sparse", PLAIN),
-    **_same("is_sparse is_sparse_csr layout stft istft", "naru::*", "a function"),
+    **_same("is_sparse is_sparse_csr layout stft istft ccol_indices row_indices to_sparse_csc to_sparse_bsr to_sparse_bsc", "naru::*", "a function"),
+    **{name: ("naru::" + name, "a function") for name in ("sparse_resize_", "sparse_resize_and_clear_", "resize_as_sparse_")},
     "is_set_to": ("naru::Tensor::data_ptr", "with sizes() and strides()"),
     "is_signed": ("naru::is_signed", "of its dtype()"),
     "itemsize": ("naru::Tensor::element_size", PLAIN),

@@ -295,7 +295,7 @@ PyObject* array_from(const Tensor& t) {
     throw TypeError("can't convert {} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.",
                     t.device().str());
   if (layout(t) != Layout::Strided)
-    throw TypeError("can't convert Sparse{} layout tensor to numpy. Use Tensor.to_dense() first.", is_sparse_csr(t) ? "Csr" : "");
+    throw TypeError("can't convert {} layout tensor to numpy. Use Tensor.to_dense() first.", ops::torch_layout(layout(t)));
   if (t.dtype() == DType::BF16 || t.dtype() == kComplex32)
     throw TypeError("Got unsupported ScalarType {}", traits_of(t.dtype()).scalar_type);
   nb::object held = exported(t);

@@ -129,6 +129,13 @@ int64_t output_number(const Tensor& t) {
   if (!t.requires_grad() || t.is_leaf()) return 0;
   return autograd::gradient_edge(t).slot;
 }
+int64_t bytes_of(const Tensor& t) {
+  if (is_sparse(t))
+    throw RuntimeError(
+        "nbytes is not defined for sparse tensors.  If you want the size of the constituent tensors, add the nbytes of the indices and "
+        "values.  If you want the size of the  equivalent dense tensor, multiply numel() by element_size()");
+  return t.numel() * static_cast<int64_t>(t.element_size());
+}
 PyObject* layout_of(const Tensor& t) { return layout_object(layout(t)); }
 template <Tensor (*F)(const Tensor&)>
 void set_part(Tensor& t, PyObject* value) {
@@ -154,7 +161,7 @@ void add_attributes(std::vector<PyGetSetDef>& list) {
   add("device", get<[](const Tensor& t) { return t.device(); }>, "Where the tensor lives.");
   add("ndim", get<[](const Tensor& t) { return t.dim(); }>, "The number of dimensions.");
   add("itemsize", get<[](const Tensor& t) { return static_cast<int64_t>(t.element_size()); }>, "Bytes of one element.");
-  add("nbytes", get<[](const Tensor& t) { return t.numel() * static_cast<int64_t>(t.element_size()); }>, "Bytes of all elements.");
+  add("nbytes", get<bytes_of>, "Bytes of all elements.");
   add("grad", get_grad, "The gradient that backward has added up, or None.", set<set_grad>);
   add("_grad", get_grad, "The same as grad.", set<set_grad>);
   add("requires_grad", get<[](const Tensor& t) { return t.requires_grad(); }>, "Whether history is recorded for it.",
@@ -176,7 +183,8 @@ void add_attributes(std::vector<PyGetSetDef>& list) {
     add(name, get<never>, "False.");
   add("is_sparse", get<[](const Tensor& t) { return is_sparse(t); }>, "Whether it is a sparse COO tensor.");
   add("is_sparse_csr", get<[](const Tensor& t) { return is_sparse_csr(t); }>, "Whether it is a sparse CSR tensor.");
-  add("layout", get<layout_of>, "torch.strided, torch.sparse_coo or torch.sparse_csr.");
+  add("layout", get<layout_of>,
+      "torch.strided, torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr or torch.sparse_bsc.");
   add("is_meta", get<[](const Tensor& t) { return t.device().is_meta(); }>, "Whether it has a shape and a type but no elements.");
   add("_version", get<version_of>, "How many times the storage was written in place.");
   add("_base", get<base_of>, "The tensor it is a view of, or None.");

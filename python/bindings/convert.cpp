@@ -200,6 +200,15 @@ bool Arg<Options>::load(PyObject* const* o) {
   return true;
 }
 
+bool Arg<LayoutOptions>::load(PyObject* const* o) {
+  PyObject* const plain[] = {o[0], Py_None, o[2], o[3], o[4]};
+  Arg<Options> options;
+  if (!options.load(plain)) return false;
+  static_cast<Options&>(value) = options.value;
+  value.layout = layout_from(o[1]);
+  return true;
+}
+
 PyObject* scalar_object(const Scalar& s) {
   switch (s.kind()) {
     case Scalar::Kind::Bool:

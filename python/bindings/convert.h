@@ -247,6 +247,20 @@ struct Arg<Options> {
   const Options& get() { return value; }
 };
 
+// The same of functions that make sparse tensors, too.
+struct LayoutOptions : Options {
+  std::optional<Layout> layout;
+};
+template <>
+struct Arg<LayoutOptions> {
+  static constexpr const char* kName = "torch.dtype";
+  static constexpr const char* kHint = "_dtype | None";
+  static constexpr int kSlots = 5;
+  LayoutOptions value;
+  bool load(PyObject* const* o);
+  const LayoutOptions& get() { return value; }
+};
+
 template <class A>
 constexpr int slots_of() {
   if constexpr (requires { A::kSlots; })

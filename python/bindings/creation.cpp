@@ -11,26 +11,41 @@ Options after(const Tensor& like, Options o) {
   return o;
 }
 
-Tensor filled(const Dims& sizes, const Scalar& value, Options o) {
-  if (!o.dtype) o.dtype = value.dtype();
-  return full(sizes, value, o);
-}
-
 Options in_format(Options o, std::optional<MemoryFormat> format) {
   o.memory_format = format;
   return o;
 }
 
+// `f` of dense tensors; sparse ones store nothing, whether zeros are asked for or anything.
+template <Tensor (*f)(const Dims&, const Options&)>
+Tensor in_layout(const Dims& sizes, std::optional<Layout> layout, const Options& o) {
+  return layout.value_or(Layout::Strided) == Layout::Strided ? f(sizes, o) : sparse_zeros(sizes, *layout, o);
+}
+template <Tensor (*f)(const Dims&, const Options&)>
+constexpr auto new_like = [](const Tensor& t, const Dims& sizes, const LayoutOptions& o) {
+  return in_layout<f>(sizes, o.layout ? *o.layout : layout(t), after(t, o));
+};
+template <Tensor (*f)(const Dims&, const Options&), Tensor (*like)(const Tensor&, const Options&)>
+constexpr auto of_same_sizes = [](const Tensor& t, const LayoutOptions& o, std::optional<MemoryFormat> format) {
+  if (o.layout && *o.layout != layout(t)) return in_layout<f>(t.sizes(), o.layout, after(t, o));
+  return like(t, in_format(o, format));
+};
+
+Tensor filled(const Dims& sizes, const Scalar& value, Options o) {
+  if (!o.dtype) o.dtype = value.dtype();
+  return full(sizes, value, o);
+}
+
 void define_sizes() {
   constexpr const char* kSizes = "*size, @options, out=None";
   def(kFunction, "empty", "*size, @options, memory_format=None, out=None", "A tensor of the given sizes with undefined contents.",
-      [](const Dims& sizes, const Options& o, std::optional<MemoryFormat> format) {
+      [](const Dims& sizes, const LayoutOptions& o, std::optional<MemoryFormat> format) {
         if (format && *format == MemoryFormat::Preserve)
           throw RuntimeError("empty(): preserve_format wants a tensor to be like; use empty_like()");
-        return empty(sizes, in_format(o, format));
+        return in_layout<empty>(sizes, o.layout, in_format(o, format));
       });
   def(kFunction, "zeros", kSizes, "A tensor of the given sizes full of 0.",
-      [](const Dims& sizes, const Options& o) { return zeros(sizes, o); });
+      [](const Dims& sizes, const LayoutOptions& o) { return in_layout<zeros>(sizes, o.layout, o); });
   def(kFunction, "ones", kSizes, "A tensor of the given sizes full of 1.",
       [](const Dims& sizes, const Options& o) { return ones(sizes, o); });
   def(kFunction, "full", "size, fill_value, @options, out=None",
@@ -43,9 +58,8 @@ void define_sizes() {
 void define_like() {
   constexpr const char* kLike = "input, @options, memory_format=None";
   def(kFunction, "empty_like", kLike, "A tensor of the input's shape, dtype and device with undefined contents.",
-      [](const Tensor& t, const Options& o, std::optional<MemoryFormat> format) { return empty_like(t, in_format(o, format)); });
-  def(kFunction, "zeros_like", kLike, "A tensor of the input's shape, dtype and device full of 0.",
-      [](const Tensor& t, const Options& o, std::optional<MemoryFormat> format) { return zeros_like(t, in_format(o, format)); });
+      of_same_sizes<empty, empty_like>);
+  def(kFunction, "zeros_like", kLike, "A tensor of the input's shape, dtype and device full of 0.", of_same_sizes<zeros, zeros_like>);
   def(kFunction, "ones_like", kLike, "A tensor of the input's shape, dtype and device full of 1.",
       [](const Tensor& t, const Options& o, std::optional<MemoryFormat> format) { return ones_like(t, in_format(o, format)); });
   def(kFunction, "full_like", "input, fill_value, @options, memory_format=None",
@@ -56,10 +70,8 @@ void define_like() {
 }
 
 void define_new() {
-  def(kMethod, "new_empty", "input, *size, @options", "An undefined tensor of this one's dtype and device.",
-      [](const Tensor& t, const Dims& sizes, const Options& o) { return empty(sizes, after(t, o)); });
-  def(kMethod, "new_zeros", "input, *size, @options", "A tensor full of 0, of this one's dtype and device.",
-      [](const Tensor& t, const Dims& sizes, const Options& o) { return zeros(sizes, after(t, o)); });
+  def(kMethod, "new_empty", "input, *size, @options", "An undefined tensor of this one's dtype and device.", new_like<empty>);
+  def(kMethod, "new_zeros", "input, *size, @options", "A tensor full of 0, of this one's dtype and device.", new_like<zeros>);
   def(kMethod, "new_ones", "input, *size, @options", "A tensor full of 1, of this one's dtype and device.",
       [](const Tensor& t, const Dims& sizes, const Options& o) { return ones(sizes, after(t, o)); });
   def(kMethod, "new_full", "input, size, fill_value, @options", "A tensor full of one value, of this one's dtype and device.",

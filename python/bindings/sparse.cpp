@@ -10,11 +10,29 @@ namespace {
 using Sizes = std::optional<Dims>;
 
 // to_sparse: the layout asked for.
-Tensor in_layout(const Tensor& t, std::optional<int64_t> sparse_dims, std::optional<Layout> wanted) {
-  if (!wanted || *wanted == Layout::SparseCoo) return to_sparse(t, sparse_dims);
+Tensor in_layout(const Tensor& t, std::optional<int64_t> sparse_dims, std::optional<Layout> wanted, const Sizes& blocksize,
+                 std::optional<int64_t> dense_dims) {
+  if (wanted && *wanted == Layout::Strided) return to_dense(t);
+  const bool blocks = wanted && (*wanted == Layout::SparseBsr || *wanted == Layout::SparseBsc);
+  if (blocksize && !blocks) throw RuntimeError("to_sparse: blocksize belongs to layouts torch.sparse_bsr and torch.sparse_bsc");
+  if (!wanted || *wanted == Layout::SparseCoo) {
+    if (!dense_dims) return to_sparse(t, sparse_dims);
+    if (sparse_dims) throw RuntimeError("to_sparse: sparse_dim and dense_dim can't both be given");
+    return to_sparse(t, t.dim() - *dense_dims);
+  }
   if (sparse_dims) throw RuntimeError("to_sparse: sparse_dim and layout can't both be given");
-  if (*wanted == Layout::SparseCsr) return to_sparse_csr(t);
-  throw RuntimeError("to_sparse: wanted a sparse layout, got torch.{}", name_of(*wanted));
+  return to_sparse_compressed(t, *wanted, blocksize, dense_dims);
+}
+
+// A compressed layout's conversion: with dense_dim, or blocksize and dense_dim.
+void define_conversion(const char* name, Layout wanted, const char* doc) {
+  if (wanted == Layout::SparseCsr || wanted == Layout::SparseCsc)
+    def(kMethod, name, "input, dense_dim=None", doc,
+        [wanted](const Tensor& t, std::optional<int64_t> dense) { return to_sparse_compressed(t, wanted, {}, dense); });
+  else
+    def(kMethod, name, "input, blocksize, dense_dim=None", doc, [wanted](const Tensor& t, const Dims& block, std::optional<int64_t> dense) {
+      return to_sparse_compressed(t, wanted, block, dense);
+    });
 }
 
 std::optional<Layout> wanted_layout(PyObject* o) {
@@ -29,16 +47,21 @@ void define_makers() {
       [](const Tensor& indices, const Tensor& values, const Sizes& size, bool coalesced) {
         return sparse_coo_tensor(indices, values, size, coalesced);
       });
-  def(kFunction, "_sparse_csr_tensor", "crow_indices, col_indices, values, size=None", "A sparse matrix by rows.",
-      [](const Tensor& crow, const Tensor& col, const Tensor& values, const Sizes& size) {
-        return sparse_csr_tensor(crow, col, values, size);
+  def(kFunction, "_sparse_compressed_tensor", "compressed_indices, plain_indices, values, size, layout, sorted=False",
+      "Sparse matrices by rows, columns, or rows or columns of blocks.",
+      [](const Tensor& compressed, const Tensor& plain, const Tensor& values, const Sizes& size, PyObject* layout, bool sorted) {
+        return sparse_compressed_tensor(compressed, plain, values, size, wanted_layout(layout).value_or(Layout::Strided), sorted);
       });
-  def(kMethod, "to_sparse", "input, sparse_dim=None, *, layout=None",
-      "What is not zero, as a sparse tensor: of coordinates for the first sparse_dim dimensions (all), or of layout torch.sparse_csr.",
-      [](const Tensor& t, std::optional<int64_t> dims, PyObject* layout) { return in_layout(t, dims, wanted_layout(layout)); });
+  def(kMethod, "to_sparse", "input, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None",
+      "What is not zero, as a sparse tensor: of coordinates for the first sparse_dim dimensions (all), or of a compressed layout.",
+      [](const Tensor& t, std::optional<int64_t> dims, PyObject* layout, const Sizes& block, std::optional<int64_t> dense) {
+        return in_layout(t, dims, wanted_layout(layout), block, dense);
+      });
   def(kMethod, "to_sparse_coo", "input", "What is not zero, as a sparse COO tensor.", [](const Tensor& t) { return to_sparse(t); });
-  def(kMethod, "to_sparse_csr", "input", "What is not zero of a matrix, as a sparse CSR tensor.",
-      [](const Tensor& t) { return to_sparse_csr(t); });
+  define_conversion("to_sparse_csr", Layout::SparseCsr, "What is not zero of matrices, as a sparse CSR tensor.");
+  define_conversion("to_sparse_csc", Layout::SparseCsc, "What is not zero of matrices, as a sparse CSC tensor.");
+  define_conversion("to_sparse_bsr", Layout::SparseBsr, "The blocks of matrices that are not all zero, as a sparse BSR tensor.");
+  define_conversion("to_sparse_bsc", Layout::SparseBsc, "The blocks of matrices that are not all zero, as a sparse BSC tensor.");
   def(kMethod, "to_dense", "input, dtype=None, *, masked_grad=None", "A dense tensor with the same elements; equal coordinates add up.",
       [](const Tensor& t, std::optional<DType> type, Ignored) {
         const Tensor dense = to_dense(t);
@@ -46,6 +69,25 @@ void define_makers() {
       });
   def(kMethod, "sparse_mask", "input, mask", "The elements where the sparse mask stores some.",
       [](const Tensor& t, const Tensor& mask) { return sparse_mask(t, mask); });
+}
+
+void define_sizes() {
+  def(kMethod, "sparse_resize_", "input, size, sparse_dim, dense_dim",
+      "Takes other sizes; one that stores something as many sparse and dense dimensions as it has, none of them smaller.",
+      [](const Tensor& t, const Dims& size, int64_t sparse_dims, int64_t dense_dims) {
+        sparse_resize_(t, size, sparse_dims, dense_dims);
+        return Self();
+      });
+  def(kMethod, "sparse_resize_and_clear_", "input, size, sparse_dim, dense_dim", "Takes other sizes and stores nothing.",
+      [](const Tensor& t, const Dims& size, int64_t sparse_dims, int64_t dense_dims) {
+        sparse_resize_and_clear_(t, size, sparse_dims, dense_dims);
+        return Self();
+      });
+  def(kMethod, "resize_as_sparse_", "input, the_template", "Takes the sizes of another sparse tensor.",
+      [](const Tensor& t, const Tensor& model) {
+        resize_as_sparse_(t, model);
+        return Self();
+      });
 }
 
 void define_parts() {
@@ -59,8 +101,11 @@ void define_parts() {
       [](const Tensor& t) { return sparse_values(t); });
   def(kMethod, "_indices", "input", "The coordinates, coalesced or not.", [](const Tensor& t) { return raw_indices(t); });
   def(kMethod, "_values", "input", "The values, coalesced or not, without history.", [](const Tensor& t) { return raw_values(t); });
-  def(kMethod, "crow_indices", "input", "Where each row of a CSR tensor begins.", [](const Tensor& t) { return crow_indices(t); });
-  def(kMethod, "col_indices", "input", "The columns of what a CSR tensor stores.", [](const Tensor& t) { return col_indices(t); });
+  def(kMethod, "crow_indices", "input", "Where each row of a CSR or BSR tensor begins.", [](const Tensor& t) { return crow_indices(t); });
+  def(kMethod, "col_indices", "input", "The columns of what a CSR or BSR tensor stores.", [](const Tensor& t) { return col_indices(t); });
+  def(kMethod, "ccol_indices", "input", "Where each column of a CSC or BSC tensor begins.",
+      [](const Tensor& t) { return ccol_indices(t); });
+  def(kMethod, "row_indices", "input", "The rows of what a CSC or BSC tensor stores.", [](const Tensor& t) { return row_indices(t); });
   def(kMethod, "_nnz", "input", "How many values are stored.", [](const Tensor& t) { return stored_count(t); });
   def(kMethod, "sparse_dim", "input", "How many dimensions have coordinates.", [](const Tensor& t) { return sparse_dim(t); });
   def(kMethod, "dense_dim", "input", "How many dimensions each stored value has.", [](const Tensor& t) { return dense_dim(t); });
@@ -69,8 +114,10 @@ void define_parts() {
 }
 
 void define_operators() {
-  def(kFunction, "_sparse_mm", "a, b", "A product of matrices of which some are sparse.",
-      [](const Tensor& a, const Tensor& b) { return sparse::mm(a, b); });
+  def(kFunction, "_sparse_mm", "a, b, reduce=None", "A product of matrices of which some are sparse.",
+      [](const Tensor& a, const Tensor& b, std::optional<std::string_view> reduce) {
+        return reduce ? sparse::mm(a, b, *reduce) : sparse::mm(a, b);
+      });
   def(kFunction, "spmm", "input, mat2", "A product of matrices of which some are sparse.",
       [](const Tensor& a, const Tensor& b) { return sparse::mm(a, b); });
   def(kFunction, "_sparse_addmm", "input, mat1, mat2, *, beta=1, alpha=1", "beta * input + alpha * (mat1 @ mat2).",
@@ -92,6 +139,7 @@ void define_operators() {
 
 void define_sparse() {
   define_makers();
+  define_sizes();
   define_parts();
   define_operators();
 }

@@ -215,7 +215,7 @@ void make_device(nb::module_& m) {
 struct Word {
   std::string text;
 };
-std::array<PyObject*, 3> layouts;  // in the order of Layout; the module holds them
+std::array<PyObject*, 6> layouts;  // in the order of Layout; the module holds them
 struct Format : Word {
   MemoryFormat value;
 };
@@ -289,14 +289,16 @@ void define_types(nb::module_& m) {
   make_dtypes(m);
   make_device(m);
   nb::class_<Word>(m, "layout", "How a tensor's values are kept: torch.strided, torch.sparse_coo, torch.sparse_csr ...")
-      .def("__repr__", [](const Word& n) { return "torch." + n.text; });
+      .def("__repr__", [](const Word& n) { return "torch." + n.text; })
+      .def("__reduce__", [](const Word& n) { return n.text; });
   for (size_t i = 0; i < layouts.size(); ++i) {
     const char* const name = name_of(static_cast<Layout>(i));
     m.attr(name) = nb::cast(Word{name});
     layouts[i] = PyObject_GetAttrString(m.ptr(), name);
   }
   nb::class_<Format>(m, "memory_format", "The order in which a tensor's elements lie: torch.contiguous_format, torch.channels_last ...")
-      .def("__repr__", [](const Format& n) { return "torch." + n.text; });
+      .def("__repr__", [](const Format& n) { return "torch." + n.text; })
+      .def("__reduce__", [](const Format& n) { return n.text; });
   constexpr std::pair<const char*, MemoryFormat> kFormats[] = {{"contiguous_format", MemoryFormat::Contiguous},
                                                                {"preserve_format", MemoryFormat::Preserve},
                                                                {"channels_last", MemoryFormat::ChannelsLast},

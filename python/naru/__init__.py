@@ -184,7 +184,14 @@ if TYPE_CHECKING:
     from .serialization import load as load, save as save
     from .func import vmap as vmap
     from .graphs import Graph as Graph, graph as graph, make_graphed_callables as make_graphed_callables
-    from .sparse import sparse_coo_tensor as sparse_coo_tensor, sparse_csr_tensor as sparse_csr_tensor
+    from ._sparse_tensors import (
+        sparse_bsc_tensor as sparse_bsc_tensor,
+        sparse_bsr_tensor as sparse_bsr_tensor,
+        sparse_compressed_tensor as sparse_compressed_tensor,
+        sparse_coo_tensor as sparse_coo_tensor,
+        sparse_csc_tensor as sparse_csc_tensor,
+        sparse_csr_tensor as sparse_csr_tensor,
+    )
     from .streams import Event as Event, Stream as Stream
     from .utils.dlpack import from_dlpack as from_dlpack, to_dlpack as to_dlpack
     from ._functions.native import (
@@ -336,7 +343,9 @@ _LAZY = {
     "autocast": "amp.autocast_mode",
     "GradScaler": "amp",
     "ScriptModule": "jit",
-    **dict.fromkeys(("sparse_coo_tensor", "sparse_csr_tensor"), "sparse"),
+    **dict.fromkeys(
+        ("sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor", "sparse_compressed_tensor"), "_sparse_tensors"
+    ),
     "vmap": "func",
     "einsum": "_functions.einsum",
     "virtual": "_device.virtual",
@@ -356,7 +365,7 @@ _LAZY = {
             "get_autocast_gpu_dtype", "get_autocast_cpu_dtype", "set_autocast_gpu_dtype", "set_autocast_cpu_dtype",
             "alias_copy", "view_as_real_copy", "view_as_complex_copy", "as_strided_copy", "detach_copy", "diagonal_copy", "expand_copy", "permute_copy", "select_copy", "split_copy", "split_with_sizes_copy",
             "squeeze_copy", "t_copy", "transpose_copy", "unbind_copy", "unfold_copy", "unsqueeze_copy", "view_copy",
-            "indices_copy", "values_copy", "crow_indices_copy", "col_indices_copy",
+            "indices_copy", "values_copy", "crow_indices_copy", "col_indices_copy", "ccol_indices_copy", "row_indices_copy",
             "as_strided_", "detach_", "index_put_", "resize_as_", "round_", "xlogy_", "get_device",
             "set_flush_denormal", "lstm", "gru", "rnn_tanh", "rnn_relu", "broadcast_shapes", "block_diag", "cartesian_prod", "histogramdd", "atleast_1d", "atleast_2d", "atleast_3d", "tensordot",
         ),

@@ -122,7 +122,10 @@ def _deepcopy(self: Tensor, memo: dict) -> Tensor:
 
 
 def _storage_copy(plain: Tensor, memo: dict) -> Tensor | None:
-    """A copy of the whole storage, as a flat tensor of the same dtype: one for all that share the storage. None of an empty one."""
+    """A copy of the whole storage, as a flat tensor of the same dtype: one for all that share the storage. None of an empty one, and of a
+    sparse tensor."""
+    if plain.layout != _C.strided:
+        return None
     storage = plain.untyped_storage()
     count = storage.nbytes() // plain.element_size()
     if count == 0:
@@ -171,7 +174,7 @@ def _reduce(self: Tensor, protocol: Any) -> tuple:
     from ._serialization.storages import tensor_to_bytes
 
     if self.layout != _C.strided:
-        from .sparse import reduce_sparse
+        from ._sparse_tensors import reduce_sparse
 
         return reduce_sparse(self)
     if self.is_meta:

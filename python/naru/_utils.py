@@ -94,28 +94,21 @@ unread = _Unread()
 
 
 def _rebuild_sparse_tensor(layout: Any, data: tuple) -> Tensor:
-    """A sparse tensor of its parts: (indices, values, size, whether coalesced), or (crow_indices, col_indices, values, size). Both are looked at."""
-    from .sparse import sparse_coo_tensor, sparse_csr_tensor
+    """A sparse tensor of its parts: (indices, values, size, whether coalesced), or (compressed indices, plain indices, values,
+    size). Both are looked at."""
+    from ._sparse_tensors import sparse_compressed_tensor, sparse_coo_tensor
 
     if unread.begun:
         unread.waiting = True
         return _C.zeros(0)
-    if layout is _C.sparse_csr:
-        return sparse_csr_tensor(*data)
+    if layout in (_C.sparse_csr, _C.sparse_csc, _C.sparse_bsr, _C.sparse_bsc):
+        return sparse_compressed_tensor(*data, layout=layout)
     if layout is not _C.sparse_coo:
         raise NotImplementedError(f"rebuilding sparse tensor for layout {layout}")
     indices, values, size, *coalesced = data
     if math.prod(size) > sys.maxsize:
         raise ValueError(f"a stored sparse tensor of size {tuple(size)} has more elements than can be counted")
-    made = sparse_coo_tensor(indices, values, size)
-    if not (coalesced and coalesced[0]):
-        return made
-    keys = _C.zeros(indices.shape[1], dtype=_C.int64, device=indices.device)
-    for row, n in zip(made._indices(), size):
-        keys = keys * n + row
-    if not bool((keys[1:] > keys[:-1]).all()):
-        raise ValueError("a stored sparse tensor says that it is coalesced, but its indices are not in order")
-    return sparse_coo_tensor(indices, values, size, is_coalesced=True)
+    return sparse_coo_tensor(indices, values, size, is_coalesced=bool(coalesced and coalesced[0]))
 
 
 def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Any:

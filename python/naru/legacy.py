@@ -1,4 +1,4 @@
-"""The old tensor types: torch.FloatTensor, torch.LongTensor, ... and torch.cuda.FloatTensor, ..."""
+"""The old tensor types: torch.FloatTensor, torch.LongTensor, ..., torch.cuda.FloatTensor, ... and torch.sparse.FloatTensor, ..."""
 
 from __future__ import annotations
 
@@ -26,16 +26,20 @@ _NAMES = {dtype: name for name, dtype in _DTYPES.items()} | {
 
 
 class _TensorType(type):
-    """The type of the old tensor types: `isinstance(x, torch.FloatTensor)` asks for dtype and device."""
+    """The type of the old tensor types: `isinstance(x, torch.FloatTensor)` asks for dtype, device and layout."""
 
     dtype: Any
     kind: str
+    layout: Any
+    make: Any
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, Tensor) and instance.dtype == cls.dtype and instance.device.type == cls.kind
+        if not isinstance(instance, Tensor):
+            return False
+        return instance.dtype == cls.dtype and instance.device.type == cls.kind and instance.layout == cls.layout
 
     def __call__(cls, *args: Any, device: Any = None) -> Tensor:
-        return legacy_tensor(cls.dtype, cls.kind if device is None else device, args)
+        return cls.make(cls.dtype, cls.kind if device is None else device, args)
 
     def __repr__(cls) -> str:
         return f"<class '{full_name(cls)}'>"
@@ -47,7 +51,11 @@ def full_name(cls: Any) -> str:
     >>> naru.legacy.full_name(naru.cuda.FloatTensor)
     'torch.cuda.FloatTensor'
     """
-    return ("torch." if cls.kind == "cpu" else f"torch.{cls.kind}.") + cls.__name__
+    return _module(cls.kind, cls.layout) + "." + cls.__name__
+
+
+def _module(kind: str, layout: Any) -> str:
+    return "torch" + ("" if kind == "cpu" else "." + kind) + ("" if layout is _C.strided else ".sparse")
 
 
 def legacy_tensor(dtype: Any, device: Any, args: tuple) -> Tensor:
@@ -76,17 +84,14 @@ def legacy_tensor(dtype: Any, device: Any, args: tuple) -> Tensor:
     raise TypeError(f"new(): data must be a sequence (got {type(bad).__name__})")
 
 
-def tensor_types(kind: str) -> dict[str, Any]:
-    """The old tensor types of a `kind` of device, by name.
+def tensor_types(kind: str, layout: Any = _C.strided, make: Any = legacy_tensor) -> dict[str, Any]:
+    """The old tensor types of a `kind` of device and a `layout`, by name; `make(dtype, device, arguments)` makes a tensor.
 
     >>> naru.legacy.tensor_types("cpu")["LongTensor"]([1, 2])
     tensor([1, 2])
     """
-    module = "torch" if kind == "cpu" else f"torch.{kind}"
-    return {
-        name: _TensorType(name, (), {"dtype": getattr(_C, dtype), "kind": kind, "__module__": module})
-        for name, dtype in _DTYPES.items()
-    }
+    rest = {"kind": kind, "layout": layout, "make": staticmethod(make), "__module__": _module(kind, layout)}
+    return {name: _TensorType(name, (), {"dtype": getattr(_C, dtype), **rest}) for name, dtype in _DTYPES.items()}
 
 
 def type_name(tensor: Tensor) -> str:
@@ -96,8 +101,9 @@ def type_name(tensor: Tensor) -> str:
     'torch.LongTensor'
     """
     kind = tensor.device.type
-    prefix = "torch." if kind == "cpu" else f"torch.{kind}."
-    return prefix + _NAMES[str(tensor.dtype).removeprefix("torch.")]
+    if tensor.layout not in (_C.strided, _C.sparse_coo):
+        raise RuntimeError(f"Unimplemented backend SparseCsr{kind.upper()}")
+    return _module(kind, tensor.layout) + "." + _NAMES[str(tensor.dtype).removeprefix("torch.")]
 
 
 def parse_type(wanted: Any) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""`torch.sparse`: sparse tensors by coordinates (COO) and by rows (CSR).
+"""`torch.sparse`: sparse tensors by coordinates (COO), by rows or columns (CSR, CSC), and by rows or columns of blocks (BSR, BSC).
 
 A sparse tensor is a Tensor: it can be passed on, be a gradient, and meet the operators that have a sparse form. Any other operator raises
 NotImplementedError and says so; `to_dense()` gives it a dense tensor.
@@ -15,117 +15,15 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from . import _C, _missing
+from . import _C, _missing, _sparse_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Tensor = _C.Tensor
+_rebuild_sparse = _sparse_tensors._rebuild_sparse  # pickles name it so
 
-__all__ = ["addmm", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm", "softmax", "spdiags", "sum"]
-
-
-def _like(data: Any, dtype: Any, device: Any) -> Tensor:
-    """As `torch.as_tensor`, with the history that a tensor has."""
-    if isinstance(data, Tensor):
-        return data.to(device=device or data.device, dtype=dtype or data.dtype)
-    return _C.as_tensor(data, dtype=dtype, device=device)
-
-
-def sparse_coo_tensor(
-    indices: Any = None,
-    values: Any = None,
-    size: Sequence[int] | None = None,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    check_invariants: bool | None = None,
-    is_coalesced: bool | None = None,
-) -> Tensor:
-    """A sparse tensor of coordinates.
-
-    Args:
-        indices: integers (dimensions, stored): a column for each value. Indices outside `size` raise RuntimeError.
-        values: (stored, ...); values of equal coordinates add up.
-        size: found from the indices where it is not given. `sparse_coo_tensor(size)` is a tensor of zeros.
-        dtype, device, requires_grad: of the result; those of `values` without.
-        pin_memory, check_invariants: accepted as in PyTorch; indices are always checked.
-        is_coalesced: whether each coordinate stands once, in row-major order; what is said is believed.
-
-    >>> naru.sparse_coo_tensor(naru.tensor([[0, 1], [1, 0]]), naru.tensor([5, 7])).to_dense()
-    tensor([[0, 5],
-            [7, 0]])
-    """
-    if values is None:
-        size = tuple(size if size is not None else indices)
-        none = _C.empty((len(size), 0), dtype=_C.int64, device=device)
-        made = _C._sparse_coo_tensor(none, _C.empty(0, dtype=dtype, device=device), size, False)
-    else:
-        held = _like(values, dtype, device)
-        made = _C._sparse_coo_tensor(
-            _like(indices, _C.int64, held.device), held, None if size is None else tuple(size), bool(is_coalesced)
-        )
-    return made.detach().requires_grad_() if requires_grad else made
-
-
-def sparse_csr_tensor(
-    crow_indices: Any,
-    col_indices: Any,
-    values: Any,
-    size: Sequence[int] | None = None,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    check_invariants: bool | None = None,
-) -> Tensor:
-    """A sparse matrix by rows.
-
-    Args:
-        crow_indices: where each row begins, and where the last one ends: integers (rows + 1).
-        col_indices: the column of each value: integers (stored).
-        values: (stored).
-        size: found from the indices where it is not given.
-        dtype, device, requires_grad: of the result; those of `values` without.
-        pin_memory, check_invariants: accepted as in PyTorch; indices are always checked (RuntimeError).
-
-    >>> naru.sparse_csr_tensor(naru.tensor([0, 1, 2]), naru.tensor([1, 0]), naru.tensor([5, 7])).to_dense()
-    tensor([[0, 5],
-            [7, 0]])
-    """
-    held = _like(values, dtype, device)
-    rows, columns = (_like(i, _C.int64, held.device) for i in (crow_indices, col_indices))
-    made = _C._sparse_csr_tensor(rows, columns, held, None if size is None else tuple(size))
-    return made.detach().requires_grad_() if requires_grad else made
-
-
-def reduce_sparse(t: Tensor) -> tuple[Any, ...]:
-    """What pickle makes the sparse tensor `t` of.
-
-    >>> t = naru.ones(2, 2).to_sparse()
-    >>> make, parts = naru.sparse.reduce_sparse(t)
-    >>> naru.equal(make(*parts).to_dense(), t.to_dense())
-    True
-    """
-    plain = t.detach()
-    parts = (plain.crow_indices(), plain.col_indices(), plain.values()) if t.is_sparse_csr else (plain._indices(), plain._values())
-    coalesced = t.is_sparse and t.is_coalesced()
-    return _rebuild_sparse, (parts, tuple(t.shape), coalesced, t.requires_grad and t.is_leaf)
-
-
-def _rebuild_sparse(parts: tuple[Tensor, ...], size: tuple[int, ...], coalesced: bool, requires_grad: bool) -> Tensor:
-    if len(parts) == 3:
-        return sparse_csr_tensor(*parts, size, requires_grad=requires_grad)
-    return sparse_coo_tensor(*parts, size, is_coalesced=coalesced, requires_grad=requires_grad)
-
-
-def _rows_of(mat: Tensor) -> Tensor:
-    """The row of each value that a CSR matrix stores."""
-    crow = mat.crow_indices()
-    return _C.repeat_interleave(_C.arange(mat.shape[0], device=mat.device), crow[1:] - crow[:-1])
+__all__ = ["addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm", "softmax", "spdiags", "sum"]
 
 
 def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
@@ -140,18 +38,7 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
     tensor([[2.],
             [3.]])
     """
-    if reduce is None:
-        return _C._sparse_mm(mat1, mat2)
-    if not mat1.is_sparse_csr or mat2.layout is not _C.strided:
-        raise RuntimeError(f"sparse_mm_reduce: expect mat1 to be a CSR matrix and mat2 a dense one, got layouts {mat1.layout} and {mat2.layout}")
-    if reduce not in ("sum", "mean", "amax", "amin"):
-        raise RuntimeError(f"reduce argument must be either sum, mean, amax or amin, got {reduce}")
-    rows = _rows_of(mat1.detach())
-    half = mat2.dtype in (_C.float16, _C.bfloat16)  # which is computed in float32, and rounded once
-    values, dense = (t.to(_C.float32) if half else t for t in (mat1.values(), mat2))
-    products = values.unsqueeze(1) * dense[mat1.detach().col_indices()]
-    zeros = _C.zeros((mat1.shape[0], mat2.shape[1]), dtype=products.dtype, device=products.device)
-    return zeros.scatter_reduce(0, rows.unsqueeze(1).expand(products.shape), products, reduce, include_self=False).to(mat2.dtype)
+    return _C._sparse_mm(mat1, mat2, reduce)
 
 
 def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
@@ -243,12 +130,13 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: An
     spans = [(max(0, k), max(0, k, min(wide, rows.shape[1], high + k))) for k in numbers]
     columns = [_C.arange(first, last, device=rows.device) for first, last in spans]
     places = _C.stack([_C.cat([c - k for c, k in zip(columns, numbers)]), _C.cat(columns)])
-    made = sparse_coo_tensor(places, _C.cat([row[first:last] for row, (first, last) in zip(rows.unbind(0), spans)]), (high, wide))
+    made = _sparse_tensors.sparse_coo_tensor(places, _C.cat([row[first:last] for row, (first, last) in zip(rows.unbind(0), spans)]), (high, wide))
     return made if layout is None else made.to_sparse(layout=layout)
 
 
 class check_sparse_tensor_invariants:  # noqa: N801
-    """Whether parts of sparse tensors are looked at when one is made. naru looks always; what is switched here is noted.
+    """Whether all that holds for parts of sparse tensors is looked at when one is made. Here it is always, but for the order of indices within rows and
+    columns of compressed tensors, which is looked at where this is on.
 
     Args:
         enable: inside a `with`, or a function that this decorates.
@@ -259,33 +147,31 @@ class check_sparse_tensor_invariants:  # noqa: N801
     True
     """
 
-    _on = False
-
     @classmethod
     def is_enabled(cls) -> bool:
         """What was switched last."""
-        return check_sparse_tensor_invariants._on
+        return _sparse_tensors.order_checked
 
     @classmethod
     def enable(cls) -> None:
-        """Notes that it is on."""
-        check_sparse_tensor_invariants._on = True
+        """Switches it on."""
+        _sparse_tensors.order_checked = True
 
     @classmethod
     def disable(cls) -> None:
-        """Notes that it is off."""
-        check_sparse_tensor_invariants._on = False
+        """Switches it off."""
+        _sparse_tensors.order_checked = False
 
     def __init__(self, enable: bool = True) -> None:
         self._wanted = enable
         self._before: list[bool] = []
 
     def __enter__(self) -> None:
-        self._before.append(check_sparse_tensor_invariants._on)
-        check_sparse_tensor_invariants._on = self._wanted
+        self._before.append(_sparse_tensors.order_checked)
+        _sparse_tensors.order_checked = self._wanted
 
     def __exit__(self, *_: object) -> None:
-        check_sparse_tensor_invariants._on = self._before.pop()
+        _sparse_tensors.order_checked = self._before.pop()
 
     def __call__(self, function: Any) -> Any:
         @functools.wraps(function)
@@ -296,4 +182,50 @@ class check_sparse_tensor_invariants:  # noqa: N801
         return run
 
 
-__getattr__ = _missing.module_getattr(__name__)
+def as_sparse_gradcheck(gradcheck: Any) -> Any:
+    """`gradcheck` (autograd.gradcheck or gradgradcheck) for functions of sparse tensors: their gradients by what the inputs store are compared, masked or
+    not.
+
+    >>> check = naru.sparse.as_sparse_gradcheck(naru.autograd.gradcheck)
+    >>> s = naru.eye(2, dtype=naru.float64).to_sparse_csr().requires_grad_()
+    >>> check(lambda s: s @ s, s, masked=True)
+    True
+    """
+
+    @functools.wraps(gradcheck)
+    def run(func: Any, inputs: Any, *args: Any, masked: bool = False, **options: Any) -> bool:
+        given = inputs if isinstance(inputs, (list, tuple)) else (inputs,)
+        sparse = [isinstance(t, Tensor) and t.layout is not _C.strided for t in given]
+        leaves = [_sparse_tensors.parts_of(t)[-1].clone().requires_grad_(t.requires_grad) if s else t for t, s in zip(given, sparse)]
+
+        def of_values(*values: Any) -> Any:
+            made = func(*(_sparse_tensors.with_values(t, v) if s else v for t, s, v in zip(given, sparse, values)))
+            return tuple(t.to_dense() for t in made) if isinstance(made, (list, tuple)) else made.to_dense()
+
+        return gradcheck(of_values, leaves, *args, **options)
+
+    return run
+
+
+def _old(dtype: Any, device: Any, args: tuple) -> Tensor:
+    """What `torch.sparse.FloatTensor` gives: of sizes zeros, of indices and values (and a size) those."""
+    if not args or not isinstance(args[0], Tensor):
+        size = args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
+        return _C.zeros(tuple(size) or (0,), dtype=dtype, device=device, layout=_C.sparse_coo)
+    if len(args) > 1 and args[1].dtype != dtype:
+        raise TypeError(f"expected values of dtype={dtype} (got dtype={args[1].dtype}); convert them with values.to({dtype})")
+    return _sparse_tensors.sparse_coo_tensor(*args, device=device)
+
+
+_missing_name = _missing.module_getattr(__name__)
+
+
+def __getattr__(name: str) -> Any:
+    if name.endswith("Tensor"):
+        from .legacy import tensor_types
+
+        types = tensor_types("cpu", _C.sparse_coo, _old)
+        if name in types:
+            globals().update(types)
+            return types[name]
+    return _missing_name(name)

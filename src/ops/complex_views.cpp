@@ -91,6 +91,11 @@ Tensor view_as_real(const Tensor& t) {
   if (!is_complex(t.dtype()))
     throw RuntimeError("view_as_real is only supported for complex tensors (got {}; view_as_complex goes the other way)",
                        name_of(t.dtype()));
+  if (is_sparse(t)) {
+    Dims sizes = t.sizes();
+    sizes.push_back(2);
+    return ops::with_values(ops::parts_of(t).indices, view_as_real(ops::values_of(t)), sizes, is_coalesced(t));
+  }
   return record(tracked(t, real_of(t.dtype()), geometry_of_parts(t), "view_as_real"), "ViewAsRealBackward0", {&t}, {},
                 [](Grads g, Grads) { return std::vector{g[0].defined() ? pair_gradient(g[0]) : Tensor()}; });
 }
@@ -171,6 +176,7 @@ Tensor where_not_zero(const Tensor& magnitude, const Tensor& value) { return mas
 
 Tensor angle(const Tensor& t) {
   ops::require_defined(t, "angle", "input");
+  if (ops::has_sparse_form(t)) return ops::map_stored(t, angle);
   if (!is_complex(t.dtype())) {
     const Tensor x = is_floating(t.dtype()) ? t : t.to(default_dtype());
     return where(isnan(x), x, where(x < 0.0, full_like(x, 3.141592653589793), zeros_like(x)));
@@ -188,6 +194,7 @@ Tensor angle(const Tensor& t) {
 
 Tensor sgn(const Tensor& t) {
   ops::require_defined(t, "sgn", "input");
+  if (ops::has_sparse_form(t)) return ops::map_stored(t, sgn);
   if (!is_complex(t.dtype())) return sign(t);
   Tensor out;
   {

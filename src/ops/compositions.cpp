@@ -9,6 +9,7 @@
 #include "ops/common.h"
 #include "ops/complex.h"
 #include "ops/elementwise.h"
+#include "ops/sparse.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -56,6 +57,7 @@ Tensor logit(const Tensor& t, std::optional<double> eps) {
 }
 
 Tensor nan_to_num(const Tensor& t, double nan, std::optional<double> posinf, std::optional<double> neginf) {
+  if (ops::has_sparse_form(t)) return ops::map_stored(t, [&](const Tensor& v) { return nan_to_num(v, nan, posinf, neginf); });
   if (is_complex(t.dtype())) return complex(nan_to_num(real(t), nan, posinf, neginf), nan_to_num(imag(t), nan, posinf, neginf));
   if (!is_floating(t.dtype())) return t.clone();
   const double most = traits_of(t.dtype()).greatest;

@@ -248,7 +248,10 @@ void fill_elements(const Tensor& t, const ops::OpOperand& value) {
 
 const Tensor& Tensor::fill_(const Operand& value) const {
   ops::require_defined(*this, "fill_", "input");
-  ops::refuse_sparse(*this, "fill_");
+  if (ops::has_sparse_form(*this)) [[unlikely]] {
+    ops::sparse_fill_(*this, value);
+    return *this;
+  }
   if (value.is_tensor()) ops::require_defined(value.tensor(), "fill_", "value");
   const Tensor source = value.is_tensor() ? value.tensor() : Tensor();
   if (source.defined() && source.dim() != 0)

@@ -89,11 +89,16 @@ Tensor empty_strided(const Dims& sizes, const Dims& strides, const Options& o) {
 }
 
 namespace {
-// No coordinates: what is made like a sparse tensor is one, if it may be all zeros.
+// Nothing stored: what is made like a sparse tensor is one, if it may be all zeros.
 Tensor sparse_zeros_like(const Tensor& t, const Options& o) {
-  const Tensor cleared = ops::sparse_to(t.detach(), o.device.value_or(t.device()), o.dtype.value_or(t.dtype()), true);
-  cleared.zero_();
-  return finish(cleared, o);
+  const Tensor none = ops::none_stored_like(t);
+  return finish(ops::sparse_to(none, o.device.value_or(t.device()), o.dtype.value_or(t.dtype()), false), o);
+}
+// A compressed tensor that stores one value in all its places; of coordinates there is none.
+Tensor sparse_full_like(const Tensor& t, Scalar value, const Options& o) {
+  const Tensor out = ops::sparse_to(t.detach(), o.device.value_or(t.device()), o.dtype.value_or(t.dtype()), true);
+  ops::sparse_fill_(out, value);
+  return finish(out, o);
 }
 }  // namespace
 
@@ -104,11 +109,11 @@ Tensor zeros_like(const Tensor& t, const Options& o) {
   return ops::has_sparse_form(t) ? sparse_zeros_like(t, o) : filled(t.sizes(), 0, like(t, o), "zeros", t.dtype(), &t.strides());
 }
 Tensor ones_like(const Tensor& t, const Options& o) {
-  ops::refuse_sparse(t, "fill_");
+  if (ops::has_sparse_form(t)) return sparse_full_like(t, 1, o);
   return filled(t.sizes(), 1, like(t, o), "ones", t.dtype(), &t.strides());
 }
 Tensor full_like(const Tensor& t, Scalar value, const Options& o) {
-  ops::refuse_sparse(t, "fill_");
+  if (ops::has_sparse_form(t)) return sparse_full_like(t, value, o);
   return filled(t.sizes(), value, like(t, o), "full", t.dtype(), &t.strides());
 }
 

@@ -5,6 +5,7 @@
 #include "ops/complex.h"
 #include "ops/history.h"
 #include "ops/matmul.h"
+#include "ops/sparse.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -38,6 +39,13 @@ void check_bias(const Tensor& x, const Tensor& w, const Tensor& bias) {
         out, bias.dim() ? bias.size(-1) : 1, x.dim() > 1 ? x.numel() / std::max<int64_t>(1, x.size(-1)) : 1, out, bias.sizes().str());
 }
 
+Tensor of_sparse(const Tensor& x, const Tensor& w, const Tensor& bias) {
+  Dims out = x.sizes();
+  out.back() = w.size(0);
+  const Tensor y = x.dim() == 2 ? mm(x, w.t()) : mm(x.reshape({-1, x.size(-1)}), w.t()).view(out);
+  return !bias.defined() ? y : ops::has_sparse_form(y) ? bias + y : y + bias;
+}
+
 }  // namespace
 
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias) {
@@ -54,6 +62,8 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias) {
   if (w.dim() != 2 || x.dim() == 0)
     throw RuntimeError("linear: wanted an input of at least 1 dimension and a weight of 2 (out, in), got shapes {} and {}", x.sizes().str(),
                        w.sizes().str());
+  if (ops::has_sparse_form(x) || ops::has_sparse_form(w)) [[unlikely]]
+    return of_sparse(x, w, bias);
   ops::check_factors(x, w, "linear");
   const Dims &sx = x.sizes(), &sw = w.sizes();
   const int64_t in = sx[sx.size() - 1];

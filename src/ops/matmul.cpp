@@ -137,6 +137,8 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
   if (sa[0] != sb[0] || sa[2] != sb[1])
     throw RuntimeError("Expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}].", sa[0], sa[2], sb[0],
                        sb[1]);
+  if (ops::has_sparse_form(a) || ops::has_sparse_form(b)) [[unlikely]]
+    return sparse::bmm(a, b);
   check_factors(a, b, "bmm");
   const bool for_a = requires_grad(a), for_b = requires_grad(b);
   return record(product_of(a, b, {}, false, "bmm"), "BmmBackward0", {&a, &b}, {&a, &b},
@@ -302,6 +304,8 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   if (na == 1 && nb == 1) return dot(a, b);
   if (na == 2 && nb == 1) return mv(a, b);
   if (na == 1 && nb == 2) return mm_as(a.unsqueeze(0), b, "matmul").squeeze(0);
+  if (na == 3 && nb == 3 && (ops::has_sparse_form(a) || ops::has_sparse_form(b))) [[unlikely]]
+    return bmm(a, b);
   return batched(a, b);
 }
 

@@ -224,15 +224,15 @@ std::vector<std::string> notes_of(const Tensor& t) {
 // The tensors that a sparse one is made of, one below the other.
 std::string parts_text(const Tensor& t, size_t indent, const PrintOptions& o) {
   const ops::SparseParts& p = ops::parts_of(t);
-  const bool rows = p.layout == Layout::SparseCsr;
   std::string text;
   const auto add = [&](std::string_view name, const Tensor& part) {
     if (!text.empty()) text += ",\n" + std::string(indent, ' ');
     const std::string start = fmt::format("{}=tensor(", name);
     text += start + (part.numel() == 0 ? "[], size=" + tuple_text(part.sizes()) : body(part, indent + start.size(), o)) + ")";
   };
-  if (rows) add("crow_indices", p.crow);
-  add(rows ? "col_indices" : "indices", p.indices);
+  const ops::CompressedForm* form = is_compressed(t) ? &ops::form_of(p.layout) : nullptr;
+  if (form) add(form->compressed, p.crow);
+  add(form ? form->plain : "indices", p.indices);
   add("values", p.values);
   return text;
 }

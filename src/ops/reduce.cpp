@@ -53,8 +53,9 @@ Tensor sum(const Tensor& t, const OptionalDims& dims, bool keepdim, std::optiona
   if (const autocast::Casts c("sum", {&t}, dtype.has_value()); c) return sum(c[0], dims, keepdim, dtype);
   ops::require_defined(t, "sum", "input");
   if (ops::has_sparse_form(t)) [[unlikely]] {
-    if (keepdim) return ops::sparse_sum_keeping(t, dims, dtype);
-    return sparse::sum(t, dims, dtype);
+    const std::optional<DType> type =
+        dtype || is_inexact(t.dtype()) ? dtype : std::optional(DType::I64);  // torch.sparse.sum keeps integers' type
+    return keepdim ? ops::sparse_sum_keeping(t, dims, type) : sparse::sum(t, dims, type);
   }
   const DimSet set = ops::dim_set(dims, t.dim());
   const DType out = dtype.value_or(is_inexact(t.dtype()) ? t.dtype() : DType::I64);
@@ -156,6 +157,10 @@ namespace {
 
 Tensor any_or_all(ReduceOp op, const Tensor& t, const OptionalDims& dims, bool keepdim, const char* name) {
   ops::require_defined(t, name, "input");
+  if (ops::has_sparse_form(t)) [[unlikely]] {
+    if (op != ReduceOp::Any || dims || keepdim) ops::throw_no_sparse(name, t);
+    return any_or_all(op, ops::values_of(is_compressed(t) ? t : coalesce(t)), dims, keepdim, name);
+  }
   if (!in_programs(t.dtype())) return any_or_all(op, t.detach() != 0, dims, keepdim, name);
   const DimSet set = ops::dim_set(dims, t.dim(), true);
   // PyTorch keeps uint8, the type its masks once had.

@@ -15,18 +15,13 @@ using Tensors = std::vector<Tensor>;
 
 namespace {
 
-const char* torch_layout(Layout l) { return l == Layout::Strided ? "Strided" : l == Layout::SparseCoo ? "Sparse" : "SparseCsr"; }
-
 void require_coo(const Tensor& t, const char* op) {
   ops::require_defined(t, op, "input");
-  if (!is_sparse(t)) throw RuntimeError("{} expected sparse coordinate tensor layout but got {}", op, torch_layout(layout(t)));
+  if (!is_sparse(t)) throw RuntimeError("{} expected sparse coordinate tensor layout but got {}", op, ops::torch_layout(layout(t)));
 }
-void require_csr(const Tensor& t, const char* op) {
-  ops::require_defined(t, op, "input");
-  if (!is_sparse_csr(t)) throw RuntimeError("{} expected sparse row compressed tensor layout but got {}", op, torch_layout(layout(t)));
-}
+}  // namespace
 
-Tensor shell(Ref<ops::SparseParts> parts, const Dims& sizes) {
+Tensor ops::sparse_shell(Ref<ops::SparseParts> parts, const Dims& sizes) {
   if (const DType type = parts->values.dtype(); !in_programs(type) && type != kComplex64 && type != kComplex128)
     throw NotImplementedError(
         "sparse tensors of dtype {} are not supported; integers are to be signed or uint8, complex numbers complex64 or complex128",
@@ -44,12 +39,14 @@ Tensor shell(Ref<ops::SparseParts> parts, const Dims& sizes) {
   return t;
 }
 
+namespace {
+
 Tensor make_coo(const Tensor& indices, const Tensor& values, const Dims& sizes, bool coalesced) {
   auto parts = make_ref<ops::SparseParts>();
   parts->indices = indices;
   parts->values = values.detach();
   parts->coalesced = coalesced;
-  return shell(std::move(parts), sizes);
+  return ops::sparse_shell(std::move(parts), sizes);
 }
 
 Dims dense_sizes(const Dims& sizes, int64_t sparse_dims) {
@@ -59,17 +56,9 @@ Dims sparse_sizes(const Dims& sizes, int64_t sparse_dims) {
   return Dims(std::span<const int64_t>(sizes).first(static_cast<size_t>(sparse_dims)));
 }
 
-// The elements of a dense tensor at coordinates: (stored, dense dimensions ...).
-Tensor elements_at(const Tensor& dense, const Tensor& indices) {
-  const int64_t dims = indices.size(0);
-  Dims flat = dense_sizes(dense.sizes(), dims);
-  flat.insert(0, product(sparse_sizes(dense.sizes(), dims)));
-  return index_select(dense.reshape(flat), 0, ops::keys_of(indices, dense.sizes()));
-}
-
 // The values that a gradient has for the coordinates of a tensor.
 Tensor gradient_at(const Tensor& g, const Tensor& indices) {
-  if (!ops::has_sparse_form(g)) return elements_at(g, indices);
+  if (!ops::has_sparse_form(g)) return ops::elements_at(g, indices, g.dim());
   if (ops::parts_of(g).layout == Layout::SparseCoo && ops::parts_of(g).indices.is(indices)) return ops::values_of(g);
   const Tensor own = coalesce(ops::as_coo(g));
   const Tensor values = ops::values_of(own);
@@ -102,7 +91,14 @@ void check_coordinates(const Tensor& indices, const Dims& sizes) {
 }  // namespace
 
 Layout layout(const Tensor& t) { return ops::has_sparse_form(t) ? ops::parts_of(t).layout : Layout::Strided; }
-const char* name_of(Layout l) noexcept { return l == Layout::Strided ? "strided" : l == Layout::SparseCoo ? "sparse_coo" : "sparse_csr"; }
+const char* name_of(Layout l) noexcept {
+  constexpr const char* kNames[] = {"strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"};
+  return kNames[static_cast<size_t>(l)];
+}
+const char* ops::torch_layout(Layout l) {
+  constexpr const char* kNames[] = {"Strided", "Sparse", "SparseCsr", "SparseCsc", "SparseBsr", "SparseBsc"};
+  return kNames[static_cast<size_t>(l)];
+}
 
 namespace ops {
 
@@ -111,8 +107,23 @@ const SparseParts& parts_of(const Tensor& t) { return static_cast<const SparsePa
 Tensor keys_of(const Tensor& indices, const Dims& sizes) {
   const int64_t dims = indices.size(0);
   Tensor keys = zeros({indices.size(1)}, Options(DType::I64, indices.device()));
-  for (int64_t d = 0; d < dims; ++d) keys = keys * sizes[static_cast<size_t>(d)] + indices.select(0, d);
+  for (int64_t d = 0; d < dims; ++d)  // a size of 1 counts nothing, and may be broadcast
+    if (const int64_t n = sizes[static_cast<size_t>(d)]; n != 1) keys = keys * n + indices.select(0, d);
   return keys;
+}
+
+bool rises(const Tensor& keys) {
+  const int64_t n = keys.numel();
+  return n < 2 || keys.device().is_meta() || all(keys.narrow(0, 1, n - 1) > keys.narrow(0, 0, n - 1)).item().to_bool();
+}
+
+Tensor elements_at(const Tensor& dense, const Tensor& indices, int64_t dims) {
+  Dims sizes(static_cast<size_t>(dims - dense.dim()), 1);
+  for (const int64_t n : dense.sizes()) sizes.push_back(n);
+  const int64_t placed = indices.size(0);
+  Dims flat = dense_sizes(sizes, placed);
+  flat.insert(0, product(sparse_sizes(sizes, placed)));
+  return index_select(dense.reshape(flat), 0, keys_of(indices, sizes));
 }
 
 Tensor with_values(const Tensor& indices, const Tensor& values, const Dims& sizes, bool coalesced) {
@@ -123,10 +134,7 @@ Tensor with_values(const Tensor& indices, const Tensor& values, const Dims& size
 
 Tensor coordinates_of(const Tensor& t) {
   const SparseParts& p = parts_of(t);
-  if (p.layout == Layout::SparseCoo) return p.indices;
-  const int64_t rows = t.size(0);
-  const Tensor counts = p.crow.narrow(0, 1, rows) - p.crow.narrow(0, 0, rows);
-  return stack({repeat_interleave(arange(0, rows, 1, Options(DType::I64, t.device())), counts), p.indices});
+  return p.layout == Layout::SparseCoo ? p.indices : compressed_coordinates(t);
 }
 
 Tensor values_of(const Tensor& t) {
@@ -139,27 +147,31 @@ Tensor like_with_values(const Tensor& t, const Tensor& values) {
   const SparseParts& p = parts_of(t);
   if (p.layout == Layout::SparseCoo) return with_values(p.indices, values, t.sizes(), p.coalesced);
   auto parts = make_ref<SparseParts>();
-  parts->layout = p.layout, parts->indices = p.indices, parts->crow = p.crow, parts->values = values.detach(), parts->coalesced = true;
-  const Tensor out = shell(std::move(parts), t.sizes());
+  parts->layout = p.layout, parts->indices = p.indices, parts->crow = p.crow, parts->values = values.detach(),
+  parts->coalesced = p.coalesced;
+  const Tensor out = sparse_shell(std::move(parts), t.sizes());
   return record(out, "SparseCompressedTensorBackward0", {&values}, {}, [own = t.detach()](const Tensors& g, const Tensors&) -> Tensors {
-    if (has_sparse_form(g[0]) && parts_of(g[0]).layout == Layout::SparseCsr && parts_of(g[0]).indices.is(parts_of(own).indices))
-      return {values_of(g[0])};
-    return {gradient_at(g[0], coordinates_of(own))};
+    const SparseParts& p = parts_of(own);
+    if (has_sparse_form(g[0]) && parts_of(g[0]).layout == p.layout && parts_of(g[0]).indices.is(p.indices)) return {values_of(g[0])};
+    return {gradient_at(g[0], coordinates_of(own)).reshape(p.values.sizes())};
   });
 }
 
 Tensor as_coo(const Tensor& t) {
-  return parts_of(t).layout == Layout::SparseCoo ? t : with_values(coordinates_of(t), values_of(t), t.sizes(), true);
+  const SparseParts& p = parts_of(t);
+  if (p.layout == Layout::SparseCoo) return t;
+  const bool in_order = p.coalesced && form_of(p.layout).rows && block_of(t)[0] == 1;
+  return with_values(coordinates_of(t), elements_of(t), t.sizes(), in_order);
 }
 
 }  // namespace ops
 
-Tensor sparse_coo_tensor(const Tensor& given, const Tensor& values, const std::optional<Dims>& sizes, bool is_coalesced) {
+Tensor sparse_coo_tensor(const Tensor& given, const Tensor& given_values, const std::optional<Dims>& sizes, bool is_coalesced) {
   ops::require_defined(given, "sparse_coo_tensor", "indices");
-  ops::require_defined(values, "sparse_coo_tensor", "values");
+  ops::require_defined(given_values, "sparse_coo_tensor", "values");
+  const Tensor values = given_values.dim() == 0 ? given_values.unsqueeze(0) : given_values;  // one number is one value
   const Tensor indices = integers(given, "indices");
   if (indices.dim() != 2) throw RuntimeError("indices must be sparse_dim x nnz, but got: {}", indices.sizes().str());
-  if (values.dim() == 0) throw RuntimeError("values must have a dimension of what is stored, but got a tensor without dimensions");
   const int64_t dims = indices.size(0), dense = values.dim() - 1;
   if (indices.size(1) != values.size(0))
     throw RuntimeError("indices and values must have same nnz, but got nnz from indices: {}, nnz from values: {}", indices.size(1),
@@ -182,35 +194,10 @@ Tensor sparse_coo_tensor(const Tensor& given, const Tensor& values, const std::o
     for (int64_t d = 0; d < dense; ++d) whole.push_back(values.size(d + 1));
   }
   check_coordinates(indices, whole);
+  if (is_coalesced && !ops::rises(ops::keys_of(indices, whole)))
+    throw RuntimeError("cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor");
   // The coordinates were checked: nobody else may write them.
-  return ops::with_values(indices.to(values.device(), DType::I64, false, true), values, whole, is_coalesced);
-}
-
-Tensor sparse_csr_tensor(const Tensor& given_rows, const Tensor& given_columns, const Tensor& values, const std::optional<Dims>& sizes) {
-  for (const Tensor* t : {&given_rows, &given_columns, &values}) ops::require_defined(*t, "sparse_csr_tensor", "an argument");
-  const Tensor crow = integers(given_rows, "crow_indices").to(values.device()),
-               columns = integers(given_columns, "col_indices").to(values.device());
-  if (crow.dim() != 1 || columns.dim() != 1 || values.dim() != 1)
-    throw NotImplementedError("sparse_csr_tensor: wanted vectors of indices and values, of one matrix; got shapes {}, {} and {}",
-                              crow.sizes().str(), columns.sizes().str(), values.sizes().str());
-  if (crow.numel() < 1) throw RuntimeError("crow_indices must have shape (rows + 1), got (0)");
-  const int64_t rows = crow.numel() - 1, stored = values.numel();
-  if (columns.numel() != stored)
-    throw RuntimeError("number of elements in col_indices and values must be the same, got {} and {}", columns.numel(), stored);
-  const Dims whole = sizes.value_or(Dims{rows, stored ? amax(columns, Dims{0}).item().to_int() + 1 : 0});
-  if (whole.size() != 2) throw NotImplementedError("sparse_csr_tensor: wanted a matrix, got size {}", whole.str());
-  if (whole[0] != rows)
-    throw RuntimeError("crow_indices.shape[-1] must be equal to nrows + 1 (that is {}), but got {}", whole[0] + 1, rows + 1);
-  const std::vector<int64_t> begins = crow.device().is_meta() ? std::vector<int64_t>{0, stored} : crow.to_ints();
-  if (begins.front() != 0) throw RuntimeError("`crow_indices[..., 0] == 0` is not satisfied (got {})", begins.front());
-  if (begins.back() != stored)
-    throw RuntimeError("`crow_indices[..., -1] == nnz` is not satisfied (got {}, {} values)", begins.back(), stored);
-  if (!std::is_sorted(begins.begin(), begins.end()))
-    throw RuntimeError("`0 <= crow_indices[..., 1:] - crow_indices[..., :-1] <= ncols` is not satisfied.");
-  check_coordinates(columns.unsqueeze(0), {whole[1]});
-  auto parts = make_ref<ops::SparseParts>();
-  parts->layout = Layout::SparseCsr, parts->indices = columns, parts->crow = crow, parts->values = values.detach(), parts->coalesced = true;
-  return ops::like_with_values(shell(std::move(parts), whole), values);
+  return ops::with_values(indices.to(values.device(), DType::I64, false, true), values, whole, is_coalesced || indices.size(1) < 2);
 }
 
 Tensor coalesce(const Tensor& t) {
@@ -246,7 +233,8 @@ Tensor sparse_indices(const Tensor& t) {
 Tensor sparse_values(const Tensor& t) {
   ops::require_defined(t, "values", "input");
   if (!ops::has_sparse_form(t)) throw RuntimeError("values expected sparse tensor layout but got Strided");
-  if (!ops::parts_of(t).coalesced) throw RuntimeError("Cannot get values on an uncoalesced tensor, please call .coalesce() first");
+  if (is_sparse(t) && !ops::parts_of(t).coalesced)
+    throw RuntimeError("Cannot get values on an uncoalesced tensor, please call .coalesce() first");
   return ops::values_of(t);
 }
 Tensor raw_indices(const Tensor& t) {
@@ -257,29 +245,24 @@ Tensor raw_values(const Tensor& t) {
   require_coo(t, "_values");
   return ops::parts_of(t).values;
 }
-Tensor crow_indices(const Tensor& t) {
-  require_csr(t, "crow_indices");
-  return ops::parts_of(t).crow;
-}
-Tensor col_indices(const Tensor& t) {
-  require_csr(t, "col_indices");
-  return ops::parts_of(t).indices;
-}
 int64_t stored_count(const Tensor& t) {
   if (!ops::has_sparse_form(t))
     throw NotImplementedError("Could not run 'aten::_nnz' with arguments from the 'CPU' backend. (only sparse tensors have it)");
-  return ops::parts_of(t).values.size(0);
+  return ops::parts_of(t).indices.size(-1);
 }
 int64_t sparse_dim(const Tensor& t) {
   const Layout l = layout(t);
-  return l == Layout::Strided ? 0 : l == Layout::SparseCsr ? 2 : ops::parts_of(t).indices.size(0);
+  return l == Layout::Strided ? 0 : is_compressed(t) ? 2 : ops::parts_of(t).indices.size(0);
 }
-int64_t dense_dim(const Tensor& t) { return t.dim() - (ops::has_sparse_form(t) ? sparse_dim(t) : 0); }
+int64_t dense_dim(const Tensor& t) {
+  if (!ops::has_sparse_form(t)) return t.dim();
+  return t.dim() - sparse_dim(t) - (is_compressed(t) ? ops::batch_dims(t) : 0);
+}
 
 Tensor to_dense(const Tensor& t) {
   ops::require_defined(t, "to_dense", "input");
   if (!ops::has_sparse_form(t)) return t;
-  const Tensor values = ops::values_of(t), indices = ops::coordinates_of(t);
+  const Tensor values = ops::elements_of(t), indices = ops::coordinates_of(t);
   Dims flat = values.sizes();
   flat[0] = product(sparse_sizes(t.sizes(), indices.size(0)));
   const Tensor target = zeros(flat, Options(values.dtype(), values.device()));
@@ -295,31 +278,41 @@ Tensor to_sparse(const Tensor& t, std::optional<int64_t> sparse_dims) {
     return ops::as_coo(t);
   }
   const int64_t dims = sparse_dims.value_or(t.dim());
-  if (dims < 1 || dims > t.dim()) throw RuntimeError("sparse_dim must be in [1, {}], got {}", t.dim(), dims);
+  if (dims < std::min<int64_t>(1, t.dim()) || dims > t.dim()) throw RuntimeError("sparse_dim must be in [1, {}], got {}", t.dim(), dims);
   Tensor stored = ne(t.detach(), 0);
   for (int64_t d = t.dim() - 1; d >= dims; --d) stored = any(stored, Dims{d});
   const Tensor indices = nonzero(stored).t().contiguous();
-  return ops::with_values(indices, elements_at(t, indices), t.sizes(), true);
-}
-
-Tensor to_sparse_csr(const Tensor& t) {
-  ops::require_defined(t, "to_sparse_csr", "input");
-  if (is_sparse_csr(t)) return t;
-  if (t.dim() != 2) throw NotImplementedError("to_sparse_csr: wanted a matrix, got shape {}", t.sizes().str());
-  const Tensor coo = coalesce(to_sparse(t));
-  const Tensor indices = ops::parts_of(coo).indices;
-  const Tensor begins = searchsorted(indices.select(0, 0).contiguous(), arange(0, t.size(0) + 1, 1, Options(DType::I64, t.device())));
-  return sparse_csr_tensor(begins, indices.select(0, 1).contiguous(), ops::values_of(coo), t.sizes());
+  return ops::with_values(indices, ops::elements_at(t, indices, t.dim()), t.sizes(), true);
 }
 
 Tensor sparse_mask(const Tensor& t, const Tensor& mask) {
-  require_coo(mask, "sparse_mask");
   ops::require_defined(t, "sparse_mask", "input");
+  ops::require_defined(mask, "sparse_mask", "mask");
+  if (!ops::has_sparse_form(mask)) throw RuntimeError("sparse_mask expected a sparse mask but got layout torch.{}", name_of(layout(mask)));
   if (!(t.sizes() == mask.sizes()))
     throw RuntimeError("sparse_mask(): operands have incompatible sizes; self has size {} but mask has size {}", t.sizes().str(),
                        mask.sizes().str());
-  const ops::SparseParts& p = ops::parts_of(mask);
-  return ops::with_values(p.indices, gradient_at(t, p.indices), t.sizes(), p.coalesced);
+  return ops::like_with_elements(mask, gradient_at(t, ops::coordinates_of(mask)));
+}
+
+Tensor sparse_zeros(const Dims& sizes, Layout wanted, const Options& o) {
+  const Options values(o.dtype.value_or(default_dtype()), o.device.value_or(default_device())), places(DType::I64, *values.device);
+  const auto dims = static_cast<int64_t>(sizes.size());
+  for (const int64_t n : sizes)
+    if (n < 0) throw RuntimeError("Trying to create tensor with negative dimension {}: {}", n, sizes.str());
+  const auto finished = [&](const Tensor& t) { return o.requires_grad ? t.requires_grad_() : t; };
+  if (wanted == Layout::SparseCoo) return finished(ops::with_values(zeros({dims, 0}, places), zeros({0}, values), sizes, true));
+  if (wanted == Layout::Strided) return zeros(sizes, o);
+  const ops::CompressedForm& f = ops::form_of(wanted);
+  if (f.blocks)
+    throw RuntimeError("empty_sparse_compressed expected sparse compressed (non-block) tensor layout but got {}",
+                       ops::torch_layout(wanted));
+  if (dims < 2)
+    throw RuntimeError("torch.zeros: Only batched sparse compressed (non-block) tensors are supported, but got size {}", sizes.str());
+  Dims lines = sizes, none = sizes;
+  lines.erase(lines.size() - (f.rows ? 1 : 2)), none.erase(none.size() - 1);
+  lines.back() += 1, none.back() = 0;
+  return finished(sparse_compressed_tensor(zeros(lines, places), zeros(none, places), zeros(none, values), sizes, wanted));
 }
 
 }  // namespace naru

@@ -31,8 +31,8 @@ constexpr ir::OpId kLinear[] = {o::neg, o::positive};
 Tensor from_run(ir::OpId id, std::initializer_list<Operand> operands) { return ops::run_op(id, {operands.begin(), operands.size()}); }
 
 Tensor unary(ir::OpId id, const Tensor& t) {
-  const Tensor own = is_one_of(id, kLinear) || is_sparse_csr(t) ? t : coalesce(t);
-  return ops::like_with_values(own, from_run(id, {ops::values_of(own)}));
+  const auto f = [id](const Tensor& values) { return from_run(id, {values}); };
+  return is_one_of(id, kLinear) ? ops::like_with_values(t, f(ops::values_of(t))) : ops::map_stored(t, f);
 }
 
 void require_same_sizes(const Tensor& a, const Tensor& b, const char* op) {
@@ -44,13 +44,13 @@ void require_same_sizes(const Tensor& a, const Tensor& b, const char* op) {
 // a + factor * b of two sparse tensors.
 Tensor sum_of(const Tensor& a, const Tensor& b, Scalar factor, const char* op) {
   require_same_sizes(a, b, op);
-  if (layout(a) != layout(b)) return sum_of(ops::as_coo(a), ops::as_coo(b), factor, op);
+  if (layout(a) != layout(b)) return sum_of(to_sparse(a), to_sparse(b), factor, op);
   const Tensor scaled = factor.equals(1) ? ops::values_of(b) : ops::values_of(b) * factor;
   const ops::SparseParts &pa = ops::parts_of(a), &pb = ops::parts_of(b);
   if (pa.indices.is(pb.indices) || (pa.coalesced && pb.coalesced && pa.indices.sizes() == pb.indices.sizes() &&
                                     equal(pa.indices, pb.indices) && (!pa.crow.defined() || equal(pa.crow, pb.crow))))
     return ops::like_with_values(a, ops::values_of(a) + scaled);
-  if (is_sparse_csr(a)) return to_sparse_csr(sum_of(ops::as_coo(a), ops::as_coo(b), factor, op));
+  if (is_compressed(a)) return ops::in_layout_of(sum_of(to_sparse(a), to_sparse(b), factor, op), a);
   if (sparse_dim(a) != sparse_dim(b)) throw RuntimeError("{}: operands with {} and {} sparse dimensions", op, sparse_dim(a), sparse_dim(b));
   const DType type = promote(a.dtype(), b.dtype());
   const Tensor both =
@@ -70,7 +70,7 @@ Tensor scattered(const Tensor& dense, const Tensor& t, Scalar factor, bool in_pl
     return factor.equals(1) ? dense + whole : dense + whole * factor;
   }
   const Tensor indices = ops::coordinates_of(t);
-  Tensor values = ops::values_of(t);
+  Tensor values = ops::elements_of(t);
   const DType type = promote(dense.dtype(), t.dtype());
   if (!factor.equals(1)) values = values * factor;
   Dims flat = values.sizes();
@@ -86,6 +86,8 @@ Tensor scattered(const Tensor& dense, const Tensor& t, Scalar factor, bool in_pl
 Tensor added(const Operand& a, const Operand& b, Scalar factor, const char* op) {
   const bool left = a.is_tensor() && has_sparse_form(a.tensor()), right = b.is_tensor() && has_sparse_form(b.tensor());
   if (left && right) return sum_of(a.tensor(), b.tensor(), factor, op);
+  if (left && b.is_tensor() && is_compressed(a.tensor()))
+    return scattered(factor.equals(1) ? b.tensor() : b.tensor() * factor, a.tensor(), 1, false);
   if (left || !a.is_tensor()) throw RuntimeError("{0}(sparse, dense) is not supported. Use {0}(dense, sparse) instead.", op);
   return scattered(a.tensor(), b.tensor(), factor, false);
 }
@@ -98,24 +100,25 @@ Tensor multiplied(const Operand& a, const Operand& b) {
   const Operand& other = left ? b : a;
   if (is_number(other)) return ops::like_with_values(t, from_run(o::mul, {ops::values_of(t), other}));
   const Tensor& by = other.tensor();
+  // Where both store elements; a dense factor's are looked up, however it is broadcast.
+  const Tensor own = is_compressed(t) ? t : coalesce(t);
+  if (!has_sparse_form(by) && by.dim() <= t.dim() && broadcast_shapes(by.sizes(), t.sizes()) == t.sizes())
+    return ops::like_with_elements(own, ops::elements_of(own) * ops::elements_at(by, ops::coordinates_of(own), t.dim()));
   require_same_sizes(t, by, "mul");
-  // Where both store elements; a sparse factor's elements are looked up like a gradient's.
-  const Tensor own = is_sparse_csr(t) ? t : coalesce(t);
-  if (!has_sparse_form(by)) return ops::like_with_values(own, ops::values_of(own) * ops::values_of(sparse_mask(by, ops::as_coo(own))));
   const Tensor theirs = coalesce(ops::as_coo(by)), mine = coalesce(ops::as_coo(own));
   const Tensor keys = ops::keys_of(raw_indices(mine), t.sizes()), others = ops::keys_of(raw_indices(theirs), t.sizes());
   const Tensor both = nonzero(isin(keys, others)).view({-1});
   const Tensor at = searchsorted(others, index_select(keys, 0, both));
   const Tensor values = index_select(ops::values_of(mine), 0, both) * index_select(ops::values_of(theirs), 0, at);
   const Tensor out = ops::with_values(index_select(raw_indices(mine), 1, both), values, t.sizes(), true);
-  return is_sparse_csr(t) ? to_sparse_csr(out) : out;
+  return ops::in_layout_of(out, t);
 }
 
 Tensor quotient(ir::OpId id, const Operand& a, const Operand& b) {
   if (!a.is_tensor() || !has_sparse_form(a.tensor()) || !is_number(b))
     throw RuntimeError("Sparse division requires a scalar or zero-dim dense tensor divisor");
   const Tensor& t = a.tensor();
-  const Tensor own = id == o::div || is_sparse_csr(t) ? t : coalesce(t);  // only division distributes over equal coordinates
+  const Tensor own = id == o::div || is_compressed(t) ? t : coalesce(t);  // only division distributes over equal coordinates
   return ops::like_with_values(own, from_run(id, {ops::values_of(own), b}));
 }
 
@@ -129,7 +132,7 @@ void throw_no_sparse(const char* op, const Tensor& t) {
   throw NotImplementedError(
       "Could not run 'aten::{}' with arguments from the '{}{}' backend. (there is no sparse form of this operator; tensor.to_dense() gives "
       "it a dense one)",
-      op, is_sparse_csr(t) ? "SparseCsr" : "Sparse", kind);
+      op, is_compressed(t) ? "SparseCsr" : "Sparse", kind);
 }
 
 Tensor run_sparse(ir::OpId id, std::span<const Operand> operands) {
@@ -139,10 +142,8 @@ Tensor run_sparse(ir::OpId id, std::span<const Operand> operands) {
   if (id == o::add_scaled && !operands[2].is_tensor()) return added(operands[0], operands[1], operands[2].scalar(), "add");
   if (id == o::mul) return multiplied(operands[0], operands[1]);
   if (id == o::div || id == o::floor_divide || id == o::div_trunc) return quotient(id, operands[0], operands[1]);
-  if (id == o::pow && !operands[1].is_tensor() && operands[1].scalar().real() > 0) {
-    const Tensor own = is_sparse_csr(operands[0].tensor()) ? operands[0].tensor() : coalesce(operands[0].tensor());
-    return like_with_values(own, from_run(id, {values_of(own), operands[1]}));
-  }
+  if (id == o::pow && !operands[1].is_tensor() && operands[1].scalar().real() > 0)
+    return map_stored(operands[0].tensor(), [&](const Tensor& values) { return from_run(id, {values, operands[1]}); });
   throw_no_sparse(table()[id].name, sparse_one(operands));
 }
 
@@ -150,6 +151,11 @@ void run_sparse_in_place(ir::OpId id, const Tensor& target, std::span<const Oper
   std::vector<Operand> operands{Operand(target)};
   operands.insert(operands.end(), others.begin(), others.end());
   if (!has_sparse_form(target)) {
+    if (id == o::mul && others[0].is_tensor()) {
+      const Tensor whole = to_dense(others[0].tensor());
+      const Operand by(whole);
+      return run_op_in_place(id, target, {&by, 1});
+    }
     const bool adds = id == o::add || id == o::sub || (id == o::add_scaled && !others[1].is_tensor());
     if (!adds || !others[0].is_tensor()) throw_no_sparse(table()[id].name, sparse_one(operands));
     const Scalar factor = id == o::add ? Scalar(1) : id == o::sub ? Scalar(-1) : others[1].scalar();
@@ -160,8 +166,9 @@ void run_sparse_in_place(ir::OpId id, const Tensor& target, std::span<const Oper
       scattered(target, t, factor, true);
       return;
     }
-    const Operand whole(factor.equals(1) ? to_dense(t) : to_dense(t) * factor);
-    return run_op_in_place(o::add, target, {&whole, 1});
+    const Tensor whole = factor.equals(1) ? to_dense(t) : to_dense(t) * factor;
+    const Operand by(whole);
+    return run_op_in_place(o::add, target, {&by, 1});
   }
   if (autograd::recording_write(target) || autograd::recording({&target}))
     throw RuntimeError(
@@ -169,6 +176,9 @@ void run_sparse_in_place(ir::OpId id, const Tensor& target, std::span<const Oper
         "written in place: use the operator that returns a new one)");
   const NoGrad off;
   const Tensor made = run_sparse(id, operands);
+  if (layout(made) != layout(target) || !(made.sizes() == target.sizes()))
+    throw RuntimeError("{}_: the result is of layout torch.{} and size {}, and the tensor to write of layout torch.{} and size {}",
+                       table()[id].name, name_of(layout(made)), made.sizes().str(), name_of(layout(target)), target.sizes().str());
   if (made.dtype() != target.dtype())
     throw RuntimeError("result type {} can't be cast to the desired output type {}", torch_name(made.dtype()), torch_name(target.dtype()));
   target.impl()->parts = made.impl()->parts;
@@ -182,36 +192,15 @@ Tensor sparse_to(const Tensor& t, Device device, DType dtype, bool copy) {
   const Tensor values = values_of(t).to(device, dtype, false, copy);
   if (device == t.device()) return like_with_values(t, values);
   const SparseParts& p = parts_of(t);
-  if (p.layout == Layout::SparseCsr) return sparse_csr_tensor(p.crow.to(device), p.indices.to(device), values, t.sizes());
+  if (is_compressed(t)) return compressed_to(t, device, values);
   return with_values(p.indices.to(device), values, t.sizes(), p.coalesced);
 }
 
 Tensor sparse_transpose(const Tensor& given, int64_t a, int64_t b) {
-  const Tensor t = as_coo(given);
-  const SparseParts& p = parts_of(t);
-  const int64_t dims = p.indices.size(0);
-  a = wrap_dim(a, t.dim()), b = wrap_dim(b, t.dim());
-  Dims sizes = t.sizes();
-  std::swap(sizes[static_cast<size_t>(a)], sizes[static_cast<size_t>(b)]);
-  if ((a < dims) != (b < dims)) throw RuntimeError("transpose(): one of the dimensions {} and {} is sparse and the other is not", a, b);
-  if (a == b) return t;
-  if (a >= dims) return with_values(p.indices, values_of(t).transpose(a - dims + 1, b - dims + 1), sizes, p.coalesced);
-  std::vector<int64_t> order(static_cast<size_t>(dims));
-  for (int64_t d = 0; d < dims; ++d) order[static_cast<size_t>(d)] = d == a ? b : d == b ? a : d;
-  return with_values(index_select(p.indices, 0, tensor(order, Options(DType::I64, t.device()))), values_of(t), sizes, false);
-}
-
-void sparse_zero_(const Tensor& t) {
-  const SparseParts& p = parts_of(t);
-  if (autograd::recording_write(t) || autograd::recording({&t}))
-    throw RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.");
-  const NoGrad off;
-  if (p.layout == Layout::SparseCsr) {
-    t.impl()->parts = like_with_values(t, zeros_like(p.values)).impl()->parts;
-  } else {
-    t.impl()->parts = with_values(p.indices.narrow(1, 0, 0).clone(), p.values.narrow(0, 0, 0).clone(), t.sizes(), true).impl()->parts;
-  }
-  bump_version(t);
+  a = wrap_dim(a, given.dim()), b = wrap_dim(b, given.dim());
+  Dims order;
+  for (int64_t d = 0; d < given.dim(); ++d) order.push_back(d == a ? b : d == b ? a : d);
+  return sparse_permute(given, order);
 }
 
 Tensor add_gradients(const Tensor& a, const Tensor& b) { return has_sparse_form(a) && !has_sparse_form(b) ? b + a : a + b; }
@@ -226,7 +215,7 @@ Options like(const Tensor& t) { return Options(DType::I64, t.device()); }
 // Rows of `dense` times values, added up by the row of each coordinate.
 Tensor sparse_by_dense(const Tensor& a, const Tensor& b) {
   const Tensor indices = ops::coordinates_of(a);
-  const Tensor values = ops::values_of(a);
+  const Tensor values = ops::elements_of(a);
   const Tensor rows = values.unsqueeze(1) * index_select(b, 0, indices.select(0, 1));
   return index_add(zeros({a.size(0), b.size(1)}, Options(b.dtype(), b.device())), 0, indices.select(0, 0), rows);
 }
@@ -243,7 +232,7 @@ Tensor sparse_by_sparse(const Tensor& a, const Tensor& b) {
   const Tensor values = index_select(ops::values_of(left), 0, from) * index_select(ops::values_of(right), 0, at);
   const Tensor indices = stack({index_select(rows, 0, from), index_select(pr.indices, 0, at)});
   const Tensor out = coalesce(ops::with_values(indices, values, {a.size(0), b.size(1)}, false));
-  return is_sparse_csr(a) && is_sparse_csr(b) ? to_sparse_csr(out) : out;
+  return is_compressed(a) && is_compressed(b) ? to_sparse_csr(out) : out;
 }
 
 void require_matrices(const Tensor& a, const Tensor& b, const char* op) {
@@ -306,6 +295,33 @@ Tensor mm(const Tensor& a, const Tensor& b) {
   return naru::mm(a, b);
 }
 
+// One product of a matrix in whose diagonal the batches stand.
+Tensor bmm(const Tensor& a, const Tensor& b) {
+  if (has_sparse_form(a) == has_sparse_form(b)) ops::throw_no_sparse("bmm", b);
+  if (has_sparse_form(b)) return sparse::bmm(b.transpose(1, 2), a.transpose(1, 2)).transpose(1, 2);
+  const Tensor at = ops::coordinates_of(a), values = ops::elements_of(a);
+  if (at.size(0) != 3) throw RuntimeError("bmm: wanted three sparse dimensions, got {} (shape {})", at.size(0), a.sizes().str());
+  const int64_t batches = a.size(0), n = a.size(1), k = a.size(2);
+  const Tensor batch = at.select(0, 0), places = stack({batch * n + at.select(0, 1), batch * k + at.select(0, 2)});
+  const Tensor whole = ops::with_values(places, values, {batches * n, batches * k}, false);
+  return sparse_by_dense(whole, b.reshape({batches * k, b.size(2)})).view({batches, n, b.size(2)});
+}
+
+Tensor mm(const Tensor& a, const Tensor& b, std::string_view reduce) {
+  require_matrices(a, b, "sparse_mm_reduce");
+  if (!is_sparse_csr(a) || has_sparse_form(b))
+    throw RuntimeError("sparse_mm_reduce: expect mat1 to be a CSR matrix and mat2 a dense one, got layouts torch.{} and torch.{}",
+                       name_of(layout(a)), name_of(layout(b)));
+  if (reduce != "sum" && reduce != "mean" && reduce != "amax" && reduce != "amin")
+    throw RuntimeError("reduce argument must be either sum, mean, amax or amin, got {}", reduce);
+  const DType type = size_of(b.dtype()) == 2 ? DType::F32 : b.dtype();  // rounded once
+  const Tensor at = ops::coordinates_of(a.detach());
+  const Tensor products = sparse_values(a).to(type).unsqueeze(1) * index_select(b.to(type), 0, at.select(0, 1));
+  const Tensor none = zeros({a.size(0), b.size(1)}, Options(type, b.device()));
+  const Tensor rows = at.select(0, 0).unsqueeze(1).expand(products.sizes());
+  return scatter_reduce(none, 0, rows, products, reduce, false).to(b.dtype());
+}
+
 Tensor addmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
   ops::require_defined(c, "addmm", "input");
   if (has_sparse_form(c)) throw RuntimeError("expand is unsupported for Sparse tensors (addmm: the first tensor must be dense)");
@@ -318,12 +334,27 @@ Tensor sampled_addmm(const Tensor& s, const Tensor& a, const Tensor& b, Scalar b
   for (const Tensor* t : {&s, &a, &b}) ops::require_defined(*t, "sampled_addmm", "input");
   if (layout(s) != Layout::SparseCsr)
     throw RuntimeError("sampled_addmm: Expected self to have sparse csr layout, got torch.{}", name_of(layout(s)));
-  if (a.dim() != 2 || b.dim() != 2 || a.size(1) != b.size(0) || s.size(0) != a.size(0) || s.size(1) != b.size(1))
-    throw RuntimeError("sampled_addmm: shapes of {}, {} and {} do not fit", s.sizes().str(), a.sizes().str(), b.sizes().str());
-  const Tensor crow = crow_indices(s), columns = col_indices(s), each = arange(0, s.size(0), 1, Options(DType::I64, s.device()));
-  const Tensor rows = repeat_interleave(each, crow.narrow(0, 1, s.size(0)) - crow.narrow(0, 0, s.size(0)));
-  const Tensor products = naru::sum(a.index_select(0, rows) * b.t().index_select(0, columns), Dims{-1});
-  return sparse_csr_tensor(crow, columns, sparse_values(s) * beta + products * alpha, s.sizes());
+  for (const Tensor* t : {&a, &b})
+    if (has_sparse_form(*t))
+      throw RuntimeError("sampled_addmm: Expected mat{} to have strided layout, got torch.{}", t == &a ? 1 : 2, name_of(layout(*t)));
+  const int64_t dims = s.dim(), batches = dims - 2;
+  const auto fits = [&] {
+    if (a.dim() != dims || b.dim() != dims || dense_dim(s) != 0) return false;
+    for (int64_t d = 0; d < batches; ++d)
+      if (a.size(d) != s.size(d) || b.size(d) != s.size(d)) return false;
+    return a.size(-1) == b.size(-2) && a.size(-2) == s.size(-2) && b.size(-1) == s.size(-1);
+  };
+  if (!fits()) throw RuntimeError("sampled_addmm: shapes of {}, {} and {} do not fit", s.sizes().str(), a.sizes().str(), b.sizes().str());
+  // The rows of a and the columns of b that meet in each place.
+  const Tensor at = ops::coordinates_of(s), columns = b.transpose(-1, -2);
+  const Tensor row_places = ops::keys_of(at.narrow(0, 0, batches + 1), s.sizes());
+  const Tensor column_places = ops::keys_of(cat({at.narrow(0, 0, batches), at.narrow(0, batches + 1, 1)}, 0), columns.sizes());
+  const auto rows_of = [&](const Tensor& t) {
+    const Dims rows(std::span<const int64_t>(t.sizes()).first(static_cast<size_t>(batches) + 1));
+    return t.reshape({product(rows), t.size(-1)});
+  };
+  const Tensor left = rows_of(a).index_select(0, row_places), right = rows_of(columns).index_select(0, column_places);
+  return ops::like_with_elements(s, ops::elements_of(s) * beta + naru::sum(left * right, Dims{-1}) * alpha);
 }
 
 Tensor sum(const Tensor& given, const OptionalDims& dims, std::optional<DType> dtype) {
@@ -346,7 +377,9 @@ Tensor sum(const Tensor& given, const OptionalDims& dims, std::optional<DType> d
     if (d < count && !gone[static_cast<size_t>(d)]) left.push_back(d);
     if (d >= count && gone[static_cast<size_t>(d)]) inner.push_back(d - count + 1);
   }
-  const DType type = dtype.value_or(is_inexact(t.dtype()) ? t.dtype() : DType::I64);
+  // What only moves to other coordinates keeps its type; what is summed becomes int64.
+  const bool moved = inner.empty() && !left.empty();
+  const DType type = dtype.value_or(moved || is_inexact(t.dtype()) ? t.dtype() : DType::I64);
   const Tensor sums = inner.empty() ? own.to(type) : naru::sum(own, inner, false, type);
   if (left.empty()) return naru::sum(sums, Dims{0});
   const Tensor indices = index_select(raw_indices(t), 0, tensor(left, like(t)));

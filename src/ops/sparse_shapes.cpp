@@ -82,7 +82,7 @@ Tensor sparse_cat(const std::vector<Tensor>& tensors, int64_t given_dim) {
 }
 
 Tensor sparse_unsqueeze(const Tensor& t, int64_t given_dim) {
-  if (is_sparse_csr(t)) throw_no_sparse("unsqueeze", t);
+  if (is_compressed(t)) throw_no_sparse("unsqueeze", t);
   const SparseParts& p = parts_of(t);
   const int64_t d = wrap_dim(given_dim, t.dim() + 1), dims = p.indices.size(0);
   Dims sizes = t.sizes();
@@ -98,7 +98,9 @@ Tensor sparse_select(const Tensor& given, int64_t given_dim, int64_t given_index
   if (given_index < -n || given_index >= n)
     throw IndexError("select(): index {} out of range for tensor of size {} at dimension {}", given_index, given.sizes().str(), d);
   const int64_t index = given_index < 0 ? given_index + n : given_index;
-  const Tensor t = as_coo(given);
+  const bool in_matrix = is_compressed(given) && d >= batch_dims(given) && d < batch_dims(given) + 2;
+  if (is_compressed(given) && !in_matrix) return compressed_select(given, d, index);
+  const Tensor t = in_matrix ? coalesce(as_coo(given)) : given;
   const SparseParts& p = parts_of(t);
   const int64_t dims = p.indices.size(0);
   Dims sizes = t.sizes();
@@ -125,7 +127,7 @@ std::pair<Tensor, Tensor> matches(const Tensor& row, const Tensor& wanted) {
 }  // namespace
 
 Tensor sparse_index_select(const Tensor& t, int64_t given_dim, const Tensor& index) {
-  if (is_sparse_csr(t)) throw_no_sparse("index_select", t);
+  if (is_compressed(t)) throw_no_sparse("index_select", t);
   if (index.dim() != 1 || has_sparse_form(index) || !is_integral(index.dtype()) || index.dtype() == DType::Bool)
     throw IndexError("index_select() argument index must be 1-D strided (non-sparse) long-tensor.");
   const SparseParts& p = parts_of(t);
@@ -144,7 +146,7 @@ Tensor sparse_index_select(const Tensor& t, int64_t given_dim, const Tensor& ind
 }
 
 Tensor sparse_narrow_copy(const Tensor& t, int64_t given_dim, int64_t start, int64_t length) {
-  if (is_sparse_csr(t)) throw_no_sparse("narrow_copy", t);
+  if (is_compressed(t)) throw_no_sparse("narrow_copy", t);
   const SparseParts& p = parts_of(t);
   const int64_t d = wrap_dim(given_dim, t.dim()), dims = p.indices.size(0), n = t.size(d);
   if (start < 0 || length < 0 || start > n || length > n - start)
@@ -160,22 +162,62 @@ Tensor sparse_narrow_copy(const Tensor& t, int64_t given_dim, int64_t start, int
   return with_values(with_row(indices, d, indices.select(0, d) - start), index_select(values_of(t), 0, there), sizes, p.coalesced);
 }
 
+// Dimensions with coordinates among themselves, and those of the values among themselves; of compressed ones batches, matrices and values.
+Tensor sparse_permute(const Tensor& t, const Dims& order) {
+  if (is_compressed(t)) return compressed_permute(t, order);
+  const SparseParts& p = parts_of(t);
+  const int64_t dims = p.indices.size(0);
+  std::vector<int64_t> rows;
+  Dims sizes, inner{0};
+  bool same = true;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const int64_t d = order[i];
+    if ((d < dims) != (static_cast<int64_t>(i) < dims))
+      throw RuntimeError("transpose(): one of the dimensions {} and {} is sparse and the other is not", i, d);
+    sizes.push_back(t.size(d));
+    d < dims ? rows.push_back(d) : inner.push_back(d - dims + 1);
+    same = same && (d >= dims || d == static_cast<int64_t>(i));
+  }
+  const Tensor indices = same ? p.indices : index_select(p.indices, 0, tensor(rows, integers(t)));
+  return with_values(indices, inner.size() > 1 ? values_of(t).permute(inner) : values_of(t), sizes, same && p.coalesced);
+}
+
 Tensor sparse_sum_keeping(const Tensor& t, const OptionalDims& dims, std::optional<DType> dtype) {
   Dims all;
   for (int64_t d = 0; d < t.dim(); ++d) all.push_back(d);
+  if (is_compressed(t) && form_of(parts_of(t).layout).blocks)
+    throw RuntimeError("Currently the only compressed sparse format supported for sum.dim_IntList is CSR, but got layout {}",
+                       torch_layout(layout(t)));
   Dims gone = dims && !dims->empty() ? *dims : all;
   for (int64_t& d : gone) d = wrap_dim(d, t.dim());
   std::sort(gone.begin(), gone.end());
   Tensor out = sparse::sum(t, gone, dtype);
   for (const int64_t d : gone) out = out.unsqueeze(d);
-  return is_sparse_csr(t) ? to_sparse_csr(out) : out;
+  return in_layout_of(out, t);
 }
 
 Tensor sparse_norm(const Tensor& t, double p, const OptionalDims& dims) {
   if (dims && !dims->empty() && static_cast<int64_t>(dims->size()) != t.dim())
     throw RuntimeError(
         "norm_sparse currently only supports full reductions, so 'dim' must either be empty or contain all dimensions of the input");
-  return norm(values_of(is_sparse_csr(t) ? t : coalesce(t)), p);
+  return norm(values_of(is_compressed(t) ? t : coalesce(t)), p);
+}
+
+Tensor none_stored_like(const Tensor& t) {
+  const SparseParts& p = parts_of(t);
+  auto parts = make_ref<SparseParts>();
+  parts->layout = p.layout, parts->coalesced = true;
+  if (p.crow.defined()) parts->crow = zeros_like(p.crow);
+  parts->indices = p.indices.narrow(p.indices.dim() - 1, 0, 0).clone();
+  parts->values = p.values.narrow(p.crow.defined() ? batch_dims(t) : 0, 0, 0).clone();
+  return sparse_shell(std::move(parts), t.sizes());
+}
+
+void sparse_zero_(const Tensor& t) { take_parts(t, none_stored_like(t), "zero_"); }
+
+void sparse_fill_(const Tensor& t, const Operand& value) {
+  if (!is_compressed(t)) throw_no_sparse("fill_", t);
+  take_parts(t, like_with_values(t.detach(), parts_of(t).values.clone().fill_(value)), "fill_");
 }
 
 void take_parts(const Tensor& t, const Tensor& made, const char* op) {
@@ -202,3 +244,72 @@ void sparse_copy_(const Tensor& t, const Tensor& source) {
 }
 
 }  // namespace naru::ops
+
+namespace naru {
+namespace {
+
+void require_resizable(const Tensor& t, const Dims& sizes, int64_t sparse_dims, int64_t dense_dims, const char* op) {
+  ops::require_defined(t, op, "input");
+  if (!is_sparse(t))
+    throw NotImplementedError("Could not run 'aten::{}' with arguments from the '{}' layout; it is of sparse_coo tensors", op,
+                              name_of(layout(t)));
+  if (sparse_dims < 0 || dense_dims < 0 || sparse_dims + dense_dims != static_cast<int64_t>(sizes.size()))
+    throw RuntimeError("'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {}, sparse_dim = {}, dense_dim = {}",
+                       sizes.size(), sparse_dims, dense_dims);
+  for (const int64_t n : sizes)
+    if (n < 0) throw RuntimeError("{}: wanted sizes that are not negative, got {}", op, sizes.str());
+}
+
+Dims part_of(const Dims& sizes, int64_t from, int64_t to) {
+  return Dims(std::span<const int64_t>(sizes).subspan(static_cast<size_t>(from), static_cast<size_t>(to - from)));
+}
+
+}  // namespace
+
+void sparse_resize_and_clear_(const Tensor& t, const Dims& sizes, int64_t sparse_dims, int64_t dense_dims) {
+  require_resizable(t, sizes, sparse_dims, dense_dims, "sparse_resize_and_clear_");
+  Dims none = part_of(sizes, sparse_dims, sparse_dims + dense_dims);
+  none.insert(0, 0);
+  const Tensor values = zeros(none, Options(t.dtype(), t.device())), indices = zeros({sparse_dims, 0}, Options(DType::I64, t.device()));
+  ops::take_parts(t, ops::with_values(indices, values, sizes, true), "sparse_resize_and_clear_");
+}
+
+void sparse_resize_(const Tensor& t, const Dims& sizes, int64_t sparse_dims, int64_t dense_dims) {
+  require_resizable(t, sizes, sparse_dims, dense_dims, "sparse_resize_");
+  if (stored_count(t) == 0) return sparse_resize_and_clear_(t, sizes, sparse_dims, dense_dims);
+  const int64_t old_dims = sparse_dim(t);
+  if (old_dims != sparse_dims || dense_dim(t) != dense_dims)
+    throw RuntimeError(
+        "changing the number of {} dimensions (from {} to {}) on a non-empty sparse tensor is not supported. "
+        "(sparse_resize_and_clear_ empties it first)",
+        old_dims != sparse_dims ? "sparse" : "dense", old_dims != sparse_dims ? old_dims : dense_dim(t),
+        old_dims != sparse_dims ? sparse_dims : dense_dims);
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (sizes[static_cast<size_t>(d)] < t.size(d)) {
+      const int64_t from = d < old_dims ? 0 : old_dims, to = d < old_dims ? old_dims : t.dim();
+      throw RuntimeError(
+          "shrinking the size of {} dimensions (from {} to {}) on a non-empty sparse tensor is not supported. "
+          "(sparse_resize_and_clear_ empties it first)",
+          d < old_dims ? "sparse" : "dense", part_of(t.sizes(), from, to).str(), part_of(sizes, from, to).str());
+    }
+  const NoGrad off;
+  const ops::SparseParts& p = ops::parts_of(t);
+  Tensor values = p.values;
+  Dims inner = part_of(sizes, sparse_dims, t.dim());
+  inner.insert(0, values.size(0));
+  if (!(inner == values.sizes())) {
+    Tensor wide = zeros(inner, Options(t.dtype(), t.device())), room = wide;
+    for (int64_t d = 1; d < values.dim(); ++d) room = room.narrow(d, 0, values.size(d));
+    room.copy_(values);
+    values = wide;
+  }
+  ops::take_parts(t, ops::with_values(p.indices, values, sizes, p.coalesced), "sparse_resize_");
+}
+
+void resize_as_sparse_(const Tensor& t, const Tensor& model) {
+  ops::require_defined(model, "resize_as_sparse_", "the_template");
+  if (!(t.sizes() == model.sizes() && sparse_dim(t) == sparse_dim(model)))
+    sparse_resize_(t, model.sizes(), sparse_dim(model), dense_dim(model));
+}
+
+}  // namespace naru

@@ -7,12 +7,14 @@
 #include "autograd/node.h"
 #include "naru/compositions.h"
 #include "ops/common.h"
+#include "ops/sparse.h"
 #include "runtime/memory.h"
 #include "runtime/queue.h"
 
 namespace naru {
 
 Tensor ops::whole_storage(const Tensor& t, DType type) {
+  require_storage(t);
   const Ref<Storage>& storage = t.impl()->storage;
   if (runtime::Queue* q = storage->pending.load()) q->flush();
   Tensor v(new TensorImpl(storage, type));
@@ -22,6 +24,7 @@ Tensor ops::whole_storage(const Tensor& t, DType type) {
 }
 
 void set_(const Tensor& t, const Tensor& from) {
+  ops::require_storage(t), ops::require_storage(from);
   if (t.dtype() != from.dtype())
     throw RuntimeError("Could not set tensor of type {} to a tensor of type {}", name_of(from.dtype()), name_of(t.dtype()));
   if (t.requires_grad() && grad_enabled()) {
@@ -95,9 +98,13 @@ int new_file(size_t bytes) {
 
 bool ops::is_in_shared_memory(const Tensor& t) { return t.impl()->storage->release_memory == release_shared; }
 
-bool is_shared(const Tensor& t) { return !t.device().is_cpu() || ops::is_in_shared_memory(t); }
+bool is_shared(const Tensor& t) {
+  ops::require_storage(t);
+  return !t.device().is_cpu() || ops::is_in_shared_memory(t);
+}
 
 void share_memory_(const Tensor& t) {
+  ops::require_storage(t);
   if (!t.device().is_cpu()) return;  // as in PyTorch, where devices' memory counts as shared
   Storage& s = *t.impl()->storage;
   if (s.bytes == 0 || ops::is_in_shared_memory(t)) return;

@@ -126,8 +126,6 @@ Tensor Tensor::reshape(const Dims& wanted) const {
 }
 
 Tensor Tensor::permute(const Dims& dims) const {
-  if (ops::has_sparse_form(*this) && this->dim() == 2 && dims == Dims{1, 0}) [[unlikely]]
-    return ops::sparse_transpose(*this, 0, 1);
   if (dims.size() != sizes().size())
     throw RuntimeError(
         "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions "
@@ -140,6 +138,11 @@ Tensor Tensor::permute(const Dims& dims) const {
     inverse[d] = static_cast<int64_t>(i);
     new_sizes.push_back(sizes()[d]);
     new_strides.push_back(strides()[d]);
+  }
+  if (ops::has_sparse_form(*this)) [[unlikely]] {
+    Dims order;
+    for (const int64_t d : dims) order.push_back(wrap_dim(d, dim()));
+    return ops::sparse_permute(*this, order);
   }
   return record(ops::make_view(*this, new_sizes, new_strides, storage_offset(), "permute"), "PermuteBackward0", {this}, {},
                 [inverse](Grads g, Grads) { return std::vector{g[0].defined() ? g[0].permute(inverse) : Tensor()}; });

@@ -121,7 +121,9 @@ def _chosen(A: Tensor, factor: Tensor | None, k: int, largest: bool) -> tuple[Te
 
 def _matrix(t: Tensor | None, i: int) -> Tensor | None:
     """Number i of a batch; the one matrix there is."""
-    return None if t is None else t.reshape(-1, *t.shape[-2:])[i if t.dim() > 2 else 0]
+    if t is None or t.dim() == 2:  # a sparse one, too
+        return t
+    return t.reshape(-1, *t.shape[-2:])[i]
 
 
 def _orthonormal(basis: Tensor, B: Tensor | None) -> Tensor:  # noqa: N803

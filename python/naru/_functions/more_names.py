@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from .. import _C, sparse
+from .. import _C, _sparse_tensors, sparse
 from ..nn import functional as F
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
            size=(2, 2), nnz=1, layout=torch.sparse_coo)
     """
     rows, values = _stored_rows(mat1, mat2)
-    return sparse.sparse_coo_tensor(rows.unsqueeze(0), values, (mat1.shape[0], mat2.shape[1]), is_coalesced=True)
+    return _sparse_tensors.sparse_coo_tensor(rows.unsqueeze(0), values, (mat1.shape[0], mat2.shape[1]), is_coalesced=True)
 
 
 def smm(input: Tensor, mat: Tensor) -> Tensor:
@@ -265,7 +265,7 @@ def smm(input: Tensor, mat: Tensor) -> Tensor:
     """
     rows, values = _stored_rows(input, mat)
     places = _C.stack([rows.repeat_interleave(mat.shape[1]), _C.arange(mat.shape[1], device=rows.device).repeat(rows.numel())])
-    return sparse.sparse_coo_tensor(places, values.reshape(-1), (input.shape[0], mat.shape[1]), is_coalesced=True)
+    return _sparse_tensors.sparse_coo_tensor(places, values.reshape(-1), (input.shape[0], mat.shape[1]), is_coalesced=True)
 
 
 def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:

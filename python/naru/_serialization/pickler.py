@@ -9,6 +9,7 @@ from typing import IO, Any
 
 from .. import _C, _utils
 from .._tensor import _rebuild_from_type_v2
+from .._sparse_tensors import parts_of
 from .places import torch_name
 from .storages import STORAGE_OF_DTYPE, STORAGE_TYPES, STORAGES, StorageType, _get_layout, name_of
 
@@ -157,10 +158,9 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the Python one:
 
     @staticmethod
     def _reduce_sparse(tensor: Tensor) -> tuple:
-        if tensor.layout is _C.sparse_csr:
-            parts: tuple = (tensor.crow_indices(), tensor.col_indices(), tensor.values(), tensor.shape)
-        else:
-            parts = (tensor._indices(), tensor._values(), tensor.shape, tensor.is_coalesced())
+        parts: tuple = (*parts_of(tensor), tensor.shape)
+        if tensor.layout is _C.sparse_coo:
+            parts = (*parts, tensor.is_coalesced())
         return _utils._rebuild_sparse_tensor, (tensor.layout, parts)
 
     def _storage(self, tensor: Tensor) -> tuple[_StorageRef, int, tuple]:

@@ -8,6 +8,7 @@ from multiprocessing import context, reduction
 from typing import Any
 
 from .. import _C
+from .._sparse_tensors import reduce_sparse
 from ..nn.parameter import Parameter
 
 Tensor = _C.Tensor
@@ -110,6 +111,8 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, tuple]:
             "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support crossing process "
             "boundaries.  If you just want to transfer the data, call detach() on the tensor before serializing (e.g., putting it on the queue)."
         )
+    if tensor.layout != _C.strided:
+        return reduce_sparse(tensor)  # of its parts, each of them shared
     kind, plain = type(tensor), tensor.detach()
     if tensor.device.type != "cpu":
         return rebuild_on_device, (kind, plain.cpu(), str(tensor.device), tensor.requires_grad)

@@ -42,21 +42,23 @@ def assert_close(
     """AssertionError unless |actual - expected| <= atol + rtol · |expected| everywhere.
 
     Takes tensors, numbers, arrays, and sequences and dicts of them, `actual` and `expected`. `rtol` and `atol` that are not given follow
-    the dtype. `equal_nan`: NaN equals NaN. `check_device`, `check_dtype` and `check_stride`: these must be equal too. `allow_subclasses`
-    and `check_layout` are taken. `msg`: the error's text, or a function of the one that it would have.
+    the dtype. `equal_nan`: NaN equals NaN. `check_device`, `check_dtype`, `check_stride` and `check_layout`: these must be equal too.
+    `allow_subclasses` is taken. `msg`: the error's text, or a function of the one that it would have.
 
     >>> naru.testing.assert_close(naru.tensor([1.0]), naru.tensor([1.0000001]))
     """
     try:
-        _compare(actual, expected, "", rtol, atol, equal_nan, check_device, check_dtype, check_stride)
+        _compare(actual, expected, "", rtol, atol, equal_nan, check_device, check_dtype, check_stride, check_layout)
     except AssertionError as error:
         if msg is None:
             raise
         raise AssertionError(msg(str(error)) if callable(msg) else msg) from None
 
 
-def _compare(a: Any, b: Any, where: str, rtol: Any, atol: Any, equal_nan: bool, device: bool, dtype: bool, stride: bool) -> None:
-    rest = (rtol, atol, equal_nan, device, dtype, stride)
+def _compare(
+    a: Any, b: Any, where: str, rtol: Any, atol: Any, equal_nan: bool, device: bool, dtype: bool, stride: bool, layout: bool
+) -> None:
+    rest = (rtol, atol, equal_nan, device, dtype, stride, layout)
     if (rtol is None) != (atol is None):
         raise ValueError(
             f"Both 'rtol' and 'atol' must be either specified or unspecified, but got rtol={rtol} and atol={atol} instead."
@@ -93,16 +95,22 @@ def _place(where: str) -> str:
 
 
 def _compare_tensors(
-    a: Tensor, b: Tensor, where: str, scalars: bool, rtol: Any, atol: Any, equal_nan: bool, device: bool, dtype: bool, stride: bool
+    a: Tensor, b: Tensor, where: str, scalars: bool, rtol: Any, atol: Any, equal_nan: bool, device: bool, dtype: bool, stride: bool,
+    layout: bool, name: str = "Tensor-likes",
 ) -> None:
     if a.shape != b.shape:
         raise AssertionError(f"The values for attribute 'shape' do not match: {a.shape} != {b.shape}." + _place(where))
+    if layout and a.layout != b.layout:
+        raise AssertionError(f"The values for attribute 'layout' do not match: {a.layout} != {b.layout}." + _place(where))
     if device and a.device != b.device:
         raise AssertionError(f"The values for attribute 'device' do not match: {a.device} != {b.device}." + _place(where))
     if dtype and a.dtype != b.dtype and not scalars:
         raise AssertionError(f"The values for attribute 'dtype' do not match: {a.dtype} != {b.dtype}." + _place(where))
     if stride and a.stride() != b.stride():
         raise AssertionError(f"The values for attribute 'stride()' do not match: {a.stride()} != {b.stride()}." + _place(where))
+    if not a.layout == b.layout == _C.strided:
+        _compare_sparse(a, b, where, rtol, atol, equal_nan)
+        return
     if rtol is None:
         both = [_tolerance(a.dtype), _tolerance(b.dtype)]
         rtol, atol = max(r for r, _ in both), max(t for _, t in both)
@@ -133,10 +141,30 @@ def _compare_tensors(
     counted = _C.where(bad, distance, _C.zeros_like(distance))
     relative = _C.where(bad, distance / y.abs().to(_C.float64), _C.zeros_like(distance))
     kind = "close" if rtol or atol else "equal"
-    text = f"Tensor-likes are not {kind}!\n\nMismatched elements: {count} / {x.numel()} ({100 * count / x.numel():.1f}%)"
+    text = f"{name} are not {kind}!\n\nMismatched elements: {count} / {x.numel()} ({100 * count / x.numel():.1f}%)"
     text += f"\nGreatest absolute difference: {_largest(counted)}" + (f" (up to {atol} allowed)" if kind == "close" else "")
     text += f"\nGreatest relative difference: {_largest(relative)}" + (f" (up to {rtol} allowed)" if kind == "close" else "")
     raise AssertionError(text + _place(where))
+
+
+def _compare_sparse(a: Tensor, b: Tensor, where: str, rtol: Any, atol: Any, equal_nan: bool) -> None:
+    """Place by place and value by value, if both are of one layout; else as dense ones."""
+    from .._sparse_tensors import parts_of
+
+    def compare(x: Tensor, y: Tensor, name: str) -> None:
+        _compare_tensors(x, y, where, False, rtol, atol, equal_nan, False, False, False, False, name)
+
+    if a.layout != b.layout:
+        return compare(a.to_dense(), b.to_dense(), "Tensor-likes")
+    if a.layout == _C.sparse_coo and a.is_coalesced() != b.is_coalesced():
+        a, b = a.coalesce(), b.coalesce()
+    kind = str(a.layout).removeprefix("torch.sparse_").upper()
+    if a._nnz() != b._nnz():
+        raise AssertionError(f"The number of specified values in sparse {kind} tensors does not match: {a._nnz()} != {b._nnz()}" + _place(where))
+    rows = kind in ("CSR", "BSR")
+    names = ["indices"] if kind == "COO" else ["crow_indices", "col_indices"] if rows else ["ccol_indices", "row_indices"]
+    for x, y, name in zip(parts_of(a), parts_of(b), [*names, "values"]):
+        compare(x, y, f"Sparse {kind} {name}")
 
 
 def _largest(values: Tensor) -> str:

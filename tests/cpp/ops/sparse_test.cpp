@@ -39,6 +39,39 @@ TEST(Sparse, RowsAndCoordinatesSayTheSame) {
   EXPECT_TRUE(equal(to_dense(to_sparse(rows)), to_dense(to_sparse(to_dense(rows)))));
 }
 
+TEST(Sparse, EveryLayoutHoldsTheSameElements) {
+  const Tensor dense = tensor({1.0F, 0.0F, 2.0F, 0.0F, 0.0F, 3.0F, 0.0F, 4.0F}).view({2, 4}),
+               by = arange(0, 8, 1, Options(DType::F32)).view({4, 2});
+  for (const Layout l : {Layout::SparseCoo, Layout::SparseCsr, Layout::SparseCsc, Layout::SparseBsr, Layout::SparseBsc}) {
+    const bool blocks = l >= Layout::SparseBsr;
+    const auto sparse = [&](const Tensor& t) {
+      return l == Layout::SparseCoo ? to_sparse(t) : to_sparse_compressed(t, l, blocks ? std::optional(Dims{2, 2}) : std::nullopt);
+    };
+    const Tensor s = sparse(dense);
+    EXPECT_EQ(layout(s), l);
+    EXPECT_TRUE(equal(to_dense(s), dense));
+    EXPECT_TRUE(equal(to_dense(s.t()), dense.t()));
+    EXPECT_TRUE(equal(to_dense(s * 2.0 + s), dense * 3.0));
+    EXPECT_TRUE(equal(to_dense(s * dense.select(0, 1)), dense * dense.select(0, 1)));
+    EXPECT_TRUE(equal(mm(s, by), mm(dense, by)));
+    EXPECT_TRUE(equal(to_dense(to_sparse_csc(s)), dense));
+    const Tensor leaf = dense.clone().requires_grad_();
+    mm(sparse(leaf), by).sum().backward();
+    EXPECT_EQ(leaf.grad().select(0, 0).select(0, 2).item().to_double(), 9);
+  }
+  const Tensor batches = to_sparse_csr(stack({dense, dense * 2.0}));
+  EXPECT_TRUE(equal(bmm(batches, stack({by, by})).select(0, 1), mm(dense, by) * 2.0));
+  EXPECT_EQ(stored_count(sparse_zeros({2, 3}, Layout::SparseCsc)), 0);
+  EXPECT_THROW(to_sparse_bsr(dense, {3, 2}), RuntimeError);
+}
+
+TEST(Sparse, ColumnsThatDoNotRiseInTheirRowAreTakenAsTheyAre) {
+  const Tensor s = sparse_csr_tensor(tensor({0, 2, 2}), tensor({1, 0}), tensor({1.0F, 2.0F}), Dims{2, 2});
+  EXPECT_EQ(to_dense(s).to_doubles(), (Doubles{2, 1, 0, 0}));
+  EXPECT_EQ(sparse_values(to_sparse_csc(s)).to_doubles(), (Doubles{2, 1}));
+  EXPECT_THROW(sparse_compressed_tensor(tensor({0, 2, 2}), tensor({1, 0}), ones({2}), Dims{2, 2}, Layout::SparseCsr, true), RuntimeError);
+}
+
 TEST(Sparse, IndicesOutsideTheSizesAreRefused) {
   const auto at = [](std::vector<int64_t> indices) { return tensor(indices).view({1, 2}); };
   EXPECT_THROW(sparse_coo_tensor(at({0, 2}), ones({2}), Dims{2}), RuntimeError);
