@@ -172,7 +172,10 @@ def test_gradients_at_nan_and_at_the_ends_are_pytorchs():
         f(x).sum().backward()
         return x.grad.tolist()
 
-    assert slope(lambda x: x.max(), nan) == [1.0]
+    for f in (F.relu, F.relu6, F.elu, lambda x: torch.maximum(x, torch.zeros(1)), lambda x: torch.minimum(x, torch.zeros(1)), lambda x: x.max()):
+        assert slope(f, nan) == [1.0]
+    assert slope(F.relu, 0.0, -0.0, -1.0, 2.0) == [0, 0, 0, 1] and slope(F.relu6, 0.0, 6.0, 3.0, 7.0) == [0, 0, 1, 0]
+    assert [g != g for g in slope(lambda x: torch.copysign(x, torch.tensor(-1.0)), inf, nan, 1.0)] == [True, True, False]
     for f in (torch.amax, torch.amin, lambda x: x.logsumexp(0)):
         assert all(g != g for g in slope(f, nan, 1.0))
     assert slope(lambda x: F.huber_loss(x, torch.zeros(2), reduction="none"), inf, -inf) == [1.0, -1.0]
