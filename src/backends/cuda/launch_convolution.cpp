@@ -46,7 +46,7 @@ bool StreamLauncher::convolve_by_library(const Convolution& q) {
     if (q.bias) render::c::run(bias_added(q), *this);
     return true;
   }
-  if (starved) tell_starved("cuDNN", "convolutions");
+  if (starved) tell_starved(Product::Cudnn, "convolutions");
   return false;
 }
 

@@ -34,14 +34,14 @@ ir::Map bias_added(const ir::MatMul& q) {
 
 }  // namespace
 
-void StreamLauncher::tell_starved(const char* library, const char* what) const {
-  static std::array<std::atomic<bool>, 128> told{};
-  if (told[static_cast<size_t>(device_.device().index)].exchange(true)) return;
+void StreamLauncher::tell_starved(Product library, const char* what) const {
+  static std::array<std::array<std::atomic<bool>, 128>, kProducts> told{};
+  if (told[static_cast<size_t>(library)][static_cast<size_t>(device_.device().index)].exchange(true)) return;
   std::fprintf(
       stderr,
       "naru: warning: %s has no memory left for %s to work in: %s are done by naru's own kernels, which are slower. Free some memory, "
       "or use smaller batches\n",
-      device_.device().str().c_str(), library, what);
+      device_.device().str().c_str(), label_of(library), what);
 }
 
 void StreamLauncher::run(const ir::Instruction& instruction) {
@@ -77,7 +77,7 @@ bool StreamLauncher::matmul_by_library(const ir::MatMul& q) {
       return true;
     }
   }
-  if (starved) tell_starved("cuBLASLt", "matrix products");
+  if (starved) tell_starved(Product::CublasLt, "matrix products");
   return false;
 }
 

@@ -29,8 +29,8 @@ class StreamLauncher : protected render::c::Launcher {
   bool matmul_by_library(const ir::MatMul& product);
   bool convolve_by_library(const ir::Convolution& q);
   bool convolve_by_library(const ir::Convolution& q, bool channels_last, bool& starved);
-  // Once a device: the program goes on, more slowly.
-  void tell_starved(const char* library, const char* what) const;
+  // Once for each library and device: the program goes on, more slowly.
+  void tell_starved(Product library, const char* what) const;
   void transform(const ir::Fft& op);
   void factor(const ir::Lapack& op);
   void factor_wide(const ir::Lapack& op);

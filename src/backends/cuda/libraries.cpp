@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 
 namespace naru::backends::cuda {
 namespace {
@@ -51,6 +52,7 @@ constexpr Row kRows[] = {
      "-cu13",
      "NVIDIA's package of cuDNN 9"},
 };
+static_assert(std::size(kRows) == kProducts);
 const Row& row_of(Product product) { return kRows[static_cast<size_t>(product)]; }
 
 struct Version {

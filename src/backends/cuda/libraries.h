@@ -9,6 +9,7 @@
 namespace naru::backends::cuda {
 
 enum class Product { Nvrtc, CublasLt, Cufft, Cusolver, Cudnn };
+constexpr size_t kProducts = 5;
 
 // The names and paths to try, best first: of the driver's own CUDA version (as "12080"), then older ones, then newer ones; each by its name alone
 // (the loader's folders, LD_LIBRARY_PATH), in CUDA_HOME, CUDA_PATH and /usr/local/cuda, and in the folders of wheels.

@@ -299,10 +299,10 @@ TEST_F(CudaConvolution, an_algorithm_without_memory_or_that_is_refused_in_the_en
 }
 
 TEST_F(CudaConvolution, where_no_memory_is_left_for_copies_own_kernels_do_it_and_say_so_once) {
-  const Device last(DeviceType::Cuda, 2);
-  const auto s = stream(2);
+  const Device last(DeviceType::Cuda, 3);
+  const auto s = stream(3);
   const auto of = [&](Format x) {
-    Convolution q = placed(convolution(kPlain, Use::Forward, x), filled(*s, DType::F32, 2), false);
+    Convolution q = placed(convolution(kPlain, Use::Forward, x), filled(*s, DType::F32, 3), false);
     q.dtype = DType::F32;
     return q;
   };
@@ -311,7 +311,7 @@ TEST_F(CudaConvolution, where_no_memory_is_left_for_copies_own_kernels_do_it_and
   const size_t rest = backend->free_memory(last);
   std::vector<std::pair<void*, size_t>> taken;
   for (size_t bytes = rest; bytes > 0; bytes /= 2)
-    while (void* const p = memory(bytes, 2)) taken.emplace_back(p, bytes);
+    while (void* const p = memory(bytes, 3)) taken.emplace_back(p, bytes);
   listen();
   ::testing::internal::CaptureStderr();
   for (int i = 0; i < 2; ++i) s->synchronize(s->submit(q, {}));
@@ -319,7 +319,7 @@ TEST_F(CudaConvolution, where_no_memory_is_left_for_copies_own_kernels_do_it_and
   auto count = counted();
   EXPECT_EQ(count["cudnnConvolutionForward"], 0);
   EXPECT_EQ(count["cuLaunchKernel"], 2);
-  EXPECT_NE(told.find("cuda:2 has no memory left for cuDNN to work in: convolutions are done by"), std::string::npos) << told;
+  EXPECT_NE(told.find("cuda:3 has no memory left for cuDNN to work in: convolutions are done by"), std::string::npos) << told;
   EXPECT_EQ(std::count(told.begin(), told.end(), '\n'), 1) << "it is told once";
   for (const auto& [p, bytes] : taken) backend->release(last, MemoryKind::Device, p, bytes);
   s->synchronize(s->submit(q, {}));
