@@ -14,22 +14,18 @@ namespace naru::host {
 constexpr int64_t kIndexBlock = 1024;
 
 struct Moves {
-  Space space;  // operands: plain, indexed, positions ..., and numbers of places, where they are asked for
+  Space space;  // operands: plain, indexed, positions ...
   const std::vector<ir::IndexOperand>& indices;
   int64_t item;
   int64_t run = 1;  // elements of the innermost dimension that no index moves in
   bool inner_run = false;
 
-  // places: what each dimension of the shape adds to the number of an element's place.
-  Moves(const Dims& shape, const ir::View& plain, const ir::View& indexed, const std::vector<ir::IndexOperand>& list,
-        const Dims* places = nullptr)
+  Moves(const Dims& shape, const ir::View& plain, const ir::View& indexed, const std::vector<ir::IndexOperand>& list)
       : space(std::span<const int64_t>(shape)), indices(list), item(static_cast<int64_t>(size_of(plain.dtype))) {
-    if (list.size() + 2 + (places != nullptr) > kMaxOperands)
-      throw RuntimeError("index: wanted at most {} index tensors, got {}", kMaxOperands - 2 - (places != nullptr), list.size());
+    if (list.size() + 2 > kMaxOperands) throw RuntimeError("index: wanted at most {} index tensors, got {}", kMaxOperands - 2, list.size());
     space.add(plain);
     space.add(indexed);
     for (const auto& i : list) space.add(i.positions);
-    if (places) space.add(static_cast<char*>(plain.data), 1, places->data());
     space.drop_ones();
     space.merge();
     if (space.rank == 0) {
@@ -37,7 +33,7 @@ struct Moves {
       for (int k = 0; k < space.count; ++k) space.operands[k].strides[0] = space.operands[k].item;
     }
     inner_run = space.rank > 1;
-    for (int k = 2; k < first_of_numbers(); ++k) inner_run &= space.operands[k].strides[space.rank - 1] == 0;
+    for (int k = 2; k < space.count; ++k) inner_run &= space.operands[k].strides[space.rank - 1] == 0;
     if (inner_run) run = space.sizes[space.rank - 1];
   }
   int last() const { return space.rank - 1; }
@@ -51,27 +47,16 @@ struct Moves {
   }
   // The same for n elements of the innermost dimension.
   void shifts(const Walk& walk, int64_t first, int64_t n, int64_t* bytes) const {
-    for (size_t i = 0; i < indices.size(); ++i) add_positions(walk, i, indices[i].step * item, first, n, i > 0, bytes);
-    if (indices.empty()) std::fill(bytes, bytes + n, 0);
-  }
-  // Numbers of places, of which each index counts in steps; of the row where the walk stands, and from one element to the next besides what the indices say.
-  int64_t number(const Walk& walk) const { return walk.at(first_of_numbers()) - space.operands[first_of_numbers()].data; }
-  int64_t number_step() const { return space.operands[first_of_numbers()].strides[last()]; }
-  void numbers(const Walk& walk, int64_t first, int64_t n, const std::vector<int64_t>& steps, int64_t* to) const {
-    for (int64_t e = 0; e < n; ++e) to[e] = number(walk) + (first + e) * number_step();
-    for (size_t i = 0; i < indices.size(); ++i) add_positions(walk, i, steps[i], first, n, true, to);
-  }
-
- private:
-  int first_of_numbers() const { return static_cast<int>(indices.size()) + 2; }
-  // sums[e] = or += the position that index i has for element first + e, times scale.
-  void add_positions(const Walk& walk, size_t i, int64_t scale, int64_t first, int64_t n, bool more, int64_t* sums) const {
-    const int64_t step = space.operands[i + 2].strides[last()], bound = indices[i].bound;
-    const char* at = walk.at(static_cast<int>(i) + 2) + first * step;
-    for (int64_t e = 0; e < n; ++e) {
-      const int64_t v = *reinterpret_cast<const int64_t*>(at + e * step);
-      sums[e] = (more ? sums[e] : 0) + (v < 0 ? v + bound : v) * scale;
+    for (size_t i = 0; i < indices.size(); ++i) {
+      const int64_t step = space.operands[i + 2].strides[last()];
+      const char* at = walk.at(static_cast<int>(i) + 2) + first * step;
+      const int64_t bound = indices[i].bound, scale = indices[i].step * item;
+      for (int64_t e = 0; e < n; ++e) {
+        const int64_t v = *reinterpret_cast<const int64_t*>(at + e * step);
+        bytes[e] = (i ? bytes[e] : 0) + (v < 0 ? v + bound : v) * scale;
+      }
     }
+    if (indices.empty()) std::fill(bytes, bytes + n, 0);
   }
 };
 

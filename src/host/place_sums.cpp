@@ -1,9 +1,12 @@
 #include "host/place_sums.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <vector>
 
+#include "host/buffer.h"
+#include "host/instructions.h"
 #include "host/moves.h"
 #include "host/thread_pool.h"
 #include "ir/place_sums.h"
@@ -13,54 +16,61 @@ namespace {
 
 using ir::kPlaceBlock;
 
-// How the places are numbered, which are few beside the values (ir::kPlaceValues): along each dimension of a Scatter's shape, and by each of its indices.
-struct Numbering {
-  int64_t places = 1;
-  Dims strides;
-  std::vector<int64_t> steps;
+// The dimensions of a Scatter's target: those of its shape in which it moves, and those that its indices name.
+struct Places {
+  Dims sizes, strides;
 
-  explicit Numbering(const ir::Scatter& s) : strides(s.shape.size(), 0), steps(s.indices.size()) {
-    for (size_t i = s.indices.size(); i-- > 0; places *= s.indices[i].bound) steps[i] = places;
+  explicit Places(const ir::Scatter& s) {
+    for (size_t d = 0; d < s.shape.size(); ++d)
+      if (s.target.strides[d] != 0) sizes.push_back(s.shape[d]), strides.push_back(s.target.strides[d]);
+    for (const auto& i : s.indices) sizes.push_back(i.bound), strides.push_back(i.step);
   }
-  // Dimensions in which the target moves have places of their own; `but` the one whose elements go together (-1: none).
-  void number(const ir::Scatter& s, int64_t but) {
-    for (auto d = static_cast<int64_t>(s.shape.size()); d-- > 0;) {
-      const auto i = static_cast<size_t>(d);
-      if (s.target.strides[i] == 0 || d == but) continue;
-      strides[i] = places, places *= s.shape[i];
+  // Whether they fill memory without gaps.
+  bool are_dense() const {
+    std::vector<std::pair<int64_t, int64_t>> dims;
+    for (size_t d = 0; d < sizes.size(); ++d)
+      if (sizes[d] != 1) dims.emplace_back(strides[d], sizes[d]);
+    std::sort(dims.begin(), dims.end());
+    int64_t next = 1;
+    for (const auto& [stride, size] : dims) {
+      if (stride != next) return false;
+      next *= size;
     }
+    return true;
   }
 };
 
-// Sums at places of n elements each, `step` bytes apart. The chain of a place's block stands at the place itself; where it is full, it is added to what the
-// level above has, and the place holds -0, which changes no sum.
+// Sums at places of n elements each, `step` bytes apart, among places that lie side by side from `low` on. The chain of a place's block stands at the place
+// itself; where it is full, it is added to what the level above has, and the place holds -0, which changes no sum.
 class PlaceSums {
  public:
-  PlaceSums(AddRun add, DType type, int64_t places, int64_t step, int64_t n)
+  PlaceSums(AddRun add, DType type, char* low, int64_t places, int64_t step, int64_t n)
       : counts(static_cast<size_t>(places)),
         add_(add),
+        low_(low),
         item_(static_cast<int64_t>(size_of(type))),
+        shift_(std::countr_zero(static_cast<uint64_t>(item_))),
         step_(step),
         n_(n),
         places_(counts.size()) {
     static_assert(kPlaceBlock == 256, "places count their blocks in a byte");
   }
 
-  // Of the values in each place's block, which wrap to 0 where that is full: then full is to be called.
+  // Of the values in each place's block, by the place's number; they wrap to 0 where that is full: then full is to be called.
   std::vector<uint8_t> counts;
-  void full(size_t number, char* at) {
-    places_[number].at = at;
-    push(places_[number], 0, at, step_);
-    clear(at, step_);
+  size_t number_of(const char* at) const { return static_cast<size_t>(at - low_) >> shift_; }
+  template <class T>
+  T* low() const {
+    return reinterpret_cast<T*>(low_);
   }
-  void added(size_t number, char* at) {
-    if (++counts[number] == 0) [[unlikely]]
-      full(number, at);
+  void full(char* at) {
+    push(places_[number_of(at)], 0, at);
+    clear(at, step_);
   }
   // Puts the sums down.
   void finish() {
-    for (Place& p : places_)
-      if (!p.levels.empty()) put_down(p);
+    for (size_t i = 0; i < places_.size(); ++i)
+      if (!places_[i].empty()) put_down(places_[i], low_ + (static_cast<int64_t>(i) << shift_));
   }
 
  private:
@@ -68,10 +78,7 @@ class PlaceSums {
     std::vector<char> sum;
     int64_t count = 0;
   };
-  struct Place {
-    char* at = nullptr;
-    std::vector<Level> levels;
-  };
+  using Levels = std::vector<Level>;
 
   // -0 in each element, of any floating type.
   void clear(char* at, int64_t step) const {
@@ -80,134 +87,140 @@ class PlaceSums {
       at[item_ - 1] = static_cast<char>(0x80);
     }
   }
-  void push(Place& p, size_t level, const char* values, int64_t step) {
-    if (p.levels.size() <= level) p.levels.push_back({std::vector<char>(static_cast<size_t>(n_ * item_)), 0});
-    if (p.levels[level].count % kPlaceBlock == 0) clear(p.levels[level].sum.data(), item_);
-    add_(values, step, p.levels[level].sum.data(), item_, nullptr, n_);
-    if (++p.levels[level].count % kPlaceBlock == 0) push_up(p, level);
+  void push(Levels& levels, size_t level, const char* values) { push(levels, level, values, level ? item_ : step_); }
+  void push(Levels& levels, size_t level, const char* values, int64_t step) {
+    if (levels.size() <= level) levels.push_back({std::vector<char>(static_cast<size_t>(n_ * item_)), 0});
+    if (levels[level].count % kPlaceBlock == 0) clear(levels[level].sum.data(), item_);
+    add_(values, step, levels[level].sum.data(), item_, nullptr, n_);
+    if (++levels[level].count % kPlaceBlock == 0) push_up(levels, level);
   }
-  void push_up(Place& p, size_t level) {
-    const std::vector<char> sum = p.levels[level].sum;
-    push(p, level + 1, sum.data(), item_);
+  void push_up(Levels& levels, size_t level) {
+    const std::vector<char> sum = levels[level].sum;
+    push(levels, level + 1, sum.data());
   }
-  void put_down(Place& p) {
+  void put_down(Levels& levels, char* at) {
     // What is left of the last block; -0 if that was full.
-    push(p, 0, p.at, step_);
+    push(levels, 0, at);
     size_t level = 0;
-    for (; p.levels[level].count > 1; ++level)
-      if (p.levels[level].count % kPlaceBlock != 0) push_up(p, level);
-    clear(p.at, step_);
-    add_(p.levels[level].sum.data(), item_, p.at, step_, nullptr, n_);
+    for (; levels[level].count > 1; ++level)
+      if (levels[level].count % kPlaceBlock != 0) push_up(levels, level);
+    clear(at, step_);
+    add_(levels[level].sum.data(), item_, at, step_, nullptr, n_);
   }
 
   AddRun add_;
-  int64_t item_, step_, n_;
-  std::vector<Place> places_;
+  char* low_;
+  int64_t item_;
+  int shift_;
+  int64_t step_, n_;
+  std::vector<Levels> places_;
 };
 
-// One row of values whose positions lie behind each other. first: the number of the row's first place, number_step from one element to the next.
-struct Line {
-  const char* value;
-  const int64_t* at;
-  int64_t bound, scale;
+// Rows of values whose positions lie behind each other; steps in bytes from one row to the next.
+struct Lines {
+  const char *value, *at;
   char* target;
-  int64_t target_step, first, number_step, n;
+  int64_t rows, value_step, at_step, row_step;  // row_step: the target's
+  int64_t n, bound, scale, target_step;
 };
 template <class T>
-void add_line(const Line& line, PlaceSums& sums) {
-  const T* const in = reinterpret_cast<const T*>(line.value);
-  uint8_t* const counts = sums.counts.data() + line.first;
-  for (int64_t e = 0; e < line.n; ++e) {
-    const int64_t place = line.at[e] + (line.at[e] < 0 ? line.bound : 0), number = e * line.number_step + place;
-    T* const out = reinterpret_cast<T*>(line.target + e * line.target_step + place * line.scale);
-    *out = *out + in[e];
-    if (++counts[number] == 0) [[unlikely]]
-      sums.full(static_cast<size_t>(line.first + number), reinterpret_cast<char*>(out));
+void add_lines(Lines lines, PlaceSums& sums) {
+  uint8_t* const counts = sums.counts.data();
+  T* const low = sums.low<T>();
+  for (int64_t row = 0; row < lines.rows; ++row) {
+    const T* const in = reinterpret_cast<const T*>(lines.value + row * lines.value_step);
+    const int64_t* const at = reinterpret_cast<const int64_t*>(lines.at + row * lines.at_step);
+    char* const target = lines.target + row * lines.row_step;
+    for (int64_t e = 0; e < lines.n; ++e) {
+      T* const out = reinterpret_cast<T*>(target + e * lines.target_step + (at[e] + (at[e] < 0 ? lines.bound : 0)) * lines.scale);
+      *out = *out + in[e];
+      if (++counts[out - low] == 0) [[unlikely]]
+        sums.full(reinterpret_cast<char*>(out));
+    }
   }
 }
 
-// A Scatter's moves, and the numbers of its places.
-class Adding {
- public:
-  Adding(const ir::Scatter& s, AddRun add) : s_(s), add_(add), numbering_(s) {
-    const auto last = static_cast<int64_t>(s.shape.size()) - 1;
-    // Elements of the last dimension, in which no index moves, go to their places together.
-    bool runs = last > 0 && s.shape[last] > 1 && s.target.strides[last] != 0;
-    for (const auto& i : s.indices) runs &= i.positions.strides[last] == 0;
-    numbering_.number(s, runs ? last : -1);
-    together_ = runs;
+void each_line(const Moves& m, const ir::Scatter& s, PlaceSums& sums) {
+  const auto add = s.value.dtype == DType::F32 ? add_lines<float> : add_lines<double>;
+  const auto& o = m.space.operands;
+  const int last = m.last(), across = std::max(last - 1, 0);
+  const int64_t rows = last > 0 ? m.space.sizes[across] : 1, inner = m.space.sizes[last], all = m.space.numel() / (rows * inner);
+  Walk walk(m.space, across);
+  walk.seek(0);
+  for (int64_t i = 0; i < all; ++i, walk.next())
+    add({walk.at(0), walk.at(2), walk.at(1), rows, o[0].strides[across], o[2].strides[across], o[1].strides[across], inner,
+         s.indices[0].bound, s.indices[0].step * m.item, o[1].strides[last]},
+        sums);
+}
+
+// Values that go to a place each, added in runs that end where a block is full.
+void each_element(const Moves& m, AddRun add, PlaceSums& sums) {
+  const int64_t inner = m.space.sizes[m.last()], rows = m.space.numel() / inner;
+  const int64_t value_step = m.space.operands[0].strides[m.last()], target_step = m.space.operands[1].strides[m.last()];
+  Walk walk(m.space, m.last());
+  walk.seek(0);
+  int64_t shifts[kIndexBlock];
+  for (int64_t row = 0; row < rows; ++row, walk.next())
+    for (int64_t first = 0; first < inner; first += kIndexBlock) {
+      const int64_t n = std::min(kIndexBlock, inner - first);
+      m.shifts(walk, first, n, shifts);
+      const char* const value = walk.at(0) + first * value_step;
+      char* const target = walk.at(1) + first * target_step;
+      for (int64_t done = 0, e = 0; done < n; done = e) {
+        bool full = false;
+        for (; e < n && !full; ++e) full = ++sums.counts[sums.number_of(target + e * target_step + shifts[e])] == 0;
+        add(value + done * value_step, value_step, target + done * target_step, target_step, shifts + done, e - done);
+        if (full) sums.full(target + (e - 1) * target_step + shifts[e - 1]);
+      }
+    }
+}
+
+void add_to_dense(const ir::Scatter& s, int64_t places, AddRun add) {
+  const Moves m(s.shape, s.value, s.target, s.indices);
+  const int64_t inner = m.space.sizes[m.last()], rows = m.space.numel() / inner;
+  const int64_t value_step = m.space.operands[0].strides[m.last()], target_step = m.space.operands[1].strides[m.last()];
+  char* const low = static_cast<char*>(s.target.data);
+  // Where the target stays as well, the elements of a row go to one place.
+  if (!m.inner_run || target_step == 0) {
+    PlaceSums sums(add, s.value.dtype, low, places, m.item, 1);
+    is_one_line(m) ? each_line(m, s, sums) : each_element(m, add, sums);
+    return sums.finish();
   }
-  void run() const {
-    const Moves m(s_.shape, s_.value, s_.target, s_.indices, &numbering_.strides);
-    if (together_) return add_runs(m);
-    PlaceSums sums(add_, s_.value.dtype, numbering_.places, m.item, 1);
-    if (is_one_line(m))
-      add_lines(m, sums);
-    else
-      add_elements(m, sums);
+  const double time = static_cast<double>(rows) * (8 + 0.1 * static_cast<double>(inner * m.item));
+  split(inner, time, 64, [&](int64_t begin, int64_t end) {
+    char* const first = low + begin * target_step;
+    PlaceSums sums(add, s.value.dtype, first, places, target_step, end - begin);
+    Walk walk(m.space, m.last());
+    walk.seek(0);
+    for (int64_t row = 0; row < rows; ++row, walk.next()) {
+      char* const target = walk.at(1) + m.shift(walk) + begin * target_step;
+      add(walk.at(0) + begin * value_step, value_step, target, target_step, nullptr, end - begin);
+      if (++sums.counts[sums.number_of(target)] == 0) [[unlikely]]
+        sums.full(target);
+    }
     sums.finish();
-  }
-
- private:
-  void add_lines(const Moves& m, PlaceSums& sums) const {
-    const int64_t inner = m.space.sizes[m.last()], rows = m.space.numel() / inner;
-    const auto add = s_.value.dtype == DType::F32 ? add_line<float> : add_line<double>;
-    Walk walk(m.space, m.last());
-    walk.seek(0);
-    for (int64_t row = 0; row < rows; ++row, walk.next())
-      add({walk.at(0), reinterpret_cast<const int64_t*>(walk.at(2)), s_.indices[0].bound, s_.indices[0].step * m.item, walk.at(1),
-           m.space.operands[1].strides[m.last()], m.number(walk), m.number_step(), inner},
-          sums);
-  }
-  void add_elements(const Moves& m, PlaceSums& sums) const {
-    const int64_t inner = m.space.sizes[m.last()], rows = m.space.numel() / inner;
-    const int64_t value_step = m.space.operands[0].strides[m.last()], target_step = m.space.operands[1].strides[m.last()];
-    Walk walk(m.space, m.last());
-    walk.seek(0);
-    int64_t shifts[kIndexBlock], numbers[kIndexBlock];
-    for (int64_t row = 0; row < rows; ++row, walk.next())
-      for (int64_t first = 0; first < inner; first += kIndexBlock) {
-        const int64_t n = std::min(kIndexBlock, inner - first);
-        m.shifts(walk, first, n, shifts);
-        m.numbers(walk, first, n, numbering_.steps, numbers);
-        const char* const value = walk.at(0) + first * value_step;
-        char* const target = walk.at(1) + first * target_step;
-        // In runs that end where a block is full.
-        for (int64_t done = 0, e = 0; done < n; done = e) {
-          bool full = false;
-          while (e < n && !full) full = ++sums.counts[static_cast<size_t>(numbers[e++])] == 0;
-          add_(value + done * value_step, value_step, target + done * target_step, target_step, shifts + done, e - done);
-          if (full) sums.full(static_cast<size_t>(numbers[e - 1]), target + (e - 1) * target_step + shifts[e - 1]);
-        }
-      }
-  }
-  void add_runs(const Moves& m) const {
-    const int64_t inner = m.space.sizes[m.last()], rows = m.space.numel() / inner;
-    const int64_t value_step = m.space.operands[0].strides[m.last()], target_step = m.space.operands[1].strides[m.last()];
-    const double time = static_cast<double>(rows) * (8 + 0.1 * static_cast<double>(inner * m.item));
-    split(inner, time, 64, [&](int64_t begin, int64_t end) {
-      PlaceSums sums(add_, s_.value.dtype, numbering_.places, target_step, end - begin);
-      Walk walk(m.space, m.last());
-      walk.seek(0);
-      for (int64_t row = 0; row < rows; ++row, walk.next()) {
-        char* const target = walk.at(1) + m.shift(walk) + begin * target_step;
-        add_(walk.at(0) + begin * value_step, value_step, target, target_step, nullptr, end - begin);
-        int64_t number;
-        m.numbers(walk, 0, 1, numbering_.steps, &number);
-        sums.added(static_cast<size_t>(number), target);
-      }
-      sums.finish();
-    });
-  }
-
-  const ir::Scatter& s_;
-  AddRun add_;
-  Numbering numbering_;
-  bool together_;
-};
+  });
+}
 
 }  // namespace
 
-void add_in_blocks(const ir::Scatter& s, AddRun add) { Adding(s, add).run(); }
+void add_in_blocks(const ir::Scatter& s, AddRun add) {
+  const Places places(s);
+  const int64_t count = product(places.sizes);
+  if (places.are_dense()) return add_to_dense(s, count, add);
+  // Counts are kept by addresses, so the places go side by side meanwhile.
+  const Buffer memory = make_buffer({count}, size_of(s.value.dtype));
+  const Dims strides = contiguous_strides(places.sizes);
+  const ir::View apart{s.target.data, s.value.dtype, places.strides}, beside{memory.get(), s.value.dtype, strides};
+  run(ir::copy_of(places.sizes, apart, beside));
+  ir::Scatter dense = s;
+  dense.target.data = memory.get();
+  size_t k = 0;
+  for (int64_t& stride : dense.target.strides)
+    if (stride != 0) stride = strides[k++];
+  for (ir::IndexOperand& i : dense.indices) i.step = strides[k++];
+  add_to_dense(dense, count, add);
+  run(ir::copy_of(places.sizes, beside, apart));
+}
 
 }  // namespace naru::host
