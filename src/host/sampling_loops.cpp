@@ -151,18 +151,29 @@ template <class T>
     const Wide difference = *reinterpret_cast<const Anywhere*>(columns + k * pitch) - row[k];
     sum += difference * difference;
   };
-  // What is left of the tree when it is eight lanes wide. (No square is -0, so a lane without elements changes nothing.)
+  // The first of a lane: no square is -0, so there is no 0 to add it to, and a lane without elements changes nothing.
+  const auto set_square = [&](int64_t k, Wide & sum) __attribute__((always_inline)) {
+    const Wide difference = *reinterpret_cast<const Anywhere*>(columns + k * pitch) - row[k];
+    sum = difference * difference;
+  };
+  // What is left of the tree when it is eight lanes wide.
   Wide rest[8] = {};
-  if (depth <= 8)
-    for (int64_t k = 0; k < depth; ++k) add_square(k, rest[k]);
-  for (int64_t l = 0; l < 8 && depth > 8; ++l) {
-    Wide lane[8] = {};  // l, l + 8 ...
-    int64_t first = l;
-    for (; first - l + kLanes <= depth; first += kLanes)
-      for (int64_t i = 0; i < 8; ++i) add_square(first + 8 * i, lane[i]);
-    for (int64_t i = 0; i < 8; ++i)
-      if (first + 8 * i < depth) add_square(first + 8 * i, lane[i]);
-    rest[l] = ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+  if (depth <= 8) {
+    for (int64_t k = 0; k < depth; ++k) set_square(k, rest[k]);
+  } else {
+#pragma GCC unroll 8  // so that they stay in registers
+    for (int64_t l = 0; l < 8; ++l) {
+      Wide lane[8] = {};  // l, l + 8 ...
+      int64_t first = l;
+      if (depth >= kLanes) {
+        for (int64_t i = 0; i < 8; ++i) set_square(first + 8 * i, lane[i]);
+        for (first += kLanes; first - l + kLanes <= depth; first += kLanes)
+          for (int64_t i = 0; i < 8; ++i) add_square(first + 8 * i, lane[i]);
+      }
+      for (int64_t i = 0; i < 8 && depth % kLanes != 0; ++i)
+        if (first + 8 * i < depth) add_square(first + 8 * i, lane[i]);
+      rest[l] = ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+    }
   }
   for (int64_t width = 4; width > 0; width /= 2)
     for (int64_t l = 0; l < width; ++l) rest[l] += rest[l + width];
