@@ -15,9 +15,9 @@ namespace naru::host {
 using ir::HostLoop;
 
 void run_loop(const HostLoop& loop) {
-  constexpr void (*kLoops[])(const HostLoop&) = {gcds,       places,           modes,     scatter_extreme, grid_sample,   distances,
-                                                 bag_sums,   running_extremes, triangles, margins,         label_margins, softmax_rows,
-                                                 ctc_forward};
+  constexpr void (*kLoops[])(const HostLoop&) = {
+      gcds,      places,  modes,         scatter_extreme, grid_sample, distances, bag_sums, running_extremes,
+      triangles, margins, label_margins, softmax_rows,    ctc_forward, pad};
   kLoops[static_cast<size_t>(loop.kind)](loop);
 }
 
@@ -255,6 +255,42 @@ void bag_sums(const HostLoop& loop) {
     split(out.sizes[0], 0.3 * static_cast<double>(index.numel() * weight.sizes[1]), 1,
           [&](int64_t begin, int64_t end) { bag_rows(T(), loop, begin, end); });
   });
+}
+
+namespace {
+
+// Rows of x, and the gaps in front of each; behind the last part, the last gap.
+template <class T>
+void pad_rows(const HostLoop& loop, int64_t begin, int64_t end) {
+  const auto &x = loop.arrays[0], &out = loop.arrays[1];
+  const auto rank = x.sizes.size();
+  const Dims strides = contiguous_strides(out.sizes);
+  const int64_t n = x.sizes[rank - 1], rows = x.numel() / n;
+  const T value = static_cast<T>(loop.numbers[1]);
+  const auto place_of = [&](int64_t row) {
+    int64_t place = loop.numbers[0];
+    for (size_t d = rank - 1; d-- > 0; row /= x.sizes[d]) place += row % x.sizes[d] * strides[d];
+    return place;
+  };
+  int64_t done = begin ? place_of(begin - 1) + n : 0, place = 0;
+  const int64_t together = rank > 1 ? x.sizes[rank - 2] : 1, step = rank > 1 ? strides[rank - 2] : 0;
+  for (int64_t row = begin; row < end; ++row) {
+    place = row == begin || row % together == 0 ? place_of(row) : place + step;
+    std::fill(out.as<T>() + done, out.as<T>() + place, value);
+    std::copy_n(x.as<T>() + row * n, n, out.as<T>() + place);
+    done = place + n;
+  }
+  if (end == rows) std::fill(out.as<T>() + done, out.as<T>() + out.numel(), value);
+}
+
+}  // namespace
+
+void pad(const HostLoop& loop) {
+  const auto& x = loop.arrays[0];
+  const auto item = static_cast<int64_t>(size_of(x.dtype));
+  const int64_t rows = x.numel() / x.sizes[x.sizes.size() - 1];
+  const auto part = item == 1 ? pad_rows<uint8_t> : item == 2 ? pad_rows<uint16_t> : item == 4 ? pad_rows<uint32_t> : pad_rows<uint64_t>;
+  split(rows, 0.05 * static_cast<double>(loop.arrays[1].numel() * item), 1, [&](int64_t begin, int64_t end) { part(loop, begin, end); });
 }
 
 }  // namespace naru::host

@@ -22,6 +22,7 @@ void margins(const ir::HostLoop&);
 void label_margins(const ir::HostLoop&);
 void softmax_rows(const ir::HostLoop&);
 void ctc_forward(const ir::HostLoop&);
+void pad(const ir::HostLoop&);
 
 // Throws IndexError, as a gather or scatter would, unless all positions lie in [0, bound).
 void check_positions(const ir::HostLoop::Array& positions, int64_t bound, int dimension, const char* op);

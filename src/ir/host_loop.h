@@ -24,6 +24,7 @@ namespace naru::ir {
 //   LabelMargins    x (N, C), target (N, C), out (N): the sums of max(0, 1 - x[label] + x) over labels up to a negative one, and what is no label
 //   Softmax         rows, out. numbers: elements of a row, whether the logarithm
 //   CtcForward      emitted (T, N, L), skips (N, L), out (T + 1, N, L + 2), which holds the state before the first step (ops/ctc_loss.cpp)
+//   Pad             x, out, which has x somewhere and one value elsewhere. numbers: where x begins in out, in elements, and the value's bits
 struct HostLoop {
   enum class Kind : uint8_t {
     Gcd,
@@ -38,7 +39,8 @@ struct HostLoop {
     Margins,
     LabelMargins,
     Softmax,
-    CtcForward
+    CtcForward,
+    Pad
   };
   struct Array {
     void* data = nullptr;

@@ -3,10 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <bit>
+
 #include "naru/resampling.h"
 #include "ops/checked.h"
 #include "ops/common.h"
 #include "ops/history.h"
+#include "ops/host_loop.h"
 #include "ops/strides.h"
 #include "ops/windows.h"
 
@@ -19,6 +22,15 @@ using Tensors = std::vector<Tensor>;
 Dims negated(Dims amounts) {
   for (int64_t& a : amounts) a = -a;
   return amounts;
+}
+
+// A number as an element's bits, where that asks for no rounding to 16 bits.
+std::optional<int64_t> bits_of(double value, DType type) {
+  if (!is_floating(type)) return type == DType::Bool ? static_cast<int64_t>(value) != 0 : static_cast<int64_t>(value);
+  if (std::bit_cast<int64_t>(value) == 0) return 0;
+  if (type == DType::F64) return std::bit_cast<int64_t>(value);
+  if (type == DType::F32) return std::bit_cast<int32_t>(static_cast<float>(value));
+  return std::nullopt;
 }
 
 // Its gradient is the same with the signs turned: what was added is cut, what was cut is filled with zeros.
@@ -41,6 +53,13 @@ Tensor constant_pad(const Tensor& x, const Dims& amounts, double value) {
     sizes[d] = size;
   }
   const Tensor out = ops::make_result(sizes, ops::format_strides(sizes, ops::suggested_format(x)), x.dtype(), x.device(), "pad");
+  int64_t first = 0;
+  for (size_t d = 0; d < sizes.size(); ++d) first += to[d][1] ? to[d][0] * out.strides()[d] : 0;
+  if (const auto bits = bits_of(value, x.dtype());
+      bits && x.dim() > 0 && ops::takes_host_loop({&x, &inner}) && inner.is_contiguous() && out.is_contiguous()) {
+    ops::run_host_loop(ir::HostLoop::Kind::Pad, {&inner}, {&out}, {first, *bits});
+    return out;
+  }
   if (out.numel() > 0) {
     NoGrad guard;
     Tensor target = out;

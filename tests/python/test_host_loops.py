@@ -67,6 +67,8 @@ CASES = {
     "multilabel_margin_loss of a vector": lambda t: F.multilabel_margin_loss(t(floats(20, special=False)), t(whole(20, 20))),
     "adaptive_avg_pool2d": lambda t: F.adaptive_avg_pool2d(t(floats((3, 5, 16, 19))), 7),
     "adaptive_max_pool2d": lambda t: F.adaptive_max_pool2d(t(floats((2, 9, 16, 19))), 7, return_indices=True),
+    "pad": lambda t: F.pad(t(floats((2, 3, 4, 5))), (1, 2, 0, 3, 2, 1), value=-0.0),
+    "pad cut and filled": lambda t: (F.pad(t(floats((3, 9), np.float64)), (0, 2, -1, 1), value=1.5), F.pad(t(whole((7,), 9, np.int8)), (2, 2), value=-3), F.pad(t(floats((2, 4), np.float16)), (1, 1), value=0.1)),
     "softmax": lambda t: t(floats((9, 70))).softmax(1),
     "softmax of many": lambda t: t(floats((3, 4, 1000), np.float64, special=False)).softmax(-1),
     "log_softmax": lambda t: t(floats((9, 70), special=False)).log_softmax(1),
