@@ -387,7 +387,9 @@ void apply_into(ir::OpId id, std::span<const OpOperand> operands, const Tensor& 
     }
   }
   const std::span<const runtime::Source> all(sources.data(), operands.size());
-  if (o.storage->device.is_cpu() && o.numel <= kSmall && fuse_depth == 0 && run_at_once(id, all, o)) return;
+  if (o.storage->device.is_cpu() && o.numel <= kSmall && fuse_depth == 0 &&
+      (run_at_once(id, all, o) || (id == ir::op::copy && copied_at_once(all[0], o))))
+    return;
   runtime::Queue& queue = runtime::queue_of(o.storage->device);
   queue.append(id, all, o);
   // Small idle work does not wait for company; behind a reduction it does, until the temporaries that are reduced have gone.

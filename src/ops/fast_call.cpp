@@ -53,4 +53,48 @@ bool run_at_once(ir::OpId id, std::span<const runtime::Source> sources, const Te
   return true;
 }
 
+namespace {
+
+template <class T>
+void copy_elements(const Dims& sizes, const T* from, const Dims& from_strides, T* to, const Dims& to_strides) {
+  const size_t last = sizes.size() - 1;
+  Dims at(sizes.size(), 0);
+  for (;;) {
+    for (int64_t e = 0; e < sizes[last]; ++e) to[e * to_strides[last]] = from[e * from_strides[last]];
+    size_t d = last;
+    for (;;) {
+      if (d-- == 0) return;
+      from += from_strides[d], to += to_strides[d];
+      if (++at[d] < sizes[d]) break;
+      from -= sizes[d] * from_strides[d], to -= sizes[d] * to_strides[d];
+      at[d] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+bool copied_at_once(const runtime::Source& source, const TensorImpl& out) {
+  constexpr int64_t kFew = 256;
+  if (out.numel > kFew || out.sizes.empty() || !source.tensor || runtime::is_pending(*out.storage)) return false;
+  const TensorImpl& from = *source.tensor;
+  if (from.dtype != out.dtype || source.as != out.dtype || out.dtype == DType::Bool || runtime::is_pending(*from.storage) ||
+      !from.storage->data)
+    return false;
+  if (!out.storage->data) runtime::allocate_storage(*out.storage);
+  const auto copy = [&]<class T>(T) {
+    copy_elements(out.sizes, reinterpret_cast<const T*>(from.address()), source.strides, reinterpret_cast<T*>(out.address()), out.strides);
+  };
+  switch (size_of(out.dtype)) {
+    case 1:
+      return copy(uint8_t()), true;
+    case 2:
+      return copy(uint16_t()), true;
+    case 4:
+      return copy(uint32_t()), true;
+    default:
+      return copy(uint64_t()), true;
+  }
+}
+
 }  // namespace naru::ops

@@ -15,6 +15,8 @@ namespace naru::ops {
 
 // out = op(sources), where all that it touches is at hand, and each source lies as `out` does or is one element. False: nothing is done.
 bool run_at_once(ir::OpId id, std::span<const runtime::Source> sources, const TensorImpl& out);
+// The same for copies of few elements that lie anyhow, of out's type.
+bool copied_at_once(const runtime::Source& source, const TensorImpl& out);
 
 // The same for dense tensors of one type and shape, with numbers beside them: types and kernel stand in a flat table, so that neither rules nor
 // programs are looked at. Operands are added in order; then it is run.
