@@ -362,6 +362,8 @@ bool is_quicker(const Convolution& q) {
   switch (q.use) {
     case Use::Forward:
       if (product_as_it_lies) return work >= kLarge || positions < 16;
+      // Rows by themselves take the library as long as naru's own kernel, and with padding up to twice as long.
+      if (q.dtype == DType::F32 && q.size[0] * q.size[1] == 1 && q.padding[2] > 0) return false;
       // Weights are laid anew for each call.
       return q.out >= 6 && (q.in == 1 || q.in * taps >= 24) && (q.batch * positions >= 64 || work < kLarge / 8);
     case Use::Input:
