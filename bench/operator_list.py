@@ -21,6 +21,7 @@ REDUCTIONS = """sum mean prod amax argmax any var std logsumexp cumsum cumprod n
     count_nonzero mode argsort""".split()
 
 OTHERS = [
+    *((f"{name} of positive", f"F.{name}(x)", *ELEMENTS) for name in ("elu", "celu", "selu", "softplus")),
     ("lerp", "t.lerp(x, y, 0.3)", *PAIRS), ("clamp", "x.clamp(0.2, 0.7)", *ELEMENTS), ("where", "t.where(x > 0.5, x, y)", *PAIRS),
     ("addcmul", "t.addcmul(x, y, y)", *PAIRS), ("to int64", "x.to(t.int64)", *ELEMENTS), ("to float16", "x.to(t.float16)", *ELEMENTS),
     ("bitwise_and", "i & j", *WHOLE), ("bitwise_left_shift", "i << j", *WHOLE), ("gcd", "t.gcd(i, j)", *WHOLE), ("int floor_divide", "i // (j + 1)", *WHOLE),
