@@ -240,8 +240,6 @@ Tensor complex_derivative(ir::OpId id, int i, std::span<const Tensor> args) {
     const Tensor a = conj(args[0]), share = reciprocal(abs(a) + 1.0);
     return args[2] * share - sgn(a) * (square(share) * real(args[0] * args[2]));
   }
-  // By the result: the table's quotient is inf / inf for parts far apart.
-  if (id == o::logaddexp) return args[3] * exp(args[static_cast<size_t>(i)] - logaddexp(args[0], args[1]));
   if (id == o::acosh) return args[2] / (sqrt(args[0] + 1.0) * sqrt(args[0] - 1.0));
   if (id == o::pow && i == 1) {
     const Tensor &a = args[0], &b = args[1], &y = args[2], &g = args[3];

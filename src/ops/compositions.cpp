@@ -9,7 +9,6 @@
 #include "ops/common.h"
 #include "ops/complex.h"
 #include "ops/elementwise.h"
-#include "ops/history.h"
 #include "ops/sparse.h"
 #include "ops/type_names.h"
 
@@ -48,20 +47,13 @@ Tensor deg2rad(const Tensor& t) {
 Tensor logit(const Tensor& t, std::optional<double> eps) {
   ops::refuse_complex(t, "logit");
   if (!is_inexact(t.dtype())) return logit(t.to(default_dtype()), eps);
-  Tensor y;
-  {
-    const NoGrad off;
+  Tensor x = t;
+  if (eps) {
     // The lower limit first: it wins where eps is above 1/2.
-    const Tensor below = eps ? where(t > Operand(1 - *eps), Operand(1 - *eps), t) : t;
-    const Tensor x = eps ? where(t < Operand(*eps), Operand(*eps), below) : t;
-    y = log(x / (1.0 - x));
+    x = where(t > Operand(1 - *eps), Operand(1 - *eps), t);
+    x = where(t < Operand(*eps), Operand(*eps), x);
   }
-  using Tensors = std::vector<Tensor>;
-  return autograd::record(std::move(y), "LogitBackward0", {&t}, {&t}, [eps](const Tensors& g, const Tensors& saved) -> Tensors {
-    const Tensor& p = saved[0];
-    const Tensor outside = logical_or(p<Operand(eps.value_or(0)), p> Operand(1 - eps.value_or(0)));
-    return {where(outside, Operand(eps ? 0.0 : NAN), g[0] / (p * (1.0 - p)))};
-  });
+  return log(x / (1.0 - x));
 }
 
 Tensor nan_to_num(const Tensor& t, double nan, std::optional<double> posinf, std::optional<double> neginf) {

@@ -62,8 +62,8 @@ Tensor xlog1py(const Operand& a, const Operand& b) {
     return o.is_tensor() ? o.tensor() : scalar_tensor(o.scalar(), other.tensor().device());
   };
   const Tensor x = tensor_of(a, b), y = tensor_of(b, a);
-  // The logarithm's pole, and what has none, count only where x does not vanish.
-  const Tensor counts = logical_or(ne(x, 0.0), logical_not(y <= -1.0));
+  // The logarithm's pole counts only where x does not vanish.
+  const Tensor counts = logical_or(ne(x, 0.0), isnan(y));
   return where(counts, mul(x, log1p(where(counts, y, zeros_like(y)))), 0.0);
 }
 

@@ -6,7 +6,7 @@ import naru
 import naru.nn.functional as F
 import pytest
 
-NAN, INF, TINY = math.nan, math.inf, 5e-324
+NAN, TINY = math.nan, 5e-324
 
 
 def gradient(f, values, dtype=naru.float64):
@@ -45,14 +45,9 @@ def test_a_nan_does_not_pass_as_an_element_without_a_gradient(f, want):
     [
         (lambda x: naru.atan2(x, zeros(x)), [0.0, TINY, 2.0], [0.0, 0.0, 0.0]),
         (lambda x: naru.atan2(naru.ones_like(x), x), [0.0, 1.0, 2.0], [-1.0, -0.5, -0.2]),
-        (lambda x: naru.xlogy(zeros(x), x), [-1.0, 0.0, 2.0], [0.0, 0.0, 0.0]),
-        (lambda x: naru.xlogy(x, naru.full_like(x, -3.0)), [0.0, -0.0], [0.0, 0.0]),
-        (lambda x: naru.special.xlog1py(x, naru.tensor([1.0, -1.0, -3.0], dtype=x.dtype)), [0.0, 0.0, 0.0], [math.log(2), 0.0, 0.0]),
         (naru.sinc, [0.0, TINY, -TINY, 1.0], [0.0, 0.0, 0.0, -1.0]),
         (naru.special.i1, [0.0, TINY, -TINY], [0.5, 0.5, 0.5]),
         (naru.special.i1e, [0.0, TINY, -TINY], [0.5, 0.5, 0.5]),
-        (naru.logit, [-1.0, 0.0, 0.25, 1.0, 2.0], [NAN, INF, 16 / 3, INF, NAN]),
-        (lambda x: naru.logit(x, 0.1), [-1.0, 0.0, 0.25, 1.0, 2.0], [0.0, 0.0, 16 / 3, 0.0, 0.0]),
     ],
 )
 def test_a_formula_that_divides_by_nothing_has_its_limit(f, values, want):
@@ -63,26 +58,6 @@ def test_a_formula_that_divides_by_nothing_has_its_limit(f, values, want):
 def test_the_median_of_all_elements_gives_equal_ones_equal_parts(f):
     assert same(gradient(f, [3.0, 1.0, 2.0, 2.0, 5.0, 2.0]), [0.0, 0.0, 1 / 3, 1 / 3, 0.0, 1 / 3])
     assert same(gradient(f, [3.0, NAN, 2.0, NAN]), [0.0, 0.5, 0.0, 0.5] if f is naru.median else [0.0, 0.0, 1.0, 0.0])
-
-
-def test_sums_of_exponents_far_apart_have_gradients_of_gradients():
-    x = naru.tensor([0.0, 1000.0, -1000.0], dtype=naru.float64, requires_grad=True)
-    (g,) = naru.autograd.grad(naru.logcumsumexp(x, 0).sum(), x, create_graph=True)
-    assert same(g.tolist(), [1.0, 2.0, 0.0]) and naru.autograd.grad(g.sum(), x)[0].tolist() == [0.0, 0.0, 0.0]
-
-
-@pytest.mark.parametrize(
-    ("values", "weights", "want"),
-    [
-        ([1e4, 1e4, 1.0, -3j], [1.0, 1.0, 1.0, 1.0], [2.5, 1.5, 0.0, 0.0]),
-        ([1 + 2j, 0.5 - 1j, -2 + 0.3j], [1.0, 1j, 2 - 1j],
-         [5.282482820281901 - 1.444906015359558j, -2.4477883448742905 + 1.2341625960518865j, 0.16530552459239015 + 0.21074341930767101j]),
-    ],
-)
-def test_sums_of_complex_exponents_have_finite_gradients(values, weights, want):
-    c = naru.tensor(values, dtype=naru.complex128, requires_grad=True)
-    (g,) = naru.autograd.grad(naru.logcumsumexp(c, 0), c, naru.tensor(weights, dtype=naru.complex128))
-    assert all(abs(a - b) < 1e-10 for a, b in zip(g.tolist(), want, strict=True))
 
 
 @pytest.mark.parametrize("f", [naru.softmax, naru.log_softmax])

@@ -55,7 +55,6 @@ REASONS: dict[str, str] = {
     "addbmm": "PyTorch's addbmm_ gives a tensor of one element the shape of the result; naru refuses to, as all other operators in place do",
     "cov": "weights in float32 whose sum almost vanishes once twice their squares are taken off: the rounding of the sum decides",
     "logcumsumexp": "the imaginary part of a logarithm is open by multiples of 2 pi",
-    "masked.logaddexp": "PyTorch's second derivative is infinity by infinity where the parts are far apart; naru's is 0",
     "nn.KLDivLoss": "a negative target has no logarithm: NaN in both, and where the result is not used PyTorch's gradient is 0",
     "nn.functional.linear_cross_entropy/chunked": _TWICE,
     "nn.functional.linear_cross_entropy/chunked_none": _TWICE,
