@@ -51,6 +51,7 @@ WindowTable adaptive_table(int64_t in, int64_t out) {
   const auto begin = [&](int64_t p) { return p * in / out; };
   const auto end = [&](int64_t p) { return ((p + 1) * in + out - 1) / out; };
   WindowTable t{in, out, 1, {}, {}};
+  t.index.reserve(static_cast<size_t>(out));  // no memory is found out before any work
   for (int64_t p = 0; p < out; ++p) t.places = std::max(t.places, end(p) - begin(p));
   t.index.resize(static_cast<size_t>(t.places * out));
   for (int64_t k = 0; k < t.places; ++k)

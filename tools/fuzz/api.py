@@ -172,7 +172,7 @@ def described(value: Any) -> str:
     if isinstance(value, naru.Tensor):
         return f"Tensor({list(value.shape) if value.dim() < 8 else value.dim()}, {value.dtype}, {value.device}, strides {value.stride()}, grad {value.requires_grad})"
     try:
-        return ascii(value)[:200]
+        return re.sub(r" at 0x[0-9a-f]+", "", ascii(value)[:200])
     except Exception:  # noqa: BLE001
         return type(value).__name__
 

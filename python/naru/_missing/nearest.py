@@ -54,16 +54,12 @@ _ROWS = {
         BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage
         HalfStorage IntStorage LongStorage ShortStorage QInt32Storage QInt8Storage QUInt2x4Storage QUInt4x2Storage QUInt8Storage
         Tensor.storage_type""",
-    "torch.sparse_csr_tensor": """
-        Tensor.to_sparse_csc Tensor.to_sparse_bsr Tensor.to_sparse_bsc Tensor.ccol_indices Tensor.row_indices ccol_indices_copy
-        row_indices_copy""",
     "torch.Tensor.to_sparse, or a dense tensor times a mask": """
         sparse.to_sparse_semi_structured sparse.SparseSemiStructuredTensor sparse.SparseSemiStructuredTensorCUSPARSELT
         sparse.SparseSemiStructuredTensorCUTLASS sparse.semi_structured backends.cusparselt""",
     "torch.linalg.solve of to_dense()": "sparse.solve",
     "torch.autograd.gradcheck": """
-        sparse.as_sparse_gradcheck autograd.gradcheck.get_numerical_jacobian autograd.gradcheck.get_analytical_jacobian""",
-    "torch.sparse_coo_tensor, anew with the other size": "Tensor.sparse_resize_ Tensor.sparse_resize_and_clear_ Tensor.resize_as_sparse_",
+        autograd.gradcheck.get_numerical_jacobian autograd.gradcheck.get_analytical_jacobian""",
     "the tensor itself: the libraries are called without a layout of their own": "Tensor.to_mkldnn utils.mkldnn",
     "torch.nn.functional and torch.nn, which choose the library by themselves": """
         cudnn_affine_grid_generator cudnn_batch_norm cudnn_convolution cudnn_convolution_add_relu cudnn_convolution_relu

@@ -115,7 +115,7 @@ def audio(tag: str, rate: int, samples: Any) -> bytes:
     import wave
 
     file = io.BytesIO()
-    with wave.open(file, "wb") as writer:
+    with wave.Wave_write(file) as writer:
         writer.setnchannels(1)
         writer.setsampwidth(2)
         writer.setframerate(rate)
