@@ -39,7 +39,7 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction
   const Tensor difference = input - target;
   ops::require_floating(difference.dtype(), "huber_cpu");
   const Tensor d = abs(difference);
-  const Tensor far = d > delta, some = where(far, zeros_like(d), d);
+  const Tensor far = d > delta, some = where(far, 0.0, d);
   return reduced(where(far, delta * (d - 0.5 * delta), 0.5 * some * some), reduction);
 }
 
