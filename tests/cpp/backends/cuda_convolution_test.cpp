@@ -280,6 +280,7 @@ TEST_F(CudaConvolution, an_algorithm_without_memory_or_that_is_refused_in_the_en
   for (const auto& [variable, value] : {std::pair{"NARU_FAKE_CONV_WORKSPACE", "99999999999"}, {"NARU_FAKE_CONV_REFUSES", "run"}}) {
     SCOPED_TRACE(value);
     set(variable, value);
+    backend = backends::make_cuda();
     const auto s = stream(2);
     listen();
     for (int i = 0; i < 2; ++i) check(*s, convolution(kPlain, Use::Weight), DType::F32, false, 2);
@@ -288,8 +289,8 @@ TEST_F(CudaConvolution, an_algorithm_without_memory_or_that_is_refused_in_the_en
     EXPECT_EQ(count["cuLaunchKernel"], 0);
     EXPECT_EQ(count["cudnnConvolutionBackwardFilter"], std::string(value) == "run" ? 3 : 2);
     unsetenv(variable);
-    backend = backends::make_cuda();
   }
+  backend = backends::make_cuda();
   // Channels that are last: with copies, where the library has nothing for them.
   set("NARU_FAKE_CONV_REFUSES", "nhwc");
   const auto s = stream();
