@@ -21,13 +21,12 @@ Tensor reduced(const Tensor& losses, Reduction reduction) {
   return reduction == Reduction::Mean ? mean(losses) : reduction == Reduction::Sum ? sum(losses) : losses;
 }
 
-Tensor nothing(const Tensor& like) { return zeros_like(like); }
 // f where the condition is true, else 0.
-Tensor only(const Tensor& condition, const Tensor& losses) { return where(condition, losses, nothing(losses)); }
+Tensor only(const Tensor& condition, const Tensor& losses) { return where(condition, losses, 0); }
 // max(x, 0) without a gradient at 0.
 Tensor hinge(const Tensor& x) { return clamp_min(x, 0); }
 // t, and 1 where the condition is false: something that has a logarithm.
-Tensor or_one(const Tensor& condition, const Tensor& t) { return where(condition, t, ones_like(t)); }
+Tensor or_one(const Tensor& condition, const Tensor& t) { return where(condition, t, 1); }
 
 }  // namespace
 
@@ -102,7 +101,7 @@ Tensor soft_margin_loss(const Tensor& input, const Tensor& target, Reduction red
     throw RuntimeError("result type Float can't be cast to the desired output type {} (soft_margin_loss: convert to floating point first)",
                        ops::torch_name(input.dtype()));
   // The slope of the maximum is 1/2 at 0, as that of the whole is.
-  const Tensor losses = maximum(product, nothing(product)) + log1p(exp(-abs(product)));
+  const Tensor losses = maximum(product, zeros_like(product)) + log1p(exp(-abs(product)));
   return reduced(losses.dtype() == input.dtype() ? losses : losses.to(input.dtype()), reduction);
 }
 

@@ -171,7 +171,7 @@ Tensor avg_pool(int64_t n, const Tensor& input, const Dims& kernel, const Dims& 
     const Dims out = result_sizes(x, p);
     WindowTables tables = tables_of(x, p, out);
     std::vector<std::vector<int64_t>> counts;
-    for (size_t d = 0; d < tables.size(); ++d) {
+    for (size_t d = 0; d < tables.size() && !divisor; ++d) {
       counts.push_back(ops::counts_of(tables[d]));
       for (int64_t i = 0; count_include_pad && i < static_cast<int64_t>(counts[d].size()); ++i) {
         const int64_t begin = i * p.stride[d] - p.padding[d];
