@@ -50,7 +50,7 @@ def functions() -> dict[str, list[tuple[str, str]]]:
         taken = re.findall(r"^using (?:\w+)::(\w+);", text, re.M)
         for part, wanted in [(inner.sub("", text), None), *((p, taken) for p in inner.findall(text))]:
             for m in FUNCTION.finditer(part):
-                parameters = " ".join(m["parameters"].split()).replace("OptionalDims", "std::optional<Dims>").replace("Range&", "std::optional<std::pair<double, double>>&")
+                parameters = " ".join(m["parameters"].split()).replace("Range&", "std::optional<std::pair<double, double>>&")
                 # polygamma's tensor is its second.
                 first = TENSOR.match(parameters) or re.search(r", const Tensor& \w+$", parameters)
                 # Operand is complete behind the class only.

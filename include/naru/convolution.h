@@ -20,7 +20,7 @@ struct ConvPadding {
   ConvPadding(int64_t n) : amounts{n} {}
   ConvPadding(int n) : amounts{n} {}
   ConvPadding(Dims list) : amounts(std::move(list)) {}
-  ConvPadding(std::initializer_list<int64_t> list) : amounts(list) {}
+  ConvPadding(std::initializer_list<Dims::Entry> list) : amounts(list) {}
   ConvPadding(const char* word) : mode(word) {}
   ConvPadding(std::string_view word) : mode(word) {}
 };

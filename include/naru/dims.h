@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -15,6 +16,12 @@ namespace naru {
 class Dims {
  public:
   using value_type = int64_t;
+  // What stands in braces: a number of any type of integers, {0, x.dim() - 1}, {rows.size(), 3}.
+  struct Entry {
+    int64_t value;
+    template <class T>
+    requires((std::integral<T> && !std::same_as<T, bool>) || std::is_enum_v<T>) Entry(T n) : value(static_cast<int64_t>(n)) {}
+  };
   static constexpr size_t kInline = 6;
 
   Dims() noexcept : size_(0), capacity_(kInline) {}
@@ -25,7 +32,11 @@ class Dims {
   // One entry: zeros(3), x.sum(0).
   template <std::integral T>
   requires(!std::same_as<T, bool>) Dims(T one) : Dims() { push_back(static_cast<int64_t>(one)); }
-  Dims(std::initializer_list<int64_t> list) : Dims() { assign(list.begin(), list.size()); }
+  Dims(std::initializer_list<Entry> list) : Dims() {
+    resize(list.size());
+    int64_t* to = data();
+    for (const Entry entry : list) *to++ = entry.value;
+  }
   Dims(const std::vector<int64_t>& list) : Dims() { assign(list.data(), list.size()); }
   // A span alone goes by itself. What becomes one goes where it is asked for: Dims(array). (Not a parameter of that type: the compiler would look at
   // each vector and list given for whether it is a range, which takes longer than all else here.)
@@ -35,7 +46,7 @@ class Dims {
   }
   template <class R>
   requires(std::is_class_v<R> && !std::is_base_of_v<Dims, R> && !std::same_as<R, std::vector<int64_t>> &&
-           !std::same_as<R, std::initializer_list<int64_t>> && !std::same_as<R, std::span<const int64_t>> &&
+           !std::same_as<R, std::initializer_list<Entry>> && !std::same_as<R, std::span<const int64_t>> &&
            std::is_convertible_v<const R&, std::span<const int64_t>>) explicit Dims(const R& list)
       : Dims(std::span<const int64_t>(list)) {}
   Dims(const Dims& o) : Dims() { assign(o.data(), o.size_); }
@@ -130,20 +141,23 @@ class Dims {
 class DimList : public Dims {
  public:
   DimList() = default;
-  DimList(std::initializer_list<int64_t> list) : Dims(list) {}
+  DimList(std::initializer_list<Entry> list) : Dims(list) {}
   DimList(const std::vector<int64_t>& list) : Dims(list) {}
   DimList(Dims list) : Dims(std::move(list)) {}
 };
 
-namespace detail {
-// What stands in braces, of any type of integers.
-template <std::integral I>
-Dims dims_of(std::initializer_list<I> list) {
-  Dims dims;
-  for (const I n : list) dims.push_back(static_cast<int64_t>(n));
-  return dims;
-}
-}  // namespace detail
+// Dims that may be left out, as functions take them: {} or std::nullopt is none; a number, braces or Dims are a list (Dims{} one of no entries).
+class OptionalDims : public std::optional<Dims> {
+ public:
+  OptionalDims() = default;
+  OptionalDims(std::nullopt_t) {}
+  template <std::integral T>
+  requires(!std::same_as<T, bool>) OptionalDims(T one) : optional(Dims(one)) {}
+  OptionalDims(std::initializer_list<Dims::Entry> list) : optional(Dims(list)) {}
+  OptionalDims(const std::vector<int64_t>& list) : optional(Dims(list)) {}
+  OptionalDims(Dims list) : optional(std::move(list)) {}
+  OptionalDims(std::optional<Dims> list) : optional(std::move(list)) {}
+};
 
 int64_t product(std::span<const int64_t> dims) noexcept;
 // Row-major strides, in elements, of a dense tensor of these sizes (a size 0 counts as 1, as in PyTorch).

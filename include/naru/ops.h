@@ -17,8 +17,6 @@
 
 namespace naru {
 
-using OptionalDims = std::optional<Dims>;
-
 // The device of new tensors where none is named: cpu unless set. Per thread.
 Device default_device() noexcept;
 void set_default_device(std::optional<Device> device);
@@ -128,47 +126,6 @@ Tensor logsumexp(const Tensor& t, const Dims& dims, bool keepdim = false);
 Tensor cumsum(const Tensor& t, int64_t dim, std::optional<DType> dtype = {});
 Tensor cumprod(const Tensor& t, int64_t dim, std::optional<DType> dtype = {});
 Tensor count_nonzero(const Tensor& t, const OptionalDims& dims = {});
-// The same of dims in braces, of which an optional one is not made: sum(x, {0, 1}).
-template <std::integral I>
-Tensor sum(const Tensor& t, std::initializer_list<I> dims, bool keepdim = false, std::optional<DType> dtype = {}) {
-  return sum(t, detail::dims_of(dims), keepdim, dtype);
-}
-template <std::integral I>
-Tensor mean(const Tensor& t, std::initializer_list<I> dims, bool keepdim = false, std::optional<DType> dtype = {}) {
-  return mean(t, detail::dims_of(dims), keepdim, dtype);
-}
-template <std::integral I>
-Tensor amax(const Tensor& t, std::initializer_list<I> dims, bool keepdim = false) {
-  return amax(t, detail::dims_of(dims), keepdim);
-}
-template <std::integral I>
-Tensor amin(const Tensor& t, std::initializer_list<I> dims, bool keepdim = false) {
-  return amin(t, detail::dims_of(dims), keepdim);
-}
-template <std::integral I>
-Tensor any(const Tensor& t, std::initializer_list<I> dims, bool keepdim = false) {
-  return any(t, detail::dims_of(dims), keepdim);
-}
-template <std::integral I>
-Tensor all(const Tensor& t, std::initializer_list<I> dims, bool keepdim = false) {
-  return all(t, detail::dims_of(dims), keepdim);
-}
-template <std::integral I>
-Tensor var(const Tensor& t, std::initializer_list<I> dims, double correction = 1, bool keepdim = false) {
-  return var(t, detail::dims_of(dims), correction, keepdim);
-}
-template <std::integral I>
-Tensor std(const Tensor& t, std::initializer_list<I> dims, double correction = 1, bool keepdim = false) {
-  return std(t, detail::dims_of(dims), correction, keepdim);
-}
-template <std::integral I>
-Tensor count_nonzero(const Tensor& t, std::initializer_list<I> dims) {
-  return count_nonzero(t, detail::dims_of(dims));
-}
-template <std::integral I>
-Tensor norm(const Tensor& t, double p, std::initializer_list<I> dims, bool keepdim = false, std::optional<DType> dtype = {}) {
-  return norm(t, p, detail::dims_of(dims), keepdim, dtype);
-}
 bool equal(const Tensor& a, const Tensor& b);  // same shape and elements
 bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
 Tensor isclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);

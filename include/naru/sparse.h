@@ -19,29 +19,29 @@ const char* name_of(Layout layout) noexcept;  // "sparse_coo"
 
 // indices: integers (dimensions, stored); values (stored, dense dimensions ...). Equal coordinates add up. Without sizes: as large as the indices ask
 // for. Throws RuntimeError for indices outside the sizes, and for such as are said to be coalesced and are not. Differentiable by the values.
-Tensor sparse_coo_tensor(const Tensor& indices, const Tensor& values, const std::optional<Dims>& sizes = {}, bool is_coalesced = false);
+Tensor sparse_coo_tensor(const Tensor& indices, const Tensor& values, const OptionalDims& sizes = {}, bool is_coalesced = false);
 // Matrices, of batch dimensions in front. compressed_indices (batches ..., n + 1): where each of the n rows (columns; rows, columns of blocks) begins;
 // plain_indices (batches ..., stored): the columns (rows) of what is stored; values (batches ..., stored, dense dimensions ...), behind `stored` the two
 // dimensions of blocks. Throws RuntimeError for parts that do not fit, and for indices outside the sizes; if `sorted`, for plain indices that do not rise
 // within a row (column), too. Differentiable by the values.
 Tensor sparse_compressed_tensor(const Tensor& compressed_indices, const Tensor& plain_indices, const Tensor& values,
-                                const std::optional<Dims>& sizes, Layout layout, bool sorted = false);
+                                const OptionalDims& sizes, Layout layout, bool sorted = false);
 // Nothing stored: all zeros. Throws RuntimeError for layouts of blocks, whose size is unknown, and for compressed ones of less than two dimensions.
 Tensor sparse_zeros(const Dims& sizes, Layout layout, const Options& o = {});
 inline Tensor sparse_csr_tensor(const Tensor& crow_indices, const Tensor& col_indices, const Tensor& values,
-                                const std::optional<Dims>& sizes = {}) {
+                                const OptionalDims& sizes = {}) {
   return sparse_compressed_tensor(crow_indices, col_indices, values, sizes, Layout::SparseCsr);
 }
 inline Tensor sparse_csc_tensor(const Tensor& ccol_indices, const Tensor& row_indices, const Tensor& values,
-                                const std::optional<Dims>& sizes = {}) {
+                                const OptionalDims& sizes = {}) {
   return sparse_compressed_tensor(ccol_indices, row_indices, values, sizes, Layout::SparseCsc);
 }
 inline Tensor sparse_bsr_tensor(const Tensor& crow_indices, const Tensor& col_indices, const Tensor& values,
-                                const std::optional<Dims>& sizes = {}) {
+                                const OptionalDims& sizes = {}) {
   return sparse_compressed_tensor(crow_indices, col_indices, values, sizes, Layout::SparseBsr);
 }
 inline Tensor sparse_bsc_tensor(const Tensor& ccol_indices, const Tensor& row_indices, const Tensor& values,
-                                const std::optional<Dims>& sizes = {}) {
+                                const OptionalDims& sizes = {}) {
   return sparse_compressed_tensor(ccol_indices, row_indices, values, sizes, Layout::SparseBsc);
 }
 
@@ -68,8 +68,7 @@ Tensor to_dense(const Tensor& t);
 Tensor to_sparse(const Tensor& t, std::optional<int64_t> sparse_dims = {});
 // blocksize: of BSR and BSC. dense_dims: of a dense tensor, how many of the last dimensions have no coordinates; those in front of the matrix are batches,
 // all of which must store equally much (RuntimeError).
-Tensor to_sparse_compressed(const Tensor& t, Layout layout, const std::optional<Dims>& blocksize = {},
-                            std::optional<int64_t> dense_dims = {});
+Tensor to_sparse_compressed(const Tensor& t, Layout layout, const OptionalDims& blocksize = {}, std::optional<int64_t> dense_dims = {});
 inline Tensor to_sparse_csr(const Tensor& t) { return to_sparse_compressed(t, Layout::SparseCsr); }
 inline Tensor to_sparse_csc(const Tensor& t) { return to_sparse_compressed(t, Layout::SparseCsc); }
 inline Tensor to_sparse_bsr(const Tensor& t, const Dims& blocksize) { return to_sparse_compressed(t, Layout::SparseBsr, blocksize); }

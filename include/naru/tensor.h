@@ -310,8 +310,8 @@ class Tensor {
   Tensor heaviside(const Tensor& at_zero) const;
   Tensor median() const;
   std::pair<Tensor, Tensor> median(int64_t dim, bool keepdim = false) const;
-  Tensor nansum(const std::optional<Dims>& dims = {}, bool keepdim = false) const;
-  Tensor nanmean(const std::optional<Dims>& dims = {}, bool keepdim = false) const;
+  Tensor nansum(const OptionalDims& dims = {}, bool keepdim = false) const;
+  Tensor nanmean(const OptionalDims& dims = {}, bool keepdim = false) const;
   std::pair<Tensor, Tensor> aminmax(std::optional<int64_t> dim = {}, bool keepdim = false) const;
   Tensor trace() const;
   bool is_nonzero() const;
@@ -340,7 +340,6 @@ class Tensor {
   Tensor index_put(std::span<const Index> indices, const Operand& value, bool accumulate = false) const;
   Tensor index_put(IndexList indices, const Operand& value, bool accumulate = false) const;
 
-#include "naru/brace_methods.inc"
 #include "naru/function_methods.inc"
 #include "naru/tensor_methods.inc"
 

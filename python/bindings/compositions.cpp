@@ -7,7 +7,6 @@ namespace naru::py {
 namespace {
 
 using OptInt = std::optional<int64_t>;
-using OptDims = std::optional<Dims>;
 using OptTensor = std::optional<Tensor>;
 using OptType = std::optional<DType>;
 using OptText = std::optional<std::string_view>;
@@ -44,7 +43,7 @@ void define_vectors() {
 
 void define_statistics() {
   def(kBoth, "nanmean", "input, dim=None, keepdim=False, *, dtype=None, out=None", "The mean without NaNs.",
-      [](const Tensor& t, const OptDims& dim, bool keepdim, OptType dtype) { return nanmean(t, dim, keepdim, dtype); });
+      [](const Tensor& t, const OptionalDims& dim, bool keepdim, OptType dtype) { return nanmean(t, dim, keepdim, dtype); });
   def(kBoth, "quantile", "input, q, dim=None, keepdim=False, *, interpolation='linear', out=None",
       "The elements at shares q of the sorted input, or between two.",
       [](const Tensor& t, const Operand& q, OptInt dim, bool keepdim, std::string_view interpolation) {

@@ -235,6 +235,10 @@ struct Arg<std::optional<T>> {
   }
   std::optional<T> get() { return present ? std::optional<T>(inner.get()) : std::nullopt; }
 };
+template <>
+struct Arg<OptionalDims> : Arg<std::optional<Dims>> {
+  OptionalDims get() { return present ? OptionalDims(inner.get()) : OptionalDims(); }
+};
 
 // Five arguments: dtype, layout, device, pin_memory, requires_grad. In a parameter list they stand as "@options".
 template <>

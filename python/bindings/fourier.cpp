@@ -7,7 +7,6 @@
 namespace naru::py {
 namespace {
 
-using OptDims = std::optional<Dims>;
 using OptInt = std::optional<int64_t>;
 using OptText = std::optional<std::string_view>;
 using OptBool = std::optional<bool>;
@@ -36,20 +35,20 @@ void define_transforms() {
     def(kFunction, r.line, "input, n=None, dim=-1, norm=None, *, out=None", r.doc,
         [f = r.f](const Tensor& t, OptInt n, int64_t dim, OptText norm) { return f(t, n, dim, norm); });
     def(kFunction, r.plane, "input, s=None, dim=None, norm=None, *, out=None", r.doc,
-        [f = r.f2](const Tensor& t, const OptDims& s, const OptDims& dim, OptText norm) {
+        [f = r.f2](const Tensor& t, const OptionalDims& s, const OptionalDims& dim, OptText norm) {
           return f(t, s, dim.value_or(Dims{-2, -1}), norm);
         });
     def(kFunction, r.box, "input, s=None, dim=None, norm=None, *, out=None", r.doc,
-        [f = r.fn](const Tensor& t, const OptDims& s, const OptDims& dim, OptText norm) { return f(t, s, dim, norm); });
+        [f = r.fn](const Tensor& t, const OptionalDims& s, const OptionalDims& dim, OptText norm) { return f(t, s, dim, norm); });
   }
   def(kFunction, "fft_fftfreq", "n, d=1.0, *, @options, out=None", "The frequencies that fft's results stand for.",
       [](int64_t n, double d, const Options& o) { return fft::fftfreq(n, d, o); });
   def(kFunction, "fft_rfftfreq", "n, d=1.0, *, @options, out=None", "The frequencies that rfft's results stand for.",
       [](int64_t n, double d, const Options& o) { return fft::rfftfreq(n, d, o); });
   def(kFunction, "fft_fftshift", "input, dim=None", "Frequency 0 moved to the middle.",
-      [](const Tensor& t, const OptDims& dim) { return fft::fftshift(t, dim); });
+      [](const Tensor& t, const OptionalDims& dim) { return fft::fftshift(t, dim); });
   def(kFunction, "fft_ifftshift", "input, dim=None", "The inverse of fftshift.",
-      [](const Tensor& t, const OptDims& dim) { return fft::ifftshift(t, dim); });
+      [](const Tensor& t, const OptionalDims& dim) { return fft::ifftshift(t, dim); });
 }
 
 void define_short_time() {

@@ -8,11 +8,10 @@ namespace naru::py {
 namespace {
 
 using OptTensor = std::optional<Tensor>;
-using OptDims = std::optional<Dims>;
 using Pair = std::pair<Tensor, Tensor>;
 
 Tensor or_undefined(const OptTensor& t) { return t ? *t : Tensor(); }
-Dims or_empty(const OptDims& d) { return d ? *d : Dims(); }
+Dims or_empty(const OptionalDims& d) { return d ? *d : Dims(); }
 
 struct Named3 {
   const char *max, *max_with_indices, *avg, *adaptive_avg, *adaptive_max, *shape;
@@ -28,25 +27,24 @@ void define_pools() {
     const Named3& names = kPools[n - 1];
     constexpr const char* kWindow = "input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False";
     def(kFunction, names.max, kWindow, "The greatest element of each window of (N, C, d1...) or (C, d1...).",
-        [n](const Tensor& x, const Dims& kernel, const OptDims& stride, const Dims& padding, const Dims& dilation, bool ceil_mode) {
+        [n](const Tensor& x, const Dims& kernel, const OptionalDims& stride, const Dims& padding, const Dims& dilation, bool ceil_mode) {
           return max_pool(n, x, kernel, or_empty(stride), padding, dilation, ceil_mode).first;
         });
     def(kFunction, names.max_with_indices, kWindow,
         "The greatest element of each window, and its place among those of its channel (int64).",
-        [n](const Tensor& x, const Dims& kernel, const OptDims& stride, const Dims& padding, const Dims& dilation, bool ceil_mode) -> Pair {
-          return max_pool(n, x, kernel, or_empty(stride), padding, dilation, ceil_mode);
-        });
+        [n](const Tensor& x, const Dims& kernel, const OptionalDims& stride, const Dims& padding, const Dims& dilation,
+            bool ceil_mode) -> Pair { return max_pool(n, x, kernel, or_empty(stride), padding, dilation, ceil_mode); });
     if (n == 1)
       def(kFunction, names.avg, "input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True",
           "The mean of each window of (N, C, l) or (C, l).",
-          [](const Tensor& x, const Dims& kernel, const OptDims& stride, const Dims& padding, bool ceil_mode, bool with_padding) {
+          [](const Tensor& x, const Dims& kernel, const OptionalDims& stride, const Dims& padding, bool ceil_mode, bool with_padding) {
             return avg_pool(1, x, kernel, or_empty(stride), padding, ceil_mode, with_padding);
           });
     else
       def(kFunction, names.avg,
           "input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None",
           "The mean of each window of (N, C, d1...) or (C, d1...).",
-          [n](const Tensor& x, const Dims& kernel, const OptDims& stride, const Dims& padding, bool ceil_mode, bool with_padding,
+          [n](const Tensor& x, const Dims& kernel, const OptionalDims& stride, const Dims& padding, bool ceil_mode, bool with_padding,
               std::optional<int64_t> divisor) {
             return avg_pool(n, x, kernel, or_empty(stride), padding, ceil_mode, with_padding, divisor);
           });
@@ -58,7 +56,7 @@ void define_pools() {
   }
   def(kFunction, "_lp_pool", "n, input, norm_type, kernel_size, stride=None, ceil_mode=False",
       "(sum of x^p)^(1/p) of each window, of n dimensions.",
-      [](int64_t n, const Tensor& x, double p, const Dims& kernel, const OptDims& stride, bool ceil_mode) {
+      [](int64_t n, const Tensor& x, double p, const Dims& kernel, const OptionalDims& stride, bool ceil_mode) {
         return lp_pool(n, x, p, kernel, or_empty(stride), ceil_mode);
       });
   def(kFunction, "_fractional_max_pool", "n, input, kernel_size, output_size, samples",

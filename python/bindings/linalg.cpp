@@ -6,7 +6,6 @@
 namespace naru::py {
 namespace {
 
-using OptDims = std::optional<Dims>;
 using OptInt = std::optional<int64_t>;
 using OptType = std::optional<DType>;
 using OptText = std::optional<std::string_view>;
@@ -176,27 +175,27 @@ void define_ranks() {
 
 void define_norms() {
   def(kFunction, "linalg_vector_norm", "input, ord=2, dim=None, keepdim=False, *, dtype=None, out=None", "The norm of vectors.",
-      [](const Tensor& t, double ord, const OptDims& dim, bool keepdim, OptType dtype) {
+      [](const Tensor& t, double ord, const OptionalDims& dim, bool keepdim, OptType dtype) {
         return linalg::vector_norm(t, ord, dim, keepdim, dtype);
       });
   def(kFunction, "linalg_matrix_norm", "input, ord, dim=None, keepdim=False, *, dtype=None, out=None", "The norm of matrices.",
-      [](const Tensor& t, double ord, const OptDims& dim, bool keepdim, OptType dtype) {
+      [](const Tensor& t, double ord, const OptionalDims& dim, bool keepdim, OptType dtype) {
         return linalg::matrix_norm(t, ord, dim.value_or(kLast), keepdim, dtype);
       });
   def(kFunction, "linalg_matrix_norm", "input, ord='fro', dim=None, keepdim=False, *, dtype=None, out=None", "The norm of matrices.",
-      [](const Tensor& t, std::string_view ord, const OptDims& dim, bool keepdim, OptType dtype) {
+      [](const Tensor& t, std::string_view ord, const OptionalDims& dim, bool keepdim, OptType dtype) {
         return linalg::matrix_norm(t, ord, dim.value_or(kLast), keepdim, dtype);
       });
   def(kFunction, "linalg_norm", "input, ord=None, dim=None, keepdim=False, *, dtype=None, out=None", "The norm of vectors or matrices.",
-      [](const Tensor& t, OptNumber ord, const OptDims& dim, bool keepdim, OptType dtype) {
+      [](const Tensor& t, OptNumber ord, const OptionalDims& dim, bool keepdim, OptType dtype) {
         return linalg::norm(t, ord, dim, keepdim, dtype);
       });
   def(kFunction, "linalg_norm", "input, ord, dim=None, keepdim=False, *, dtype=None, out=None", "The norm of matrices.",
-      [](const Tensor& t, std::string_view ord, const OptDims& dim, bool keepdim, OptType dtype) {
+      [](const Tensor& t, std::string_view ord, const OptionalDims& dim, bool keepdim, OptType dtype) {
         return linalg::norm(t, ord, dim, keepdim, dtype);
       });
   def(kFunction, "nuclear_norm", "input, dim=None, keepdim=False, *, out=None", "The sum of the singular values.",
-      [](const Tensor& t, const OptDims& dim, bool keepdim) { return linalg::matrix_norm(t, "nuc", dim.value_or(kLast), keepdim); });
+      [](const Tensor& t, const OptionalDims& dim, bool keepdim) { return linalg::matrix_norm(t, "nuc", dim.value_or(kLast), keepdim); });
   def(kFunction, "frobenius_norm", "input, dim, keepdim=False, *, out=None", "The root of the sum of squares.",
       [](const Tensor& t, const Dims& dim, bool keepdim) { return linalg::vector_norm(t, 2, dim, keepdim); });
 }
@@ -223,7 +222,7 @@ void define_products() {
   def(kFunction, "linalg_tensorinv", "input, ind=2, *, out=None", "The inverse under tensordot.",
       [](const Tensor& a, int64_t ind) { return linalg::tensorinv(a, ind); });
   def(kFunction, "linalg_tensorsolve", "input, other, dims=None, *, out=None", "X with tensordot(A, X) = B.",
-      [](const Tensor& a, const Tensor& b, const OptDims& dims) { return linalg::tensorsolve(a, b, dims); });
+      [](const Tensor& a, const Tensor& b, const OptionalDims& dims) { return linalg::tensorsolve(a, b, dims); });
 }
 
 }  // namespace

@@ -7,13 +7,12 @@ namespace naru::py {
 namespace {
 
 using OptTensor = std::optional<Tensor>;
-using OptDims = std::optional<Dims>;
 using OptInt = std::optional<int64_t>;
 using OptType = std::optional<DType>;
-using Reduction = Tensor (*)(const Tensor&, const Tensor&, const OptDims&, bool, OptType);
+using Reduction = Tensor (*)(const Tensor&, const Tensor&, const OptionalDims&, bool, OptType);
 using Extreme = Tensor (*)(const Tensor&, const Tensor&, OptInt, bool, OptType);
 using AlongDim = Tensor (*)(const Tensor&, const Tensor&, int64_t, OptType);
-using Spread = Tensor (*)(const Tensor&, const Tensor&, const OptDims&, double, bool, OptType);
+using Spread = Tensor (*)(const Tensor&, const Tensor&, const OptionalDims&, double, bool, OptType);
 
 Tensor or_none(const OptTensor& mask) { return mask ? *mask : Tensor(); }
 
@@ -23,7 +22,7 @@ void define_masked_reductions() {
                                                                {"_masked_mean", &masked::mean}, {"_masked_logsumexp", &masked::logsumexp}};
   for (const auto& [name, f] : kReductions)
     def(kFunction, name, "input, mask, dim, keepdim, dtype", "",
-        [f = f](const Tensor& t, const OptTensor& mask, const OptDims& dim, bool keepdim, OptType dtype) {
+        [f = f](const Tensor& t, const OptTensor& mask, const OptionalDims& dim, bool keepdim, OptType dtype) {
           return f(t, or_none(mask), dim, keepdim, dtype);
         });
   constexpr std::pair<const char*, Extreme> kExtremes[] = {{"_masked_argmax", &masked::argmax}, {"_masked_argmin", &masked::argmin}};
@@ -35,7 +34,7 @@ void define_masked_reductions() {
   constexpr std::pair<const char*, Spread> kSpreads[] = {{"_masked_var", &masked::var}, {"_masked_std", &masked::std}};
   for (const auto& [name, f] : kSpreads)
     def(kFunction, name, "input, mask, dim, correction, keepdim, dtype", "",
-        [f = f](const Tensor& t, const OptTensor& mask, const OptDims& dim, double correction, bool keepdim, OptType dtype) {
+        [f = f](const Tensor& t, const OptTensor& mask, const OptionalDims& dim, double correction, bool keepdim, OptType dtype) {
           return f(t, or_none(mask), dim, correction, keepdim, dtype);
         });
   def(kFunction, "_masked_median", "input, mask, dim, keepdim, dtype", "",
@@ -43,7 +42,7 @@ void define_masked_reductions() {
         return masked::median(t, or_none(mask), dim, keepdim, dtype);
       });
   def(kFunction, "_masked_norm", "input, mask, ord, dim, keepdim, dtype", "",
-      [](const Tensor& t, const OptTensor& mask, double ord, const OptDims& dim, bool keepdim, OptType dtype) {
+      [](const Tensor& t, const OptTensor& mask, double ord, const OptionalDims& dim, bool keepdim, OptType dtype) {
         return masked::norm(t, or_none(mask), ord, dim, keepdim, dtype);
       });
 }

@@ -8,7 +8,6 @@
 namespace naru::py {
 namespace {
 
-using OptDims = std::optional<Dims>;
 using OptInt = std::optional<int64_t>;
 using OptType = std::optional<DType>;
 
@@ -33,12 +32,12 @@ double order_of(PyObject* p) {
 void define_sums() {
   def(kBoth, "sum", "input, dim=None, keepdim=False, *, dtype=None, out=None",
       "The sum of the elements, of all or along dimensions; integers are summed in int64.",
-      [](const Tensor& t, const OptDims& dim, bool keepdim, OptType dtype) { return sum(t, dim, keepdim, dtype); });
+      [](const Tensor& t, const OptionalDims& dim, bool keepdim, OptType dtype) { return sum(t, dim, keepdim, dtype); });
   def(kBoth, "nansum", "input, dim=None, keepdim=False, *, dtype=None, out=None", "The sum without NaNs.",
-      [](const Tensor& t, const OptDims& dim, bool keepdim, OptType dtype) { return nansum(t, dim, keepdim, dtype); });
+      [](const Tensor& t, const OptionalDims& dim, bool keepdim, OptType dtype) { return nansum(t, dim, keepdim, dtype); });
   def(kBoth, "mean", "input, dim=None, keepdim=False, *, dtype=None, out=None",
       "The mean of the elements, of all or along dimensions; floating point only.",
-      [](const Tensor& t, const OptDims& dim, bool keepdim, OptType dtype) { return mean(t, dim, keepdim, dtype); });
+      [](const Tensor& t, const OptionalDims& dim, bool keepdim, OptType dtype) { return mean(t, dim, keepdim, dtype); });
   def(kBoth, "prod", "input, dim=None, keepdim=False, *, dtype=None, out=None",
       "The product of the elements, of all or along one dimension.",
       [](const Tensor& t, OptInt dim, bool keepdim, OptType dtype) { return prod(t, dim, keepdim, dtype); });
@@ -49,44 +48,42 @@ void define_sums() {
   def(kBoth, "logsumexp", "input, dim, keepdim=False, *, out=None", "log(sum(exp(input))) along dimensions, without overflow.",
       [](const Tensor& t, const Dims& dim, bool keepdim) { return logsumexp(t, dim, keepdim); });
   def(kBoth, "count_nonzero", "input, dim=None", "How many elements are not 0.",
-      [](const Tensor& t, const OptDims& dim) { return count_nonzero(t, dim); });
+      [](const Tensor& t, const OptionalDims& dim) { return count_nonzero(t, dim); });
   def(kBoth, "norm", "input, p='fro', dim=None, keepdim=False, dtype=None, *, out=None", "The p-norm, of all elements or along dimensions.",
-      [](const Tensor& t, PyObject* p, const OptDims& dim, bool keepdim, OptType dtype) -> PyObject* {
+      [](const Tensor& t, PyObject* p, const OptionalDims& dim, bool keepdim, OptType dtype) -> PyObject* {
         if (PyUnicode_Check(p) && PyUnicode_CompareWithASCIIString(p, "nuc") == 0)
           return wrap(linalg::matrix_norm(t, "nuc", dim.value_or(Dims{-2, -1}), keepdim, dtype));
         return wrap(norm(t, order_of(p), dim, keepdim, dtype));
       });
   def(kFunction, "_vector_norm", "input, ord=2, dim=None, keepdim=False, *, dtype=None", "The p-norm, of all elements or along dimensions.",
-      [](const Tensor& t, double p, const OptDims& dim, bool keepdim, OptType dtype) { return norm(t, p, dim, keepdim, dtype); });
+      [](const Tensor& t, double p, const OptionalDims& dim, bool keepdim, OptType dtype) { return norm(t, p, dim, keepdim, dtype); });
 }
 
 void define_spreads() {
   const auto spread = [](const char* name, auto f) {
     def(kBoth, name, "input, dim=None, *, correction=1, keepdim=False, out=None", "Variance or standard deviation, over n - correction.",
-        [f](const Tensor& t, const OptDims& dim, const std::optional<Scalar>& correction, bool keepdim) {
+        [f](const Tensor& t, const OptionalDims& dim, const std::optional<Scalar>& correction, bool keepdim) {
           return f(t, dim, correction ? correction->to_double() : 1, keepdim);
         });
     def(kBoth, name, "input, unbiased", "Over n - 1 if unbiased, else n.",
-        [f](const Tensor& t, bool unbiased) { return f(t, OptDims(), unbiased ? 1 : 0, false); });
+        [f](const Tensor& t, bool unbiased) { return f(t, OptionalDims(), unbiased ? 1 : 0, false); });
     def(kBoth, name, "input, dim, unbiased=True, keepdim=False, *, out=None", "Over n - 1 if unbiased, else n.",
-        [f](const Tensor& t, const OptDims& dim, bool unbiased, bool keepdim) { return f(t, dim, unbiased ? 1 : 0, keepdim); });
+        [f](const Tensor& t, const OptionalDims& dim, bool unbiased, bool keepdim) { return f(t, dim, unbiased ? 1 : 0, keepdim); });
     def(kBoth, name, "input, *, unbiased", "Over n - 1 if unbiased, else n.",
-        [f](const Tensor& t, bool unbiased) { return f(t, OptDims(), unbiased ? 1 : 0, false); });
+        [f](const Tensor& t, bool unbiased) { return f(t, OptionalDims(), unbiased ? 1 : 0, false); });
   };
-  spread("var", [](const Tensor& t, const OptDims& d, double c, bool k) { return var(t, d, c, k); });
-  spread("std", [](const Tensor& t, const OptDims& d, double c, bool k) { return naru::std(t, d, c, k); });
+  spread("var", [](const Tensor& t, const OptionalDims& d, double c, bool k) { return var(t, d, c, k); });
+  spread("std", [](const Tensor& t, const OptionalDims& d, double c, bool k) { return naru::std(t, d, c, k); });
   def(kFunction, "var_mean", "input, unbiased", "Over n - 1 if unbiased, else n.",
-      [](const Tensor& t, bool unbiased) { return var_mean(t, OptDims(), unbiased ? 1 : 0, false); });
+      [](const Tensor& t, bool unbiased) { return var_mean(t, OptionalDims(), unbiased ? 1 : 0, false); });
   def(kFunction, "var_mean", "input, dim=None, unbiased=None, keepdim=False, *, correction=None", "(variance, mean).",
-      [](const Tensor& t, const OptDims& dim, const std::optional<bool>& unbiased, bool keepdim, const std::optional<Scalar>& correction) {
-        return var_mean(t, dim, correction_of(unbiased, correction), keepdim);
-      });
+      [](const Tensor& t, const OptionalDims& dim, const std::optional<bool>& unbiased, bool keepdim,
+         const std::optional<Scalar>& correction) { return var_mean(t, dim, correction_of(unbiased, correction), keepdim); });
   def(kFunction, "std_mean", "input, unbiased", "Over n - 1 if unbiased, else n.",
-      [](const Tensor& t, bool unbiased) { return std_mean(t, OptDims(), unbiased ? 1 : 0); });
+      [](const Tensor& t, bool unbiased) { return std_mean(t, OptionalDims(), unbiased ? 1 : 0); });
   def(kFunction, "std_mean", "input, dim=None, unbiased=None, keepdim=False, *, correction=None", "(standard deviation, mean).",
-      [](const Tensor& t, const OptDims& dim, const std::optional<bool>& unbiased, bool keepdim, const std::optional<Scalar>& correction) {
-        return std_mean(t, dim, correction_of(unbiased, correction), keepdim);
-      });
+      [](const Tensor& t, const OptionalDims& dim, const std::optional<bool>& unbiased, bool keepdim,
+         const std::optional<Scalar>& correction) { return std_mean(t, dim, correction_of(unbiased, correction), keepdim); });
 }
 
 void define_extremes() {
@@ -102,9 +99,9 @@ void define_extremes() {
   def(kBoth, "min", "input, dim, keepdim=False, *, out=None", "The least elements along a dimension and their places: (values, indices).",
       [](const Tensor& t, int64_t dim, bool keepdim) { return named("min", min(t, dim, keepdim)); });
   def(kBoth, "amax", "input, dim=(), keepdim=False, *, out=None", "The greatest elements, of all or along dimensions.",
-      [](const Tensor& t, const OptDims& dim, bool keepdim) { return amax(t, dim && dim->empty() ? OptDims() : dim, keepdim); });
+      [](const Tensor& t, const OptionalDims& dim, bool keepdim) { return amax(t, dim && dim->empty() ? OptionalDims() : dim, keepdim); });
   def(kBoth, "amin", "input, dim=(), keepdim=False, *, out=None", "The least elements, of all or along dimensions.",
-      [](const Tensor& t, const OptDims& dim, bool keepdim) { return amin(t, dim && dim->empty() ? OptDims() : dim, keepdim); });
+      [](const Tensor& t, const OptionalDims& dim, bool keepdim) { return amin(t, dim && dim->empty() ? OptionalDims() : dim, keepdim); });
   def(kBoth, "aminmax", "input, *, dim=None, keepdim=False, out=None", "(min, max), of all elements or along a dimension.",
       [](const Tensor& t, OptInt dim, bool keepdim) {
         const auto [least, greatest] = aminmax(t, dim, keepdim);
@@ -117,9 +114,9 @@ void define_extremes() {
       "The place of the least element (the first of several), in all or along a dimension.",
       [](const Tensor& t, OptInt dim, bool keepdim) { return argmin(t, dim, keepdim); });
   def(kBoth, "any", "input, dim=None, keepdim=False, *, out=None", "Whether any element is true.",
-      [](const Tensor& t, const OptDims& dim, bool keepdim) { return any(t, dim, keepdim); });
+      [](const Tensor& t, const OptionalDims& dim, bool keepdim) { return any(t, dim, keepdim); });
   def(kBoth, "all", "input, dim=None, keepdim=False, *, out=None", "Whether all elements are true.",
-      [](const Tensor& t, const OptDims& dim, bool keepdim) { return all(t, dim, keepdim); });
+      [](const Tensor& t, const OptionalDims& dim, bool keepdim) { return all(t, dim, keepdim); });
   def(kBoth, "median", "input", "The lower median of all elements; NaN if one is NaN.", [](const Tensor& t) { return median(t); });
   def(kBoth, "median", "input, dim, keepdim=False, *, out=None",
       "The lower medians along a dimension and their places: (values, indices). NaN where an element is NaN.",

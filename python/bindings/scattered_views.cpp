@@ -7,7 +7,6 @@ namespace naru::py {
 namespace {
 
 using OptInt = std::optional<int64_t>;
-using OptDims = std::optional<Dims>;
 
 void define_scattered() {
   def(kBoth, "select_scatter", "input, src, dim, index", "A copy with src at one place of a dimension.",
@@ -48,7 +47,7 @@ void define_splits() {
 }
 
 // A list of numbers or tensors, or one number for all.
-std::vector<Tensor> gradient_of(const Tensor& t, PyObject* spacing, const OptDims& dims, int64_t order) {
+std::vector<Tensor> gradient_of(const Tensor& t, PyObject* spacing, const OptionalDims& dims, int64_t order) {
   Scalar step = 1;
   if (spacing == Py_None || scalar_from(spacing, step)) return gradient(t, step, dims, order);
   nb::object list =
@@ -87,7 +86,7 @@ void define_others() {
       });
   def(kFunction, "gradient", "input, *, spacing=None, dim=None, edge_order=1",
       "Derivatives along dimensions, by differences of neighbours.",
-      [](const Tensor& t, PyObject* spacing, const OptDims& dims, int64_t order) { return gradient_of(t, spacing, dims, order); });
+      [](const Tensor& t, PyObject* spacing, const OptionalDims& dims, int64_t order) { return gradient_of(t, spacing, dims, order); });
   def(kMethod, "new_empty_strided", "input, size, stride, @options", "An undefined tensor of this one's dtype and device.",
       [](const Tensor& t, const Dims& sizes, const Dims& strides, const Options& given) {
         Options o = given;

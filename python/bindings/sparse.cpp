@@ -7,7 +7,7 @@
 namespace naru::py {
 namespace {
 
-using Sizes = std::optional<Dims>;
+using Sizes = OptionalDims;
 
 // to_sparse: the layout asked for.
 Tensor in_layout(const Tensor& t, std::optional<int64_t> sparse_dims, std::optional<Layout> wanted, const Sizes& blocksize,

@@ -123,8 +123,8 @@ Tensor Tensor::nan_to_num(double nan, std::optional<double> posinf, std::optiona
 Tensor Tensor::heaviside(const Tensor& at_zero) const { return naru::heaviside(*this, at_zero); }
 Tensor Tensor::median() const { return naru::median(*this); }
 std::pair<Tensor, Tensor> Tensor::median(int64_t dim, bool keepdim) const { return naru::median(*this, dim, keepdim); }
-Tensor Tensor::nansum(const std::optional<Dims>& dims, bool keepdim) const { return naru::nansum(*this, dims, keepdim); }
-Tensor Tensor::nanmean(const std::optional<Dims>& dims, bool keepdim) const { return naru::nanmean(*this, dims, keepdim); }
+Tensor Tensor::nansum(const OptionalDims& dims, bool keepdim) const { return naru::nansum(*this, dims, keepdim); }
+Tensor Tensor::nanmean(const OptionalDims& dims, bool keepdim) const { return naru::nanmean(*this, dims, keepdim); }
 std::pair<Tensor, Tensor> Tensor::aminmax(std::optional<int64_t> dim, bool keepdim) const { return naru::aminmax(*this, dim, keepdim); }
 Tensor Tensor::trace() const { return naru::trace(*this); }
 bool Tensor::is_nonzero() const { return naru::is_nonzero(*this); }

@@ -34,23 +34,19 @@ int64_t Tensor::stride(int64_t d) const {
 
 Tensor Tensor::argmin(std::optional<int64_t> dim, bool keepdim) const { return naru::argmin(*this, dim, keepdim); }
 Tensor Tensor::prod(std::optional<int64_t> dim, bool keepdim) const { return naru::prod(*this, dim, keepdim); }
-Tensor Tensor::amax(const std::optional<Dims>& dims, bool keepdim) const { return naru::amax(*this, dims, keepdim); }
-Tensor Tensor::amin(const std::optional<Dims>& dims, bool keepdim) const { return naru::amin(*this, dims, keepdim); }
+Tensor Tensor::amax(const OptionalDims& dims, bool keepdim) const { return naru::amax(*this, dims, keepdim); }
+Tensor Tensor::amin(const OptionalDims& dims, bool keepdim) const { return naru::amin(*this, dims, keepdim); }
 std::pair<Tensor, Tensor> Tensor::max(int64_t dim, bool keepdim) const { return naru::max(*this, dim, keepdim); }
 std::pair<Tensor, Tensor> Tensor::min(int64_t dim, bool keepdim) const { return naru::min(*this, dim, keepdim); }
-Tensor Tensor::any(const std::optional<Dims>& dims, bool keepdim) const { return naru::any(*this, dims, keepdim); }
-Tensor Tensor::all(const std::optional<Dims>& dims, bool keepdim) const { return naru::all(*this, dims, keepdim); }
-Tensor Tensor::var(const std::optional<Dims>& dims, double correction, bool keepdim) const {
-  return naru::var(*this, dims, correction, keepdim);
-}
-Tensor Tensor::std(const std::optional<Dims>& dims, double correction, bool keepdim) const {
-  return naru::std(*this, dims, correction, keepdim);
-}
-Tensor Tensor::norm(double p, const std::optional<Dims>& dims, bool keepdim) const { return naru::norm(*this, p, dims, keepdim); }
+Tensor Tensor::any(const OptionalDims& dims, bool keepdim) const { return naru::any(*this, dims, keepdim); }
+Tensor Tensor::all(const OptionalDims& dims, bool keepdim) const { return naru::all(*this, dims, keepdim); }
+Tensor Tensor::var(const OptionalDims& dims, double correction, bool keepdim) const { return naru::var(*this, dims, correction, keepdim); }
+Tensor Tensor::std(const OptionalDims& dims, double correction, bool keepdim) const { return naru::std(*this, dims, correction, keepdim); }
+Tensor Tensor::norm(double p, const OptionalDims& dims, bool keepdim) const { return naru::norm(*this, p, dims, keepdim); }
 Tensor Tensor::logsumexp(const Dims& dims, bool keepdim) const { return naru::logsumexp(*this, dims, keepdim); }
 Tensor Tensor::cumsum(int64_t dim) const { return naru::cumsum(*this, dim); }
 Tensor Tensor::cumprod(int64_t dim) const { return naru::cumprod(*this, dim); }
-Tensor Tensor::count_nonzero(const std::optional<Dims>& dims) const { return naru::count_nonzero(*this, dims); }
+Tensor Tensor::count_nonzero(const OptionalDims& dims) const { return naru::count_nonzero(*this, dims); }
 bool Tensor::equal(const Tensor& b) const { return naru::equal(*this, b); }
 bool Tensor::allclose(const Tensor& b, double rtol, double atol, bool equal_nan) const {
   return naru::allclose(*this, b, rtol, atol, equal_nan);

@@ -166,7 +166,7 @@ Tensor as_coo(const Tensor& t) {
 
 }  // namespace ops
 
-Tensor sparse_coo_tensor(const Tensor& given, const Tensor& given_values, const std::optional<Dims>& sizes, bool is_coalesced) {
+Tensor sparse_coo_tensor(const Tensor& given, const Tensor& given_values, const OptionalDims& sizes, bool is_coalesced) {
   ops::require_defined(given, "sparse_coo_tensor", "indices");
   ops::require_defined(given_values, "sparse_coo_tensor", "values");
   const Tensor values = given_values.dim() == 0 ? given_values.unsqueeze(0) : given_values;  // one number is one value

@@ -253,8 +253,8 @@ void check_ranks(const Tensor& compressed, const Tensor& plain, const Tensor& va
 
 }  // namespace
 
-Tensor sparse_compressed_tensor(const Tensor& given_lines, const Tensor& given_plain, const Tensor& values,
-                                const std::optional<Dims>& given, Layout layout, bool sorted) {
+Tensor sparse_compressed_tensor(const Tensor& given_lines, const Tensor& given_plain, const Tensor& values, const OptionalDims& given,
+                                Layout layout, bool sorted) {
   if (layout < Layout::SparseCsr)
     throw RuntimeError("sparse_compressed_tensor expected sparse compressed tensor layout but got {}", ops::torch_layout(layout));
   const CompressedForm& f = ops::form_of(layout);
@@ -316,7 +316,7 @@ Tensor col_indices(const Tensor& t) { return index_part(t, true, false, "col_ind
 Tensor ccol_indices(const Tensor& t) { return index_part(t, false, true, "ccol_indices"); }
 Tensor row_indices(const Tensor& t) { return index_part(t, false, false, "row_indices"); }
 
-Tensor to_sparse_compressed(const Tensor& t, Layout wanted, const std::optional<Dims>& blocksize, std::optional<int64_t> dense_dims) {
+Tensor to_sparse_compressed(const Tensor& t, Layout wanted, const OptionalDims& blocksize, std::optional<int64_t> dense_dims) {
   if (wanted < Layout::SparseCsr) throw RuntimeError("to_sparse: wanted a sparse compressed layout, got torch.{}", name_of(wanted));
   const CompressedForm& f = ops::form_of(wanted);
   const std::string op = fmt::format("to_{}", name_of(wanted));

@@ -11,7 +11,7 @@ import pytest
 INCLUDE = Path(__file__).resolve().parents[2] / "include"
 HEADERS = sorted(p.relative_to(INCLUDE).as_posix() for p in (INCLUDE / "naru").glob("*.h"))
 WARNINGS = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror".split()
-FOR_OTHERS = {"naru/eigen.h": "Eigen/Core", "naru/format.h": "fmt/format.h"}  # opt in: they need what others install
+FOR_OTHERS = {"naru/eigen.h": "Eigen/Core", "naru/xtensor.h": "xtensor/xadapt.hpp", "naru/format.h": "fmt/format.h"}  # opt in: they need what others install
 
 
 # Compiled once for those that include them, the last one first. What a header sees is the same: all that it includes, and nothing else.
@@ -86,6 +86,74 @@ def test_naru_brings_no_costly_headers_along():
     command = ["g++", "-std=c++20", f"-I{INCLUDE}", "-M", "-x", "c++", "-"]
     made = subprocess.run(command, input="#include <naru/naru.h>\n", capture_output=True, text=True, check=True).stdout
     assert COSTLY.isdisjoint(Path(name).name for name in made.split())
+
+
+# A function of naru's, or a method of a class within: what stands before its name, its name, its parameters.
+FUNCTION = re.compile(r"^(?=\w)(?:inline )?(?!return|throw|using|explicit|friend)[\w:<>, ]+?[ &*]+(\w+)\(((?:[^()]|\([^()]*\))*)\)(?: const)?(?:;| \{)", re.M)
+# How dims are written, and what stands for none where they may be left out.
+FORMS = ["1", "size_t{1}", "{0, 1}", "{0, x.dim() - 1}", "{size_t{0}, 1u}", "Dims{0, 1}", "std::vector<int64_t>{0, 1}"]
+OF_NONE = ["{}", "std::nullopt", "std::optional<Dims>()"]
+
+
+def split_parameters(text):
+    """The parts between the commas of a list of parameters, (type, has a default) each."""
+    parts, depth = [""], 0
+    for c in text:
+        depth += (c in "<({[") - (c in ">)}]")
+        if c == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += c
+    declared = [(part.split("=")[0].split(), "=" in part) for part in parts if part.strip()]
+    return [(" ".join(words[:-1]), default) for words, default in declared]
+
+
+def functions_with_dims():
+    """(what is called, the types of its parameters) of all functions, and methods of Tensor, that take a list of dims."""
+    found = []
+
+    def look(scope, text):
+        for name, parameters in FUNCTION.findall(re.sub(r"//[^\n]*|^template <[^\n]*\n[^\n]*", "", text, flags=re.M)):
+            types = split_parameters(" ".join(parameters.split()))
+            if "detail" not in scope and any("Dims" in t for t, _ in types):
+                found.append((scope + name, types))
+
+    for header in set(HEADERS) - set(FOR_OTHERS):
+        text = re.sub(r"^namespace \w+ \{\nclass \w+;\n\}\n", "", (INCLUDE / header).read_text(), flags=re.M)
+        spaces = []
+        for part in re.split(r"^(namespace [\w:]+ \{|\}  // namespace.*)$", text, flags=re.M):
+            if part.startswith("namespace"):
+                spaces.append(part.split()[1])
+            elif part.startswith("}  // namespace"):
+                spaces.pop()
+            elif spaces:
+                look("".join(f"{space}::" for space in spaces), part)
+    for name in ("tensor.h", "tensor_methods.inc", "function_methods.inc"):
+        text = (INCLUDE / "naru" / name).read_text()
+        text = text[text.find("\nclass Tensor {") + 1 :].split("\n private:")[0]
+        look("x.", re.sub(r"^  ", "", text, flags=re.M))
+    return found
+
+
+def test_all_functions_take_dims_as_a_number_in_braces_and_as_a_list():
+    if shutil.which("g++") is None:
+        pytest.skip("g++ is not installed")
+    lines = []
+    for called, types in functions_with_dims():
+        for i, (kind, _) in enumerate(types):
+            assert "optional<Dims>" not in kind, f"{called} takes a std::optional<Dims>, which no braces make: it should be an OptionalDims"
+            if kind not in ("const Dims&", "Dims", "const OptionalDims&"):
+                continue
+            last = max([i] + [k for k, (_, default) in enumerate(types) if not default])
+            for form in FORMS + (OF_NONE if "Optional" in kind else []):
+                given = [form if k == i else f"made<{t}>()" for k, (t, _) in enumerate(types[: last + 1])]
+                lines.append(f"  (void){called}({', '.join(given)});")
+    names = {line.split("(void)")[1].split("(")[0] for line in lines}
+    assert {"naru::sum", "naru::var_mean", "naru::linalg::vector_norm", "naru::fft::fftn", "naru::masked::sum", "naru::zeros", "x.amax", "x.permute"} <= names
+    text = "#include <naru/naru.h>\nusing namespace naru;\nusing namespace naru::nn::functional;\ntemplate <class T> T made();\nvoid all(const Tensor& x) {\n" + "\n".join(lines) + "\n}\n"
+    command = ["g++", "-std=c++20", *WARNINGS, f"-I{INCLUDE}", "-fsyntax-only", "-x", "c++", "-"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True)
+    assert done.returncode == 0, "\n".join(re.findall(r".*error.*\n.*", done.stderr))[:3000]
 
 
 VIEW = """

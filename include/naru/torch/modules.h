@@ -96,7 +96,7 @@ struct Expanding {
   Dims values;
   Expanding(int64_t one) : values{one} {}
   Expanding(int one) : values{one} {}
-  Expanding(std::initializer_list<int64_t> list) : values(list) {}
+  Expanding(std::initializer_list<naru::Dims::Entry> list) : values(list) {}
   Expanding(Dims list) : values(std::move(list)) {}
   Expanding(const std::vector<int64_t>& list) : values(list) {}
   operator Dims() const { return values; }
