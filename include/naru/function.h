@@ -107,7 +107,7 @@ class Context {
 
 // One call of a function, for the template below.
 struct FunctionRun {
-  FunctionRun();
+  explicit FunctionRun(const std::type_info& function);
   std::string name;
   std::shared_ptr<Context> context;
   std::vector<Tensor> inputs;   // the tensors among the arguments
@@ -126,9 +126,6 @@ struct FunctionRun {
   void record(std::vector<Tensor>& outputs, std::function<std::vector<Tensor>(Context*, std::vector<Tensor>)> backward);
 };
 
-// "Cube" of a class's type.
-std::string short_type_name(const std::type_info& type);
-
 // Base of such an operation. `D` has forward(Context*, arguments...), which runs without recording and returns a Tensor, a vector of them or a
 // tuple, and backward(Context*, gradients of the results), which returns one gradient (or an undefined tensor) for each argument of forward; each
 // tensor of a vector counts as an argument of its own. backward is recorded where gradients of gradients are asked for.
@@ -138,8 +135,7 @@ class Function {
  public:
   template <class... A>
   static auto apply(A&&... args) {
-    FunctionRun run;
-    run.name = short_type_name(typeid(D)) + "Backward";
+    FunctionRun run(typeid(D));
     (run.add(args), ...);
     run.recording = run.recording && grad_enabled();
     auto result = [&] {

@@ -9,7 +9,6 @@
 #pragma once
 
 #include <initializer_list>
-#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -31,15 +30,16 @@ struct Extent {
 class KernelArgument {
  public:
   KernelArgument(const Tensor& t) : tensor_(t) {}
-  KernelArgument(Scalar s) : number_(s) {}
+  KernelArgument(Scalar s) : number_(s), is_number_(true) {}
   template <class T>
-  requires std::is_arithmetic_v<T> KernelArgument(T v) : number_(v) {}
-  const Tensor* tensor() const noexcept { return number_ ? nullptr : &tensor_; }
-  const Scalar& number() const noexcept { return *number_; }
+  requires std::is_arithmetic_v<T> KernelArgument(T v) : KernelArgument(Scalar(v)) {}
+  const Tensor* tensor() const noexcept { return is_number_ ? nullptr : &tensor_; }
+  const Scalar& number() const noexcept { return number_; }
 
  private:
   Tensor tensor_;
-  std::optional<Scalar> number_;
+  Scalar number_;
+  bool is_number_ = false;
 };
 
 // What a backward function is given.

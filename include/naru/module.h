@@ -200,10 +200,11 @@ class Module {
     else if constexpr (requires { std::tuple_size<T>::value; })
       std::apply([&](auto&... each) { (each_tensor_of(each, f), ...); }, value);
   }
+  static void keep(Tensors& list, const Tensor& t);
   template <class T>
   static Tensors tensors_in(T& value) {
     Tensors list;
-    each_tensor_of(value, [&](Tensor& t) { list.push_back(t); });
+    each_tensor_of(value, [&](Tensor& t) { keep(list, t); });
     return list;
   }
   template <class T>

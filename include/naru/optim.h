@@ -106,7 +106,7 @@ class Optimizer {
   std::vector<size_t> with_gradient(size_t begin, size_t end) const;
   std::vector<std::shared_ptr<Slot>> slots_;  // their addresses stay
   std::vector<size_t> ends_;                  // of the groups, in params_
-  std::vector<std::optional<double>> initial_lrs_;
+  std::vector<double> initial_lrs_;           // NaN: the rate that is
 };
 
 // A group as it is given: parameters, and settings of their own.
@@ -142,6 +142,9 @@ SettingPlaces places_of(MuonOptions& o);
 std::vector<Optimizer::Setting> read_settings(const SettingPlaces& places);
 // What the places have no name for is left alone.
 void write_settings(const SettingPlaces& places, const std::vector<Optimizer::Setting>& settings);
+
+// Throws where there is no such group.
+void* settings_in(const std::vector<std::shared_ptr<void>>& groups, size_t group);
 
 // Base of optimizers with settings `O`.
 template <class O>
@@ -196,7 +199,7 @@ class Grouped : public Optimizer {
   }
 
  private:
-  O& at(size_t group) const { return *static_cast<O*>(settings_.at(group).get()); }
+  O& at(size_t group) const { return *static_cast<O*>(settings_in(settings_, group)); }
   Check check_;
   std::vector<std::shared_ptr<void>> settings_;  // an O each; their addresses stay
 

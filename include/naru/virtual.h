@@ -3,9 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "naru/device.h"
 
@@ -27,8 +27,8 @@ struct VirtualOptions {
   // Which one of each device fails, counted from 1; 0: none. Allocations are what the program asks for, whether the cache has it or not, and end in
   // an OutOfMemoryError; driver allocations are what the cache asks the device for, which it asks again, in smaller pieces or with an empty cache.
   uint64_t fail_allocation = 0, fail_driver_allocation = 0, fail_copy = 0, fail_launch = 0;
-  uint64_t lose_after = 0;             // so many copies and launches, then the device is lost; 0: never
-  std::set<std::string> without = {};  // "fp64", "fp16", "bf16", or names of operators: what the devices do not support
+  uint64_t lose_after = 0;                // so many copies and launches, then the device is lost; 0: never
+  std::vector<std::string> without = {};  // "fp64", "fp16", "bf16", or names of operators: what the devices do not support
 
   bool operator==(const VirtualOptions& other) const;
 };

@@ -27,6 +27,7 @@ struct Module::HookedCall {
 };
 
 Module::Module() = default;
+void Module::keep(Tensors& list, const Tensor& t) { list.push_back(t); }
 Module::~Module() {
   if (hooks_ && hooks_->module == this) hooks_->module = nullptr;
 }

@@ -170,18 +170,19 @@ std::string type_name(const std::type_info& type) {
   return name;
 }
 
-}  // namespace
-
-void Value::throw_wrong_type(const std::type_info& wanted) const {
-  if (!held_.has_value()) throw TypeError("saved_data: wanted a value of type {}, but there is none under this name", type_name(wanted));
-  throw TypeError("saved_data: wanted a value of type {}, but it holds one of type {}", type_name(wanted), type_name(held_.type()));
-}
-
+// "Cube" of a class's type.
 std::string short_type_name(const std::type_info& type) {
   std::string name = type_name(type);
   name = name.substr(0, name.find('<'));
   const size_t colons = name.rfind("::");
   return colons == std::string::npos ? name : name.substr(colons + 2);
+}
+
+}  // namespace
+
+void Value::throw_wrong_type(const std::type_info& wanted) const {
+  if (!held_.has_value()) throw TypeError("saved_data: wanted a value of type {}, but there is none under this name", type_name(wanted));
+  throw TypeError("saved_data: wanted a value of type {}, but it holds one of type {}", type_name(wanted), type_name(held_.type()));
 }
 
 std::string Value::toStringRef() const { return to<std::string>(); }
@@ -194,7 +195,8 @@ void Context::mark_dirty(std::vector<Tensor> inputs) { dirty_ = std::move(inputs
 void Context::mark_non_differentiable(std::vector<Tensor> outputs) { fixed_ = std::move(outputs); }
 bool Context::needs_input_grad(size_t i) const { return i < needed_.size() && needed_[i]; }
 
-FunctionRun::FunctionRun() : context(std::make_shared<Context>()) {}
+FunctionRun::FunctionRun(const std::type_info& function)
+    : name(short_type_name(function) + "Backward"), context(std::make_shared<Context>()) {}
 
 void FunctionRun::add(const Tensor& t) {
   inputs.push_back(t);

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <cmath>
+#include <limits>
 #include <map>
 
 #include "core/tensor_impl.h"
@@ -8,6 +10,9 @@
 #include "naru/optim.h"
 
 namespace naru::optim {
+namespace {
+constexpr double kUnset = std::numeric_limits<double>::quiet_NaN();
+}
 
 Optimizer::Optimizer(std::vector<Tensor> params) : params_(std::move(params)), steps_(params_.size()) {
   if (params_.empty()) throw ValueError("optimizer got an empty parameter list");
@@ -21,6 +26,8 @@ size_t Optimizer::groups() const noexcept { return ends_.size(); }
 std::vector<std::pair<std::string, double>> Optimizer::numbers(size_t) const { return {}; }
 std::vector<int64_t> Optimizer::steps() const { return steps_; }
 std::vector<Optimizer::Setting> Optimizer::settings_of(size_t) const { return {}; }
+
+void* settings_in(const std::vector<std::shared_ptr<void>>& groups, size_t group) { return groups.at(group).get(); }
 
 void Optimizer::check_parameters(size_t from) const {
   for (size_t i = from; i < params_.size(); ++i) {
@@ -94,13 +101,13 @@ void Optimizer::set_momentum(size_t group, double momentum) {
 
 double Optimizer::initial_lr(size_t group) {
   const double now = lr(group);
-  initial_lrs_.resize(groups());
-  if (!initial_lrs_[group]) initial_lrs_[group] = now;
-  return *initial_lrs_[group];
+  initial_lrs_.resize(groups(), kUnset);
+  if (std::isnan(initial_lrs_[group])) initial_lrs_[group] = now;
+  return initial_lrs_[group];
 }
 void Optimizer::set_initial_lr(size_t group, double lr) {
   check_group(group);
-  initial_lrs_.resize(groups());
+  initial_lrs_.resize(groups(), kUnset);
   initial_lrs_[group] = lr;
 }
 
@@ -152,7 +159,8 @@ void Optimizer::prepare_slot(std::vector<Tensor>& slot, const std::vector<size_t
 std::vector<Optimizer::Setting> Optimizer::group_settings(size_t group) const {
   check_group(group);
   std::vector<Setting> list = settings_of(group);
-  if (group < initial_lrs_.size() && initial_lrs_[group]) list.push_back({"initial_lr", Setting::Kind::Number, *initial_lrs_[group]});
+  if (group < initial_lrs_.size() && !std::isnan(initial_lrs_[group]))
+    list.push_back({"initial_lr", Setting::Kind::Number, initial_lrs_[group]});
   return list;
 }
 

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <set>
 
 #include "naru/error.h"
 #include "naru/virtual.h"
@@ -89,7 +90,7 @@ void set_option(VirtualOptions& o, std::string_view name, std::string_view value
   } else if (name == "without") {
     while (!value.empty()) {
       const size_t plus = value.find('+');
-      if (plus != 0) o.without.emplace(value.substr(0, plus));
+      if (plus != 0) o.without.emplace_back(value.substr(0, plus));
       value = plus == std::string_view::npos ? std::string_view() : value.substr(plus + 1);
     }
   } else {
@@ -132,7 +133,8 @@ std::string to_text(const VirtualOptions& o) {
   if (o.peer != PeerAccess::On) text += o.peer == PeerAccess::Off ? ";peer=off" : ";peer=corrupt";
   add("fail_allocation", o.fail_allocation), add("fail_driver_allocation", o.fail_driver_allocation);
   add("fail_copy", o.fail_copy), add("fail_launch", o.fail_launch), add("lose_after", o.lose_after);
-  if (!o.without.empty()) text += fmt::format(";without={}", fmt::join(o.without, "+"));
+  if (const std::set<std::string> names(o.without.begin(), o.without.end()); !names.empty())
+    text += fmt::format(";without={}", fmt::join(names, "+"));
   return text;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -21,7 +22,10 @@ bool is_peer(const ir::CopyBytes& c) {
 }  // namespace
 
 VirtualDevice::VirtualDevice(Device device, VirtualOptions options, uint64_t generation)
-    : device_(device), options_(std::move(options)), generation_(generation), has_elements_(!options_.without.contains("elements")) {}
+    : device_(device),
+      options_(std::move(options)),
+      generation_(generation),
+      has_elements_(std::find(options_.without.begin(), options_.without.end(), "elements") == options_.without.end()) {}
 
 VirtualDevice::Fate VirtualDevice::next(const ir::Instruction& instruction) {
   check();

@@ -292,7 +292,7 @@ TEST(VirtualOptions, AreReadAndWritten) {
   EXPECT_DOUBLE_EQ(o.bandwidth, 10.0 * (1 << 30));
   EXPECT_EQ(o.peer, PeerAccess::Off);
   EXPECT_EQ(o.fail_copy, 2u);
-  EXPECT_EQ(o.without, (std::set<std::string>{"fp64", "sort"}));
+  EXPECT_EQ(o.without, (std::vector<std::string>{"fp64", "sort"}));
   EXPECT_EQ(parse_virtual_options(to_text(o), 3), o);
   for (const char* bad : {"memory=", "memory=1Q", "colour=red", "peer=x", "copy_delay=1min", "fail_copy=-1", "memory"})
     EXPECT_THROW(parse_virtual_options(bad), RuntimeError) << bad;
