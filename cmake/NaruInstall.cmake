@@ -2,7 +2,7 @@
 include(CMakePackageConfigHelpers)
 set(destination "${CMAKE_INSTALL_LIBDIR}/cmake/naru")
 
-install(TARGETS naru EXPORT naruTargets DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(TARGETS naru naru_precompiled EXPORT naruTargets DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h" PATTERN "*.inc")
 install(EXPORT naruTargets NAMESPACE naru:: DESTINATION "${destination}")
 
