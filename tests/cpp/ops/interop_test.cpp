@@ -7,6 +7,9 @@
 #if __has_include(<Eigen/Core>)
 #include "naru/eigen.h"
 #endif
+#if __has_include(<xtensor/xadapt.hpp>)
+#include "naru/xtensor.h"
+#endif
 
 namespace naru {
 namespace {
@@ -78,6 +81,21 @@ TEST(DLPack, WhatCannotBeLentIsABufferError) {
   const VirtualDevices devices(DeviceType::Cuda, {});
   EXPECT_THROW(to_dlpack(ones({2}, Device("cuda"))), BufferError);
 }
+
+#if __has_include(<xtensor/xadapt.hpp>)
+TEST(XTensor, MapsOfTensorsReadAndWriteThemAndExpressionsBecomeTensors) {
+  Tensor x = counted({2, 3});
+  auto m = xtensor_map<double>(x.t());
+  EXPECT_EQ(m.shape()[0], 3u);
+  EXPECT_EQ(m(2, 1), 5);
+  m(0, 1) = -3;
+  EXPECT_EQ(x.to_doubles(), (Doubles{0, 1, 2, -3, 4, 5}));
+  EXPECT_TRUE(equal(from_xtensor(2.0 * m + 1.0), x.t() * 2.0 + 1.0));
+  EXPECT_TRUE(equal(from_xtensor(xtensor_map<double>(x[{Slice(), Slice(1, 2)}])), x[{Slice(), Slice(1, 2)}]));
+  EXPECT_EQ(from_xtensor(xtensor_map<double>(ones({0, 2}, "float64"))).sizes(), (Dims{0, 2}));
+  EXPECT_THROW(xtensor_map<float>(x), RuntimeError);
+}
+#endif
 
 #if __has_include(<Eigen/Core>)
 TEST(Eigen, MapsOfTensorsReadAndWriteThemAndMatricesBecomeTensors) {

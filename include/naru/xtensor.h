@@ -1,0 +1,40 @@
+// Tensors as xtensor's expressions without a copy, and back; for programs that have xtensor.
+//
+//   auto x = naru::xtensor_map<float>(t);      // an adaptor of any number of dimensions and any strides; writes go through
+//   Tensor t = naru::from_xtensor(2 * x + 1);  // a copy, in row-major order
+#pragma once
+
+#include <algorithm>
+#include <vector>
+#include <xtensor/xadapt.hpp>
+#include <xtensor/xarray.hpp>
+
+#include "naru/interop.h"
+
+namespace naru {
+
+// Throws RuntimeError where T is not the type of t's elements, or t is not on cpu. The map does not hold t's memory: t outlives it.
+template <class T>
+auto xtensor_map(const Tensor& t) {
+  detail::require_host(t, "xtensor_map");
+  const std::vector<size_t> shape(t.sizes().begin(), t.sizes().end());
+  std::vector<std::ptrdiff_t> strides(t.strides().begin(), t.strides().end());
+  // xtensor's strides of dimensions of one element are 0.
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (shape[d] == 1) strides[d] = 0;
+  size_t reach = t.numel() != 0;
+  for (size_t d = 0; reach && d < shape.size(); ++d) reach += (shape[d] - 1) * static_cast<size_t>(strides[d]);
+  return xt::adapt(t.data<T>(), reach, xt::no_ownership(), shape, strides);
+}
+
+// The elements of any expression of xtensor's, of their type unless options name another.
+template <class E>
+Tensor from_xtensor(const xt::xexpression<E>& expression, const Options& options = {}) {
+  using T = typename E::value_type;
+  const xt::xarray<T, xt::layout_type::row_major> rows = expression.derived_cast();
+  Dims sizes;
+  for (const auto n : rows.shape()) sizes.push_back(static_cast<int64_t>(n));
+  return from_data(rows.data(), sizes, dtype_of<T>(), options);
+}
+
+}  // namespace naru
