@@ -32,6 +32,7 @@ V acosh(V x);       // 2.0 ulp; 1.9
 V atanh(V x);       // 1.8 ulp; 1.6
 V erf(V x);         // 1.2 ulp; 1.1
 V erfc(V x);        // 0.6 ulp; 3.8. F32 by way of F64
+V normal_cdf(V x);  // within 8e-8 (F32), 3e-16 (F64) of the normal distribution function; F32: 0 below -5.6, 1 above
 V erfinv(V x);      // 2.5 ulp; 3.5
 V lgamma(V x);      // 0.6 ulp; 3.0. F32 by way of F64. F64, x < 0: 7 units of 2^-53 near its zeros
 V zeta(V s, V q);   // sum over k >= 0 of 1 / (q + k)^s. By way of F64; a few units of 2^-53. NaN where q < -3, unless s is 2 or 3

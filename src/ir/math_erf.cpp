@@ -14,6 +14,9 @@ constexpr double kErfF64[] = {0.12837916709551259,   -0.37612638903183748,    0.
                               5.9452512317926017e-11};
 // log2(1 - erf(x)), 1 <= x <= 3.95.
 constexpr double kLogTailF32[] = {-0.000462612807, -1.62616444, -0.920457959, -0.148911551, 0.0315796398, -0.00427042088, 0.000270642777};
+// log2 of the normal distribution function at -x, 0 <= x <= 5.6, fitted for the least absolute error of the function.
+constexpr double kLogLeftF32[] = {
+    -1, -1.15110517, -0.459208518, -0.0524952412, 0.00706209894, -0.000135940194, -0.000186588892, 3.9463237e-05, -2.84203384e-06};
 // (2^r - 1) / r, |r| <= 1/2.
 constexpr double kExp2F32[] = {0.693147242, 0.240226552, 0.0555027239, 0.00961706787, 0.00134178973, 0.000158248062};
 constexpr double kExp2Short[] = {0.69314718054119318,   0.24022650694734501,    0.055504109593662025,   0.009618129560853575,
@@ -125,6 +128,15 @@ V erfc(V x) {
   if (is32(x)) return convert(value, DType::F32);
   // Near 0, where the result is near 1, the difference is closer than the product.
   return where(a < 0.5, 1 - fma(polynomial(x * x, kErfF64), x, x), value);
+}
+
+// One half with the sign, less or more what lies beyond |x|: no case apart for small x, whose error is not relative to x here.
+V normal_cdf(V x) {
+  if (!is32(x)) return (erf(x * kOverRoot2) + 1.0) * 0.5;
+  const V exponent = polynomial(at_most(abs(x), 5.6), kLogLeftF32);
+  const V n = round(exponent), r = exponent - n;
+  const V left = scale(fma(polynomial(r, kExp2F32), r, 1.0), n);
+  return with_sign(0.5 - left, sign_of(x)) + 0.5;
 }
 
 V erfinv(V x) {

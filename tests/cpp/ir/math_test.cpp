@@ -135,6 +135,22 @@ TEST_P(EveryFunction, StaysWithinItsErrorBound) {
   EXPECT_LE(wide_dense.ulps, c.bound64);
 }
 
+TEST(NormalCdf, IsWithinAnAbsoluteErrorAndExactFarOut) {
+  for (const auto& [type, bound] : {std::pair{VType::F32, 8e-8}, {VType::F64, 3e-16}}) {
+    auto x = uniform(type, -7, 7, 1'000'000, 6);
+    x.insert(x.end(), {0, -0.0, 1e-30, 5.6, -5.6});
+    const auto got = evaluate(normal_cdf, type, x);
+    double worst = 0;
+    for (size_t i = 0; i < x.size(); ++i)
+      worst = std::max(worst, std::fabs(static_cast<double>(got[i] - 0.5L * std::erfc(-x[i] * std::sqrt(0.5L)))));
+    EXPECT_LE(worst, bound);
+    const double inf = HUGE_VAL;
+    const auto far = evaluate(normal_cdf, type, std::vector<double>{-inf, -1e30, -9, 0, 9, 1e30, inf, NAN});
+    EXPECT_EQ((std::vector<double>(far.begin(), far.end() - 1)), (std::vector<double>{0, 0, 0, 0.5, 1, 1, 1}));
+    EXPECT_TRUE(std::isnan(far.back()));
+  }
+}
+
 TEST(Lgamma, KeepsItsPrecisionAroundItsPositiveZeros) {
   for (const auto& [low, high] : {std::pair{0.9, 1.1}, {1.9, 2.1}, {0.0, 10.0}}) {
     const auto x = uniform(VType::F64, low, high, 300'000, 5);

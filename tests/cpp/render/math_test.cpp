@@ -16,13 +16,13 @@ struct Unary {
 };
 
 TEST(NativeMathematics, FunctionsOfOneNumberEqualTheInterpreter) {
-  constexpr Unary kFunctions[] = {{"exp", ir::exp},     {"exp2", ir::exp2},     {"expm1", ir::expm1},     {"log", ir::log},
-                                  {"log2", ir::log2},   {"log10", ir::log10},   {"log1p", ir::log1p},     {"sin", ir::sin},
-                                  {"cos", ir::cos},     {"tan", ir::tan},       {"asin", ir::asin},       {"acos", ir::acos},
-                                  {"atan", ir::atan},   {"sinh", ir::sinh},     {"cosh", ir::cosh},       {"tanh", ir::tanh},
-                                  {"asinh", ir::asinh}, {"acosh", ir::acosh},   {"atanh", ir::atanh},     {"erf", ir::erf},
-                                  {"erfc", ir::erfc},   {"erfinv", ir::erfinv}, {"lgamma", ir::lgamma},   {"digamma", ir::digamma},
-                                  {"rsqrt", ir::rsqrt}, {"sign", ir::sign},     {"sigmoid", ir::sigmoid}, {"softplus", ir::softplus}};
+  constexpr Unary kFunctions[] = {
+      {"exp", ir::exp},     {"exp2", ir::exp2},     {"expm1", ir::expm1},     {"log", ir::log},          {"log2", ir::log2},
+      {"log10", ir::log10}, {"log1p", ir::log1p},   {"sin", ir::sin},         {"cos", ir::cos},          {"tan", ir::tan},
+      {"asin", ir::asin},   {"acos", ir::acos},     {"atan", ir::atan},       {"sinh", ir::sinh},        {"cosh", ir::cosh},
+      {"tanh", ir::tanh},   {"asinh", ir::asinh},   {"acosh", ir::acosh},     {"atanh", ir::atanh},      {"erf", ir::erf},
+      {"erfc", ir::erfc},   {"erfinv", ir::erfinv}, {"lgamma", ir::lgamma},   {"digamma", ir::digamma},  {"normal_cdf", ir::normal_cdf},
+      {"rsqrt", ir::rsqrt}, {"sign", ir::sign},     {"sigmoid", ir::sigmoid}, {"softplus", ir::softplus}};
   for (const Unary& function : kFunctions)
     for (const DType t : {DType::F16, DType::BF16, DType::F32, DType::F64}) {
       SCOPED_TRACE(std::string(function.name) + " of " + std::string(name_of(t)));
