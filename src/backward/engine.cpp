@@ -12,6 +12,7 @@
 #include "backward/engine.h"
 #include "backward/nesting.h"
 #include "core/autocast.h"
+#include "core/language.h"
 #include "naru/ops.h"
 #include "ops/common.h"
 #include "ops/history.h"
@@ -259,10 +260,11 @@ void add_roots(Engine& engine, std::span<const Tensor> outputs, std::span<const 
     Tensor g = i < gradients.size() ? gradients[i] : Tensor();
     if (!g.defined()) {
       if (t.numel() != 1)
-        throw RuntimeError("grad can be implicitly created only for scalar outputs (shape {}; pass gradient=)", t.sizes().str());
+        throw RuntimeError("grad can be implicitly created only for scalar outputs (shape {}; pass {})", t.sizes().str(),
+                           spelled("backward(gradient)", "gradient="));
       if (is_complex(t.dtype()))
-        throw RuntimeError("grad can be implicitly created only for real scalar outputs but got {} (pass gradient=)",
-                           traits_of(t.dtype()).scalar_type);
+        throw RuntimeError("grad can be implicitly created only for real scalar outputs but got {} (pass {})",
+                           traits_of(t.dtype()).scalar_type, spelled("backward(gradient)", "gradient="));
       g = ones_like(t);
     } else if (!(g.sizes() == t.sizes())) {
       throw RuntimeError("Mismatch in shape: grad_output[{}] has a shape of torch.Size({}) and output[{}] has a shape of torch.Size({}).",

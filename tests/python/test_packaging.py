@@ -34,6 +34,8 @@ def test_a_project_finds_an_installed_naru(prefix, tmp_path):
     run("cmake", "-S", PROJECTS, "-B", tmp_path, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
     run("cmake", "--build", tmp_path)
     assert AS_IT_SHOULD in run(tmp_path / "uses_naru").stdout
+    # naru::precompiled, and only who asks for it.
+    assert [path.parent.name for path in tmp_path.glob("CMakeFiles/*/cmake_pch.hxx")] == ["plugin.dir"]
 
 
 @pytest.mark.parametrize("version", ["0.2", "1"])
