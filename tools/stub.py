@@ -110,6 +110,7 @@ METHODS = {
     "is_distributed": "(self) -> builtins.bool",
     "map2_": "(self, x: Tensor, y: Tensor, callable: Callable[..., Any]) -> Tensor",
     "resize": "(self, *sizes: Any) -> Tensor",
+    "to_padded_tensor": "(self, padding: builtins.float, output_size: Any = None, out: Tensor | None = None) -> Tensor",
     "resize_as": "(self, tensor: Tensor) -> Tensor",
     "smm": "(self, mat: Tensor) -> Tensor",
     "sspaddmm": "(self, mat1: Tensor, mat2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor",

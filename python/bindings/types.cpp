@@ -49,8 +49,8 @@ PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 PyObject* size_repr(PyObject* o) {
   return guarded([&] {
     std::string text = "torch.Size([";
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i)
-      text += (i ? ", " : "") + std::to_string(PyLong_AsLongLong(PyTuple_GET_ITEM(o, i)));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i)  // an item that is no number is the length of a ragged dimension
+      text += (i ? ", " : "") + std::string(nb::str(nb::handle(PyTuple_GET_ITEM(o, i))).c_str());
     return to_python(text + "])");
   });
 }
@@ -296,6 +296,7 @@ void define_types(nb::module_& m) {
     m.attr(name) = nb::cast(Word{name});
     layouts[i] = PyObject_GetAttrString(m.ptr(), name);
   }
+  m.attr("jagged") = nb::cast(Word{"jagged"});  // that of naru.nested, which no function of the core takes
   nb::class_<Format>(m, "memory_format", "The order in which a tensor's elements lie: torch.contiguous_format, torch.channels_last ...")
       .def("__repr__", [](const Format& n) { return "torch." + n.text; })
       .def("__reduce__", [](const Format& n) { return n.text; });

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         masked as masked,
         mps as mps,
         multiprocessing as multiprocessing,
+        nested as nested,
         nn as nn,
         optim as optim,
         overrides as overrides,
@@ -296,7 +297,7 @@ del _tell_top
 _SUBMODULES = frozenset(
     "accelerator array_api autograd backends cpu cuda fallback legacy mps nn optim random serialization testing torch_version utils version "
     "amp fft linalg safetensors signal sparse special vision xpu _utils compiler distributions func hub jit masked multiprocessing overrides "
-    "profiler _dynamo _inductor __config__ distributed fx onnx library ops return_types storage types mtia".split()
+    "profiler _dynamo _inductor __config__ distributed fx onnx library ops return_types storage types mtia nested".split()
 )
 _LAZY = {
     **dict.fromkeys(("finfo", "iinfo"), "_functions.dtype_limits"),

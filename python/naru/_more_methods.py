@@ -95,7 +95,21 @@ def _of_name(name: str) -> Any:
     return call
 
 
+def _to_padded_tensor(self: Tensor, padding: float, output_size: Any = None, out: Any = None) -> Tensor:
+    """Of a nested tensor: torch.nested.to_padded_tensor(self, `padding`, `output_size`, `out`). NotImplementedError for others.
+
+    >>> import naru
+    >>> naru.nested.nested_tensor([[1, 2], [3]]).to_padded_tensor(0)
+    tensor([[1, 2],
+            [3, 0]])
+    """
+    raise NotImplementedError(
+        "to_padded_tensor: wanted a nested tensor, got a dense one of shape " + str(tuple(self.shape)) + "; torch.nested.as_nested_tensor makes one of a list"
+    )
+
+
 METHODS = {
+    "to_padded_tensor": _to_padded_tensor,
     "dim_order": _dim_order,
     "map2_": _map2,
     "resize": _resize,

@@ -166,7 +166,10 @@ def _rebuild_from_type_v2(func: Any, new_type: type, args: tuple[Any, ...], stat
     """A tensor with attributes of its own, from a file."""
     from ._utils import _with_state
 
-    return _with_state(func(*args), state[0] if isinstance(state, tuple) and len(state) == 2 else state)
+    made = func(*args)
+    if made.is_nested:  # what PyTorch has as its attributes are the arguments
+        return made
+    return _with_state(made, state[0] if isinstance(state, tuple) and len(state) == 2 else state)
 
 
 def _reduce(self: Tensor, protocol: Any) -> tuple:

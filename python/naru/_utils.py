@@ -123,6 +123,23 @@ def _rebuild_parameter_with_state(data: Tensor, requires_grad: bool, backward_ho
     return _with_state(_rebuild_parameter(data, requires_grad, backward_hooks), state)
 
 
+def _rebuild_nested_tensor(buffer: Tensor, sizes: Tensor, strides: Tensor, storage_offsets: Tensor) -> Any:
+    """A nested tensor of layout torch.strided from a file."""
+    from .nested._internal.nested_tensor import rebuild_strided
+
+    return rebuild_strided(buffer, sizes, strides, storage_offsets)
+
+
+def _rebuild_njt(constructor_kwargs: dict[str, Any]) -> Any:
+    """A nested tensor of layout torch.jagged from a file."""
+    from .nested._internal.nested_tensor import rebuild_jagged
+
+    return rebuild_jagged(constructor_kwargs)
+
+
+_rebuild_njt.__module__ = "naru.nested._internal.nested_tensor"  # where PyTorch has it: files name it so
+
+
 def _with_state(obj: Any, state: Any) -> Any:
     """`obj` with the attributes of `state`. They are its own: no setter is called, and its class stays what it is."""
     state = dict(state or {})

@@ -36,7 +36,7 @@ _ROWS = {
     "the same names with _foreach_ in front, as torch._foreach_add": "foreach",
     "the functions of torch.masked, which take a mask": """
         masked.MaskedTensor masked.masked_tensor masked.as_masked_tensor masked.is_masked_tensor masked.maskedtensor""",
-    "torch.nn.utils.rnn.pad_sequence with a mask, or pack_padded_sequence": "nested jagged Tensor.to_padded_tensor nn.attention.varlen",
+    "torch.nested with layout=torch.jagged": "nn.attention.varlen",
     "torch.utils.tensorboard.SummaryWriter": "monitor",
     "torch.onnx.export": """
         onnx.ops onnx.operators onnx.symbolic_helper onnx.utils onnx.verification onnx.testing onnx.ExportableModule

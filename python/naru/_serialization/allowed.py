@@ -19,7 +19,7 @@ MAX_INT = 4096
 # What a tensor is rebuilt by; the last one gives it attributes.
 _REBUILDERS = (
     "_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_meta_tensor_no_storage", "_rebuild_sparse_tensor", "_rebuild_parameter",
-    "_rebuild_parameter_with_state",
+    "_rebuild_nested_tensor", "_rebuild_parameter_with_state",
 )  # fmt: skip
 
 
@@ -60,7 +60,7 @@ def new_tensor(*args: Any) -> Tensor:
 
 def _rebuild_from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> Tensor:
     """A tensor with attributes of its own."""
-    if func not in [getattr(_utils, name) for name in _REBUILDERS[:-1]]:
+    if func not in [_utils._rebuild_njt, *(getattr(_utils, name) for name in _REBUILDERS[:-1])]:
         raise refused("The file rebuilds a tensor by something else than PyTorch's functions for it.")
     return _tensor._rebuild_from_type_v2(func, new_type, args, state)
 
@@ -84,6 +84,8 @@ def plain_globals() -> dict[tuple[str, str], Any]:
         ("torch.nn.parameter", "UninitializedParameter"): UninitializedParameter,
         ("torch.storage", "UntypedStorage"): STORAGE_TYPES["UntypedStorage"],
         ("torch.serialization", "_get_layout"): _get_layout,
+        ("torch.nested._internal.nested_tensor", "_rebuild_njt"): _utils._rebuild_njt,
+        ("torch.nested._internal.nested_tensor", "NestedTensor"): new_tensor,
     }
     for module in ("builtins", "__builtin__"):
         for kind in (set, frozenset, dict, list):

@@ -132,6 +132,10 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the Python one:
     def _reduce_tensor(self, tensor: Tensor) -> tuple:
         from ..nn.parameter import Parameter, is_lazy
 
+        if tensor.is_nested:
+            from ..nested._internal.nested_tensor import parts_to_save
+
+            return parts_to_save(tensor)
         if is_lazy(tensor):
             return type(tensor), (tensor.requires_grad,)
         if isinstance(tensor, Parameter):

@@ -47,6 +47,7 @@ _CLASSES = {
 }
 # Files that PyTorch does not have, by the beginning of their names.
 _STARTS = {
+    "torch.nested._tensor": "torch.nested._internal.nested_tensor",
     "torch.nn._packed": "torch.nn.utils.rnn",
     "torch.nn._": "torch.nn.functional",
     "torch._functions.": "torch",

@@ -168,10 +168,10 @@ def placement(map_location: Any) -> Callable[[Tensor, str], Tensor]:
 
 def _get_layout(name: str) -> Any:
     """The layout of that name, "torch.sparse_coo" and so on: what files have for it."""
-    for layout in (_C.strided, _C.sparse_coo, _C.sparse_csr, _C.sparse_csc, _C.sparse_bsr, _C.sparse_bsc):
+    for layout in (_C.strided, _C.sparse_coo, _C.sparse_csr, _C.sparse_csc, _C.sparse_bsr, _C.sparse_bsc, _C.jagged):
         if str(layout) == name:
             return layout
-    raise NotImplementedError(f"load: there are no tensors of layout {name!r} here; wanted torch.sparse_coo or a compressed one")
+    raise NotImplementedError(f"load: there are no tensors of layout {name!r} here; wanted torch.jagged, torch.sparse_coo or a compressed one")
 
 
 _get_layout.__module__ = "naru.serialization"  # where PyTorch has it: files name it so

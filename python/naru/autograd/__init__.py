@@ -32,6 +32,11 @@ def _at(tensors: list, like: list | None = None) -> list:
     ]
 
 
+def _values(tensors: list) -> list:
+    """What gradients go along: of a nested tensor its values."""
+    return [t._held() if t is not None and t.is_nested else t for t in tensors]
+
+
 def _start_gradients(outputs: list[Tensor], grads: Any) -> list[Tensor]:
     """For each output the gradient that backward starts with: the one given, or 1 for a single element."""
     given = _sequence(grads) if grads is not None else [None] * len(outputs)
@@ -48,7 +53,7 @@ def _start_gradients(outputs: list[Tensor], grads: Any) -> list[Tensor]:
                 grad = _C.ones_like(out.detach())
         elif not isinstance(grad, Tensor):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
-        elif grad.shape != out.shape:
+        elif not out.is_same_size(grad):
             raise RuntimeError(
                 f"Mismatch in shape: grad_output[{i}] has a shape of {grad.shape} and output[{i}] has a shape of {out.shape}."
             )
@@ -88,7 +93,7 @@ def backward(
     start = _start_gradients(outputs, grad_tensors)
     if retain_graph is None:
         retain_graph = create_graph
-    _C._backward(outputs, start, retain_graph, create_graph, None if inputs is None else _at(_sequence(inputs)))
+    _C._backward(_values(outputs), _values(start), retain_graph, create_graph, None if inputs is None else _values(_at(_sequence(inputs))))
 
 
 def _batched_grad(outs: list, ins: list, starts: list, create_graph: bool, allow_unused: bool | None, materialize: bool) -> tuple[Any, ...]:
@@ -137,7 +142,8 @@ def grad(
     start = _start_gradients(outs, grad_outputs)
     if retain_graph is None:
         retain_graph = create_graph
-    result = _C._grad(outs, ins, start, retain_graph, create_graph, allow_unused)
+    found = _C._grad(_values(outs), _values(ins), _values(start), retain_graph, create_graph, allow_unused)
+    result = [t.like(g) if g is not None and t.is_nested else g for g, t in zip(found, ins)]
     if materialize_grads:
         result = [_C.zeros_like(t) if g is None else g for g, t in zip(result, ins)]
     return tuple(result)

@@ -12,10 +12,11 @@ import threading
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .. import _C
+from .. import _C, _stand_in
+from .._stand_in import OPERATORS, StandIn, leaves, mapped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 Tensor = _C.Tensor
 
@@ -65,17 +66,7 @@ def opened(x: Any, level: Level) -> Any:
 
 def wrapped(value: Any, level: Level) -> Any:
     """Tensors in a result, with the batch first, as the function shall see them."""
-    if isinstance(value, Tensor):
-        return BatchedTensor(value, level.number)
-    if isinstance(value, (tuple, list)):
-        items = [wrapped(v, level) for v in value]
-        if type(value) in (tuple, list):
-            return type(value)(items)
-        try:
-            return type(value)(items)
-        except TypeError:
-            return type(value)(*items)
-    return value
+    return _stand_in.wrapped(lambda t: BatchedTensor(t, level.number), value)
 
 
 def rank(x: Any, level: Level) -> int:
@@ -86,26 +77,6 @@ def rank(x: Any, level: Level) -> int:
 def with_batch(x: Any, level: Level) -> Any:
     """With the batch as its first dimension: what has none is expanded."""
     return x.value if has_batch(x, level) else x.unsqueeze(0).expand((level.size, *x.shape))
-
-
-def leaves(values: Any) -> Iterator[Any]:
-    """The arguments, and what is in lists, tuples and dicts among them."""
-    for v in values:
-        if isinstance(v, (list, tuple)):
-            yield from leaves(v)
-        elif type(v) is dict:
-            yield from leaves(v.values())
-        else:
-            yield v
-
-
-def mapped(f: Callable[[Any], Any], value: Any) -> Any:
-    """f of each leaf."""
-    if type(value) in (list, tuple):
-        return type(value)(mapped(f, v) for v in value)
-    if type(value) is dict:
-        return {k: mapped(f, v) for k, v in value.items()}
-    return f(value)
 
 
 def random_error() -> RuntimeError:
@@ -155,38 +126,10 @@ def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     return by_loop(level, func, args, kwargs) if result is NotImplemented else result
 
 
-def _operators() -> dict[str, Any]:
-    """Python's operators by the names of their methods: slots of Tensor take tensors alone."""
-    import operator
-
-    found: dict[str, Any] = {}
-    for name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split():
-        f = getattr(operator, f"__{name}__")
-        found[f"__{name}__"] = lambda a, b, f=f: f(a, b)
-        found[f"__r{name}__"] = lambda a, b, f=f: f(b, a)
-    for name in "neg abs invert lt le gt ge eq ne getitem setitem iadd isub imul itruediv".split():
-        found[f"__{name}__"] = lambda *args, f=getattr(operator, f"__{name}__"): f(*args)
-    for name, call in found.items():
-        call.__name__ = name
-    return found
-
-
-OPERATORS = _operators()
-
-
-def _as_tensor_method(name: str) -> Any:
-    method = OPERATORS[name]
-
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return dispatch(method, (self, *args), kwargs)
-
-    return call
-
-
-class BatchedTensor:
+class BatchedTensor(StandIn):
     """`value`, whose first dimension is the batch of a vmap; the function sees the others."""
 
-    __slots__ = ("value", "level", "__dict__", "__weakref__")
+    __slots__ = ("value", "level")
 
     def __init__(self, value: Any, level: int) -> None:
         self.value, self.level = value, level
@@ -195,25 +138,11 @@ class BatchedTensor:
     def __torch_function__(cls, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
         return dispatch(func, args, kwargs or {})
 
-    @property
-    def __class__(self) -> Any:  # type: ignore[override]
-        """Tensor: programs ask isinstance(x, torch.Tensor)."""
-        return Tensor
+    def _held(self) -> Tensor:
+        return self.value
 
     shape = property(lambda self: _C.Size(tuple(self.value.shape)[1:]))
-    ndim = property(lambda self: self.value.dim() - 1)
-    dtype = property(lambda self: self.value.dtype)
-    device = property(lambda self: self.value.device)
     layout = property(lambda self: self.value.layout)
-    requires_grad = property(lambda self: self.value.requires_grad)
-    grad_fn = property(lambda self: self.value.grad_fn)
-    is_leaf = property(lambda self: self.value.is_leaf)
-    is_cuda = property(lambda self: self.value.is_cuda)
-    itemsize = property(lambda self: self.value.dtype.itemsize)
-    T = property(lambda self: self.permute(*range(self.ndim - 1, -1, -1)))
-    mT = property(lambda self: self.transpose(-2, -1))
-    H = property(lambda self: self.transpose(0, 1).conj())
-    mH = property(lambda self: self.transpose(-2, -1).conj())
     real = property(lambda self: BatchedTensor(self.value.real, self.level))
     imag = property(lambda self: BatchedTensor(self.value.imag, self.level))
     data = property(lambda self: BatchedTensor(self.value.detach(), self.level))
@@ -225,26 +154,16 @@ class BatchedTensor:
 
     def dim(self) -> int:
         """As Tensor.dim."""
-        return self.ndim
-
-    ndimension = dim
+        return self.value.dim() - 1
 
     def numel(self) -> int:
         """As Tensor.numel."""
         return self.shape.numel()
 
-    nelement = numel
-
     def __len__(self) -> int:
         if self.ndim == 0:
             raise TypeError("len() of a 0-d tensor")
         return self.shape[0]
-
-    def __iter__(self) -> Any:
-        return iter(self.unbind(0))
-
-    def __hash__(self) -> int:
-        return id(self)
 
     def __repr__(self) -> str:
         return f"BatchedTensor(lvl={self.level}, bdim=0, value={self.value!r})"
@@ -264,18 +183,8 @@ class BatchedTensor:
 
     __float__ = __int__ = __index__ = tolist = numpy = item
 
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(Tensor, name)  # AttributeError where there is none
-        if not callable(method):
-            return getattr(self.value, name)
-        return lambda *args, **kwargs: dispatch(method, (self, *args), kwargs)
-
     def __setattr__(self, name: str, value: Any) -> None:
         if name in ("value", "level"):
             object.__setattr__(self, name, value)
         else:
             self.__dict__[name] = value
-
-
-for _name in OPERATORS:
-    setattr(BatchedTensor, _name, _as_tensor_method(_name))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _C
-from ._batched import Level, has_batch, mapped, opened, random_error, rank, rule, with_batch, wrapped
+from .._stand_in import mapped
+from ._batched import Level, has_batch, opened, random_error, rank, rule, with_batch, wrapped
 from ._rules import _moved, _natural
 
 Tensor = _C.Tensor

@@ -5,28 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _C
-from ._batched import Level, has_batch, is_batched, leaves, mapped, opened, random_error, rank, rule, with_batch, wrapped
+from .._stand_in import ALL, BROADCAST, DIMS, IN_PLACE, UNARY, leaves, mapped, sizes_of
+from ._batched import Level, has_batch, is_batched, opened, random_error, rank, rule, with_batch, wrapped
 
 Tensor = _C.Tensor
 
 # --- elementwise: the shapes broadcast from the right, so the batch stays in front.
 
-_UNARY = """
-abs absolute acos acosh angle arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh bitwise_not ceil conj conj_physical cos cosh
-deg2rad digamma erf erfc erfinv exp exp2 expm1 fix floor frac frexp i0 isfinite isinf isnan isneginf isposinf isreal lgamma log log10 log1p log2
-logical_not logit mvlgamma nan_to_num neg negative polygamma positive rad2deg real imag reciprocal relu relu6 round rsqrt sgn sigmoid sign
-signbit sin sinc sinh sqrt square tan tanh trunc celu elu gelu hardshrink hardsigmoid hardswish hardtanh leaky_relu logsigmoid mish selu silu softplus
-softshrink softsign tanhshrink threshold special_digamma special_entr special_erfcx special_expit special_gammaln special_i0 special_i0e special_i1
-special_i1e special_log_ndtr special_ndtr special_ndtri special_psi special_sinc special_log1p special_expm1 special_exp2 __abs__ __neg__ __invert__
-"""
-_BROADCAST = """
-add addcdiv addcmul arctan2 atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor clamp clamp_max clamp_min clip copysign
-div divide eq float_power floor_divide fmax fmin fmod gcd ge greater greater_equal gt heaviside hypot igamma igammac isclose lcm ldexp le lerp less
-less_equal logaddexp logaddexp2 logical_and logical_or logical_xor lt masked_fill maximum minimum mul multiply ne nextafter not_equal pow remainder
-rsub sub subtract true_divide where xlogy prelu special_xlog1py special_xlogy special_gammainc special_gammaincc special_zeta polar complex
-__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __floordiv__ __rfloordiv__ __mod__ __rmod__ __pow__ __rpow__ __and__
-__rand__ __or__ __ror__ __xor__ __rxor__ __lshift__ __rshift__ __lt__ __le__ __gt__ __ge__ __eq__ __ne__
-"""
 _CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
 
@@ -74,9 +59,8 @@ def _in_place(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> A
     return target
 
 
-rule(*_UNARY.split(), *_BROADCAST.split())(_elementwise)
-rule(*(n + "_" for n in (_UNARY + _BROADCAST).split() if not n.startswith("__")), "copy_", "__iadd__", "__isub__", "__imul__", "__itruediv__",
-     "zero_", "fill_")(_in_place)  # fmt: skip
+rule(*UNARY, *BROADCAST)(_elementwise)
+rule(*IN_PLACE)(_in_place)
 
 
 @rule(
@@ -138,21 +122,6 @@ def _side_by_side(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) 
 
 # --- with a dimension: its number is one higher.
 
-_ALL = object()
-# The place of `dim` among the arguments behind the tensor, and what counts where it is not given.
-_DIMS: dict[str, tuple[int, Any]] = {
-    **dict.fromkeys("sum mean prod amax amin all any nansum nanmean count_nonzero argmax argmin median nanmedian std var std_mean var_mean aminmax".split(), (0, _ALL)),
-    **dict.fromkeys("norm nanquantile quantile".split(), (1, _ALL)),
-    **dict.fromkeys("max min".split(), (0, _ALL)),
-    **dict.fromkeys("logsumexp softmax log_softmax special_softmax special_log_softmax cumsum cumprod cummax cummin logcumsumexp flip "
-                    "glu special_logsumexp softmin".split(), (0, None)),
-    **dict.fromkeys("sort argsort mode".split(), (0, -1)),
-    **dict.fromkeys("topk kthvalue".split(), (1, -1)),
-    **dict.fromkeys("split split_with_sizes chunk tensor_split repeat_interleave unsafe_chunk unsafe_split".split(), (1, 0)),
-    "unbind": (0, 0), "diff": (1, -1), "linalg_vector_norm": (1, _ALL), "linalg_norm": (1, _ALL), "normalize": (1, 1), "trapezoid": (1, -1),
-    "trapz": (1, -1), "renorm": (1, None), "roll": (1, _ALL),
-}  # fmt: skip
-
 
 def _moved(dim: Any, of_rank: int) -> Any:
     """The dimension's number behind the batch."""
@@ -166,7 +135,7 @@ def _moved(dim: Any, of_rank: int) -> Any:
 
 def _with_dim(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     name = func.__name__.strip("_")
-    at, default = _DIMS[name]
+    at, default = DIMS[name]
     x, rest, named = args[0], list(args[1:]), dict(kwargs)
     if any(isinstance(a, Tensor) for a in rest) or any(is_batched(v) for v in named.values()):
         return _elementwise(level, func, args, kwargs) if name in ("max", "min") else NotImplemented
@@ -177,7 +146,7 @@ def _with_dim(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> A
     key = "dims" if name in ("roll", "flip") else "dim"
     if of_rank == 0:
         value = value.unsqueeze(1)
-    if dim is _ALL or dim is None and default is _ALL or dim == () and default is _ALL:
+    if dim is ALL or dim is None and default is ALL or dim == () and default is ALL:
         if name == "roll":
             flat = func(value.flatten(1), *rest[:at], dims=1)
             return wrapped(flat.reshape(value.shape), level)
@@ -198,7 +167,7 @@ def _with_dim(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> A
     return mapped(lambda r: r.squeeze(0) if isinstance(r, Tensor) and r.dim() == 1 and r.shape[0] == 1 else r, result) if of_rank == 0 else result
 
 
-rule(*_DIMS)(_with_dim)
+rule(*DIMS)(_with_dim)
 
 
 @rule(*(f"_masked_{name}" for name in "sum prod amax amin mean logsumexp argmax argmin median var std norm cumsum cumprod softmax softmin log_softmax normalize".split()))
@@ -220,13 +189,9 @@ rule("_masked_logaddexp")(_elementwise)
 # --- views
 
 
-def _sizes(given: tuple) -> tuple:
-    return tuple(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else tuple(given)
-
-
 @rule("view", "reshape")
 def _view(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    sizes = _sizes(args[1:]) or tuple(kwargs.get("shape", kwargs.get("size", ())))
+    sizes = sizes_of(args[1:]) or tuple(kwargs.get("shape", kwargs.get("size", ())))
     value = args[0].value
     if len(args) == 2 and not isinstance(args[1], (int, tuple, list)):
         return wrapped(func(value, args[1]), level)
@@ -240,13 +205,13 @@ def _like(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
 
 @rule("expand", "broadcast_to")
 def _expand(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    sizes = _sizes(args[1:])
+    sizes = sizes_of(args[1:])
     return wrapped(_aligned(args[0], level, len(sizes)).expand((level.size, *sizes)), level)
 
 
 @rule("permute")
 def _permute(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    dims = _sizes(args[1:]) or tuple(kwargs["dims"])
+    dims = sizes_of(args[1:]) or tuple(kwargs["dims"])
     return wrapped(args[0].value.permute((0, *_moved(dims, rank(args[0], level)))), level)
 
 
@@ -294,7 +259,7 @@ def _flatten(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> An
 
 @rule("repeat", "tile")
 def _repeat(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    times = _sizes(args[1:])
+    times = sizes_of(args[1:])
     most = max(len(times), rank(args[0], level))
     value = _aligned(args[0], level, most)
     return wrapped(value.repeat((1,) * (1 + most - len(times)) + tuple(times)), level)

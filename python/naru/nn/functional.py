@@ -292,7 +292,8 @@ _layer_norm = _C.layer_norm
 
 def _check_normalized_shape(input: Tensor, normalized_shape: Sequence[int]) -> None:
     want = list(_C.Size(normalized_shape))
-    if not want or list(input.shape)[-len(want) :] != want:
+    # size(d) and not shape: a nested tensor may have no shape.
+    if not want or len(want) > input.dim() or any(input.size(d - len(want)) != n for d, n in enumerate(want)):
         raise RuntimeError(
             f"Given normalized_shape={want}, expected input with shape [*, {', '.join(map(str, want))}], "
             f"but got input of size{list(input.shape)}"

@@ -121,7 +121,8 @@ class MultiheadAttention(Module):
         """The result and the weights; `functional.multi_head_attention_forward` says of what shapes, and what the masks mean.
 
         Args:
-            query, key, value: (L, N, E), (S, N, kdim) and (S, N, vdim), or with N first as batch_first has it, or without N.
+            query, key, value: (L, N, E), (S, N, kdim) and (S, N, vdim), or with N first as batch_first has it, or without N. With
+                batch_first also nested tensors (N, L, E) and so on, without masks: each sequence by itself, weights padded with 0.
             key_padding_mask: keys that do not count, (N, S).
             need_weights: whether the weights are returned, too; average_attn_weights: as their mean over the heads.
             attn_mask: (L, S) or (N · num_heads, L, S), bool (True: does not take part) or added to the scores.
@@ -135,6 +136,11 @@ class MultiheadAttention(Module):
                  [0.3333, 0.3333, 0.3333],
                  [0.3333, 0.3333, 0.3333]]], grad_fn=<MeanBackward1>))
         """
+        if query.is_nested or key.is_nested or value.is_nested:
+            from ...nested._attention import multi_head
+
+            masked = key_padding_mask is not None or attn_mask is not None
+            return multi_head(self, query, key, value, masked, need_weights, average_attn_weights)
         padding = _canonical_mask(key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", query.dtype)
         mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, False)
         turn = self.batch_first and query.dim() == 3

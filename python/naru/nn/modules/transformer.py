@@ -40,8 +40,8 @@ def _is_causal_mask(mask: Tensor | None, said: bool | None, size: int | None) ->
     return bool((mask == _generate_square_subsequent_mask(size, mask.device, mask.dtype)).all())
 
 
-def _length(tensor: Tensor, batch_first: bool) -> int:
-    return tensor.shape[1 if batch_first and tensor.dim() == 3 else 0]
+def _length(tensor: Tensor, batch_first: bool) -> int | None:
+    return None if tensor.is_nested else tensor.shape[1 if batch_first and tensor.dim() == 3 else 0]
 
 
 def _get_activation_fn(activation: str) -> Callable[[Tensor], Tensor]:

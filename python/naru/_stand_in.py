@@ -1,0 +1,178 @@
+"""Objects that stand for tensors: what vmap shows its function (`naru.func`) and nested tensors (`naru.nested`).
+
+They are no tensors: the core hands every call that has one among its arguments to `__torch_function__`, so that no operator can take what they
+hold for an ordinary tensor. Here is what both need: Python's operators as functions, operators by families, and a base class.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import _C
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Tensor = _C.Tensor
+
+# --- operators by families: elementwise ones of one tensor, and of several that broadcast
+
+UNARY = """
+abs absolute acos acosh angle arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh bitwise_not ceil conj conj_physical cos cosh
+deg2rad digamma erf erfc erfinv exp exp2 expm1 fix floor frac frexp i0 isfinite isinf isnan isneginf isposinf isreal lgamma log log10 log1p log2
+logical_not logit mvlgamma nan_to_num neg negative polygamma positive rad2deg real imag reciprocal relu relu6 round rsqrt sgn sigmoid sign
+signbit sin sinc sinh sqrt square tan tanh trunc celu elu gelu hardshrink hardsigmoid hardswish hardtanh leaky_relu logsigmoid mish selu silu softplus
+softshrink softsign tanhshrink threshold special_digamma special_entr special_erfcx special_expit special_gammaln special_i0 special_i0e special_i1
+special_i1e special_log_ndtr special_ndtr special_ndtri special_psi special_sinc special_log1p special_expm1 special_exp2 __abs__ __neg__ __invert__
+""".split()
+BROADCAST = """
+add addcdiv addcmul arctan2 atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor clamp clamp_max clamp_min clip copysign
+div divide eq float_power floor_divide fmax fmin fmod gcd ge greater greater_equal gt heaviside hypot igamma igammac isclose lcm ldexp le lerp less
+less_equal logaddexp logaddexp2 logical_and logical_or logical_xor lt masked_fill maximum minimum mul multiply ne nextafter not_equal pow remainder
+rsub sub subtract true_divide where xlogy prelu special_xlog1py special_xlogy special_gammainc special_gammaincc special_zeta polar complex
+__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __floordiv__ __rfloordiv__ __mod__ __rmod__ __pow__ __rpow__ __and__
+__rand__ __or__ __ror__ __xor__ __rxor__ __lshift__ __rshift__ __lt__ __le__ __gt__ __ge__ __eq__ __ne__
+""".split()
+IN_PLACE = [*(n + "_" for n in (*UNARY, *BROADCAST) if not n.startswith("__")), "copy_", "__iadd__", "__isub__", "__imul__", "__itruediv__", "zero_",
+            "fill_"]  # fmt: skip
+
+# --- operators along dimensions: the place of `dim` among the arguments behind the tensor, and what counts where it is not given
+
+ALL = object()
+DIMS: dict[str, tuple[int, Any]] = {
+    **dict.fromkeys("sum mean prod amax amin all any nansum nanmean count_nonzero argmax argmin median nanmedian std var std_mean var_mean aminmax".split(), (0, ALL)),
+    **dict.fromkeys("norm nanquantile quantile".split(), (1, ALL)),
+    **dict.fromkeys("max min".split(), (0, ALL)),
+    **dict.fromkeys("logsumexp softmax log_softmax special_softmax special_log_softmax cumsum cumprod cummax cummin logcumsumexp flip "
+                    "glu special_logsumexp softmin".split(), (0, None)),
+    **dict.fromkeys("sort argsort mode".split(), (0, -1)),
+    **dict.fromkeys("topk kthvalue".split(), (1, -1)),
+    **dict.fromkeys("split split_with_sizes chunk tensor_split repeat_interleave unsafe_chunk unsafe_split".split(), (1, 0)),
+    "unbind": (0, 0), "diff": (1, -1), "linalg_vector_norm": (1, ALL), "linalg_norm": (1, ALL), "normalize": (1, 1), "trapezoid": (1, -1),
+    "trapz": (1, -1), "renorm": (1, None), "roll": (1, ALL),
+}  # fmt: skip
+
+
+def sizes_of(given: tuple) -> tuple:
+    """Sizes or dimensions that come one by one, or as a list or tuple."""
+    return tuple(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else tuple(given)
+
+
+# --- arguments
+
+
+def leaves(values: Any) -> Iterator[Any]:
+    """The arguments, and what is in lists, tuples and dicts among them."""
+    for v in values:
+        if isinstance(v, (list, tuple)):
+            yield from leaves(v)
+        elif type(v) is dict:
+            yield from leaves(v.values())
+        else:
+            yield v
+
+
+def mapped(f: Callable[[Any], Any], value: Any) -> Any:
+    """f of each leaf."""
+    if type(value) in (list, tuple):
+        return type(value)(mapped(f, v) for v in value)
+    if type(value) is dict:
+        return {k: mapped(f, v) for k, v in value.items()}
+    return f(value)
+
+
+def wrapped(f: Callable[[Tensor], Any], value: Any) -> Any:
+    """A result with f of each tensor in it; named tuples stay what they are."""
+    if isinstance(value, Tensor):
+        return f(value)
+    if not isinstance(value, (tuple, list)):
+        return value
+    items = [wrapped(f, v) for v in value]
+    try:
+        return type(value)(items)
+    except TypeError:
+        return type(value)(*items)
+
+
+def _operators() -> dict[str, Any]:
+    """Python's operators by the names of their methods: slots of Tensor take tensors alone."""
+    import operator
+
+    found: dict[str, Any] = {}
+    for name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split():
+        f = getattr(operator, f"__{name}__")
+        found[f"__{name}__"] = lambda a, b, f=f: f(a, b)
+        found[f"__r{name}__"] = lambda a, b, f=f: f(b, a)
+    for name in "neg abs invert lt le gt ge eq ne getitem setitem iadd isub imul itruediv".split():
+        found[f"__{name}__"] = lambda *args, f=getattr(operator, f"__{name}__"): f(*args)
+    for name, call in found.items():
+        call.__name__ = name
+    return found
+
+
+OPERATORS = _operators()
+
+
+class StandIn:
+    """What stands for a tensor: methods and operators of Tensor go to `__torch_function__`, which the class defines, other attributes are those
+    of what it holds (`_held`)."""
+
+    @property
+    def __class__(self) -> Any:  # type: ignore[override]
+        """Tensor: programs ask isinstance(x, torch.Tensor)."""
+        return Tensor
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
+        raise NotImplementedError
+
+    def _held(self) -> Tensor:
+        raise NotImplementedError
+
+    dtype = property(lambda self: self._held().dtype)
+    device = property(lambda self: self._held().device)
+    requires_grad = property(lambda self: self._held().requires_grad)
+    grad_fn = property(lambda self: self._held().grad_fn)
+    is_leaf = property(lambda self: self._held().is_leaf)
+    is_cuda = property(lambda self: self._held().is_cuda)
+    itemsize = property(lambda self: self._held().dtype.itemsize)
+    ndim = property(lambda self: self.dim())
+    T = property(lambda self: self.permute(*range(self.ndim - 1, -1, -1)))
+    mT = property(lambda self: self.transpose(-2, -1))
+    H = property(lambda self: self.transpose(0, 1).conj())
+    mH = property(lambda self: self.transpose(-2, -1).conj())
+
+    def ndimension(self) -> int:
+        """As Tensor.dim."""
+        return self.dim()
+
+    def nelement(self) -> int:
+        """As Tensor.numel."""
+        return self.numel()
+
+    def __iter__(self) -> Any:
+        return iter(self.unbind(0))
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(Tensor, name)  # AttributeError where there is none
+        if not callable(method):
+            return getattr(self._held(), name)
+        kind = type(self)
+        return lambda *args, **kwargs: kind.__torch_function__(method, (kind,), (self, *args), kwargs)
+
+
+def _as_tensor_method(name: str) -> Any:
+    method = OPERATORS[name]
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        kind = type(self)
+        return kind.__torch_function__(method, (kind,), (self, *args), kwargs)
+
+    return call
+
+
+for _name in OPERATORS:
+    setattr(StandIn, _name, _as_tensor_method(_name))
