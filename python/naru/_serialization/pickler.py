@@ -133,7 +133,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the Python one:
         from ..nn.parameter import Parameter, is_lazy
 
         if tensor.is_nested:
-            from ..nested._internal.nested_tensor import parts_to_save
+            from .nested_parts import parts_to_save
 
             return parts_to_save(tensor)
         if is_lazy(tensor):

@@ -305,10 +305,4 @@ def masked_select(tensor: Tensor, mask: Tensor) -> Tensor:
     return NestedTensor(tensor.masked_select(mask), ragged_of(offsets))
 
 
-def _rebuild(values: Tensor, offsets: Tensor, lengths: Tensor | None, sizes: Any, ragged_idx: int, layout: str) -> NestedTensor:
-    """A nested tensor from a pickle."""
-    ragged = ragged_of(offsets, lengths) if sizes is None else Ragged(offsets, lengths, tuple(tuple(s) for s in sizes))
-    return NestedTensor(values, ragged, ragged_idx, _C.jagged if layout == "torch.jagged" else _C.strided)
-
-
 __getattr__ = _missing.module_getattr(__name__)

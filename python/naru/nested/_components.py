@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import _C
 from .._stand_in import DIMS, leaves, mapped, sizes_of
-from ._tensor import NestedTensor, canonical, components, first_nested, from_components, is_nested, unsupported
+from ._tensor import BY_COMPONENT, NestedTensor, canonical, components, first_nested, from_components, is_nested, rule, unsupported
 
 Tensor = _C.Tensor
 
@@ -37,6 +37,7 @@ def _shifted(name: str, x: NestedTensor, args: list, kwargs: dict[str, Any]) -> 
             kwargs[key] = _dims(name, ndim, kwargs[key])
 
 
+@rule(BY_COMPONENT)
 def by_component(func: Any, name: str, args: tuple, kwargs: dict[str, Any]) -> Any:
     """One call for each component; the results as a nested tensor."""
     nest = first_nested(args, kwargs)

@@ -6,8 +6,8 @@ from typing import Any
 
 from .. import _C
 from .._stand_in import BROADCAST, IN_PLACE, UNARY, mapped
-from ._padding import unpadded
-from ._tensor import NestedTensor, first_nested, is_nested, rule, takes_irregular
+from ._padding import unpadded, without_gaps
+from ._tensor import NestedTensor, component_sizes, components, first_nested, from_components, is_nested, rule, takes_irregular
 
 Tensor = _C.Tensor
 
@@ -93,8 +93,6 @@ def in_place(func: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
 def copy_(func: Any, input: Any, src: Any, non_blocking: bool = False) -> Any:
     """Of the same lengths it need not be of the same offsets."""
     if is_nested(input) and is_nested(src) and not _same_structure(input, src):
-        from ._tensor import component_sizes, components
-
         if component_sizes(input) != component_sizes(src):
             raise RuntimeError(f"copy_(): expected compatible input and src shapes, but got: {input.text_of_size()} and {src.text_of_size()}")
         for mine, other in zip(components(input), components(src)):
@@ -149,16 +147,12 @@ def _new(func: Any, input: Any, size: Any, *args: Any, **kwargs: Any) -> Any:
 @takes_irregular
 def clone(func: Any, input: Any, memory_format: Any = None) -> Any:
     """A copy; where contiguous is asked for, without gaps."""
-    from ._padding import without_gaps
-
     fit = func.__name__ == "contiguous" or memory_format is _C.contiguous_format
     if fit and input._ragged.lengths is not None:
         return without_gaps(input)
     if func.__name__ == "contiguous" and input.is_contiguous():
         return input
     if input.layout is _C.strided and fit and input._ragged_idx > 1:
-        from ._tensor import components, from_components
-
         return from_components([c.contiguous() for c in components(input)])
     return input.like(func(input._values) if memory_format is None else func(input._values, memory_format=memory_format))
 

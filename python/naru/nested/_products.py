@@ -6,7 +6,8 @@ from typing import Any
 
 from .. import _C
 from ._padding import padded, unpadded
-from ._tensor import NestedTensor, components, is_nested, rule
+from ._ragged import ragged_of_counts
+from ._tensor import BY_COMPONENT, RULES, NestedTensor, components, is_nested, rule
 
 Tensor = _C.Tensor
 
@@ -71,9 +72,7 @@ def _both_nested(a: NestedTensor, b: NestedTensor) -> Any:
         if a.dim() == b.dim() and a._ragged_idx == a.dim() - 1 and b._ragged_idx == b.dim() - 2 and not strided:
             return _C.matmul(padded(a._values, a._ragged, a._ragged_idx, 0), padded(b._values, b._ragged, b._ragged_idx, 0))
     if strided:
-        from ._components import by_component
-
-        return by_component(_C.matmul, "matmul", (a, b), {})
+        return RULES[BY_COMPONENT](_C.matmul, "matmul", (a, b), {})
     raise _unfit(a, b)
 
 
@@ -130,7 +129,5 @@ def attention(
         values = _C.cat([func(q, k, v, *rest) for q, k, v in zip(*parts)], query._ragged_idx - 1)
     ragged = query._ragged
     if ragged.lengths is not None:
-        from ._ragged import ragged_of_counts
-
         ragged = ragged_of_counts(ragged.counts, query.device)
     return NestedTensor(values, ragged, query._ragged_idx, query.layout)

@@ -6,7 +6,8 @@ from typing import Any
 
 from .. import _C
 from .._stand_in import sizes_of
-from ._ragged import NestedInt, ragged_of_counts
+from ._elementwise import aligned
+from ._ragged import NestedInt, ragged_of, ragged_of_counts
 from ._tensor import NestedTensor, canonical, component_sizes, components, from_components, is_nested, rule, takes_irregular, unsupported
 
 Tensor = _C.Tensor
@@ -108,8 +109,6 @@ def reshape(func: Any, input: NestedTensor, *given: Any, **named: Any) -> Any:
 def _as_other(func: Any, input: Any, other: Any) -> Any:
     """Of the sizes of the other."""
     if func.__name__ == "expand_as" and not is_nested(input):
-        from ._elementwise import aligned
-
         return other.like(aligned(func, other, input).expand_as(other._values))
     sizes = other._sizes() if is_nested(other) else tuple(other.shape)
     if is_nested(other) and is_nested(input) and other._ragged.same(input._ragged, input.layout is _C.strided):
@@ -238,8 +237,6 @@ def _masked_select(func: Any, input: NestedTensor, mask: NestedTensor) -> Nested
     if not is_nested(mask) or not input._ragged.same(mask._ragged):
         found = mask.text_of_size() if is_nested(mask) else tuple(mask.shape)
         raise RuntimeError(f"Mask with shape {found} is not compatible with input's shape {input.text_of_size()}")
-    from ._ragged import ragged_of
-
     taken = _C.cat([mask._values.new_zeros(1, dtype=_C.int64), mask._values.cumsum(0)])
     return NestedTensor(input._values.masked_select(mask._values), ragged_of(taken[input._ragged.offsets.to(_C.int64)]), 1, input.layout)
 

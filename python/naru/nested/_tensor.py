@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _C
 from .._stand_in import OPERATORS, StandIn, leaves, wrapped
-from ._ragged import NestedInt, Ragged, ragged_of_counts
+from ._ragged import NestedInt, Ragged, ragged_of, ragged_of_counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 Tensor = _C.Tensor
 
 RULES: dict[str, Callable[..., Any]] = {}
+BY_COMPONENT = "by component"  # the rule of tensors whose components differ in several dimensions
 
 
 def rule(*names: str) -> Callable[[Any], Any]:
@@ -55,9 +56,7 @@ def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     if found is None:
         raise unsupported(name.strip("_"), nest)
     if any(is_nested(x) and x.irregular for x in leaves((*args, *kwargs.values()))) and not getattr(found, "takes_irregular", False):
-        from ._components import by_component
-
-        return by_component(func, name.strip("_"), args, kwargs)
+        return RULES[BY_COMPONENT](func, name.strip("_"), args, kwargs)
     return found(func, *args, **kwargs)
 
 
@@ -243,8 +242,6 @@ class NestedTensor(StandIn):
     # --- text, copies
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
-        from ._text import text
-
         return text(self)
 
     def __format__(self, spec: str) -> str:
@@ -282,8 +279,6 @@ class NestedTensor(StandIn):
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol: Any) -> tuple:
-        from . import _rebuild
-
         parts = (self._values, self._ragged.offsets, self._ragged.lengths, self._ragged.sizes, self._ragged_idx, str(self.layout))
         return _rebuild, parts
 
@@ -341,3 +336,24 @@ _STRIDED_PARTS = {
     "_nested_tensor_strides": _strides,
     "_nested_tensor_storage_offsets": lambda x: _C.tensor([c.storage_offset() for c in components(x)]),
 }
+
+
+def text(x: NestedTensor) -> str:
+    """Its structure; of layout torch.strided, its components."""
+    if x.layout is _C.jagged:
+        history = f", grad_fn={x.grad_fn}" if x.grad_fn is not None else f", requires_grad={x.requires_grad}" if x.requires_grad else ""
+        return f"NestedTensor(size={x._sizes()}, offsets={x._ragged.offsets}{history}, contiguous={x.is_contiguous()})"
+    rows = []
+    for part in components(x):
+        plain = part.detach()
+        lines = str(plain.requires_grad_() if x.grad_fn is not None else plain).split("\n")
+        rows.append("\n".join("  " + line for line in lines))
+    history = f", grad_fn=<{x.grad_fn.name()}>" if x.grad_fn is not None else ", requires_grad=True" if x.requires_grad else ""
+    where = f", device='{x.device}'" if x.device.type != "cpu" else ""
+    return "nested_tensor([\n" + ",\n".join(rows) + "\n]" + where + history + ")"
+
+
+def _rebuild(values: Tensor, offsets: Tensor, lengths: Tensor | None, sizes: Any, ragged_idx: int, layout: str) -> NestedTensor:
+    """A nested tensor from a pickle."""
+    ragged = ragged_of(offsets, lengths) if sizes is None else Ragged(offsets, lengths, tuple(tuple(s) for s in sizes))
+    return NestedTensor(values, ragged, ragged_idx, _C.jagged if layout == "torch.jagged" else _C.strided)
