@@ -112,22 +112,45 @@ def attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> NestedTensor:
-    """Each sequence by itself; sequences of equal lengths that follow each other together."""
+    """Each sequence by itself; all of equal lengths at once, where there are few lengths."""
     _checked(query, key, value, attn_mask)
     if not key._ragged.same(value._ragged, True) or query._ragged.batch != key._ragged.batch:
         raise RuntimeError(
             f"scaled_dot_product_attention(): wanted key and value of the same offsets, and as many as query, got {query.text_of_size()}, "
             f"{key.text_of_size()} and {value.text_of_size()}"
         )
-    parts = [components(x) for x in (query, key, value)]
+    tensors, rest = (query, key, value), (None, dropout_p, is_causal, scale, enable_gqa)
     lengths = list(zip(query._ragged.counts, key._ragged.counts))
-    rest = (None, dropout_p, is_causal, scale, enable_gqa)
-    if len(set(lengths)) == 1 and not any(x._ragged.lengths is not None for x in (query, key, value)):
-        out = func(*(padded(x._values, x._ragged, x._ragged_idx, 0) for x in (query, key, value)), *rest)
-        values = unpadded(out, query._ragged, query._ragged_idx, query._values.shape[query._ragged_idx - 1])
+    if len(set(lengths)) * 4 <= len(lengths):
+        values = _by_length(func, tensors, lengths, rest)
     else:
-        values = _C.cat([func(q, k, v, *rest) for q, k, v in zip(*parts)], query._ragged_idx - 1)
+        values = _C.cat([func(q, k, v, *rest) for q, k, v in zip(*(components(x) for x in tensors))], query._ragged_idx - 1)
     ragged = query._ragged
     if ragged.lengths is not None:
         ragged = ragged_of_counts(ragged.counts, query.device)
     return NestedTensor(values, ragged, query._ragged_idx, query.layout)
+
+
+def _by_length(func: Any, tensors: tuple, lengths: list[tuple[int, int]], rest: tuple) -> Tensor:
+    """Attention of all sequences of equal lengths at once, for where there are few lengths."""
+    at = tensors[0]._ragged_idx - 1
+    packed = [x._values.movedim(at, 0) for x in tensors]
+    begins = [_C.tensor(x._ragged.host()[0]) for x in tensors]
+    order, found = [], []
+    for pair in dict.fromkeys(lengths):
+        members = _C.tensor([i for i, each in enumerate(lengths) if each == pair])
+        batch = []
+        for values, begin, length in zip(packed, begins, (pair[0], pair[1], pair[1])):
+            places = (begin[members][:, None] + _C.arange(length)).reshape(-1).to(values.device)
+            rows = values.index_select(0, places).reshape((len(members), length, *tuple(values.shape)[1:]))
+            batch.append(rows.movedim(1, at + 1))
+        order.append(_places(tensors[0], members, pair[0]))
+        found.append(func(*batch, *rest).movedim(at + 1, 1).flatten(0, 1))
+    whole = _C.cat(found)
+    return whole.index_select(0, _C.cat(order).argsort().to(whole.device)).movedim(0, at)
+
+
+def _places(x: NestedTensor, members: Tensor, length: int) -> Tensor:
+    """Where in the result the rows of some components go."""
+    ends = _C.tensor([0, *x._ragged.counts]).cumsum(0)
+    return (ends[members][:, None] + _C.arange(length)).reshape(-1)

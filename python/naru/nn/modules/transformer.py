@@ -297,6 +297,18 @@ class TransformerEncoder(Module):
         seen = padding == 0
         return not getattr(self, "mask_check", True) or bool((seen[:, 1:] <= seen[:, :-1]).all())
 
+    def _of_sequences(self, src: Tensor, seen: Tensor) -> Tensor:
+        """The layers of what is seen, as a nested tensor; padding is not computed. Devices with a start to wait for get whole batches instead."""
+        from ...nested import nested_tensor_from_jagged
+
+        lengths = seen.sum(1)
+        x = nested_tensor_from_jagged(src[seen], lengths=lengths)
+        for layer in self.layers:
+            x = layer(x)
+        output = _C.zeros_like(src)
+        output[seen] = x.values()
+        return output if self.norm is None else self.norm(output)
+
     def forward(
         self, src: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None, is_causal: bool | None = None
     ) -> Tensor:
@@ -305,10 +317,12 @@ class TransformerEncoder(Module):
         mask = _canonical_mask(mask, "mask", None, "", src.dtype, False)
         first: Any = self.layers[0]
         causal = _is_causal_mask(mask, is_causal, _length(src, first.self_attn.batch_first))
-        output = src
+        output, leaves_out = src, self._leaves_padding_out(src, mask, padding)
+        if leaves_out and src.device.type == "cpu" and not causal:
+            return self._of_sequences(src, padding == 0)
         for layer in self.layers:
             output = layer(output, src_mask=mask, is_causal=causal, src_key_padding_mask=padding)
-        if self._leaves_padding_out(src, mask, padding):
+        if leaves_out:
             output = output.masked_fill((padding != 0).unsqueeze(-1), 0.0)
         return output if self.norm is None else self.norm(output)
 
