@@ -24,6 +24,9 @@ logical_not logit mvlgamma nan_to_num neg negative polygamma positive rad2deg re
 signbit sin sinc sinh sqrt square tan tanh trunc celu elu gelu hardshrink hardsigmoid hardswish hardtanh leaky_relu logsigmoid mish selu silu softplus
 softshrink softsign tanhshrink threshold special_digamma special_entr special_erfcx special_expit special_gammaln special_i0 special_i0e special_i1
 special_i1e special_log_ndtr special_ndtr special_ndtri special_psi special_sinc special_log1p special_expm1 special_exp2 __abs__ __neg__ __invert__
+gelu_tanh expit special_airy_ai special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1 special_modified_bessel_i0
+special_modified_bessel_i1 special_modified_bessel_k0 special_modified_bessel_k1 special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1
+special_spherical_bessel_j0
 """.split()
 BROADCAST = """
 add addcdiv addcmul arctan2 atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor clamp clamp_max clamp_min clip copysign

@@ -75,6 +75,7 @@ ROWS = {
     "layer_norm": lambda x: F.layer_norm(x, (4,)),
     "rms_norm": lambda x: F.rms_norm(x, (4,)),
     "normalize": lambda x: F.normalize(x, dim=-1),
+    "tanh gelu": lambda x: F.gelu(x, approximate="tanh"),
     "dropout": lambda x: F.dropout(x, 0.5, training=False),
 }
 
@@ -250,6 +251,30 @@ def test_gaps_between_components(device):
     assert [c.tolist() for c in part.unbind()] == [[0, 1], [5, 6, 7]]
     kept = nested.masked_select(values.detach().reshape(2, 4), values.detach().reshape(2, 4) > 2)
     assert [c.tolist() for c in kept.unbind()] == [[3], [4, 5, 6, 7]]
+
+
+def test_writes_reach_the_values(device):
+    x = nested.nested_tensor([torch.zeros(2, 2), torch.zeros(3, 2)], layout=torch.jagged, device=device)
+    x.add_(1).mul_(torch.tensor([1.0, 2.0], device=device))
+    x[1] = 5.0
+    x[..., 0] = x[..., 0] * 2
+    x.index_put_((torch.tensor([0, 1], device=device), torch.tensor([1, 2], device=device)), torch.tensor([7.0, 8.0], device=device))
+    assert x.values().tolist() == [[2, 2], [7, 8], [10, 5], [10, 5], [7, 8]]
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        x.index_put_((torch.tensor([0], device=device), torch.tensor([2], device=device)), torch.zeros(2, device=device))
+    assert torch.numel(x) == 10 and F.mse_loss(x, 2 * x).item() == x.square().mean().item()
+    with pytest.raises(NotImplementedError, match="apply it to x.values"):
+        Twice.apply(x)
+
+
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return 2 * grad
 
 
 def test_structures_are_those_of_the_same_offsets(device):

@@ -145,6 +145,11 @@ class Function:
         if any(isinstance(arg, Tensor) and not issubclass(type(arg), Tensor) for arg in args):
             import importlib
 
+            if any(isinstance(arg, Tensor) and arg.is_nested for arg in args):
+                raise NotImplementedError(
+                    f"{cls.__name__}.apply: not supported for NestedTensor; apply it to x.values(), and torch.nested.nested_tensor_from_jagged(result, "
+                    "x.offsets()) makes the result nested"
+                )
             return importlib.import_module("naru.func._functions").apply(cls, args, kwargs)
         ctx = FunctionCtx()
         tensors = [arg for arg in args if isinstance(arg, Tensor)]

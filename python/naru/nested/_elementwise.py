@@ -176,6 +176,18 @@ def _same_size(func: Any, input: Any, other: Any) -> bool:
     return is_nested(input) and is_nested(other) and _same_structure(input, other) and input._values.shape == other._values.shape
 
 
+@rule("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div", "poisson_nll_loss",
+      "soft_margin_loss")  # fmt: skip
+@takes_irregular
+def _loss(func: Any, *args: Any, **kwargs: Any) -> Any:
+    """Of all elements, or of each."""
+    nest = first_nested(args, kwargs)
+    if nest._ragged.lengths is not None:
+        raise RuntimeError(f"{func.__name__}(): not supported for nested tensors with holes; contiguous() makes one without")
+    out = func(*mapped(lambda x: aligned(func, nest, x), args), **mapped(lambda x: aligned(func, nest, x), kwargs))
+    return nest.like(out) if out.dim() else out
+
+
 @rule("record_stream")
 @takes_irregular
 def _record_stream(func: Any, input: Any, stream: Any) -> None:

@@ -54,7 +54,7 @@ def without_gaps(x: NestedTensor) -> NestedTensor:
     starts, counts = x._ragged.host()
     places = [n for start, count in zip(starts, counts) for n in range(start, start + count)]
     at = x._ragged_idx - 1
-    values = x._values.index_select(at, _C.tensor(places, dtype=_C.int64).to(x.device))
+    values = x._values.index_select(at, _C.tensor(places, dtype=_C.int64, device="cpu").to(x.device))
     return NestedTensor(values, ragged_of_counts(counts, x.device), x._ragged_idx, x.layout)
 
 

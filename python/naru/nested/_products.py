@@ -135,13 +135,13 @@ def _by_length(func: Any, tensors: tuple, lengths: list[tuple[int, int]], rest: 
     """Attention of all sequences of equal lengths at once, for where there are few lengths."""
     at = tensors[0]._ragged_idx - 1
     packed = [x._values.movedim(at, 0) for x in tensors]
-    begins = [_C.tensor(x._ragged.host()[0]) for x in tensors]
+    begins = [_C.tensor(x._ragged.host()[0], device="cpu") for x in tensors]
     order, found = [], []
     for pair in dict.fromkeys(lengths):
-        members = _C.tensor([i for i, each in enumerate(lengths) if each == pair])
+        members = _C.tensor([i for i, each in enumerate(lengths) if each == pair], device="cpu")
         batch = []
         for values, begin, length in zip(packed, begins, (pair[0], pair[1], pair[1])):
-            places = (begin[members][:, None] + _C.arange(length)).reshape(-1).to(values.device)
+            places = (begin[members][:, None] + _C.arange(length, device="cpu")).reshape(-1).to(values.device)
             rows = values.index_select(0, places).reshape((len(members), length, *tuple(values.shape)[1:]))
             batch.append(rows.movedim(1, at + 1))
         order.append(_places(tensors[0], members, pair[0]))
@@ -152,5 +152,5 @@ def _by_length(func: Any, tensors: tuple, lengths: list[tuple[int, int]], rest: 
 
 def _places(x: NestedTensor, members: Tensor, length: int) -> Tensor:
     """Where in the result the rows of some components go."""
-    ends = _C.tensor([0, *x._ragged.counts]).cumsum(0)
-    return (ends[members][:, None] + _C.arange(length)).reshape(-1)
+    ends = _C.tensor([0, *x._ragged.counts], device="cpu").cumsum(0)
+    return (ends[members][:, None] + _C.arange(length, device="cpu")).reshape(-1)

@@ -184,6 +184,6 @@ def ragged_of(offsets: Tensor, lengths: Tensor | None = None) -> Ragged:
 def ragged_of_counts(counts: list[int], device: Any, sizes: Any = None) -> Ragged:
     """A new structure of components of so many elements each, packed without gaps."""
     starts = [0, *itertools.accumulate(counts)]
-    made = Ragged(_C.tensor(starts, dtype=_C.int64).to(device), sizes=sizes)
+    made = Ragged(_C.tensor(starts, dtype=_C.int64, device="cpu").to(device), sizes=sizes)
     made._host = starts[:-1], list(counts)
     return made

@@ -8,7 +8,7 @@ from .. import _C
 from .._stand_in import sizes_of
 from ._elementwise import aligned
 from ._ragged import NestedInt, ragged_of, ragged_of_counts
-from ._tensor import NestedTensor, canonical, component_sizes, components, from_components, is_nested, rule, takes_irregular, unsupported
+from ._tensor import NestedTensor, canonical, components, from_components, is_nested, rule, takes_irregular, unsupported
 
 Tensor = _C.Tensor
 
@@ -287,7 +287,16 @@ def _assigned(func: Any, input: NestedTensor, key: Any, value: Any) -> None:
         target.fill_(value)
 
 
-@rule("_nested_tensor_sizes")
-@takes_irregular
-def _sizes(func: Any, input: NestedTensor) -> list:
-    return component_sizes(input)
+@rule("index_put")
+def _index_put(func: Any, input: NestedTensor, indices: Any, values: Any, accumulate: bool = False) -> NestedTensor:
+    """Writes to the rows that indices name: the component, the place in it, and what is behind."""
+    at = input._ragged_idx
+    if len(indices) <= at:
+        raise unsupported("index_put", input, " by indices that leave the ragged dimension out")
+    offsets, lengths = input._ragged.offsets, input._ragged.lengths
+    lengths = offsets.diff() if lengths is None else lengths
+    if not bool((indices[at] < lengths[indices[0]]).all()):
+        raise RuntimeError("Some indices in the ragged dimension are out of bounds!")
+    places = (*indices[1:at], offsets[indices[0]] + indices[at], *indices[at + 1 :])
+    result = func(input._values, places, values, accumulate)
+    return input if func.__name__.endswith("_") else input.like(result)

@@ -53,6 +53,8 @@ def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         func = OPERATORS.get(name, func)
     found = RULES.get(name) or RULES.get(name.strip("_"))
     nest = first_nested(args, kwargs)
+    if found is None and args and args[0] is nest and name in _OWN:
+        return getattr(nest, name)(*args[1:], **kwargs)
     if found is None:
         raise unsupported(name.strip("_"), nest)
     if any(is_nested(x) and x.irregular for x in leaves((*args, *kwargs.values()))) and not getattr(found, "takes_irregular", False):
@@ -283,6 +285,10 @@ class NestedTensor(StandIn):
         return _rebuild, parts
 
 
+# Methods of tensors that the class has itself, for torch.numel(x) and the like.
+_OWN = frozenset(name for kind in (NestedTensor, StandIn) for name, value in vars(kind).items() if callable(value) and not name.startswith("_"))
+
+
 def canonical(ndim: int, dim: int) -> int:
     """The dimension's number counted from the front; IndexError where there is none."""
     if not -ndim <= dim < ndim:
@@ -328,13 +334,13 @@ def from_components(tensors: Sequence[Tensor], layout: Any = _C.strided) -> Nest
 
 
 def _strides(x: NestedTensor) -> Tensor:
-    return _C.tensor([list(c.stride()) for c in components(x)])
+    return _C.tensor([list(c.stride()) for c in components(x)], device="cpu")
 
 
 _STRIDED_PARTS = {
-    "_nested_tensor_size": lambda x: _C.tensor([list(s) for s in component_sizes(x)]),
+    "_nested_tensor_size": lambda x: _C.tensor([list(s) for s in component_sizes(x)], device="cpu"),
     "_nested_tensor_strides": _strides,
-    "_nested_tensor_storage_offsets": lambda x: _C.tensor([c.storage_offset() for c in components(x)]),
+    "_nested_tensor_storage_offsets": lambda x: _C.tensor([c.storage_offset() for c in components(x)], device="cpu"),
 }
 
 
