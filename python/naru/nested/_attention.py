@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from .. import _C
+from ._ragged import ragged_of
 from ._tensor import NestedTensor, components, from_components, is_nested
 
 Tensor = _C.Tensor
@@ -57,3 +58,14 @@ def multi_head(module: Any, query: Any, key: Any, value: Any, masked: bool, need
     out = _C._scaled_dot_product_attention(q, k, v, None, dropout, False, None, False)
     weights = _weights(q, k, dropout, average) if need_weights else None
     return module.out_proj(out.transpose(1, 2).flatten(2)), weights
+
+
+def encoded(layers: Any, src: Tensor, seen: Tensor) -> Tensor:
+    """The layers of an encoder, of the places that are seen, as a nested tensor; 0 at the others, which are not computed."""
+    lengths = seen.sum(1)
+    x = NestedTensor(src[seen], ragged_of(_C.cat([lengths.new_zeros(1), lengths.cumsum(0)])))
+    for layer in layers:
+        x = layer(x)
+    output = _C.zeros_like(src)
+    output[seen] = x._values
+    return output

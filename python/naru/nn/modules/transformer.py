@@ -40,7 +40,7 @@ def _is_causal_mask(mask: Tensor | None, said: bool | None, size: int | None) ->
     return bool((mask == _generate_square_subsequent_mask(size, mask.device, mask.dtype)).all())
 
 
-def _length(tensor: Tensor, batch_first: bool) -> int | None:
+def _length(tensor: Tensor, batch_first: bool) -> Any:
     return None if tensor.is_nested else tensor.shape[1 if batch_first and tensor.dim() == 3 else 0]
 
 
@@ -290,24 +290,10 @@ class TransformerEncoder(Module):
         first: Any = self.layers[0]
         if not getattr(self, "use_nested_tensor", False) or first.training or src.dim() != 3 or padding is None or mask is not None:
             return False
-        if _C.is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in first.parameters())):
+        tracked = _C.is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in first.parameters()))
+        if tracked or _C.is_autocast_enabled():
             return False
-        if _C.is_autocast_enabled():
-            return False
-        seen = padding == 0
-        return not getattr(self, "mask_check", True) or bool((seen[:, 1:] <= seen[:, :-1]).all())
-
-    def _of_sequences(self, src: Tensor, seen: Tensor) -> Tensor:
-        """The layers of what is seen, as a nested tensor; padding is not computed. Devices with a start to wait for get whole batches instead."""
-        from ...nested import nested_tensor_from_jagged
-
-        lengths = seen.sum(1)
-        x = nested_tensor_from_jagged(src[seen], lengths=lengths)
-        for layer in self.layers:
-            x = layer(x)
-        output = _C.zeros_like(src)
-        output[seen] = x.values()
-        return output if self.norm is None else self.norm(output)
+        return not getattr(self, "mask_check", True) or bool(((padding[:, 1:] == 0) <= (padding[:, :-1] == 0)).all())
 
     def forward(
         self, src: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None, is_causal: bool | None = None
@@ -318,12 +304,14 @@ class TransformerEncoder(Module):
         first: Any = self.layers[0]
         causal = _is_causal_mask(mask, is_causal, _length(src, first.self_attn.batch_first))
         output, leaves_out = src, self._leaves_padding_out(src, mask, padding)
-        if leaves_out and src.device.type == "cpu" and not causal:
-            return self._of_sequences(src, padding == 0)
-        for layer in self.layers:
-            output = layer(output, src_mask=mask, is_causal=causal, src_key_padding_mask=padding)
-        if leaves_out:
-            output = output.masked_fill((padding != 0).unsqueeze(-1), 0.0)
+        if leaves_out and src.device.type == "cpu" and not causal:  # elsewhere a whole batch costs less than a launch a sequence
+            from ...nested._attention import encoded
+
+            output = encoded(self.layers, src, padding == 0)
+        else:
+            for layer in self.layers:
+                output = layer(output, src_mask=mask, is_causal=causal, src_key_padding_mask=padding)
+            output = output.masked_fill((padding != 0).unsqueeze(-1), 0.0) if leaves_out else output
         return output if self.norm is None else self.norm(output)
 
 
