@@ -12,6 +12,7 @@ QUANTIZED = "says in Python that there are no quantized tensors"
 KIND = "its kind()"
 DTYPES = "naru::Tensor::to"
 STRIDED = "says in Python that this layout is not there"
+NESTED = "nested tensors are Python's, over operators that C++ has"
 OLD = "an old name that PyTorch warns of, or has taken away"
 PLAIN = "another name of it"
 INTERNAL = "what nn.functional's function stands on in PyTorch"
@@ -95,7 +96,8 @@ METHODS: dict[str, tuple[str | None, str]] = {
     **_same("apply_ map_ map2_", "naru::Tensor::accessor", "a loop over the elements"),
     **_same("as_subclass module_load reinforce volatile new", None, PYTHON),
     "grad_dtype": ("naru::Tensor::grad", "its dtype(); it is the tensor's"),
-    **_same("is_mkldnn is_nested to_mkldnn to_padded_tensor slice_inverse", None, STRIDED),
+    **_same("is_mkldnn to_mkldnn slice_inverse", None, STRIDED),
+    **_same("is_nested to_padded_tensor", None, NESTED),
     **_same("smm sspaddmm", "naru::sparse::mm", "and a sum"),
     **_same("dequantize int_repr is_quantized q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point qscheme", None, QUANTIZED),
     **_same("is_conj is_neg resolve_conj resolve_neg", None, AT_ONCE),

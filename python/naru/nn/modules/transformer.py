@@ -30,18 +30,14 @@ def _generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = N
     return _C.triu(_C.full((sz, sz), float("-inf"), dtype=dtype, device=device), diagonal=1)
 
 
-def _is_causal_mask(mask: Tensor | None, said: bool | None, size: int | None) -> bool:
-    """Whether a mask is the causal one, unless the caller has said so."""
+def _is_causal_mask(mask: Tensor | None, said: bool | None, tensor: Tensor, batch_first: bool) -> bool:
+    """Whether a mask is the causal one of a tensor's length, unless the caller has said so."""
     if said is not None or mask is None:
         return said is True
-    size = mask.size(-2) if size is None else size
+    size = tensor.size(1 if batch_first and tensor.dim() == 3 else 0)
     if tuple(mask.shape) != (size, size):
         return False
     return bool((mask == _generate_square_subsequent_mask(size, mask.device, mask.dtype)).all())
-
-
-def _length(tensor: Tensor, batch_first: bool) -> Any:
-    return None if tensor.is_nested else tensor.shape[1 if batch_first and tensor.dim() == 3 else 0]
 
 
 def _get_activation_fn(activation: str) -> Callable[[Tensor], Tensor]:
@@ -302,7 +298,7 @@ class TransformerEncoder(Module):
         padding = _canonical_mask(src_key_padding_mask, "src_key_padding_mask", _none_or_dtype(mask), "mask", src.dtype)
         mask = _canonical_mask(mask, "mask", None, "", src.dtype, False)
         first: Any = self.layers[0]
-        causal = _is_causal_mask(mask, is_causal, _length(src, first.self_attn.batch_first))
+        causal = _is_causal_mask(mask, is_causal, src, first.self_attn.batch_first)
         output, leaves_out = src, self._leaves_padding_out(src, mask, padding)
         if leaves_out and src.device.type == "cpu" and not causal:  # elsewhere a whole batch costs less than a launch a sequence
             from ...nested._attention import encoded
@@ -349,7 +345,7 @@ class TransformerDecoder(Module):
     ) -> Tensor:
         """Tensors and masks as in `TransformerDecoderLayer`; tgt_is_causal: whether tgt_mask is the causal one, found out if None."""
         first: Any = self.layers[0]
-        causal = _is_causal_mask(tgt_mask, tgt_is_causal, _length(tgt, first.self_attn.batch_first))
+        causal = _is_causal_mask(tgt_mask, tgt_is_causal, tgt, first.self_attn.batch_first)
         output = tgt
         for layer in self.layers:
             output = layer(
