@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import naru
 import pytest
 from browser import BROWSERS_OWN, browse, needs_browser
-from naru._device._history_files import ROLES
+from naru._device._history_files import ROLES, write_page
 
 pytestmark = needs_browser
 MIB = 1 << 20
@@ -45,13 +45,13 @@ PROBE = """
 """
 
 
-def looked_at(page, folder, points=(), times=(), blocks=(), widths=WIDTHS):
-    """What PROBE says of a page at each width, and whom the page asked."""
-    asked = f'<script type="application/json" id="asked">{json.dumps({"points": points, "times": times, "blocks": blocks})}</script></body>'
+def looked_at(page, folder, points=(), times=(), blocks=(), widths=WIDTHS, probe=PROBE):
+    """What a probe says of a page at each width, and whom the page asked."""
+    asked = f'<script type="application/json" id="asked">{json.dumps({"points": list(points), "times": list(times), "blocks": list(blocks)})}</script></body>'
     text = html.escape(page.read_text().replace("</body>", asked))
     frames = "".join(f'<iframe width="{w}" height="700" srcdoc="{text}"></iframe>' for w in widths)
     script = f"""
-      const inside = f => {{ try {{ return f.eval({json.dumps(PROBE)}); }} catch (error) {{ return {{error: error.stack}}; }} }};
+      const inside = f => {{ try {{ return f.eval({json.dumps(probe)}); }} catch (error) {{ return {{error: error.stack}}; }} }};
       onload = () => {{ document.getElementById("out").textContent = JSON.stringify([...document.querySelectorAll("iframe")].map(f => inside(f.contentWindow))); }};
     """
     outer = folder / "outer.html"
@@ -185,3 +185,62 @@ def test_two_runs_stand_on_one_page_with_what_grew_and_a_profile_has_a_timeline(
     found, _ = looked_at(tmp_path / "profile.html", tmp_path, widths=(800,))
     spans = dict(found[0]["spans"])
     assert spans["python"] == 5 and spans["cuda:0 stream 0"] == sum(k.device == "cuda:0" for k in profile._kernels) > 0
+
+
+# Of a page of very many events: what the canvas is asked for in one picture of each kind, and what is said of single events and blocks.
+COUNTING = """
+(() => {
+  const of = JSON.parse(document.getElementById("asked").textContent), chart = charts[0], p = chart.panel, prototype = CanvasRenderingContext2D.prototype; let asked = 0;
+  for (const act of ["fillRect", "strokeRect", "lineTo", "moveTo", "arc", "fill", "stroke", "fillText", "drawImage", "putImageData"]) {
+    const plain = prototype[act]; prototype[act] = function (...all) { asked++; return plain.apply(this, all); };
+  }
+  const drawn = () => { asked = 0; chart.draw(); return asked; };
+  const out = {width: chart.width, height: chart.bottom - chart.roof, events: p.n, blocks: p.blocks.length, by_kind: drawn()};
+  out.highest = chart.columns().filter(e => e >= 0).map(e => p.total[e]);
+  out.told = of.times.map(ms => { chart.point(chart.x(ms), 60); return chart.info.firstChild.textContent.split(": ")[1]; });
+  chart.by_block = true; out.by_block = drawn();
+  const top = chart.y(of.points[0]), full = chart.canvas.getContext("2d").getImageData(chart.left + 6, Math.ceil(top) + 1, Math.floor(chart.width) - 18, Math.floor(chart.bottom - top) - 2).data;
+  out.looked = full.length / 4; out.empty = 0; for (let i = 3; i < full.length; i += 4) out.empty += full[i] === 0;
+  out.found = of.blocks.map(i => {
+    const b = p.blocks[i]; look(b.begin - 2, b.end + 2); chart.draw();
+    return [told_of(b), chart.told((b.from + Math.min(b.to, end)) / 2, chart.y(b.offset + b.bytes / 2))].map(t => t.map(x => x.textContent ?? x).join(""));
+  });
+  return out;
+})()
+"""
+
+
+def test_of_100_000_events_no_more_is_drawn_than_the_page_is_wide_and_each_is_found(tmp_path):
+    slots, unit, spikes = 200, 65536, {5_000: 10, 25_001: 20, 44_999: 30}
+    places = [{"line": f"train.py:{i}", "op": "add", "role": role, "name": "", "within": "", "backward": False, "stack": []} for i, role in enumerate(ROLES)]
+    events, blocks, total = [], [], 0
+
+    def changed(number, size, slot):
+        nonlocal total
+        total += size
+        events.append([len(events) * 0.01, size, number, total, 0, number % len(ROLES), slot * unit])
+        if size > 0:
+            blocks.append(number)
+
+    # Blocks that lie side by side without gaps, the oldest given back for each new one; and three that live for one event.
+    for number in range(50_100):
+        if number >= slots:
+            changed(number - slots, -unit, number % slots)
+        changed(number, unit, number % slots)
+        if number in spikes:
+            changed(10**6 + number, unit * spikes[number], slots)
+            changed(10**6 + number, -unit * spikes[number], slots)
+    assert len(events) > 100_000
+    page = write_page(tmp_path / "large.html", "large", [{"name": "", "panels": [{"kind": "memory", "device": "cuda:0", "places": places, "events": events, "steps": []}]}])
+    some, chosen = range(slots, len(events), 199), range(0, len(blocks), 1_111)
+    (one,), _ = looked_at(page, tmp_path, [slots * unit], [events[i][0] + 0.005 for i in some], chosen, (1280,), COUNTING)
+    assert one["events"] == len(events) and one["blocks"] == len(blocks)
+    # By kind a picture is made of lines from column to column; by block of what is large enough to see, and of one picture of all the rest.
+    assert 0 < one["by_kind"] < 40 * one["width"]
+    assert 0 < one["by_block"] < one["width"] * one["height"] / 32
+    # No peak is lost, however short, and no block: where memory was full no pixel is empty.
+    assert {(slots + more) * unit for more in spikes.values()} < set(one["highest"]) and len(one["highest"]) <= one["width"] + 1
+    assert one["empty"] == 0 and one["looked"] > 10_000
+    # Each event answers to the pointer, and each block.
+    assert one["told"] == [f"{events[i][3] / MIB:.2f} MiB in tensors." for i in some]
+    assert all(wanted == told and f", {ROLES[blocks[i] % len(ROLES)]}" in told for (wanted, told), i in zip(one["found"], chosen))
