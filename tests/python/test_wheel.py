@@ -48,6 +48,21 @@ def test_the_version_is_said_once(wheel):
     assert asked and {version for _, version in asked} == {said}, asked
 
 
+def test_every_extra_that_a_page_or_a_message_names_is_there(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (metadata,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+        text = archive.read(metadata).decode().partition("\n\n")[0]
+    extras = set(re.findall(r"^Provides-Extra: (\S+)$", text, re.MULTILINE))
+    texts = [ROOT / "README.md", *(p for folder in ("docs", "python/naru", "src") for p in (ROOT / folder).rglob("*") if p.suffix in (".md", ".py", ".cpp", ".h"))]
+    named = {extra for page in texts for names in re.findall(r"\bnaru\[([\w,]+)\]", page.read_text(encoding="utf-8")) for extra in names.split(",")}
+    assert named and named <= extras, named - extras
+    # The first page lists them all, and ./run docs makes its site with what the extra asks for.
+    listed = re.search(r"# extras: (.*)", texts[0].read_text(encoding="utf-8"))[1]
+    assert set(re.sub(r"\([^)]*\)", "", listed).replace(" ", "").split(",")) == extras
+    asked = set(re.findall(r"^Requires-Dist: (\S+) *; extra == .docs.$", text, re.MULTILINE))
+    assert asked and asked < set((ROOT / "tools" / "requirements-docs.txt").read_text().splitlines())
+
+
 def test_no_page_and_no_message_asks_pip_for_a_naru_of_any_version():
     """PyPI has a package of that name, which is not this one."""
     texts = [ROOT / "README.md", *(p for folder in ("docs", "python/naru", "src") for p in (ROOT / folder).rglob("*") if p.suffix in (".md", ".py", ".cpp", ".h"))]
