@@ -57,6 +57,11 @@ def test_what_holds_on_every_device_holds_there(environment, file, part, least):
     assert int(re.search(r"(\d+) passed", said)[1]) >= least, said[-300:]
 
 
+def test_the_kernel_of_a_tutorial_is_compiled_as_it_is_written(environment):
+    code, said = run(environment, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "cuda and tutorial", "tests/python/test_cuda_sources.py")
+    assert code == 0 and re.search(r"^1 passed", said, re.MULTILINE), said[-4000:]
+
+
 def test_devices_and_doctor_say_that_it_never_ran_on_a_gpu(environment):
     code, said = run(environment, "-m", "naru", "devices")
     assert code == 0 and len(re.findall(r"^cuda:[01] .*NVRTC .*, cuBLASLt .*, cuFFT .*, cuSOLVER .*, cuDNN .*never run on a GPU.*not tested", said, re.MULTILINE)) == 2, said
