@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/language.h"
+#include "distributed.h"
 #include "lines.h"
 #include "naru/version.h"
 #include "overrides.h"
@@ -89,6 +90,7 @@ NB_MODULE(_C, m) {
   define_batches(m);
   define_safetensors(m);
   define_files(m);
+  define_distributed(m);
   install_functions(m);
   // Nothing of ours is the user's line.
   Dl_info info;

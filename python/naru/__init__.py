@@ -31,10 +31,12 @@ if TYPE_CHECKING:
         compiler as compiler,
         cpu as cpu,
         cuda as cuda,
+        distributed as distributed,
         distributions as distributions,
         fallback as fallback,
         fft as fft,
         func as func,
+        futures as futures,
         hub as hub,
         jit as jit,
         legacy,
@@ -297,7 +299,7 @@ del _tell_top
 _SUBMODULES = frozenset(
     "accelerator array_api autograd backends cpu cuda fallback legacy mps nn optim random serialization testing torch_version utils version "
     "amp fft linalg safetensors signal sparse special vision xpu _utils compiler distributions func hub jit masked multiprocessing overrides "
-    "profiler _dynamo _inductor __config__ distributed fx onnx library ops return_types storage types mtia nested".split()
+    "profiler _dynamo _inductor __config__ distributed futures fx onnx library ops return_types storage types mtia nested".split()
 )
 _LAZY = {
     **dict.fromkeys(("finfo", "iinfo"), "_functions.dtype_limits"),

@@ -254,7 +254,7 @@ def test_processes_share_out_a_data_set():
     assert first != list(sampler)
     with pytest.raises(ValueError, match=r"Invalid rank 3, rank should be in the interval \[0, 2\]"):
         D.DistributedSampler(range(7), 3, 3)
-    with pytest.raises(RuntimeError, match="Requires distributed package to be available"):
+    with pytest.raises(ValueError, match="Default process group has not been initialized"):
         D.DistributedSampler(range(7))
 
 

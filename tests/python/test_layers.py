@@ -23,6 +23,7 @@ ALLOWED = {
     "nn": {"core", "runtime", "autograd", "ops", "nn"},
     "optim": {"core", "runtime", "autograd", "ops", "nn", "optim"},
     "data": {"core", "runtime", "autograd", "ops", "nn", "optim", "data"},
+    "distributed": {"core", "runtime", "autograd", "ops", "distributed"},
     "backends": {"core", "ir", "render", "runtime", "host", "backends"},
 }
 LAYERS = re.search(r"set\(NARU_LAYERS ([^)]*)\)", (SRC / "CMakeLists.txt").read_text()).group(1).split()

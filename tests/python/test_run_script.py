@@ -255,10 +255,12 @@ def test_names_that_packages_import_and_need_not_call_say_so_when_they_are_calle
         tmp_path,
         """
         from torch.distributed import ReduceOp, init_process_group, is_available
+        from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
+        from torch.distributed.device_mesh import init_device_mesh
         from torch.nn.parallel import DistributedDataParallel as DDP
         import torch.distributed as dist, torch.fx
-        assert not is_available() and not isinstance(torch.nn.Linear(1, 1), DDP) and torch.fx.wrap(len) is len
-        for call in (init_process_group, lambda: DDP(torch.nn.Linear(1, 1)), lambda: torch.fx.symbolic_trace(len)):
+        assert is_available() and not isinstance(torch.nn.Linear(1, 1), DDP) and torch.fx.wrap(len) is len
+        for call in (init_device_mesh, lambda: FSDP(torch.nn.Linear(1, 1)), lambda: torch.fx.symbolic_trace(len)):
             try:
                 call()
             except NotImplementedError as error:
@@ -271,8 +273,8 @@ def test_names_that_packages_import_and_need_not_call_say_so_when_they_are_calle
     )
     assert (code, err) == (0, "")
     assert out.splitlines() == [
-        "torch.distributed.init_process_group is in PyTorch 2.15 but not in naru yet",
-        "torch.nn.parallel.DistributedDataParallel is in PyTorch 2.15 but not in naru yet",
+        "torch.distributed.device_mesh.init_device_mesh is in PyTorch 2.15 but not in naru yet",
+        "torch.distributed.fsdp.FullyShardedDataParallel is in PyTorch 2.15 but not in naru yet",
         "torch.fx.symbolic_trace is in PyTorch 2.15 but not in naru yet",
         "Default process group has not been initialized, please make sure to call init_process_group.",
     ]

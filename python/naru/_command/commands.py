@@ -50,6 +50,21 @@ def run(*program: str, random: Literal["philox", "pytorch"] | None = None) -> in
     return run_program("run", list(program))
 
 
+def torchrun(*program: str) -> int:
+    """Starts a script that says `import torch` in several processes, which find each other by torch.distributed (docs/distributed.md).
+
+    The options are those of PyTorch's torchrun, before the script; `naru torchrun --help` lists them. All that follows the script is its own.
+
+        naru torchrun --nproc_per_node=4 train.py --lr 0.1
+
+    Args:
+        program: The options, the script, and its arguments.
+    """
+    from ..distributed.run import main
+
+    return main(list(program))
+
+
 def check(path: str, /, *, json: bool = False) -> int:
     """Lists what a program uses of PyTorch that naru lacks, without running it; exit status 1 where anything is missing.
 

@@ -18,15 +18,15 @@ from .plain import WrongLine
 EXTRA = "pip install cyclopts rich"
 GROUPS = {"jupyter": "Notebooks in which `import torch` is naru."}
 COMMANDS: dict[str, Callable[..., int]] = {
-    "run": commands.run, "check": commands.check, "devices": commands.devices, "doctor": commands.doctor, "selftest": commands.selftest,
+    "run": commands.run, "torchrun": commands.torchrun, "check": commands.check, "devices": commands.devices, "doctor": commands.doctor, "selftest": commands.selftest,
     "bench": commands.bench, "memory": commands.memory, "diverge": commands.diverge, "top": commands.top, "jupyter install": commands.jupyter_install,
     "version": commands.version,
 }  # fmt: skip
 # All that stands behind their program is the program's.
-PROGRAMS = ("run", "memory", "diverge")
+PROGRAMS = ("run", "torchrun", "memory", "diverge")
 # Where the environment's variables name devices that cannot be, these say so first; a script of `naru run` may yet set them.
 OF_DEVICES = ("devices", "doctor", "selftest", "bench", "memory", "diverge")
-ASKED = {"run": "which script? e.g. naru run train.py", "memory": "which script? e.g. naru memory train.py",
+ASKED = {"run": "which script? e.g. naru run train.py", "torchrun": "which script? e.g. naru torchrun --nproc_per_node=4 train.py", "memory": "which script? e.g. naru memory train.py",
          "diverge": "which script? e.g. naru diverge --a cpu --b cuda:0 train.py",
          "check": "which script or folder? e.g. naru check train.py", "selftest": "which device? e.g. naru selftest cuda:0"}  # fmt: skip
 SUMMARY = "Tensors and neural networks on every device of the machine, by PyTorch's names."
@@ -169,6 +169,8 @@ def main(arguments: list[str]) -> int:
     words, rest = command_of(arguments)
     if words == "run" and rest and not (rest[0].startswith("--") or rest[0] == "-h"):
         return commands.run(*rest)  # nothing to read: a script starts at once
+    if words == "torchrun" and rest:
+        return commands.torchrun(*rest)  # reads its line itself
     if not words:
         if arguments[0] in GROUPS and not [a for a in arguments[1:] if not a.startswith("-")]:
             return show_help(arguments[0])

@@ -22,8 +22,7 @@ _ROWS = {
         float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2 bcomplex32""",
     "torch.int8 and torch.uint8": """
         int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7 bit bits16 bits1x8 bits2x4 bits4x2 bits8""",
-    "torch.nn.DataParallel, which uses all devices of one process": "distributed",
-    "torch.nn.DataParallel": "nn.parallel.DistributedDataParallel",
+    "torch.nn.parallel.DistributedDataParallel and the collectives of torch.distributed": "distributed",
     "torch.profiler.record_function": "cuda.nvtx cuda.profiler profiler.itt mps.profiler autograd.profiler.emit_itt",
     "torch.nn.parallel.scatter, gather and replicate": "cuda.comm cuda.nccl nn.parallel.comm.nccl nn.parallel.comm.reduce_add_coalesced",
     "naru.kernel, which compiles a kernel of your own for every device": """
@@ -32,7 +31,7 @@ _ROWS = {
         library.Library library.define library.impl library.impl_abstract library.fallthrough_kernel library.infer_schema
         library.register_autocast library.register_torch_dispatch library.get_kernel library.get_ctx classes""",
     "torch.save and torch.load of a state_dict, beside the program's own files": "package",
-    "concurrent.futures": "futures Future fork wait jit.Future",
+    "concurrent.futures": "Future fork wait jit.Future",
     "the same names with _foreach_ in front, as torch._foreach_add": "foreach",
     "the functions of torch.masked, which take a mask": """
         masked.MaskedTensor masked.masked_tensor masked.as_masked_tensor masked.is_masked_tensor masked.maskedtensor""",

@@ -1,95 +1,216 @@
-"""`torch.distributed`: not there yet. `is_available()` says so, and programs that ask it run in one process.
+"""`torch.distributed`: several processes, on one host or several, that compute together.
 
-What programs import at their beginning and need not call can be imported: classes of which there are no objects, and functions that raise
-NotImplementedError with what to use instead. `naru check` lists them as missing where a program uses them.
+The engine is naru's own, in C++: through shared memory between processes of one host, by TCP between hosts. It is called "gloo", and takes that place
+whatever backend a program names. Collectives are checked between ranks, and a rank that dies is reported on all others.
 """
 
 from __future__ import annotations
 
-import enum
+import os
 from typing import Any
 
-from .. import _missing
-
-__all__ = ["ReduceOp", "group", "is_available", "is_initialized"]
-
-# Classes that programs compare with, or name in annotations.
-_CLASSES = frozenset(
-    "Backend DeviceMesh DistBackendError DistError DistNetworkError DistStoreError FileStore GradBucket HashStore P2POp PrefixStore ProcessGroup "
-    "ProcessGroupGloo ProcessGroupNCCL Store TCPStore Work".split()
+from .. import _C, _missing
+from . import _groups
+from ._collectives import (
+    Work,
+    all_gather,
+    all_gather_into_tensor,
+    all_reduce,
+    all_reduce_coalesced,
+    all_to_all,
+    all_to_all_single,
+    barrier,
+    broadcast,
+    gather,
+    monitored_barrier,
+    reduce,
+    reduce_scatter,
+    reduce_scatter_tensor,
+    scatter,
 )
+from ._groups import (
+    Backend,
+    GroupMember,
+    ProcessGroup,
+    ReduceOp,
+    default_pg_timeout,
+    destroy_process_group,
+    group,
+    init_process_group,
+    is_initialized,
+    new_group,
+    new_subgroups,
+    new_subgroups_by_enumeration,
+)
+from ._messages import (
+    P2POp,
+    all_gather_object,
+    batch_isend_irecv,
+    broadcast_object_list,
+    gather_object,
+    get_rank,
+    get_world_size,
+    irecv,
+    isend,
+    recv,
+    recv_object_list,
+    scatter_object_list,
+    send,
+    send_object_list,
+)
+from ._stores import FileStore, HashStore, PrefixStore, Store, TCPStore
 
+__all__ = [
+    "Backend", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "GroupMember", "HashStore", "P2POp", "PrefixStore",
+    "ProcessGroup", "ReduceOp", "Store", "TCPStore", "Work", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce",
+    "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list",
+    "destroy_process_group", "gather", "gather_object", "get_backend", "get_global_rank", "get_group_rank", "get_node_local_rank", "get_pg_count",
+    "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_process_group", "irecv", "is_available", "is_backend_available",
+    "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "is_ucc_available",
+    "is_xccl_available", "isend", "monitored_barrier", "new_group", "new_subgroups", "new_subgroups_by_enumeration", "recv", "recv_object_list",
+    "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list", "send", "send_object_list", "supports_complex",
+]  # fmt: skip
 
-class ReduceOp(enum.Enum):
-    """How values of several processes become one.
-
-    >>> naru.distributed.ReduceOp.SUM.name
-    'SUM'
-    """
-
-    SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM = range(9)
-
-
+DistError, DistBackendError, DistNetworkError, DistStoreError = _C._DistError, _C._DistBackendError, _C._DistNetworkError, _C._DistStoreError
 reduce_op = ReduceOp
 
-
-class _Group(type):
-    @property
-    def WORLD(cls) -> None:
-        """The group of all processes: there is none."""
-
-
-class group(metaclass=_Group):
-    """The names of groups that are always there.
-
-    >>> naru.distributed.group.WORLD is None
-    True
-    """
-
-    NON_GROUP_MEMBER = object()
-
-
-GroupMember = group
+# Classes that programs compare with, or name in annotations.
+_CLASSES = frozenset("DeviceMesh ProcessGroupGloo ProcessGroupNCCL".split())
+_MODULES = frozenset("algorithms checkpoint device_mesh elastic fsdp launch nn optim run tensor".split())
 
 
 def is_available() -> bool:
-    """Whether there is more than names: no.
+    """Whether there are collectives: yes.
 
-    >>> is_available(), is_initialized()
-    (False, False)
+    >>> is_available()
+    True
     """
-    return False
+    return True
+
+
+def is_gloo_available() -> bool:
+    """Whether "gloo" can be used: yes, that is naru's own engine.
+
+    >>> is_gloo_available()
+    True
+    """
+    return True
 
 
 def _never() -> bool:
-    """Whether that is there, or has begun: no.
+    """Whether that is there: no.
 
-    >>> naru.distributed.is_initialized()
+    >>> naru.distributed.is_mpi_available()
     False
     """
     return False
 
 
-is_initialized = is_nccl_available = is_gloo_available = is_mpi_available = is_ucc_available = is_xccl_available = is_torchelastic_launched = _never
+is_nccl_available = is_mpi_available = is_ucc_available = is_xccl_available = _never
+
+
+def is_torchelastic_launched() -> bool:
+    """Whether torchrun has started this process.
+
+    >>> is_torchelastic_launched()
+    False
+    """
+    return "TORCHELASTIC_RUN_ID" in os.environ
 
 
 def is_backend_available(backend: str) -> bool:
-    """Whether processes can be joined by that means: by none.
+    """Whether there is such a `backend`: "gloo" alone. ("nccl" is taken for it on cuda devices.)
 
-    >>> is_backend_available("gloo")
-    False
+    >>> is_backend_available("gloo"), is_backend_available("mpi")
+    (True, False)
     """
-    return False
+    return backend.lower() == "gloo"
 
 
-def _not_begun(group: Any = None) -> Any:
-    raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
+def supports_complex(reduceOp: ReduceOp) -> bool:
+    """Whether complex numbers can be reduced by `reduceOp`.
+
+    >>> supports_complex(ReduceOp.SUM), supports_complex(ReduceOp.MAX)
+    (True, False)
+    """
+    return reduceOp in (ReduceOp.SUM, ReduceOp.AVG, ReduceOp.PRODUCT)
 
 
-get_rank = get_world_size = _not_begun
+def get_backend(group: Any = None) -> str:
+    """The name of the backend of `group`.
+
+    >>> init_process_group("gloo", store=HashStore(), rank=0, world_size=1)
+    >>> get_backend()
+    'gloo'
+    >>> destroy_process_group()
+    """
+    return (_groups.world() if group is None else group).backend
+
+
+def get_process_group_ranks(group: Any = None) -> list[int]:
+    """The global ranks of the members of `group`.
+
+    >>> init_process_group(store=HashStore(), rank=0, world_size=1)
+    >>> get_process_group_ranks()
+    [0]
+    >>> destroy_process_group()
+    """
+    return list((_groups.world() if group is None else group).ranks)
+
+
+def get_global_rank(group: Any, group_rank: int) -> int:
+    """The global rank of the rank `group_rank` of `group`.
+
+    >>> init_process_group(store=HashStore(), rank=0, world_size=1)
+    >>> get_global_rank(naru.distributed.group.WORLD, 0)
+    0
+    >>> destroy_process_group()
+    """
+    if not 0 <= group_rank < group.size():
+        raise ValueError(f"Group rank {group_rank} is not part of group {group}")
+    return group.ranks[group_rank]
+
+
+def get_group_rank(group: Any, global_rank: int) -> int:
+    """The rank in `group` of the process with that `global_rank`.
+
+    >>> init_process_group(store=HashStore(), rank=0, world_size=1)
+    >>> get_group_rank(naru.distributed.group.WORLD, 0)
+    0
+    >>> destroy_process_group()
+    """
+    if global_rank not in group.ranks:
+        raise ValueError(f"Global rank {global_rank} is not part of group {group}")
+    return group.ranks.index(global_rank)
+
+
+def get_node_local_rank(fallback_rank: int | None = None) -> int:
+    """The rank among the processes of this host, as torchrun says it in LOCAL_RANK; `fallback_rank` where it does not.
+
+    >>> get_node_local_rank(fallback_rank=0)
+    0
+    """
+    if "LOCAL_RANK" in os.environ:
+        return int(os.environ["LOCAL_RANK"])
+    if fallback_rank is None:
+        raise RuntimeError("LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow `get_node_local_rank` to work")
+    return fallback_rank
+
+
+def get_pg_count() -> int:
+    """How many groups there are.
+
+    >>> get_pg_count()
+    0
+    """
+    return len(_groups._World.groups)
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
     if not name.startswith("_") and name in _missing.names().get("distributed", ()):
         if name in _CLASSES:
             found: Any = _missing.absent_class(f"distributed.{name}")

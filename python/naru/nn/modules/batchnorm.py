@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import _C
+from ...autograd.grad_mode import no_grad
 from .. import functional as F
 from .normalization import _Affine
 
@@ -155,9 +156,10 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over the batches of all processes, (N, C, ...) of any rank from 2 on.
+    """Batch normalisation over the batches of all processes (torch.distributed), (N, C, ...) of any rank from 2 on.
 
-    naru's programs are one process: it is that of the batch.
+    In training each channel's mean and variance are those of all processes' batches, and gradients go through them. In a single process, and in
+    evaluation, it is that of the batch.
 
     Args:
         num_features: C.
@@ -165,7 +167,7 @@ class SyncBatchNorm(_BatchNorm):
         momentum: how far the running statistics move towards those of a batch; None: they are the mean of all batches.
         affine: whether there are weight (starts as 1) and bias (starts as 0). bias: False for the weight alone.
         track_running_stats: whether there are running statistics, which count in evaluation.
-        process_group: kept, and not used.
+        process_group: which processes; None: all.
         device, dtype: of the parameters and buffers; the defaults if None.
 
     >>> naru.nn.SyncBatchNorm(1, affine=False)(naru.tensor([[1.0], [3.0]]))
@@ -195,12 +197,60 @@ class SyncBatchNorm(_BatchNorm):
         if input.size(1) == 0:
             raise ValueError("SyncBatchNorm number of input channels should be non-zero")
 
+    def forward(self, input: Tensor) -> Tensor:
+        """`input` normalised, over all processes' batches in training."""
+        self._check_input_dim(input)
+        group = self._group() if self.training else None
+        return super().forward(input) if group is None else self._over(group, input)
+
+    def _group(self) -> Any:
+        """Those whose batches count; None where that is this process alone."""
+        import sys
+
+        # Nobody has begun one where it was never imported.
+        groups = sys.modules.get("naru.distributed._groups")
+        if groups is None or not groups.is_initialized():
+            return None
+        found = groups.world() if self.process_group is None else self.process_group
+        return found if found.size() > 1 else None
+
+    def _over(self, group: Any, input: Tensor) -> Tensor:
+        from ...distributed.nn.functional import all_reduce
+
+        channels, others = input.size(1), [d for d in range(input.dim()) if d != 1]
+        shape = [1, channels] + [1] * (input.dim() - 2)
+        x = input.float() if input.dtype in (_C.float16, _C.bfloat16) else input
+        number = _C.full((1,), float(x.numel() // channels), dtype=x.dtype, device=x.device)
+        # Two sums over all: the second of what is left when the mean is taken off, which rounds less.
+        total = all_reduce(_C.cat([x.sum(others), number]), group=group)
+        count = total[channels].detach()
+        mean = total[:channels] / count
+        centred = x - mean.view(shape)
+        variance = all_reduce((centred * centred).sum(others), group=group) / count
+        made = centred * (variance + self.eps).rsqrt().view(shape)
+        if self.weight is not None:
+            made = made * self.weight.view(shape)
+        if self.bias is not None:
+            made = made + self.bias.view(shape)
+        self._track(mean.detach(), variance.detach(), float(count))
+        return made.to(input.dtype)
+
+    def _track(self, mean: Tensor, variance: Tensor, count: float) -> None:
+        if not self.track_running_stats or self.running_mean is None:
+            return
+        self.num_batches_tracked.add_(1)
+        share = 1.0 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
+        unbiased = variance * (count / max(count - 1, 1))
+        with no_grad():
+            self.running_mean.lerp_(mean.to(self.running_mean.dtype), share)
+            self.running_var.lerp_(unbiased.to(self.running_var.dtype), share)
+
     @classmethod
     def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Any:
         """The module with SyncBatchNorm in the place of each batch norm, with the same parameters and statistics.
 
         Args:
-            process_group: kept, and not used.
+            process_group: as of the constructor.
 
         >>> model = naru.nn.SyncBatchNorm.convert_sync_batchnorm(naru.nn.Sequential(naru.nn.BatchNorm1d(2)))
         >>> type(model[0]).__name__

@@ -1,11 +1,241 @@
-"""`DistributedDataParallel`: not there yet, as there is one process; programs may import it and compare modules with it."""
+"""`DistributedDataParallel`: a module in each of several processes, which see other data and have the same parameters."""
 
 from __future__ import annotations
 
-from ... import _missing
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from ... import _C, _missing
+from ...autograd.grad_mode import no_grad
+from ..modules.module import Module
+from ._reducer import Reducer
+from .scatter_gather import scatter_kwargs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ... import Tensor
 
 __all__ = ["DistributedDataParallel"]
 
-DistributedDataParallel = _missing.absent_class("nn.parallel.DistributedDataParallel")
+_FIRST_BUCKET = 1 << 20
+
+
+def _tensors_in(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, _C.Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _tensors_in(each)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _tensors_in(each)
+    elif hasattr(value, "__dataclass_fields__"):
+        for name in value.__dataclass_fields__:
+            yield from _tensors_in(getattr(value, name))
+
+
+class DistributedDataParallel(Module):
+    """Runs `module` on this process's part of the batch, and averages the gradients over all processes while backward goes on.
+
+    All begin with rank 0's parameters and buffers. Gradients are averaged in buckets, in the order in which backward finds them, by a thread beside
+    it. The wrapped module is `.module`; its state_dict has that prefix.
+
+    Args:
+        module: of the same structure in each process.
+        device_ids, output_device: a single device, to which inputs are moved; None where the program does that.
+        dim: accepted.
+        broadcast_buffers: whether rank 0's buffers are written into the others' at each forward.
+        init_sync: whether all begin with rank 0's parameters.
+        process_group: which processes; None: all.
+        bucket_cap_mb: how large a bucket is; 25 MB. The first one has 1 MB.
+        find_unused_parameters: whether forward looks for parameters that its outputs do not depend on. Without, each must get a gradient.
+        check_reduction: accepted.
+        gradient_as_bucket_view: whether gradients are views of the buckets, which saves a copy of them where a communication hook is used.
+        static_graph: the same parameters are used each time; unused ones are looked for.
+        delay_all_reduce_named_params, param_to_hook_all_reduce, mixed_precision, device_mesh, skip_all_reduce_unused_params: None or False; no others
+            are in naru.
+
+    >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
+    >>> model = naru.nn.parallel.DistributedDataParallel(naru.nn.Linear(3, 2))
+    >>> model(naru.ones(4, 3)).sum().backward()
+    >>> list(model.state_dict()), model.module.weight.grad.shape
+    (['module.weight', 'module.bias'], torch.Size([2, 3]))
+    >>> naru.distributed.destroy_process_group()
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        device_ids: Any = None,
+        output_device: Any = None,
+        dim: int = 0,
+        broadcast_buffers: bool = True,
+        init_sync: bool = True,
+        process_group: Any = None,
+        bucket_cap_mb: float | None = None,
+        find_unused_parameters: bool = False,
+        check_reduction: bool = False,
+        gradient_as_bucket_view: bool = False,
+        static_graph: bool = False,
+        delay_all_reduce_named_params: Any = None,
+        param_to_hook_all_reduce: Any = None,
+        mixed_precision: Any = None,
+        device_mesh: Any = None,
+        skip_all_reduce_unused_params: bool = False,
+    ) -> None:
+        super().__init__()
+        from ...distributed import _groups
+
+        for name, value in (
+            ("delay_all_reduce_named_params", delay_all_reduce_named_params), ("param_to_hook_all_reduce", param_to_hook_all_reduce),
+            ("mixed_precision", mixed_precision), ("device_mesh", device_mesh),
+        ):  # fmt: skip
+            if value is not None:
+                raise NotImplementedError(f"DistributedDataParallel: {name} is not in naru; for mixed precision use torch.autocast")
+        self.process_group = _groups.world() if process_group is None else process_group
+        named = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
+        ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
+        named = [(name, p) for name, p in named if name not in ignored]
+        if not named:
+            raise RuntimeError("DistributedDataParallel is not needed when a module doesn't have any parameters that require a gradient.")
+        if device_ids is not None and len(device_ids) > 1:
+            raise ValueError("device_ids can only be None or contain a single element.")
+        self.module = module
+        self.device_ids = list(device_ids) if device_ids else None
+        self.output_device = output_device
+        self.dim = dim
+        self.device = named[0][1].device
+        self.broadcast_buffers = broadcast_buffers
+        self.find_unused_parameters = find_unused_parameters
+        self.gradient_as_bucket_view = gradient_as_bucket_view
+        self.static_graph = static_graph
+        self.require_backward_grad_sync = True
+        self.require_forward_param_sync = True
+        self._joining: Any = None
+        self._ignored = ignored
+        parameters = [p for _, p in named]
+        self._check_the_same(parameters)
+        if init_sync:
+            self._broadcast([*(p for name, p in module.named_parameters() if name not in ignored), *self._buffers_to_send()])
+        cap = 25.0 if bucket_cap_mb is None else bucket_cap_mb
+        names = {id(p): name for name, p in named}
+        self._reducer = Reducer(
+            parameters, names, self.process_group, min(_FIRST_BUCKET, int(cap * 2**20)), int(cap * 2**20), gradient_as_bucket_view
+        )
+
+    def _check_the_same(self, parameters: list[Tensor]) -> None:
+        from ...distributed import all_gather_object
+
+        shapes: list[Any] = [None] * self.process_group.size()
+        all_gather_object(shapes, [(tuple(p.shape), str(p.dtype)) for p in parameters], self.process_group)
+        for rank, theirs in enumerate(shapes):
+            if theirs != shapes[0]:
+                at = next((i for i, (a, b) in enumerate(zip(theirs, shapes[0], strict=False)) if a != b), min(len(theirs), len(shapes[0])))
+                raise RuntimeError(
+                    f"DistributedDataParallel: the modules of ranks 0 and {rank} differ: rank 0 has {len(shapes[0])} parameters and rank {rank} "
+                    f"{len(theirs)}, and number {at} is {shapes[0][at] if at < len(shapes[0]) else 'none'} on rank 0 and "
+                    f"{theirs[at] if at < len(theirs) else 'none'} on rank {rank}"
+                )
+
+    def _buffers_to_send(self) -> list[Tensor]:
+        return [b for name, b in self.module.named_buffers() if name not in self._ignored]
+
+    @no_grad()
+    def _broadcast(self, tensors: list[Tensor], source: int = 0) -> None:
+        if tensors:
+            self.process_group._engine.broadcast([t.detach() for t in tensors], source, False)
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        """The module's own forward."""
+        if self._joining is not None:
+            self._joining.announce()
+        if self.require_forward_param_sync and self.broadcast_buffers:
+            self._broadcast(self._buffers_to_send())
+        if self.device_ids:
+            moved, moved_kwargs = scatter_kwargs(inputs, kwargs, self.device_ids)
+            inputs, kwargs = moved[0], moved_kwargs[0]
+        output = self.module(*inputs, **kwargs)
+        if _C.is_grad_enabled() and self.require_backward_grad_sync:
+            self.require_forward_param_sync = True
+            looks = self.find_unused_parameters or self.static_graph
+            self._reducer.prepare(_tensors_in(output) if looks else None)
+        else:
+            self.require_forward_param_sync = False if _C.is_grad_enabled() else self.require_forward_param_sync
+            self._reducer.stop()
+        return output
+
+    @contextlib.contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Within it gradients are only added up in this process; the first backward of a forward outside averages them."""
+        before = self.require_backward_grad_sync
+        self.require_backward_grad_sync = False
+        try:
+            yield
+        finally:
+            self.require_backward_grad_sync = before
+
+    def register_comm_hook(self, state: Any, hook: Callable[[Any, Any], Any]) -> None:
+        """Lets `hook(state, bucket)` do what averages a bucket's gradients; it returns a Future of the vector."""
+        if not callable(hook):
+            raise TypeError("Communication hook must be callable.")
+        if self._reducer.hook is not None:
+            raise RuntimeError("register_comm_hook can only be called once.")
+        self._reducer.hook = (state, hook)
+
+    @contextlib.contextmanager
+    def join(self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False) -> Iterator[None]:
+        """Within it ranks may have unequal numbers of batches: those that are through go along with the others.
+
+        divide_by_initial_world_size: whether gradients are divided by the number of all ranks, or of those that still have inputs. enable: False for
+        nothing. throw_on_early_termination: RuntimeError on all ranks when the first one is through.
+        """
+        if not enable:
+            yield
+            return
+        joining = _Joining(self, divide_by_initial_world_size, throw_on_early_termination)
+        self._joining = joining
+        try:
+            yield
+            joining.follow()
+        finally:
+            self._joining = None
+            self._reducer.divisor = None
+
+    @staticmethod
+    def _set_params_and_buffers_to_ignore_for_model(module: Module, params_and_buffers_to_ignore: Any) -> None:
+        module._ddp_params_and_buffers_to_ignore = params_and_buffers_to_ignore  # type: ignore[assignment]
+
+
+class _Joining:
+    """Ranks that are through, and those that go on: before each forward all count who is there."""
+
+    def __init__(self, model: DistributedDataParallel, by_all: bool, throws: bool) -> None:
+        self._model, self._by_all, self._throws = model, by_all, throws
+        self._engine = model.process_group._engine
+
+    def _count(self, here: bool) -> int:
+        number = _C.tensor([int(here)], dtype=_C.int64)
+        self._engine.all_reduce([number], 0, False)
+        return int(number)
+
+    def announce(self) -> None:
+        active = self._count(True)
+        if self._throws and active < self._engine.size():
+            raise RuntimeError("Detected at least one rank that exhausted inputs. Throwing across all ranks.")
+        self._model._reducer.divisor = None if self._by_all else active
+
+    def follow(self) -> None:
+        """What a rank does that is through, until all are."""
+        model = self._model
+        while active := self._count(False):
+            if self._throws:
+                raise RuntimeError("Detected at least one rank that exhausted inputs. Throwing across all ranks.")
+            model._reducer.divisor = None if self._by_all else active
+            if model.broadcast_buffers:
+                model._broadcast(model._buffers_to_send())
+            model._reducer.shadow()
+        # All have the same parameters; those that went on longest may have other buffers than rank 0.
+
 
 __getattr__ = _missing.module_getattr(__name__)

@@ -21,8 +21,11 @@ class DistributedSampler(Sampler[int]):
 
     Args:
         dataset: of which the length counts.
-        num_replicas: how many processes there are. It must be given, as must rank.
-        rank: this process, from 0.
+        num_replicas: how many processes there are; None: as torch.distributed has it.
+        rank: this process, from 0; None: as torch.distributed has it.
+        shuffle: whether the order is random.
+        seed: of the order, the same in all processes.
+        drop_last: whether samples that do not go round are left out.
 
     >>> [list(DistributedSampler(range(5), 2, rank, shuffle=False)) for rank in range(2)]
     [[0, 2, 4], [1, 3, 0]]
@@ -38,7 +41,10 @@ class DistributedSampler(Sampler[int]):
         drop_last: bool = False,
     ) -> None:
         if num_replicas is None or rank is None:
-            raise RuntimeError("Requires distributed package to be available: pass num_replicas and rank, as naru has no such package")
+            from ... import distributed
+
+            num_replicas = distributed.get_world_size() if num_replicas is None else num_replicas
+            rank = distributed.get_rank() if rank is None else rank
         if rank >= num_replicas or rank < 0:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset = dataset

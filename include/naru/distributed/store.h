@@ -1,0 +1,177 @@
+// Stores: where the processes of one program leave each other words, before they have found each other and when one of them has failed.
+//
+//   auto store = std::make_shared<distributed::TCPStore>("127.0.0.1", 29500, rank == 0);
+//   store->set("name", "value");                                  // in any process
+//   store->get("name");                                           // waits until it is there
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "naru/error.h"
+#include "naru/standard.h"
+
+namespace naru::distributed {
+
+// What goes wrong between processes.
+class DistError : public RuntimeError {
+ public:
+  using RuntimeError::RuntimeError;
+};
+// A group: processes that do not call the same, are gone, or do not come in time.
+class DistBackendError : public DistError {
+ public:
+  using DistError::DistError;
+};
+// A connection.
+class DistNetworkError : public DistError {
+ public:
+  using DistError::DistError;
+};
+// A store: keys that do not come in time.
+class DistStoreError : public DistError {
+ public:
+  using DistError::DistError;
+};
+
+using Milliseconds = std::chrono::milliseconds;
+inline constexpr Milliseconds kDefaultStoreTimeout{300'000};
+
+// Keys and values are any bytes. Thread-safe. DistStoreError where a wait ends without its keys.
+class Store {
+ public:
+  explicit Store(Milliseconds timeout = kDefaultStoreTimeout) : timeout_(timeout) {}
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+  virtual ~Store() = default;
+
+  virtual void set(const std::string& key, const std::string& value) = 0;
+  // Waits for the key.
+  virtual std::string get(const std::string& key) = 0;
+  // Adds to the number that stands there (0 before the first time); the sum.
+  virtual int64_t add(const std::string& key, int64_t amount) = 0;
+  // Whether all of them are there.
+  virtual bool check(const std::vector<std::string>& keys) = 0;
+  // Until all of them are there.
+  virtual void wait(const std::vector<std::string>& keys, Milliseconds timeout) = 0;
+  void wait(const std::vector<std::string>& keys) { wait(keys, timeout()); }
+  // Writes `desired` where the value is `expected` (or, with an empty one, where there is none). What stands there then; `expected` where there is no key.
+  virtual std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired) = 0;
+  // Whether there was such a key.
+  virtual bool delete_key(const std::string& key) = 0;
+  virtual int64_t num_keys() = 0;
+  // By which address others reach this process, as far as the store knows; "" if it does not.
+  virtual std::string own_address() { return ""; }
+
+  virtual Milliseconds timeout() const noexcept { return timeout_; }
+  virtual void set_timeout(Milliseconds timeout) { timeout_ = timeout; }
+
+ private:
+  Milliseconds timeout_;
+};
+
+// In this process, for its threads.
+class HashStore final : public Store {
+ public:
+  explicit HashStore(Milliseconds timeout = kDefaultStoreTimeout);
+  ~HashStore() override;
+  void set(const std::string& key, const std::string& value) override;
+  std::string get(const std::string& key) override;
+  int64_t add(const std::string& key, int64_t amount) override;
+  bool check(const std::vector<std::string>& keys) override;
+  using Store::wait;
+  void wait(const std::vector<std::string>& keys, Milliseconds timeout) override;
+  std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired) override;
+  bool delete_key(const std::string& key) override;
+  int64_t num_keys() override;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Another store's keys that begin with "prefix/".
+class PrefixStore final : public Store {
+ public:
+  PrefixStore(std::string prefix, std::shared_ptr<Store> store);
+  void set(const std::string& key, const std::string& value) override { store_->set(joined(key), value); }
+  std::string get(const std::string& key) override { return store_->get(joined(key)); }
+  int64_t add(const std::string& key, int64_t amount) override { return store_->add(joined(key), amount); }
+  bool check(const std::vector<std::string>& keys) override { return store_->check(joined(keys)); }
+  using Store::wait;
+  void wait(const std::vector<std::string>& keys, Milliseconds timeout) override { store_->wait(joined(keys), timeout); }
+  std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired) override {
+    return store_->compare_set(joined(key), expected, desired);
+  }
+  bool delete_key(const std::string& key) override { return store_->delete_key(joined(key)); }
+  int64_t num_keys() override { return store_->num_keys(); }
+  std::string own_address() override { return store_->own_address(); }
+  Milliseconds timeout() const noexcept override { return store_->timeout(); }
+  void set_timeout(Milliseconds timeout) override { store_->set_timeout(timeout); }
+  const std::shared_ptr<Store>& underlying() const noexcept { return store_; }
+
+ private:
+  std::string joined(const std::string& key) const { return prefix_ + "/" + key; }
+  std::vector<std::string> joined(const std::vector<std::string>& keys) const;
+  std::string prefix_;
+  std::shared_ptr<Store> store_;
+};
+
+// A file that all processes can open and lock. With `users` > 0 the last of so many stores deletes it.
+class FileStore final : public Store {
+ public:
+  explicit FileStore(std::string path, int users = -1, Milliseconds timeout = kDefaultStoreTimeout);
+  ~FileStore() override;
+  void set(const std::string& key, const std::string& value) override;
+  std::string get(const std::string& key) override;
+  int64_t add(const std::string& key, int64_t amount) override;
+  bool check(const std::vector<std::string>& keys) override;
+  using Store::wait;
+  void wait(const std::vector<std::string>& keys, Milliseconds timeout) override;
+  std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired) override;
+  bool delete_key(const std::string& key) override;
+  int64_t num_keys() override;
+  const std::string& path() const noexcept { return path_; }
+
+ private:
+  class Locked;
+  struct State;
+  std::string path_;
+  int users_;
+  std::unique_ptr<State> state_;
+};
+
+// A server in one process, which all others reach by TCP. It answers until its store is gone.
+class TCPStore final : public Store {
+ public:
+  // host, port: the server's; where `is_server` this process is it, and port 0 stands for one that is free. With `workers` > 0 it is waited until so many
+  // stores (the server's own among them) are connected. DistNetworkError where the server can't be made or reached within the timeout.
+  TCPStore(std::string host, uint16_t port, bool is_server, int workers = -1, Milliseconds timeout = kDefaultStoreTimeout,
+           bool wait_for_workers = true, bool several_in_process = false);
+  ~TCPStore() override;
+  void set(const std::string& key, const std::string& value) override;
+  std::string get(const std::string& key) override;
+  int64_t add(const std::string& key, int64_t amount) override;
+  bool check(const std::vector<std::string>& keys) override;
+  using Store::wait;
+  void wait(const std::vector<std::string>& keys, Milliseconds timeout) override;
+  std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired) override;
+  bool delete_key(const std::string& key) override;
+  int64_t num_keys() override;
+  std::string own_address() override;
+  const std::string& host() const noexcept { return host_; }
+  uint16_t port() const noexcept { return port_; }
+
+ private:
+  class Server;
+  class Client;
+  std::string host_;
+  uint16_t port_;
+  std::shared_ptr<Server> server_;
+  std::unique_ptr<Client> client_;
+};
+
+}  // namespace naru::distributed

@@ -1,0 +1,343 @@
+"""Groups of processes: how they come to be, and who is in them."""
+
+from __future__ import annotations
+
+import enum
+import os
+import warnings
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from .. import _C
+from ._rendezvous import rendezvous
+from ._stores import PrefixStore, Store, milliseconds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+default_pg_timeout = timedelta(minutes=30)
+_UNSET = "Default process group has not been initialized, please make sure to call init_process_group."
+
+
+class ReduceOp(enum.Enum):
+    """How values of several processes become one.
+
+    >>> naru.distributed.ReduceOp.SUM.name
+    'SUM'
+    """
+
+    SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM = range(9)
+
+
+class Backend(str):
+    """The name of what joins processes, in small letters.
+
+    Args:
+        name: "gloo", or another one.
+
+    >>> naru.distributed.Backend("GLOO")
+    'gloo'
+    """
+
+    UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL, FAKE = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl", "fake"
+    backend_list = ["undefined", "gloo", "nccl", "xccl", "ucc", "mpi"]
+    # Which one a kind of device has.
+    default_device_backend_map = {"cpu": "gloo", "cuda": "nccl", "xpu": "xccl", "mps": "gloo"}
+
+    def __new__(cls, name: str) -> Backend:
+        if not isinstance(name, str):
+            raise ValueError(f"Backend constructor parameter must be string-ish, got {type(name).__name__}")
+        return super().__new__(cls, name.lower())
+
+
+class ProcessGroup:
+    """Processes that call collectives together; made by `init_process_group` and `new_group`.
+
+    Args:
+        engine: what does the work.
+        ranks: the members, by their ranks in the whole program.
+        backend: its name.
+        name: the group's own.
+
+    >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
+    >>> group = naru.distributed.group.WORLD
+    >>> group.rank(), group.size(), group.name()
+    (0, 1, 'gloo')
+    >>> naru.distributed.destroy_process_group()
+    """
+
+    def __init__(self, engine: Any, ranks: Sequence[int], backend: str, name: str) -> None:
+        self._engine = engine
+        self.ranks = list(ranks)
+        self.backend = backend
+        self.group_name = name
+        self.group_desc = name
+
+    def rank(self) -> int:
+        """This process's rank in the group."""
+        return self._engine.rank()
+
+    def size(self) -> int:
+        """How many processes it has."""
+        return self._engine.size()
+
+    def name(self) -> str:
+        """The backend's name."""
+        return self.backend
+
+    def abort(self) -> None:
+        """Ends what is under way, on all ranks, with an error."""
+        self._engine.abort(f"rank {self.rank()} called abort")
+
+    def __repr__(self) -> str:
+        return f"<ProcessGroup of ranks {self.ranks}, rank {self.rank()} here>"
+
+
+class _World:
+    default: ProcessGroup | None = None
+    groups: list[ProcessGroup] = []
+    made = 0  # groups so far in this process; part of their names
+    local: dict[str, int] = {}  # how many of certain members, made by these alone
+    store: Store | None = None
+
+
+class _Group(type):
+    @property
+    def WORLD(cls) -> ProcessGroup | None:
+        """The group of all processes; None before there is one."""
+        return _World.default
+
+
+class group(metaclass=_Group):
+    """The names of groups that are always there.
+
+    >>> naru.distributed.group.WORLD is None
+    True
+    """
+
+    NON_GROUP_MEMBER: Any = object()
+
+
+GroupMember = group
+
+
+def is_initialized() -> bool:
+    """Whether the group of all processes is there.
+
+    >>> naru.distributed.is_initialized()
+    False
+    """
+    return _World.default is not None
+
+
+def world() -> ProcessGroup:
+    """The group of all processes. ValueError before there is one."""
+    if _World.default is None:
+        raise ValueError(_UNSET)
+    return _World.default
+
+
+def member(group: Any) -> ProcessGroup | None:
+    """The group, the default one for None; None (with a warning) where this process is no member."""
+    found = world() if group is None else group
+    if found is GroupMember.NON_GROUP_MEMBER:
+        warnings.warn(f"Running a collective on global rank {world().rank()} which does not belong to the given group.", stacklevel=3)
+        return None
+    if not isinstance(found, ProcessGroup):
+        raise TypeError(f"group must be a ProcessGroup, got {type(found).__name__}")
+    return found
+
+
+def _check_backend(backend: str | None) -> str:
+    """The backend's name, or "device:name,device:name"."""
+    if backend is None:
+        return "gloo"
+    text = Backend(str(backend))
+    for part in text.split(","):
+        name = part.rpartition(":")[2]
+        if name == "mpi":
+            raise RuntimeError("Distributed package doesn't have MPI built in: naru's own engine is called \"gloo\" (or \"nccl\" for cuda devices)")
+        if name not in ("gloo", "nccl", "ucc", "xccl", "undefined"):
+            raise ValueError(f"Invalid backend: '{name}'; naru has \"gloo\", and takes \"nccl\" for it on cuda devices")
+    return text
+
+
+def init_process_group(
+    backend: str | None = None,
+    init_method: str | None = None,
+    timeout: timedelta | None = None,
+    world_size: int = -1,
+    rank: int = -1,
+    store: Store | None = None,
+    group_name: str = "",
+    pg_options: Any = None,
+    device_id: Any = None,
+) -> None:
+    """Joins this process to the others, and returns when all are there.
+
+    The engine is naru's own whatever it is called: through shared memory between processes of one host, by TCP between hosts. Tensors
+    on devices go through the host's memory.
+
+    Args:
+        backend: "gloo", "nccl", "cpu:gloo,cuda:nccl" or None.
+        init_method: where they meet: "env://" (the default: MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE), "tcp://host:port", "file:///path".
+        timeout: of each operation, a timedelta; 30 minutes.
+        world_size, rank: how many processes, and which one this is. From the environment where they are not given.
+        store: in place of init_method.
+        group_name, pg_options: accepted.
+        device_id: accepted: the device that this process is to use.
+
+    >>> naru.distributed.init_process_group("gloo", store=naru.distributed.HashStore(), rank=0, world_size=1)
+    >>> x = naru.ones(2)
+    >>> naru.distributed.all_reduce(x)
+    >>> naru.distributed.destroy_process_group()
+    """
+    if _World.default is not None:
+        raise ValueError("trying to initialize the default process group twice!")
+    if store is not None and init_method is not None:
+        raise ValueError("Cannot specify both init_method and store.")
+    name = _check_backend(backend)
+    if store is not None:
+        if world_size <= 0:
+            raise ValueError("world_size must be positive if using store")
+        if rank < 0:
+            raise ValueError("rank must be non-negative if using store")
+    else:
+        store, rank, world_size = rendezvous(init_method or "env://", rank, world_size, timeout or timedelta(seconds=300))
+    _World.store = store
+    _World.default = _made(store, rank, list(range(world_size)), name, timeout)
+
+
+def _made(
+    store: Store, rank: int, ranks: list[int], backend: str, timeout: timedelta | None, desc: str | None = None, name: str | None = None
+) -> ProcessGroup:
+    if name is None:
+        name = str(_World.made)
+        _World.made += 1
+    prefixed = PrefixStore(f"group/{name}", store)
+    engine = _C._ProcessGroup(prefixed._store, rank, len(ranks), milliseconds(default_pg_timeout if timeout is None else timeout))
+    made = ProcessGroup(engine, ranks, backend, name)
+    made.group_desc = desc or ("default_pg" if _World.default is None else name)
+    _World.groups.append(made)
+    return made
+
+
+def destroy_process_group(group: Any = None) -> None:
+    """Leaves a group, or with None all of them.
+
+    Args:
+        group: the group; None: the default one and all others.
+
+    >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
+    >>> naru.distributed.destroy_process_group()
+    >>> naru.distributed.is_initialized()
+    False
+    """
+    if group is GroupMember.NON_GROUP_MEMBER:
+        return
+    found = world() if group is None else group
+    if found not in _World.groups:
+        raise ValueError("Invalid process group specified or has been destroyed.")
+    gone = list(_World.groups) if found is _World.default else [found]
+    for each in reversed(gone):
+        _World.groups.remove(each)
+        each._engine = None
+    if found is _World.default:
+        _World.default = None
+        _World.store = None
+
+
+def new_group(
+    ranks: Sequence[int] | None = None,
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    use_local_synchronization: bool = False,
+    group_desc: str | None = None,
+    device_id: Any = None,
+) -> Any:
+    """A group of some of the processes. All processes of the default group must call it, members or not.
+
+    Args:
+        ranks: its members; None: all.
+        timeout: of each of its operations; as the default group's.
+        backend: as of init_process_group.
+        pg_options, device_id: accepted.
+        use_local_synchronization: only the members call it.
+        group_desc: a text about it.
+
+    >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
+    >>> naru.distributed.new_group([0]).size()
+    1
+    >>> naru.distributed.destroy_process_group()
+    """
+    all_of = world()
+    members = list(all_of.ranks) if ranks is None else sorted(ranks)
+    if len(set(members)) != len(members):
+        raise ValueError("the given ranks contain duplicates: each process may be in a group once")
+    if wrong := [r for r in members if not 0 <= r < all_of.size()]:
+        raise ValueError(f"The new group's rank should be within the world_size set by init_process_group: 0 to {all_of.size() - 1}, got {wrong}")
+    name = all_of.backend if backend is None else _check_backend(backend)
+    if timeout is None:
+        timeout = timedelta(milliseconds=all_of._engine.timeout())
+    if all_of.rank() not in members:
+        if not use_local_synchronization:
+            _World.made += 1
+        return GroupMember.NON_GROUP_MEMBER
+    assert _World.store is not None
+    if use_local_synchronization:
+        label = "of_" + "_".join(map(str, members))
+        _World.local[label] = _World.local.get(label, 0) + 1
+        return _made(_World.store, members.index(all_of.rank()), members, name, timeout, group_desc, f"{label}/{_World.local[label]}")
+    return _made(_World.store, members.index(all_of.rank()), members, name, timeout, group_desc)
+
+
+def new_subgroups(
+    group_size: int | None = None,
+    group: Any = None,
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> tuple[Any, list[Any]]:
+    """Groups of `group_size` neighbouring ranks of `group`: the one this process is in, and all. Without a size: as many as this host has.
+
+    `timeout`, `backend`, `pg_options` and `group_desc` as of new_group.
+
+    >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
+    >>> mine, all_of_them = naru.distributed.new_subgroups(1)
+    >>> mine.size(), len(all_of_them)
+    (1, 1)
+    >>> naru.distributed.destroy_process_group()
+    """
+    of = world() if group is None else group
+    size = group_size if group_size is not None else int(os.environ.get("LOCAL_WORLD_SIZE", of.size()))
+    if size <= 0:
+        raise ValueError(f"The arg 'group_size' ({size}) must be positive")
+    if of.size() % size:
+        raise ValueError(f"The world size ({of.size()}) must be divisible by 'group_size={size}'")
+    lists = [of.ranks[i : i + size] for i in range(0, of.size(), size)]
+    return new_subgroups_by_enumeration(lists, timeout, backend, pg_options, group_desc)
+
+
+def new_subgroups_by_enumeration(
+    ranks_per_subgroup_list: Sequence[Sequence[int]],
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> tuple[Any, list[Any]]:
+    """Groups of the ranks in each list of `ranks_per_subgroup_list`: the one this process is in (or None), and all.
+
+    `timeout`, `backend`, `pg_options` and `group_desc` as of new_group.
+
+    >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
+    >>> naru.distributed.new_subgroups_by_enumeration([[0]])[0].ranks
+    [0]
+    >>> naru.distributed.destroy_process_group()
+    """
+    if not ranks_per_subgroup_list:
+        raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
+    groups = [new_group(ranks, timeout, backend, pg_options, group_desc=group_desc) for ranks in ranks_per_subgroup_list]
+    mine = [made for made in groups if made is not GroupMember.NON_GROUP_MEMBER]
+    return (mine[0] if mine else None), groups

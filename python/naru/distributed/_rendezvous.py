@@ -1,0 +1,48 @@
+"""How processes meet: what `init_method` means."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from urllib.parse import parse_qs, urlparse
+
+from ._stores import FileStore, Store, TCPStore
+
+
+def _environment(name: str) -> str:
+    value = os.environ.get(name)
+    if value is None:
+        raise ValueError(
+            f"Error initializing torch.distributed using env:// rendezvous: environment variable {name} expected, but not set; "
+            "torchrun sets it, and so can the program"
+        )
+    return value
+
+
+def _tcp(host: str, port: int, rank: int, world_size: int, timeout: timedelta) -> Store:
+    return TCPStore(host, port, world_size, rank == 0, timeout, wait_for_workers=False, multi_tenant=True)
+
+
+def rendezvous(url: str, rank: int = -1, world_size: int = -1, timeout: timedelta = timedelta(seconds=300)) -> tuple[Store, int, int]:
+    """The store, the rank and the number of processes that `url` (with `rank` and `world_size`, where these are not -1) stands for."""
+    parts = urlparse(url)
+    query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+    rank = int(query.get("rank", rank))
+    world_size = int(query.get("world_size", world_size))
+    if parts.scheme == "env":
+        rank = int(_environment("RANK")) if rank < 0 else rank
+        world_size = int(_environment("WORLD_SIZE")) if world_size < 0 else world_size
+        return _tcp(_environment("MASTER_ADDR"), int(_environment("MASTER_PORT")), rank, world_size, timeout), rank, world_size
+    if parts.scheme not in ("tcp", "file"):
+        raise RuntimeError(f'No rendezvous handler for {parts.scheme}://: naru has "env://", "tcp://host:port" and "file:///path"')
+    for name, value in (("rank", rank), ("world size", world_size)):
+        if value < 0:
+            raise ValueError(f"Error initializing torch.distributed using {parts.scheme}:// rendezvous: {name} parameter missing")
+    if parts.scheme == "file":
+        path = parts.netloc + parts.path
+        if not path:
+            raise ValueError("Error initializing torch.distributed using file:// rendezvous: path missing")
+        return FileStore(path, world_size), rank, world_size
+    if not parts.port:
+        raise ValueError("Error initializing torch.distributed using tcp:// rendezvous: port number missing")
+    return _tcp(parts.hostname or "localhost", parts.port, rank, world_size, timeout), rank, world_size

@@ -1,0 +1,10 @@
+"""`torch.distributed.elastic`: of it, what programs that torchrun starts import."""
+
+from __future__ import annotations
+
+from ... import _missing
+from . import multiprocessing
+
+__all__ = ["multiprocessing"]
+
+__getattr__ = _missing.module_getattr(__name__)

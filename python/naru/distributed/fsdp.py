@@ -1,0 +1,9 @@
+"""`torch.distributed.fsdp`: not there: parameters are not sharded; DistributedDataParallel and ZeroRedundancyOptimizer are there."""
+
+from __future__ import annotations
+
+from ._placeholders import module_getattr
+
+__all__: list[str] = []
+
+__getattr__ = module_getattr(__name__)

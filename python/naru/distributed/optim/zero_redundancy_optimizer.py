@@ -1,0 +1,180 @@
+"""`ZeroRedundancyOptimizer`: each process keeps the optimizer's state of a part of the parameters."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from ... import _C, _missing
+from ...autograd.grad_mode import no_grad
+from ...optim.optimizer import Optimizer
+from .. import _groups
+from .._messages import gather_object
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ... import Tensor
+
+__all__ = ["ZeroRedundancyOptimizer"]
+
+
+def _to_cpu(value: Any) -> Any:
+    if isinstance(value, _C.Tensor):
+        return value.detach().cpu()
+    if isinstance(value, dict):
+        return {key: _to_cpu(each) for key, each in value.items()}
+    return value
+
+
+class ZeroRedundancyOptimizer(Optimizer):
+    """An optimizer whose state is shared out: each process updates the parameters that are its own, and sends them to the others.
+
+    Parameters go to the process with the least elements so far, the largest first. Gradients must be the same everywhere, as
+    DistributedDataParallel makes them.
+
+    Args:
+        params: as of any optimizer.
+        optimizer_class: which one, as torch.optim.Adam.
+        process_group: which processes; None: all.
+        parameters_as_bucket_view: accepted.
+        overlap_with_ddp: False; the other way is not in naru.
+        defaults: options of optimizer_class.
+
+    >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
+    >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([2.0])
+    >>> optimizer = naru.distributed.optim.ZeroRedundancyOptimizer([p], optimizer_class=naru.optim.SGD, lr=0.25)
+    >>> optimizer.step()
+    >>> p.data
+    tensor([0.5000])
+    >>> naru.distributed.destroy_process_group()
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        optimizer_class: type[Optimizer],
+        process_group: Any = None,
+        parameters_as_bucket_view: bool = False,
+        overlap_with_ddp: bool = False,
+        **defaults: Any,
+    ) -> None:
+        if overlap_with_ddp:
+            raise NotImplementedError("ZeroRedundancyOptimizer: overlap_with_ddp=True is not in naru; step() after backward does the same")
+        self.process_group = _groups.world() if process_group is None else process_group
+        self.rank, self.world_size = self.process_group.rank(), self.process_group.size()
+        self.parameters_as_bucket_view = parameters_as_bucket_view
+        self._optimizer_class, self._optimizer_defaults = optimizer_class, defaults
+        self._all_states: list[dict[str, Any]] = []
+        self._loads = [0] * self.world_size
+        self._owner: dict[int, int] = {}
+        self.optim: Any = None
+        super().__init__(params, dict(defaults))
+        self._make_local()
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Adds `param_group`, whose parameters are shared out as the others were."""
+        super().add_param_group(param_group)
+        added = self.param_groups[-1]
+        for p in sorted(added["params"], key=lambda p: -p.numel()):
+            rank = self._loads.index(min(self._loads))
+            self._owner[id(p)] = rank
+            self._loads[rank] += p.numel()
+        if self.optim is not None:
+            mine = self._mine(added)
+            self.optim.add_param_group({**self._options(added), "params": mine})
+            self._fill(added, self.optim.param_groups[-1])
+
+    def _mine(self, group: dict[str, Any], rank: int | None = None) -> list[Tensor]:
+        rank = self.rank if rank is None else rank
+        return [p for p in group["params"] if self._owner[id(p)] == rank]
+
+    @staticmethod
+    def _options(group: dict[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in group.items() if key not in ("params", "param_names")}
+
+    @staticmethod
+    def _fill(group: dict[str, Any], local: dict[str, Any]) -> None:
+        """The options that the inner optimizer has by default."""
+        for key, value in local.items():
+            group.setdefault(key, value)
+
+    def _make_local(self) -> None:
+        groups = [{**self._options(group), "params": self._mine(group)} for group in self.param_groups]
+        # An optimizer takes no empty list of groups, but groups that are empty.
+        self.optim = self._optimizer_class(groups, **self._optimizer_defaults)
+        for group, local in zip(self.param_groups, self.optim.param_groups, strict=True):
+            self._fill(group, local)
+
+    def _options_to(self, groups: list[dict[str, Any]], others: list[dict[str, Any]]) -> None:
+        for group, other in zip(groups, others, strict=True):
+            other.update(self._options(group))
+
+    def step(self, closure: Callable[[], Any] | None = None, **kwargs: Any) -> Any:
+        """Updates this process's parameters, and takes the others' from them. `closure` computes the loss again."""
+        self._options_to(self.param_groups, self.optim.param_groups)  # schedulers write to the outer ones
+        loss = self.optim.step(closure, **kwargs) if closure is not None else self.optim.step(**kwargs)
+        self._options_to(self.optim.param_groups, self.param_groups)
+        self._exchange()
+        return loss
+
+    @no_grad()
+    def _exchange(self) -> None:
+        for rank in range(self.world_size):
+            theirs = [p.detach() for group in self.param_groups for p in self._mine(group, rank)]
+            if theirs:
+                self.process_group._engine.broadcast(theirs, rank, False)
+
+    def join_hook(self, **kwargs: Any) -> Any:
+        """Not in naru: NotImplementedError."""
+        raise NotImplementedError("ZeroRedundancyOptimizer.join_hook is not in naru: give all ranks as many batches")
+
+    def consolidate_state_dict(self, to: int = 0) -> None:
+        """Gathers all processes' state on rank `to`, where `state_dict` can be called then. Called by all."""
+        self._options_to(self.param_groups, self.optim.param_groups)
+        states: list[Any] | None = [None] * self.world_size if self.rank == to else None
+        gather_object(_to_cpu(self.optim.state_dict()["state"]), states, group=self.process_group, group_dst=to)
+        self._all_states = states or []
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state of all parameters, as the plain optimizer would give it. RuntimeError unless `consolidate_state_dict` was called before."""
+        if not self._all_states:
+            raise RuntimeError(
+                "Optimizer state has not been consolidated on this rank. "
+                f"Please call `consolidate_state_dict(to={self.rank})` on all ranks beforehand if you meant to save the global state."
+            )
+        numbers = {id(p): i for i, p in enumerate(p for group in self.param_groups for p in group["params"])}
+        state = {}
+        for rank, theirs in enumerate(self._all_states):
+            own = [p for group in self.param_groups for p in self._mine(group, rank)]
+            for i, p in enumerate(own):
+                if i in theirs:
+                    state[numbers[id(p)]] = theirs[i]
+        groups = [{**self._options(g), "params": [numbers[id(p)] for p in g["params"]]} for g in self.param_groups]
+        return {"state": dict(sorted(state.items())), "param_groups": groups}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes this process's part of a whole `state_dict`, as `state_dict` or the plain optimizer gives it."""
+        saved = state_dict["param_groups"]
+        if [len(g["params"]) for g in saved] != [len(g["params"]) for g in self.param_groups]:
+            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
+        local_state: dict[int, Any] = {}
+        local_groups, at = [], 0
+        for group, theirs in zip(self.param_groups, saved, strict=True):
+            numbers = []
+            for p, number in zip(group["params"], theirs["params"], strict=True):
+                if self._owner[id(p)] != self.rank:
+                    continue
+                if number in state_dict["state"]:
+                    local_state[at] = copy.deepcopy(state_dict["state"][number])
+                numbers.append(at)
+                at += 1
+            group.update(self._options(theirs))
+            local_groups.append({**self._options(theirs), "params": numbers})
+        self.optim.load_state_dict({"state": local_state, "param_groups": local_groups})
+
+    def __repr__(self) -> str:
+        return f"ZeroRedundancyOptimizer of {self.optim!r} on rank {self.rank} of {self.world_size}"
+
+
+__getattr__ = _missing.module_getattr(__name__)

@@ -1,0 +1,263 @@
+"""`torchrun`: starts a program in several processes, with what they need to find each other in their environment.
+
+    naru torchrun --nproc_per_node=4 train.py
+    naru run -m torch.distributed.run --standalone --nproc_per_node=4 train.py
+    naru torchrun --nnodes=2 --node_rank=0 --master_addr=HOST --master_port=29500 --nproc_per_node=4 train.py      (on each host, with its node_rank)
+
+When one process fails the others are ended, and all are started anew so often as --max_restarts says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from typing import Any
+
+from .. import _missing
+from .elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
+
+__all__ = ["get_args_parser", "main", "parse_args", "run"]
+
+_GRACE = 15  # seconds between SIGTERM and SIGKILL
+
+
+def get_args_parser() -> argparse.ArgumentParser:
+    """The options of torchrun.
+
+    >>> get_args_parser().parse_args(["--nproc-per-node=2", "train.py", "--epochs", "3"]).training_script_args
+    ['--epochs', '3']
+    """
+    parser = argparse.ArgumentParser(prog="torchrun", description="Starts a program in several processes.", allow_abbrev=False)
+
+    def add(name: str, **options: Any) -> None:
+        parser.add_argument(f"--{name}", f"--{name.replace('_', '-')}", **options) if "_" in name else parser.add_argument(f"--{name}", **options)
+
+    add("nnodes", default="1", help="hosts; N, or MIN:MAX, of which MAX counts")
+    add("nproc_per_node", default="1", help="processes of each host: a number, auto, cpu or gpu")
+    add("node_rank", type=int, default=int(os.environ.get("GROUP_RANK", 0)), help="the number of this host")
+    add("master_addr", default="127.0.0.1", help="the first host")
+    add("master_port", type=int, default=29500, help="a port there; 0: any that is free, on one host")
+    add("standalone", action="store_true", help="one host, and a port that is free")
+    add("max_restarts", type=int, default=0, help="how often to start anew after a failure")
+    add("rdzv_backend", default="static", help="static or c10d")
+    add("rdzv_endpoint", default="", help="HOST[:PORT] of the first host")
+    add("rdzv_id", default="none", help="the name of this run")
+    add("rdzv_conf", default="", help="accepted")
+    add("monitor_interval", type=float, default=0.1, help="seconds between looks at the processes")
+    add("start_method", default="spawn", help="accepted")
+    add("role", default="default", help="a name for the processes")
+    add("log_dir", default=None, help="where output goes that is redirected")
+    parser.add_argument("-r", "--redirects", default="0", help="1: stdout, 2: stderr, 3: both go to files of --log_dir")
+    parser.add_argument("-t", "--tee", default="0", help="accepted")
+    add("local_addr", default=None, help="accepted")
+    add("local_ranks_filter", default="", help="accepted")
+    parser.add_argument("-m", "--module", action="store_true", help="the program is a module, as of python -m")
+    add("no_python", action="store_true", help="the program is a command, not Python")
+    add("run_path", action="store_true", help="accepted")
+    parser.add_argument("training_script", help="the program")
+    parser.add_argument("training_script_args", nargs=argparse.REMAINDER, help="its arguments")
+    return parser
+
+
+def parse_args(args: list[str] | None) -> argparse.Namespace:
+    """The options of a command line `args`; None: of this process's.
+
+    >>> parse_args(["--standalone", "train.py"]).standalone
+    True
+    """
+    return get_args_parser().parse_args(args)
+
+
+def _processes(text: str) -> int:
+    if text in ("auto", "gpu", "cpu"):
+        from .. import _C
+
+        devices = _C.device_count("cuda") if text != "cpu" else 0
+        if text == "gpu" and not devices:
+            raise ValueError("--nproc_per_node=gpu: there are no cuda devices")
+        return devices or os.cpu_count() or 1
+    if not text.isdigit() or int(text) < 1:
+        raise ValueError(f"--nproc_per_node must be a number, auto, cpu or gpu, got {text}")
+    return int(text)
+
+
+def _free_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as s:
+        s.bind(("", 0))
+        return s.getsockname()[1]
+
+
+class _Plan:
+    """Who this host is among the hosts, and what all processes are told."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args = args
+        self.count = _processes(str(args.nproc_per_node))
+        self.nodes = int(str(args.nnodes).rpartition(":")[2])
+        self.node = args.node_rank
+        self.address, self.port = args.master_addr, args.master_port
+        self.run_id = args.rdzv_id if args.rdzv_id != "none" else str(uuid.uuid4())
+        self._store: Any = None
+        if args.standalone or (self.nodes == 1 and (args.rdzv_backend == "c10d" or self.port == 0)):
+            self.address, self.port, self.nodes, self.node = "127.0.0.1", _free_port(), 1, 0
+        elif args.rdzv_endpoint:
+            host, _, port = args.rdzv_endpoint.partition(":")
+            self.address, self.port = host or self.address, int(port) if port else self.port
+            if args.rdzv_backend != "static":
+                self._meet()
+
+    def _meet(self) -> None:
+        """Hosts get their numbers in the order in which they come to a store at the endpoint, which whoever can serves."""
+        from . import DistNetworkError, TCPStore
+
+        try:
+            local = {"localhost", socket.gethostname(), socket.getfqdn(), *(i[4][0] for i in socket.getaddrinfo(socket.gethostname(), None))}
+            here = self.address in local or socket.gethostbyname(self.address).startswith("127.") or socket.gethostbyname(self.address) in local
+        except OSError:
+            here = False
+        try:
+            self._store = TCPStore(self.address, self.port, is_master=here, wait_for_workers=False)
+        except DistNetworkError:
+            self._store = TCPStore(self.address, self.port, is_master=False)
+        self.node = self._store.add(f"{self.args.rdzv_id}/nodes", 1) - 1
+        if self.node >= self.nodes:
+            raise ValueError(f"--nnodes={self.nodes}, and there are as many already at {self.address}:{self.port}")
+        if self.node == 0:
+            self._store.set(f"{self.args.rdzv_id}/master", f"{self.address if self.address != 'localhost' else '127.0.0.1'}:{_free_port()}")
+        self.address, _, port = self._store.get(f"{self.args.rdzv_id}/master").decode().rpartition(":")
+        self.port = int(port)
+
+    def environment(self, local: int, restarts: int, error_file: str) -> dict[str, str]:
+        first, world = self.node * self.count, self.nodes * self.count
+        told = {
+            "LOCAL_RANK": local, "RANK": first + local, "GROUP_RANK": self.node, "ROLE_RANK": first + local, "ROLE_NAME": self.args.role,
+            "LOCAL_WORLD_SIZE": self.count, "WORLD_SIZE": world, "GROUP_WORLD_SIZE": self.nodes, "ROLE_WORLD_SIZE": world,
+            "MASTER_ADDR": self.address, "MASTER_PORT": self.port, "TORCHELASTIC_RESTART_COUNT": restarts,
+            "TORCHELASTIC_MAX_RESTARTS": self.args.max_restarts, "TORCHELASTIC_RUN_ID": self.run_id, "TORCHELASTIC_ERROR_FILE": error_file,
+        }  # fmt: skip
+        made = {**os.environ, **{key: str(value) for key, value in told.items()}}
+        if self.count > 1 and not {"OMP_NUM_THREADS", "NARU_NUM_THREADS"} & os.environ.keys():
+            made["OMP_NUM_THREADS"] = "1"  # as torchrun has it: so many processes share the machine
+        return made
+
+    def command(self, local: int) -> list[str]:
+        args = self.args
+        own = [*([f"--local-rank={local}"] if getattr(args, "local_rank_argument", False) else []), *args.training_script_args]
+        if args.no_python:
+            return [args.training_script, *own]
+        # Within `naru run` or outside of it, `import torch` is naru there.
+        return [sys.executable, "-u", "-m", "naru", "run", *(["-m"] if args.module else []), args.training_script, *own]
+
+
+class _Workers:
+    def __init__(self, plan: _Plan, folder: str, restarts: int) -> None:
+        self._plan = plan
+        self._error_files = [os.path.join(folder, f"error-{restarts}-{i}.json") for i in range(plan.count)]
+        self.processes: list[subprocess.Popen] = []
+        for i in range(plan.count):
+            out, err = self._outputs(i)
+            environment = plan.environment(i, restarts, self._error_files[i])
+            self.processes.append(subprocess.Popen(plan.command(i), env=environment, stdout=out, stderr=err))
+
+    def _outputs(self, local: int) -> tuple[Any, Any]:
+        kind = {part.partition(":")[0]: part.partition(":")[2] for part in str(self._plan.args.redirects).split(",")}
+        bits = int(kind.get(str(local)) or (next(iter(kind)) if "" in kind.values() else 0) or 0)
+        if not bits:
+            return None, None
+        folder = os.path.join(self._plan.args.log_dir or tempfile.mkdtemp(prefix="torchrun-"), str(local))
+        os.makedirs(folder, exist_ok=True)
+        files = [os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666) for name in ("stdout.log", "stderr.log")]
+        return (files[0] if bits & 1 else None), (files[1] if bits & 2 else None)
+
+    def wait(self, interval: float) -> dict[int, ProcessFailure]:
+        """Until all have ended well, or one has not: then what failed, when the others have been ended."""
+        while True:
+            codes = [p.poll() for p in self.processes]
+            if any(codes):
+                break
+            if None not in codes:
+                return {}
+            time.sleep(interval)
+        time.sleep(min(interval, 0.2))  # what fails for the same reason fails now
+        failed = {i: p.returncode for i, p in enumerate(self.processes) if p.poll()}
+        self.end()
+        first = self._plan.node * self._plan.count
+        return {first + i: ProcessFailure(i, self.processes[i].pid, code, self._error_files[i]) for i, code in failed.items()}
+
+    def end(self, how: signal.Signals = signal.SIGTERM) -> None:
+        for p in self.processes:
+            if p.poll() is None:
+                p.send_signal(how)
+        end = time.monotonic() + _GRACE
+        for p in self.processes:
+            try:
+                p.wait(max(0.0, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                p.kill()
+                p.wait()
+
+
+class _Signal(Exception):
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def _raise_signal(number: int, frame: Any) -> None:
+    raise _Signal(number)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Starts what `args` (of parse_args) say, and returns when all processes have ended well; ChildFailedError where one has not.
+
+    >>> run(parse_args(["--no-python", "true"]))
+    """
+    plan = _Plan(args)
+    before = {number: signal.signal(number, _raise_signal) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    workers: _Workers | None = None
+    try:
+        with tempfile.TemporaryDirectory(prefix="torchrun-") as folder:
+            for restarts in range(args.max_restarts + 1):
+                workers = _Workers(plan, folder, restarts)
+                failures = workers.wait(args.monitor_interval)
+                if not failures:
+                    return
+                if restarts < args.max_restarts:
+                    print(f"torchrun: {len(failures)} processes failed; starting all anew ({restarts + 1} of {args.max_restarts})", file=sys.stderr)
+            raise ChildFailedError(args.training_script, failures)
+    except _Signal as told:
+        if workers is not None:
+            workers.end(signal.Signals(told.number))
+        raise SystemExit(128 + told.number) from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def main(args: list[str] | None = None) -> int:
+    """torchrun with the command line `args` (None: this process's); the exit status.
+
+    >>> main(["--nproc_per_node=2", "--no-python", "true"])
+    0
+    """
+    try:
+        run(parse_args(args))
+    except ChildFailedError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except ValueError as error:
+        print(f"torchrun: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+__getattr__ = _missing.module_getattr(__name__)
+
+if __name__ == "__main__":
+    sys.exit(main())

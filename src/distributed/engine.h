@@ -1,0 +1,87 @@
+// Engine: runs a group's collectives, one after the other. Those that nobody waits for are run by a thread of its own, others by who calls them.
+#pragma once
+
+#include <deque>
+#include <thread>
+
+#include "distributed/messages.h"
+#include "distributed/traffic.h"
+#include "runtime/interrupt.h"
+
+namespace naru::distributed {
+
+enum class Collective : uint8_t { AllReduce, Reduce, Broadcast, AllGather, Gather, Scatter, ReduceScatter, AllToAll, Barrier };
+
+// Elements of one type in the host's memory.
+struct Block {
+  char* data = nullptr;
+  size_t elements = 0;
+  DType type = DType::F32;
+  Dims sizes;
+  size_t bytes() const noexcept { return elements * size_of(type); }
+};
+
+class ProcessGroup::Engine {
+ public:
+  Engine(std::shared_ptr<Store> store, int rank, int size, Milliseconds timeout);
+  ~Engine();
+
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return size_; }
+  Milliseconds timeout() const noexcept { return Milliseconds(timeout_); }
+  void set_timeout(Milliseconds timeout);
+  const std::string& transport() const noexcept { return transport_; }
+  // Null in a group of one.
+  Messages* messages() const noexcept { return messages_.get(); }
+
+  // Runs the collective that `job` is: now, or with async behind those before it.
+  WorkRef run(bool async, std::function<void()> job);
+
+  // The collectives themselves, for jobs.
+  void all_reduce(const Block& b, ReduceOp op);
+  void all_reduce(const std::vector<Block>& list, ReduceOp op);  // small ones together
+  void reduce(const Block& b, int root, ReduceOp op);
+  void broadcast(const Block& b, int root);
+  void all_gather(const std::vector<Block>& out, const Block& in);
+  void gather(const std::vector<Block>& out, const Block& in, int root);
+  void scatter(const Block& out, const std::vector<Block>& in, int root);
+  void reduce_scatter(const Block& out, const std::vector<Block>& in, ReduceOp op);
+  void all_to_all(const std::vector<Block>& out, const std::vector<Block>& in);
+  void barrier();
+
+ private:
+  struct Job {
+    std::function<void()> run;
+    WorkRef work;
+  };
+  Header header(Collective what, const Block& b, int root = -1, ReduceOp op = ReduceOp::Sum);
+  void all_reduce_small(const Block& b, const Reduction& reduction);
+  void all_reduce_large(const Block& b, const Reduction& reduction);
+  void exchange();
+  void look(std::span<const uint8_t> wanted);
+  [[noreturn]] void complain(int peer, const Header& theirs, const Header& expected) const;
+  void perform(const std::function<void()>& job);
+  void work();
+
+  const std::shared_ptr<Store> store_;  // held: the server may be in it
+  const int rank_, size_;
+  std::atomic<int64_t> timeout_;
+  std::string transport_;
+  std::unique_ptr<Channels> channels_;
+  std::unique_ptr<Messages> messages_;
+  Traffic traffic_;
+  uint64_t number_ = 0;
+  Header mine_;
+  Deadline deadline_;
+  std::vector<uint8_t> suspected_;  // how often a peer was found gone, in this exchange
+  std::vector<char> scratch_, packed_;
+  const runtime::InterruptWatch* watch_ = nullptr;  // of the exchange under way
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Job> queue_;
+  bool busy_ = false, stopped_ = false;
+  std::thread thread_;
+};
+
+}  // namespace naru::distributed

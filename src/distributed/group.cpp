@@ -1,0 +1,280 @@
+// ProcessGroup: collectives of tensors, in terms of the engine's, of memory.
+#include "naru/distributed/group.h"
+
+#include "core/tensor_impl.h"
+#include "distributed/engine.h"
+#include "naru/autograd.h"
+#include "naru/ops.h"
+#include "ops/common.h"
+
+namespace naru::distributed {
+
+// --- Work
+
+bool Work::wait(std::optional<Milliseconds> timeout) {
+  if (!is_completed()) {
+    const runtime::InterruptWatch watch;
+    const Deadline deadline = timeout ? after(*timeout) : Deadline::max();
+    std::unique_lock lock(mutex_);
+    while (!is_completed()) {
+      const int left = milliseconds_until(deadline, runtime::kInterruptMilliseconds);
+      if (left == 0) return false;
+      changed_.wait_for(lock, Milliseconds(left));
+      if (watch.interrupted()) throw runtime::Interrupted("waiting for an operation between processes was interrupted");
+    }
+  }
+  if (error_) std::rethrow_exception(error_);
+  return true;
+}
+
+void Work::then(std::function<void()> f) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!is_completed()) {
+      then_.push_back(std::move(f));
+      return;
+    }
+  }
+  f();
+}
+
+void Work::finish(std::exception_ptr error, int source) {
+  std::vector<std::function<void()>> then;
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_completed()) return;
+    error_ = std::move(error), source_ = source;
+    then.swap(then_);
+    done_.store(true, std::memory_order_release);
+    changed_.notify_all();
+  }
+  for (const auto& f : then) f();
+}
+
+// --- tensors as memory of the host
+
+namespace {
+
+enum class Use { Read, Write, Both };
+
+// A tensor's elements in the host's memory, one after the other: its own where they lie so.
+class Lent {
+ public:
+  Lent(const Tensor& t, const char* what, Use use) : tensor_(t), use_(use) {
+    ops::require_defined(t, what, "tensor");
+    if (is_sparse_form(t.dtype())) throw RuntimeError("{}: sparse tensors can't be exchanged between processes; use to_dense()", what);
+    if (t.device().is_meta()) throw RuntimeError("{}: a tensor on the meta device has no elements to exchange", what);
+    host_ = t.detach();
+    if (!own()) {
+      const NoGrad off;
+      const Device cpu(DeviceType::Cpu);
+      host_ = use == Use::Write ? empty(t.sizes(), Options(t.dtype(), cpu)) : host_.to(cpu).contiguous();
+      if (use != Use::Write && host_.data_ptr() == (t.device().is_cpu() ? t.data_ptr() : nullptr)) host_ = host_.clone();
+    } else if (use != Use::Read) {
+      ops::bump_version(t);
+    }
+    block_ = {static_cast<char*>(host_.data_ptr()), static_cast<size_t>(t.numel()), t.dtype(), t.sizes()};
+  }
+  const Block& block() const noexcept { return block_; }
+  // Where the memory was not the tensor's own, copies it there.
+  void give_back() const {
+    if (use_ == Use::Read || own()) return;
+    const NoGrad off;
+    tensor_.copy_(host_);
+  }
+
+ private:
+  bool own() const { return tensor_.device().is_cpu() && tensor_.is_contiguous(); }
+  Tensor tensor_, host_;
+  Use use_;
+  Block block_;
+};
+
+using LentList = std::vector<Lent>;
+
+LentList lend(const std::vector<Tensor>& tensors, const char* what, Use use) {
+  LentList all;
+  for (const Tensor& t : tensors) all.emplace_back(t, what, use);
+  return all;
+}
+std::vector<Block> blocks(const LentList& lent) {
+  std::vector<Block> all;
+  for (const Lent& l : lent) all.push_back(l.block());
+  return all;
+}
+void give_back(const LentList& lent) {
+  for (const Lent& l : lent) l.give_back();
+}
+
+void require_rank(int rank, int size, const char* what, const char* name) {
+  if (rank < 0 || rank >= size) throw ValueError("{}: {} must be a rank of the group, 0 to {}, got {}", what, name, size - 1, rank);
+}
+
+// One a rank, each like `model`.
+void require_like(const std::vector<Tensor>& list, const Tensor& model, int size, const char* what, const char* name) {
+  ops::require_defined(model, what, "tensor");
+  if (list.size() != static_cast<size_t>(size))
+    throw ValueError("{}: {} must hold one tensor for each of the group's {} ranks, got {}", what, name, size, list.size());
+  for (const Tensor& t : list) {
+    ops::require_defined(t, what, name);
+    if (t.dtype() != model.dtype())
+      throw TypeError("{}: Tensors must have identical type: {} has {} and {}", what, name, naru::name_of(t.dtype()),
+                      naru::name_of(model.dtype()));
+    if (t.numel() != model.numel())
+      throw ValueError("{}: Tensors must have equal sizes: {} has {} elements where {} are wanted", what, name, t.numel(), model.numel());
+  }
+}
+
+}  // namespace
+
+// --- ProcessGroup
+
+ProcessGroup::ProcessGroup(std::shared_ptr<Store> store, int rank, int size, Milliseconds timeout) {
+  if (!store) throw ValueError("ProcessGroup: store must be a Store, got None");
+  if (size < 1) throw ValueError("ProcessGroup: world_size must be at least 1, got {}", size);
+  require_rank(rank, size, "ProcessGroup", "rank");
+  engine_ = std::make_unique<Engine>(std::move(store), rank, size, timeout);
+}
+ProcessGroup::~ProcessGroup() = default;
+
+int ProcessGroup::rank() const noexcept { return engine_->rank(); }
+int ProcessGroup::size() const noexcept { return engine_->size(); }
+Milliseconds ProcessGroup::timeout() const noexcept { return engine_->timeout(); }
+void ProcessGroup::set_timeout(Milliseconds timeout) { engine_->set_timeout(timeout); }
+std::string ProcessGroup::transport() const { return engine_->transport(); }
+
+WorkRef ProcessGroup::all_reduce(const std::vector<Tensor>& tensors, ReduceOp op, bool async) {
+  for (const Tensor& t : tensors) {
+    ops::require_defined(t, "all_reduce", "tensor");
+    reduction_of(op, t.dtype());
+  }
+  return engine_->run(async, [e = engine_.get(), lent = lend(tensors, "all_reduce", Use::Both), op] {
+    e->all_reduce(blocks(lent), op);
+    give_back(lent);
+  });
+}
+
+WorkRef ProcessGroup::reduce(const Tensor& tensor, int root, ReduceOp op, bool async) {
+  require_rank(root, size(), "reduce", "dst");
+  ops::require_defined(tensor, "reduce", "tensor");
+  reduction_of(op, tensor.dtype());
+  const Lent lent(tensor, "reduce", root == rank() ? Use::Both : Use::Read);
+  return engine_->run(async, [e = engine_.get(), lent, root, op] {
+    e->reduce(lent.block(), root, op);
+    lent.give_back();
+  });
+}
+
+WorkRef ProcessGroup::broadcast(const std::vector<Tensor>& tensors, int root, bool async) {
+  require_rank(root, size(), "broadcast", "src");
+  return engine_->run(async, [e = engine_.get(), lent = lend(tensors, "broadcast", root == rank() ? Use::Read : Use::Write), root] {
+    for (const Lent& l : lent) e->broadcast(l.block(), root);
+    give_back(lent);
+  });
+}
+
+WorkRef ProcessGroup::all_gather(const std::vector<Tensor>& outputs, const Tensor& input, bool async) {
+  require_like(outputs, input, size(), "all_gather", "the output list");
+  return engine_->run(async, [e = engine_.get(), out = lend(outputs, "all_gather", Use::Write), in = Lent(input, "all_gather", Use::Read)] {
+    e->all_gather(blocks(out), in.block());
+    give_back(out);
+  });
+}
+
+WorkRef ProcessGroup::gather(const std::vector<Tensor>& outputs, const Tensor& input, int root, bool async) {
+  require_rank(root, size(), "gather", "dst");
+  if (root == rank())
+    require_like(outputs, input, size(), "gather", "gather_list");
+  else if (!outputs.empty())
+    throw ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.");
+  return engine_->run(async, [e = engine_.get(), out = lend(outputs, "gather", Use::Write), in = Lent(input, "gather", Use::Read), root] {
+    e->gather(blocks(out), in.block(), root);
+    give_back(out);
+  });
+}
+
+WorkRef ProcessGroup::scatter(const Tensor& output, const std::vector<Tensor>& inputs, int root, bool async) {
+  require_rank(root, size(), "scatter", "src");
+  if (root == rank())
+    require_like(inputs, output, size(), "scatter", "scatter_list");
+  else if (!inputs.empty())
+    throw ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.");
+  return engine_->run(async, [e = engine_.get(), out = Lent(output, "scatter", Use::Write), in = lend(inputs, "scatter", Use::Read), root] {
+    e->scatter(out.block(), blocks(in), root);
+    out.give_back();
+  });
+}
+
+WorkRef ProcessGroup::reduce_scatter(const Tensor& output, const std::vector<Tensor>& inputs, ReduceOp op, bool async) {
+  require_like(inputs, output, size(), "reduce_scatter", "the input list");
+  reduction_of(op, output.dtype());
+  return engine_->run(
+      async, [e = engine_.get(), out = Lent(output, "reduce_scatter", Use::Write), in = lend(inputs, "reduce_scatter", Use::Read), op] {
+        e->reduce_scatter(out.block(), blocks(in), op);
+        out.give_back();
+      });
+}
+
+WorkRef ProcessGroup::all_to_all(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, bool async) {
+  const auto n = static_cast<size_t>(size());
+  if (outputs.size() != n || inputs.size() != n)
+    throw ValueError("all_to_all: the lists must hold one tensor for each of the group's {} ranks, got {} outputs and {} inputs", n,
+                     outputs.size(), inputs.size());
+  for (size_t i = 0; i < n; ++i) {
+    ops::require_defined(outputs[i], "all_to_all", "output");
+    ops::require_defined(inputs[i], "all_to_all", "input");
+    if (outputs[i].dtype() != inputs[0].dtype() || inputs[i].dtype() != inputs[0].dtype())
+      throw TypeError("all_to_all: Tensors must have identical type: {} and {}", naru::name_of(inputs[0].dtype()),
+                      naru::name_of((outputs[i].dtype() != inputs[0].dtype() ? outputs : inputs)[i].dtype()));
+  }
+  const auto own = static_cast<size_t>(rank());
+  if (outputs[own].numel() != inputs[own].numel())
+    throw ValueError("all_to_all: what this rank keeps has {} elements in the inputs and {} in the outputs", inputs[own].numel(),
+                     outputs[own].numel());
+  return engine_->run(async,
+                      [e = engine_.get(), out = lend(outputs, "all_to_all", Use::Write), in = lend(inputs, "all_to_all", Use::Read)] {
+                        e->all_to_all(blocks(out), blocks(in));
+                        give_back(out);
+                      });
+}
+
+WorkRef ProcessGroup::barrier(bool async) {
+  return engine_->run(async, [e = engine_.get()] { e->barrier(); });
+}
+
+namespace {
+void require_other(int peer, const ProcessGroup& group, const char* what, const char* name) {
+  if (peer == group.rank())
+    throw ValueError("Invalid {} rank: {} rank should not be the same as the rank of the current process.", name, name);
+  require_rank(peer, group.size(), what, name);
+}
+Parcel parcel(const Lent& lent) {
+  const Block& b = lent.block();
+  return {b.data, b.bytes(), static_cast<uint8_t>(b.type), [lent] { lent.give_back(); }};
+}
+}  // namespace
+
+WorkRef ProcessGroup::send(const Tensor& tensor, int to, int tag, bool async) {
+  require_other(to, *this, "send", "destination");
+  auto work = std::make_shared<Work>();
+  engine_->messages()->send(to, tag, parcel(Lent(tensor, "send", Use::Read)), work);
+  if (!async) work->wait();
+  return work;
+}
+
+WorkRef ProcessGroup::recv(const Tensor& tensor, int from, int tag, bool async) {
+  if (from != kAnyRank)
+    require_other(from, *this, "recv", "source");
+  else if (size() == 1)
+    throw ValueError("recv: there is no other rank that could send");
+  auto work = std::make_shared<Work>();
+  engine_->messages()->receive(from, tag, parcel(Lent(tensor, "recv", Use::Write)), work);
+  if (!async) work->wait();
+  return work;
+}
+
+void ProcessGroup::abort(const std::string& reason) {
+  if (engine_->messages()) engine_->messages()->fail(reason);
+}
+
+}  // namespace naru::distributed

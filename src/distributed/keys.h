@@ -1,0 +1,35 @@
+// Keys: what a store holds, and the rules that all stores share.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "naru/distributed/store.h"
+
+namespace naru::distributed {
+
+class Keys {
+ public:
+  void set(const std::string& key, const std::string& value) { values_[key] = value; }
+  // Null where there is none.
+  const std::string* find(const std::string& key) const {
+    const auto at = values_.find(key);
+    return at == values_.end() ? nullptr : &at->second;
+  }
+  bool has_all(const std::vector<std::string>& keys) const;
+  int64_t add(const std::string& key, int64_t amount);
+  std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired);
+  bool erase(const std::string& key) { return values_.erase(key) > 0; }
+  int64_t size() const noexcept { return static_cast<int64_t>(values_.size()); }
+
+ private:
+  std::map<std::string, std::string> values_;
+};
+
+// DistStoreError for keys that did not come in time.
+[[noreturn]] void throw_timed_out(const std::vector<std::string>& keys, Milliseconds timeout);
+// The number that a value is; DistStoreError where it is none.
+int64_t number_in(const std::string& key, const std::string& value);
+
+}  // namespace naru::distributed

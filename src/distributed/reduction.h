@@ -1,0 +1,23 @@
+// How elements of several ranks become one.
+#pragma once
+
+#include <cstddef>
+
+#include "naru/distributed/group.h"
+#include "naru/dtype.h"
+
+namespace naru::distributed {
+
+struct Reduction {
+  // out[i] = out[i] op in[i]
+  void (*fold)(char* out, const char* in, size_t elements) = nullptr;
+  // out[i] = out[i] / ranks; null but for averages.
+  void (*divide)(char* out, size_t elements, int ranks) = nullptr;
+};
+
+// TypeError for a type that op is not for.
+Reduction reduction_of(ReduceOp op, DType type);
+// "SUM"
+const char* name_of(ReduceOp op) noexcept;
+
+}  // namespace naru::distributed

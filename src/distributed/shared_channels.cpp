@@ -1,0 +1,177 @@
+// Channels through shared memory: a ring for each ordered pair of ranks, and for each rank a bell that others ring when there is something for it to look at. Who
+// waits spins first, then sleeps on its bell (futex). Rings are small enough to stay in the caches, so a large message goes through in pieces.
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <ctime>
+#include <new>
+#include <random>
+
+#include "distributed/channels.h"
+
+namespace naru::distributed {
+namespace {
+
+constexpr size_t kLine = 64;
+
+struct alignas(kLine) Bell {
+  std::atomic<uint32_t> rung{0};
+  std::atomic<uint32_t> asleep{0};
+};
+// Bytes written and read since the beginning; who writes and who reads have a line each.
+struct alignas(kLine) Ring {
+  std::atomic<uint64_t> written{0};
+  alignas(kLine) std::atomic<uint64_t> read{0};
+  alignas(kLine) std::atomic<uint32_t> wants_room{0};
+};
+struct alignas(kLine) Head {
+  std::atomic<uint64_t> token{0};
+};
+static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t>::is_always_lock_free);
+
+// A power of two. Many ranks get smaller ones: there are as many as pairs.
+size_t ring_bytes(int ranks) { return ranks <= 8 ? size_t{256} << 10 : size_t{32} << 10; }
+size_t rings_at(int ranks) { return sizeof(Head) + static_cast<size_t>(ranks) * sizeof(Bell); }
+size_t ring_stride(int ranks) { return sizeof(Ring) + ring_bytes(ranks); }
+size_t all_bytes(int ranks) { return rings_at(ranks) + static_cast<size_t>(ranks) * static_cast<size_t>(ranks) * ring_stride(ranks); }
+
+int processors() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+class SharedChannels final : public Channels {
+ public:
+  SharedChannels(SharedMemory memory, int rank, int ranks)
+      : memory_(std::move(memory)), rank_(rank), ranks_(ranks), bytes_(ring_bytes(ranks)), crowded_(ranks > processors()) {}
+
+  size_t write(int peer, const char* data, size_t n) override {
+    Ring& r = ring(rank_, peer);
+    const uint64_t at = r.written.load(std::memory_order_relaxed);
+    size_t room = bytes_ - static_cast<size_t>(at - r.read.load(std::memory_order_acquire));
+    if (room < n) {
+      // The reader rings when it has made room from now on; what it made before is seen here.
+      r.wants_room.store(1, std::memory_order_seq_cst);
+      room = bytes_ - static_cast<size_t>(at - r.read.load(std::memory_order_seq_cst));
+    }
+    n = std::min(n, room);
+    if (!n) return 0;
+    const size_t begin = static_cast<size_t>(at) & (bytes_ - 1), first = std::min(n, bytes_ - begin);
+    std::memcpy(bytes(r) + begin, data, first);
+    std::memcpy(bytes(r), data + first, n - first);
+    r.written.store(at + n, std::memory_order_release);
+    return n;
+  }
+  void flush(int peer) override { ring_bell(peer); }
+
+  std::span<const char> look(int peer) override {
+    Ring& r = ring(peer, rank_);
+    const uint64_t at = r.read.load(std::memory_order_relaxed), end = r.written.load(std::memory_order_acquire);
+    const size_t begin = static_cast<size_t>(at) & (bytes_ - 1);
+    return {bytes(r) + begin, std::min(static_cast<size_t>(end - at), bytes_ - begin)};
+  }
+  void consume(int peer, size_t n) override {
+    Ring& r = ring(peer, rank_);
+    r.read.store(r.read.load(std::memory_order_relaxed) + n, std::memory_order_seq_cst);
+    if (r.wants_room.load(std::memory_order_seq_cst) && r.wants_room.exchange(0, std::memory_order_seq_cst)) ring_bell(peer);
+  }
+  bool closed(int) const override { return false; }  // the group's connections know
+
+  uint32_t epoch() override { return bell(rank_).rung.load(std::memory_order_seq_cst); }
+  void wait(uint32_t before, std::span<const uint8_t>, int milliseconds) override {
+    Bell& mine = bell(rank_);
+    // Where there are more ranks than processors, whoever is waited for needs this one.
+    const int spins = crowded_ ? 50 : kSpins;
+    for (int i = 0; i < spins; ++i) {
+      if (mine.rung.load(std::memory_order_acquire) != before) return;
+      pause();
+    }
+    for (int i = 0; i < kYields; ++i) {
+      sched_yield();
+      if (mine.rung.load(std::memory_order_acquire) != before) return;
+    }
+    mine.asleep.store(1, std::memory_order_seq_cst);
+    const timespec time{milliseconds / 1000, (milliseconds % 1000) * 1'000'000L};
+    if (mine.rung.load(std::memory_order_seq_cst) == before) syscall(SYS_futex, &mine.rung, FUTEX_WAIT, before, &time, nullptr, 0);
+    mine.asleep.store(0, std::memory_order_seq_cst);
+  }
+  void wake() override { ring_bell(rank_); }
+
+ private:
+  static constexpr int kSpins = 2000, kYields = 20;
+  Bell& bell(int of) { return reinterpret_cast<Bell*>(memory_.data() + sizeof(Head))[of]; }
+  Ring& ring(int from, int to) {
+    return *reinterpret_cast<Ring*>(memory_.data() + rings_at(ranks_) + static_cast<size_t>(from * ranks_ + to) * ring_stride(ranks_));
+  }
+  static char* bytes(Ring& r) { return reinterpret_cast<char*>(&r + 1); }
+  void ring_bell(int of) {
+    Bell& b = bell(of);
+    b.rung.fetch_add(1, std::memory_order_seq_cst);
+    if (b.asleep.load(std::memory_order_seq_cst)) syscall(SYS_futex, &b.rung, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  }
+  SharedMemory memory_;
+  int rank_, ranks_;
+  size_t bytes_;
+  bool crowded_;
+};
+
+}  // namespace
+
+SharedMemory::SharedMemory(int ranks) : file_(::memfd_create("naru-group", MFD_CLOEXEC)), bytes_(all_bytes(ranks)) {
+  if (!file_ || ::ftruncate(file_.get(), static_cast<off_t>(bytes_)) != 0)
+    throw DistBackendError("shared memory can't be made: {}", words_for(errno));
+  void* const at = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
+  if (at == MAP_FAILED) throw DistBackendError("shared memory can't be mapped: {}", words_for(errno));
+  data_ = static_cast<char*>(at);
+  // The pages are zeros, which is what these begin with.
+  std::random_device random;
+  new (data_) Head;
+  reinterpret_cast<Head*>(data_)->token = (uint64_t{random()} << 32) | random() | 1;
+}
+
+SharedMemory::SharedMemory(int ranks, const std::string& path, uint64_t token)
+    : file_(::open(path.c_str(), O_RDWR | O_CLOEXEC)), bytes_(all_bytes(ranks)) {
+  if (!file_) throw DistBackendError("shared memory can't be opened: {}", words_for(errno));
+  if (::lseek(file_.get(), 0, SEEK_END) != static_cast<off_t>(bytes_)) throw DistBackendError("shared memory is not that of this group");
+  void* const at = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
+  if (at == MAP_FAILED) throw DistBackendError("shared memory can't be mapped: {}", words_for(errno));
+  data_ = static_cast<char*>(at);
+  if (this->token() == token) return;
+  ::munmap(data_, bytes_);
+  data_ = nullptr;
+  throw DistBackendError("shared memory is not that of this group");
+}
+
+SharedMemory::SharedMemory(SharedMemory&& o) noexcept
+    : file_(std::move(o.file_)), data_(std::exchange(o.data_, nullptr)), bytes_(o.bytes_) {}
+
+SharedMemory::~SharedMemory() {
+  if (data_) ::munmap(data_, bytes_);
+}
+
+uint64_t SharedMemory::token() const noexcept { return reinterpret_cast<const Head*>(data_)->token.load(); }
+std::string SharedMemory::path() const { return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file_.get()); }
+
+std::unique_ptr<Channels> shared_channels(SharedMemory memory, int rank, int ranks) {
+  memory.close_file();
+  return std::make_unique<SharedChannels>(std::move(memory), rank, ranks);
+}
+
+}  // namespace naru::distributed

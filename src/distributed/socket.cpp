@@ -1,0 +1,226 @@
+#include "distributed/socket.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "runtime/fork.h"
+#include "runtime/interrupt.h"
+
+namespace naru::distributed {
+namespace {
+
+// All descriptors of this process, for the child of a fork to close.
+struct Open {
+  std::mutex mutex;
+  std::vector<int> numbers;
+};
+Open& open_ones() {
+  static auto* const o = [] {
+    auto* made = new Open;
+    runtime::hold_at_fork(made->mutex);
+    pthread_atfork(nullptr, nullptr, [] {
+      for (const int number : open_ones().numbers) ::close(number);
+      open_ones().numbers.clear();
+    });
+    return made;
+  }();
+  return *o;
+}
+
+struct Addresses {
+  addrinfo* list = nullptr;
+  ~Addresses() {
+    if (list) freeaddrinfo(list);
+  }
+};
+
+std::string place(const std::string& host, uint16_t port) { return host + ":" + std::to_string(port); }
+
+void without_delay(int socket) {
+  const int on = 1;
+  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+}
+
+// One attempt, at one address; what went wrong, 0 if nothing.
+int attempt(const addrinfo& address, Deadline deadline, Descriptor& made) {
+  Descriptor socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return errno;
+  if (::connect(socket.get(), address.ai_addr, address.ai_addrlen) != 0) {
+    if (errno != EINPROGRESS) return errno;
+    if (!wait_for(socket, true, deadline)) return ETIMEDOUT;
+    int error = 0;
+    socklen_t size = sizeof error;
+    getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error) return error;
+  }
+  without_delay(socket.get());
+  made = std::move(socket);
+  return 0;
+}
+
+}  // namespace
+
+Deadline after(Milliseconds timeout) noexcept {
+  const auto now = Clock::now();
+  return timeout > Milliseconds(std::chrono::hours(24 * 365 * 10)) ? Deadline::max() : now + timeout;
+}
+
+int milliseconds_until(Deadline deadline, int most) noexcept {
+  const auto now = Clock::now();
+  if (deadline <= now) return 0;
+  if (deadline - now >= Milliseconds(most)) return most;
+  return static_cast<int>(std::chrono::ceil<Milliseconds>(deadline - now).count());
+}
+
+Descriptor::Descriptor(int number) : number_(number) {
+  if (number < 0) return;
+  Open& open = open_ones();
+  const std::lock_guard lock(open.mutex);
+  open.numbers.push_back(number);
+}
+
+void Descriptor::close() noexcept {
+  if (number_ < 0) return;
+  Open& open = open_ones();
+  const std::lock_guard lock(open.mutex);
+  // Not there: this is a forked child, and it is closed.
+  if (std::erase(open.numbers, number_) > 0) ::close(number_);
+  number_ = -1;
+}
+
+std::string words_for(int error) {
+  char text[128];
+  return strerror_r(error, text, sizeof text);
+}
+
+bool wait_for(const Descriptor& socket, bool write, Deadline deadline) {
+  const runtime::InterruptWatch watch;
+  for (;;) {
+    pollfd p{socket.get(), static_cast<short>(write ? POLLOUT : POLLIN), 0};
+    const int left = milliseconds_until(deadline, runtime::kInterruptMilliseconds);
+    const int n = ::poll(&p, 1, left);
+    if (n > 0) return true;
+    if (watch.interrupted()) throw runtime::Interrupted("waiting for another process was interrupted");
+    if (left == 0 && n == 0) return false;
+  }
+}
+
+Listener listen_on(uint16_t port) {
+  // IPv6's socket takes IPv4's connections too; where there is no IPv6, IPv4's.
+  for (const int family : {AF_INET6, AF_INET}) {
+    Descriptor socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket) continue;
+    const int on = 1, off = 0;
+    setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (family == AF_INET6) setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    sockaddr_storage address{};
+    socklen_t size = 0;
+    if (family == AF_INET6) {
+      auto& a = reinterpret_cast<sockaddr_in6&>(address);
+      a.sin6_family = AF_INET6, a.sin6_addr = in6addr_any, a.sin6_port = htons(port), size = sizeof a;
+    } else {
+      auto& a = reinterpret_cast<sockaddr_in&>(address);
+      a.sin_family = AF_INET, a.sin_addr.s_addr = htonl(INADDR_ANY), a.sin_port = htons(port), size = sizeof a;
+    }
+    if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 || ::listen(socket.get(), 1024) != 0) {
+      const int error = errno;
+      if (family == AF_INET6 && error != EADDRINUSE && error != EACCES) continue;
+      throw DistNetworkError("The server socket has failed to listen on port {}: {}. Choose another port, or 0 for any that is free.", port,
+                             words_for(error));
+    }
+    size = sizeof address;
+    getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size);
+    const auto chosen =
+        family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port : reinterpret_cast<sockaddr_in&>(address).sin_port;
+    return {std::move(socket), ntohs(chosen)};
+  }
+  throw DistNetworkError("The server socket has failed to be made for port {}: {}", port, words_for(errno));
+}
+
+Descriptor accept_from(const Listener& listener, Deadline deadline) {
+  while (wait_for(listener.socket, false, deadline)) {
+    Descriptor socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) continue;
+    without_delay(socket.get());
+    return socket;
+  }
+  return {};
+}
+
+Descriptor connect_to(const std::string& host, uint16_t port, Deadline deadline) {
+  const runtime::InterruptWatch watch;
+  int pause = 5;
+  for (;;) {
+    addrinfo hints{};
+    hints.ai_family = AF_UNSPEC, hints.ai_socktype = SOCK_STREAM;
+    Addresses found;
+    std::string trouble;
+    if (const int status = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found.list)) trouble = gai_strerror(status);
+    for (const addrinfo* a = found.list; a; a = a->ai_next) {
+      Descriptor socket;
+      const int error = attempt(*a, deadline, socket);
+      if (!error) return socket;
+      trouble = words_for(error);
+    }
+    if (Clock::now() >= deadline)
+      throw DistNetworkError("The client socket has timed out while trying to connect to ({}): {}", place(host, port), trouble);
+    if (watch.interrupted()) throw runtime::Interrupted("connecting to another process was interrupted");
+    std::this_thread::sleep_for(Milliseconds(milliseconds_until(deadline, pause)));
+    pause = std::min(pause * 2, 200);
+  }
+}
+
+void send_all(const Descriptor& socket, std::span<const char> bytes, Deadline deadline) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (n > 0)
+      bytes = bytes.subspan(static_cast<size_t>(n));
+    else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      if (!wait_for(socket, true, deadline)) throw DistNetworkError("sending to another process timed out");
+    } else if (errno != EINTR)
+      throw DistNetworkError("sending to another process failed: {}", words_for(errno));
+  }
+}
+
+void receive_all(const Descriptor& socket, std::span<char> bytes, Deadline deadline) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::recv(socket.get(), bytes.data(), bytes.size(), 0);
+    if (n > 0)
+      bytes = bytes.subspan(static_cast<size_t>(n));
+    else if (n == 0)
+      throw DistNetworkError("the connection was closed by the other process");
+    else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      if (!wait_for(socket, false, deadline)) throw DistNetworkError("receiving from another process timed out");
+    } else if (errno != EINTR)
+      throw DistNetworkError("receiving from another process failed: {}", words_for(errno));
+  }
+}
+
+void make_nonblocking(const Descriptor& socket) { ::fcntl(socket.get(), F_SETFL, ::fcntl(socket.get(), F_GETFL) | O_NONBLOCK); }
+
+std::string address_of(const Descriptor& socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return "";
+  char text[NI_MAXHOST];
+  if (getnameinfo(reinterpret_cast<sockaddr*>(&address), size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) return "";
+  const std::string_view plain = text;
+  return std::string(plain.starts_with("::ffff:") ? plain.substr(7) : plain);
+}
+
+}  // namespace naru::distributed

@@ -1,0 +1,105 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <functional>
+#include <thread>
+
+#include "naru/distributed/store.h"
+
+namespace naru::distributed {
+namespace {
+
+using StoreRef = std::shared_ptr<Store>;
+
+// Two views of one store.
+struct Two {
+  StoreRef a, b;
+};
+
+void behaves(const Two& two) {
+  Store &a = *two.a, &b = *two.b;
+  const int64_t before = a.num_keys();
+  a.set("name", std::string("va\0lue", 6));
+  EXPECT_EQ(b.get("name"), std::string("va\0lue", 6));
+  EXPECT_EQ(a.num_keys(), before + 1);
+  EXPECT_TRUE(b.check({"name"}));
+  EXPECT_FALSE(b.check({"name", "none"}));
+  EXPECT_EQ(a.add("count", 3), 3);
+  EXPECT_EQ(b.add("count", -1), 2);
+  EXPECT_EQ(b.get("count"), "2");
+  EXPECT_THROW(a.add("name", 1), DistStoreError);
+  EXPECT_EQ(a.compare_set("cas", "old", "new"), "old");
+  EXPECT_EQ(a.compare_set("cas", "", "first"), "first");
+  EXPECT_EQ(b.compare_set("cas", "first", "second"), "second");
+  EXPECT_EQ(b.compare_set("cas", "first", "third"), "second");
+  EXPECT_TRUE(a.delete_key("cas"));
+  EXPECT_FALSE(b.delete_key("cas"));
+  try {
+    b.wait({"never", "name"}, Milliseconds(20));
+    FAIL();
+  } catch (const DistStoreError& e) {
+    EXPECT_NE(std::string(e.what()).find("wait timeout after 20ms, keys: "), std::string::npos) << e.what();
+  }
+  std::thread later([&] {
+    std::this_thread::sleep_for(Milliseconds(30));
+    a.set("late", std::string(100'000, 'x'));
+  });
+  EXPECT_EQ(b.get("late").size(), 100'000u);
+  later.join();
+  a.set_timeout(Milliseconds(10));
+  EXPECT_THROW(a.get("never"), DistStoreError);
+  a.set_timeout(kDefaultStoreTimeout);
+}
+
+TEST(Store, InOneProcessBehaves) {
+  const auto store = std::make_shared<HashStore>();
+  behaves({store, store});
+}
+
+TEST(Store, WithAPrefixKeepsToItsOwnKeys) {
+  const auto store = std::make_shared<HashStore>();
+  const auto one = std::make_shared<PrefixStore>("one", store), other = std::make_shared<PrefixStore>("other", store);
+  behaves({one, one});
+  EXPECT_FALSE(other->check({"name"}));
+  EXPECT_TRUE(store->check({"one/name"}));
+}
+
+TEST(Store, InAFileBehavesAndIsDeletedByItsLastUser) {
+  const std::string path = testing::TempDir() + "/naru-store-" + std::to_string(getpid());
+  {
+    const auto a = std::make_shared<FileStore>(path, 2), b = std::make_shared<FileStore>(path, 2);
+    behaves({a, b});
+    EXPECT_EQ(access(path.c_str(), F_OK), 0);
+  }
+  EXPECT_NE(access(path.c_str(), F_OK), 0);
+  EXPECT_THROW(FileStore("/no/such/folder/file"), DistStoreError);
+}
+
+TEST(Store, ByTcpBehaves) {
+  auto server = std::make_shared<TCPStore>("127.0.0.1", uint16_t{0}, true);
+  const auto client = std::make_shared<TCPStore>("localhost", server->port(), false);
+  behaves({client, server});
+  EXPECT_EQ(client->own_address(), "127.0.0.1");
+  EXPECT_THROW(TCPStore("127.0.0.1", server->port(), true), DistNetworkError);
+  const TCPStore second("127.0.0.1", server->port(), true, -1, kDefaultStoreTimeout, true, true);
+  EXPECT_EQ(second.port(), server->port());
+}
+
+TEST(Store, ByTcpWaitsForItsWorkersAndSaysWhatDoesNotAnswer) {
+  auto server = std::make_shared<TCPStore>("127.0.0.1", uint16_t{0}, true);
+  const uint16_t port = server->port();
+  server.reset();
+  std::thread late([&] {
+    std::this_thread::sleep_for(Milliseconds(30));
+    const TCPStore client("127.0.0.1", port, false, 2);
+    client.timeout();
+  });
+  const TCPStore again("127.0.0.1", port, true, 2);
+  late.join();
+  EXPECT_THROW(TCPStore("127.0.0.1", port, true, 9, Milliseconds(50), true, true), DistStoreError);
+  EXPECT_THROW(TCPStore("127.0.0.1", uint16_t{1}, false, -1, Milliseconds(50)), DistNetworkError);
+  EXPECT_THROW(TCPStore("127.0.0.1", uint16_t{0}, false), ValueError);
+}
+
+}  // namespace
+}  // namespace naru::distributed
