@@ -72,7 +72,7 @@ def test_a_line_is_the_same_call_with_cyclopts_and_without(words, cyclopts):
 
 
 WRONG = {
-    "fly": "there is no command 'fly'; the commands are run, check",
+    "fly": "there is no command 'fly'; the commands are run, torchrun, check",
     "devices --what": "--what",
     "devices extra": "extra",
     "doctor tpu": "there is no kind 'tpu'; the kinds are cpu, cuda",

@@ -53,7 +53,8 @@ def run(*program: str, random: Literal["philox", "pytorch"] | None = None) -> in
 def torchrun(*program: str) -> int:
     """Starts a script that says `import torch` in several processes, which find each other by torch.distributed (docs/distributed.md).
 
-    The options are those of PyTorch's torchrun, before the script; `naru torchrun --help` lists them. All that follows the script is its own.
+    The options are those of PyTorch's torchrun, before the script: `naru run -m torch.distributed.run --help` lists them. All that follows the
+    script is its own.
 
         naru torchrun --nproc_per_node=4 train.py --lr 0.1
 

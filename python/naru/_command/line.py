@@ -169,7 +169,7 @@ def main(arguments: list[str]) -> int:
     words, rest = command_of(arguments)
     if words == "run" and rest and not (rest[0].startswith("--") or rest[0] == "-h"):
         return commands.run(*rest)  # nothing to read: a script starts at once
-    if words == "torchrun" and rest:
+    if words == "torchrun" and rest and rest[0] not in ("-h", "--help"):
         return commands.torchrun(*rest)  # reads its line itself
     if not words:
         if arguments[0] in GROUPS and not [a for a in arguments[1:] if not a.startswith("-")]:

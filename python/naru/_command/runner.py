@@ -103,6 +103,14 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         assert spec is not None
         module.__spec__ = spec.loader_state[1]
 
+    def get_code(self, name: str) -> Any:
+        """For `python -m torch.distributed.run`: the code of naru's module."""
+        import importlib.util
+
+        real = _REAL + name[len(_ALIAS) :]
+        spec = importlib.util.find_spec(real)
+        return spec.loader.get_code(real) if spec is not None and isinstance(spec.loader, importlib.abc.InspectLoader) else None
+
     def find_distributions(self, context: Any) -> Any:
         """What `importlib.metadata` knows of an installed torch: packages ask it for the version."""
         from .distribution import distributions

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ._placeholders import module_getattr
+from ._placeholders import module_getattr as _module_getattr
 
 __all__: list[str] = []
 
-__getattr__ = module_getattr(__name__)
+__getattr__ = _module_getattr(__name__)
