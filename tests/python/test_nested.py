@@ -263,18 +263,28 @@ def test_writes_reach_the_values(device):
     with pytest.raises(RuntimeError, match="out of bounds"):
         x.index_put_((torch.tensor([0], device=device), torch.tensor([2], device=device)), torch.zeros(2, device=device))
     assert torch.numel(x) == 10 and F.mse_loss(x, 2 * x).item() == x.square().mean().item()
-    with pytest.raises(NotImplementedError, match="apply it to x.values"):
-        Twice.apply(x)
 
 
-class Twice(torch.autograd.Function):
+class Scaled(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x):
-        return 2 * x
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        return x * weight, x.sum(1)
 
     @staticmethod
-    def backward(ctx, grad):
-        return 2 * grad
+    def backward(ctx, grad, grad_of_sum):
+        x, weight = ctx.saved_tensors
+        assert x.is_nested and grad.shape == x.shape and not grad_of_sum.is_nested
+        return grad * weight + grad_of_sum.unsqueeze(1), (grad * x).sum((0, 1))
+
+
+def test_functions_of_ones_own_see_nested_tensors(device):
+    x, _, a, _ = pair(device, torch.jagged, 4)
+    weight = torch.arange(4.0, device=device).double().requires_grad_()
+    out, sums = Scaled.apply(x, weight)
+    assert out.shape == x.shape and torch.equal(out.values(), torch.cat(a) * weight) and sums.shape == (4, 4)
+    (out.sum() + 2 * sums.sum()).backward()
+    assert torch.equal(x.grad.values(), (weight + 2).detach().expand(9, 4)) and torch.equal(weight.grad, torch.cat(a).sum(0))
 
 
 def test_structures_are_those_of_the_same_offsets(device):

@@ -145,12 +145,8 @@ class Function:
         if any(isinstance(arg, Tensor) and not issubclass(type(arg), Tensor) for arg in args):
             import importlib
 
-            if any(isinstance(arg, Tensor) and arg.is_nested for arg in args):
-                raise NotImplementedError(
-                    f"{cls.__name__}.apply: not supported for NestedTensor; apply it to x.values(), and torch.nested.nested_tensor_from_jagged(result, "
-                    "x.offsets()) makes the result nested"
-                )
-            return importlib.import_module("naru.func._functions").apply(cls, args, kwargs)
+            nested = any(isinstance(arg, Tensor) and arg.is_nested for arg in args)
+            return importlib.import_module("naru.nested._functions" if nested else "naru.func._functions").apply(cls, args, kwargs)
         ctx = FunctionCtx()
         tensors = [arg for arg in args if isinstance(arg, Tensor)]
         recording = _C.is_grad_enabled() and any(t.requires_grad for t in tensors)
