@@ -130,6 +130,8 @@ def test_reductions_of_the_ragged_dimension_are_dense(device):
     agree(z, "max", z.max(1).values, lambda i, c: c.max(0).values, full)
     agree(z, "argmax", z.argmax(1), lambda i, c: c.argmax(0), full)
     agree(z, "any", (z > 3).any(1), lambda i, c: (c > 3).any(0), full)
+    short = nested.nested_tensor([torch.ones(700), torch.full((3000,), 0.125)], layout=torch.jagged, device=device, dtype=torch.bfloat16)
+    assert short.sum(1).tolist() == [700, 376] and short.mean(1).tolist() == [1, 0.125]  # rounded once
     whole = torch.cat(a)
     assert torch.equal(x.sum(), whole.sum()) and torch.equal(x.sum((0, 1)), whole.sum(0)) and torch.equal(x.max(), whole.max())
     assert x.sum((0, 1), keepdim=True).shape == (1, 1, 4) and x.mean(dim=1, keepdim=True).shape == (4, 1, 4)
@@ -357,6 +359,7 @@ REFUSED = [
     (lambda x: nested.as_nested_tensor(3), TypeError, r"as_nested_tensor\(\): Expected first argument"),
     (lambda x: nested.nested_tensor_from_jagged(torch.ones(3)), RuntimeError, "At least one of offsets or lengths is required"),
     (lambda x: nested.nested_tensor_from_jagged(torch.ones(3), torch.tensor([0, 5])).unbind(), RuntimeError, "offsets and lengths do not match"),
+    (lambda x: nested.nested_tensor_from_jagged(torch.ones(3), torch.tensor([0, 2])).sum(1), RuntimeError, "wanted offsets from 0 to 3, as many rows"),
     (lambda x: nested.nested_tensor_from_jagged(torch.ones(3), torch.tensor([0, 2, 1])).unbind(), RuntimeError, "offsets that do not fall"),
 ]
 

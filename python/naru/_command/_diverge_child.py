@@ -26,7 +26,7 @@ _EXPLICIT = {"to", "cuda", "xpu", "cpu"}
 def _tensors(value: Any) -> list[Any]:
     """The tensors in a result or in arguments, in order."""
     if isinstance(value, _C.Tensor):
-        return [value]
+        return [value._held() if value.is_nested else value]
     if isinstance(value, dict):
         value = value.values()
     elif not isinstance(value, (tuple, list)):

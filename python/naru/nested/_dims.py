@@ -32,29 +32,29 @@ def _padding(value: float, dtype: Any) -> Any:
     return iinfo(dtype).max if value > 0 else iinfo(dtype).min
 
 
-def _ragged_sum(x: NestedTensor, dtype: Any) -> Tensor:
+def _ragged_sum(values: Tensor, x: NestedTensor) -> Tensor:
     """The sum of the rows of each component."""
-    values = x._values.movedim(x._ragged_idx - 1, 0)
-    if dtype is not None:
-        values = values.to(dtype)
-    elif not (values.is_floating_point() or values.is_complex()):
-        values = values.to(_C.int64)
-    start = values.new_zeros((x._ragged.batch, *tuple(values.shape)[1:]))
-    return start.index_add(0, x._ragged.rows(values.shape[0]), values)
+    rows = values.movedim(x._ragged_idx - 1, 0)
+    start = rows.new_zeros((x._ragged.batch, *tuple(rows.shape)[1:]))
+    return start.index_add(0, x._ragged.rows(rows.shape[0]), rows)
 
 
 def _sum_along(name: str, x: NestedTensor, keepdim: bool, dtype: Any) -> Tensor:
     """sum, mean and their kin along the ragged dimension."""
+    values = x._values
     if name == "count_nonzero":
-        x = x != 0
+        values = values != 0
     elif name == "nansum":
-        x = x.masked_fill(x.isnan(), 0)
-    elif name == "mean" and dtype is None and not (x.is_floating_point() or x.is_complex()):
+        values = values.nan_to_num(0.0, math.inf, -math.inf)
+    floating = values.is_floating_point() or values.is_complex()
+    if name == "mean" and dtype is None and not floating:
         raise RuntimeError(f"mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {x.dtype}")
-    out = _ragged_sum(x, dtype)
+    dtype = dtype or (values.dtype if floating else _C.int64)
+    # Sums of short types are rounded once.
+    out = _ragged_sum(values.to(_C.float32 if dtype in (_C.float16, _C.bfloat16) else dtype), x)
     if name == "mean":
-        lengths = x._ragged.offsets.diff().to(out.dtype)
-        out = out / lengths.reshape((-1,) + (1,) * (out.dim() - 1))
+        out = out / x._ragged.offsets.diff().to(out.dtype).reshape((-1,) + (1,) * (out.dim() - 1))
+    out = out.to(dtype)
     return out.unsqueeze(x._ragged_idx) if keepdim else out
 
 

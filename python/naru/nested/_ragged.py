@@ -148,7 +148,13 @@ class Ragged:
         """For each of the packed elements the component that it is of."""
         if self._rows is None or self._rows.shape[0] != total:
             counts = self.offsets.diff().to(_C.int64)
-            self._rows = _C.arange(self.batch, device=self.offsets.device).repeat_interleave(counts, output_size=total)
+            try:
+                self._rows = _C.arange(self.batch, device=self.offsets.device).repeat_interleave(counts, output_size=total)
+            except RuntimeError as error:
+                raise RuntimeError(
+                    f"nested tensor: wanted offsets from 0 to {total}, as many rows as the values have; values[offsets[0]:offsets[-1]] with "
+                    "offsets - offsets[0] has no others"
+                ) from error
         return self._rows
 
     def places(self, total: int, length: int) -> Tensor:
