@@ -264,6 +264,7 @@ def test_writes_reach_the_values(device):
     assert x.values().tolist() == [[2, 2], [7, 8], [10, 5], [10, 5], [7, 8]]
     with pytest.raises(RuntimeError, match="out of bounds"):
         x.index_put_((torch.tensor([0], device=device), torch.tensor([2], device=device)), torch.zeros(2, device=device))
+    assert torch.equal(torch.max(torch.zeros(2, device=device), x).values(), x.values())
     assert torch.numel(x) == 10 and F.mse_loss(x, 2 * x).item() == x.square().mean().item()
 
 
@@ -357,6 +358,9 @@ REFUSED = [
     (lambda x: nested.nested_tensor(3), TypeError, "Only lists"),
     (lambda x: nested.nested_tensor([[1]], layout=torch.sparse_coo), RuntimeError, "Specified layout is unsupported for nested tensors: torch.sparse_coo"),
     (lambda x: nested.as_nested_tensor(3), TypeError, r"as_nested_tensor\(\): Expected first argument"),
+    (lambda x: nested.nested_tensor_from_jagged(x, torch.tensor([0, 3])), TypeError, "wanted a dense tensor as values, got NestedTensor"),
+    (lambda x: torch.cumsum(torch.ones(2), x), TypeError, "wanted a nested tensor as the first argument"),
+    (lambda x: torch.ones(2, 4).reshape(x), TypeError, "wanted a nested tensor as the first argument|invalid combination"),
     (lambda x: nested.nested_tensor_from_jagged(torch.ones(3)), RuntimeError, "At least one of offsets or lengths is required"),
     (lambda x: nested.nested_tensor_from_jagged(torch.ones(3), torch.tensor([0, 5])).unbind(), RuntimeError, "offsets and lengths do not match"),
     (lambda x: nested.nested_tensor_from_jagged(torch.ones(3), torch.tensor([0, 2])).sum(1), RuntimeError, "wanted offsets from 0 to 3, as many rows"),

@@ -22,6 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _C, _missing
+from .._functions.arguments import takes_tensors
 from . import _components, _dims, _elementwise, _padding, _products, _shapes  # noqa: F401: these register rules
 from ._ragged import Ragged, ragged_of, ragged_of_counts
 from ._tensor import NestedTensor, from_components, is_nested
@@ -168,6 +169,7 @@ def as_nested_tensor(
     return _moved(NestedTensor(values, ragged, 1, layout or _C.strided), dtype, device)
 
 
+@takes_tensors
 def nested_tensor_from_jagged(
     values: Tensor,
     offsets: Tensor | None = None,
@@ -196,6 +198,9 @@ def nested_tensor_from_jagged(
     >>> (x + y).unbind()
     (tensor([1.]), tensor([2., 3., 4.]))
     """
+    for name, part in (("values", values), ("offsets", offsets), ("lengths", lengths)):
+        if is_nested(part) or not isinstance(part, (_C.Tensor, type(None))):
+            raise TypeError(f"nested_tensor_from_jagged(): wanted a dense tensor as {name}, got {type(part).__name__}")
     if offsets is None:
         if lengths is None:
             raise RuntimeError("nested_tensor_from_jagged(): At least one of offsets or lengths is required.")
@@ -224,6 +229,7 @@ def nested_tensor_from_jagged(
     return NestedTensor(values, ragged, jagged_dim)
 
 
+@takes_tensors
 def to_padded_tensor(input: Tensor, padding: float, output_size: Sequence[int] | None = None, out: Tensor | None = None) -> Tensor:
     """The components of `input`, nested, as one dense tensor: `padding` stands behind those that are shorter than others.
 
@@ -241,6 +247,7 @@ def to_padded_tensor(input: Tensor, padding: float, output_size: Sequence[int] |
     return input.to_padded_tensor(padding, output_size, out)
 
 
+@takes_tensors
 def narrow(tensor: Tensor, dim: int, start: int | Tensor, length: int | Tensor, layout: Layout = _C.strided) -> Tensor:
     """The elements from `start` on, `length` of them, along a dimension of each entry of `tensor`, which may differ from entry to entry.
 
@@ -283,6 +290,7 @@ def narrow(tensor: Tensor, dim: int, start: int | Tensor, length: int | Tensor, 
     return NestedTensor(tensor.reshape((-1, *tensor.shape[2:])), Ragged(offsets, lengths))
 
 
+@takes_tensors
 def masked_select(tensor: Tensor, mask: Tensor) -> Tensor:
     """What a mask leaves of each row of a dense tensor, as a nested tensor of layout torch.jagged.
 

@@ -10,7 +10,7 @@ from .. import _C
 from .._stand_in import ALL, DIMS, mapped
 from ._elementwise import elementwise
 from ._padding import padded, unpadded, without_gaps
-from ._tensor import NestedTensor, canonical, is_nested, rule, unsupported
+from ._tensor import NestedTensor, canonical, is_nested, require_nested, rule, unsupported
 
 Tensor = _C.Tensor
 
@@ -127,6 +127,7 @@ def along_dims(func: Any, input: Any, *rest: Any, **named: Any) -> Any:
     name = func.__name__.strip("_").removeprefix("special_")
     if name in ("max", "min") and any(is_nested(a) or isinstance(a, Tensor) for a in (*rest, *named.values())):
         return elementwise(func, input, *rest, **named)
+    require_nested(name, input)
     given = list(rest)
     dim, key = _taken(name, given, named)
     _behind(name, given, named)

@@ -111,7 +111,7 @@ def _opened(x: Any) -> Any:
 @rule("is_floating_point", "is_complex", "is_signed", "element_size", "get_device", "is_inference", "is_conj", "is_neg", "is_pinned", "is_shared",
       "type", "storage_offset", "data_ptr", "untyped_storage")  # fmt: skip
 @takes_irregular
-def _of_values(func: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
+def _of_values(func: Any, input: NestedTensor, *args: Any, **kwargs: Any) -> Any:
     """What the values say."""
     result = func(input._values, *args, **kwargs)
     return input.like(result) if isinstance(result, Tensor) else result
@@ -129,7 +129,7 @@ def on_values(func: Any, *args: Any, **kwargs: Any) -> Any:
 
 @rule("zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like")
 @takes_irregular
-def _like(func: Any, input: Any, *args: Any, layout: Any = None, **kwargs: Any) -> Any:
+def _like(func: Any, input: NestedTensor, *args: Any, layout: Any = None, **kwargs: Any) -> Any:
     """Of the same structure; `layout` is that of the input."""
     if layout is not None and layout is not input.layout:
         raise RuntimeError(f"{func.__name__}(): wanted layout={input.layout} or none, got {layout}: nested tensors do not change theirs")
@@ -138,14 +138,14 @@ def _like(func: Any, input: Any, *args: Any, layout: Any = None, **kwargs: Any) 
 
 @rule("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor")
 @takes_irregular
-def _new(func: Any, input: Any, size: Any, *args: Any, **kwargs: Any) -> Any:
+def _new(func: Any, input: NestedTensor, size: Any, *args: Any, **kwargs: Any) -> Any:
     """Dense tensors of the same type."""
     return func(input._values, size, *args, **kwargs)
 
 
 @rule("clone", "contiguous")
 @takes_irregular
-def clone(func: Any, input: Any, memory_format: Any = None) -> Any:
+def clone(func: Any, input: NestedTensor, memory_format: Any = None) -> Any:
     """A copy; where contiguous is asked for, without gaps."""
     fit = func.__name__ == "contiguous" or memory_format is _C.contiguous_format
     if fit and input._ragged.lengths is not None:
@@ -190,7 +190,7 @@ def _loss(func: Any, *args: Any, **kwargs: Any) -> Any:
 
 @rule("record_stream")
 @takes_irregular
-def _record_stream(func: Any, input: Any, stream: Any) -> None:
+def _record_stream(func: Any, input: NestedTensor, stream: Any) -> None:
     """All parts are of use on the stream."""
     for part in (input._values, input._ragged.offsets, input._ragged.lengths):
         if part is not None:

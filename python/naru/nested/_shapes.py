@@ -202,7 +202,9 @@ def _expand(func: Any, input: NestedTensor, *given: Any, **named: Any) -> Nested
 def _joined(func: Any, tensors: Any, dim: int = 0, *, axis: int | None = None) -> NestedTensor:
     """Along a dimension of the components; of layout torch.strided, components behind each other too."""
     tensors, dim, stacked = list(tensors), dim if axis is None else axis, func.__name__ == "stack"
-    first = next(t for t in tensors if is_nested(t))
+    first = next((t for t in tensors if is_nested(t)), None)
+    if first is None:
+        raise TypeError(f"{func.__name__}(): wanted a list with a nested tensor in it, and a number as dim, got {type(dim).__name__}")
     at = canonical(first.dim() + stacked, dim)
     if first.layout is _C.strided and at == 0 and not stacked:
         return from_components([c for t in tensors for c in t.unbind()], first.layout)

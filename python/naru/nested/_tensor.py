@@ -18,9 +18,11 @@ BY_COMPONENT = "by component"  # the rule of tensors whose components differ in 
 
 
 def rule(*names: str) -> Callable[[Any], Any]:
-    """Registers what is done for functions of these names: f(func, *args, **kwargs)."""
+    """Registers what is done for functions of these names: f(func, *args, **kwargs). One whose first argument is said to be a NestedTensor is
+    called only with such a one."""
 
     def register(f: Any) -> Any:
+        f.wants_nested = f.__annotations__.get("input") == "NestedTensor"
         for name in names:
             RULES[name] = f
         return f
@@ -46,6 +48,12 @@ def unsupported(name: str, x: NestedTensor, why: str = "") -> NotImplementedErro
     )
 
 
+def require_nested(name: str, x: Any) -> None:
+    """TypeError for a first argument that is not nested."""
+    if not is_nested(x):
+        raise TypeError(f"{name}(): wanted a nested tensor as the first argument where another is nested, got {type(x).__name__}")
+
+
 def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """Calls what the function's name has a rule for."""
     name = func.__name__
@@ -57,9 +65,16 @@ def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         return getattr(nest, name)(*args[1:], **kwargs)
     if found is None:
         raise unsupported(name.strip("_"), nest)
-    if any(is_nested(x) and x.irregular for x in leaves((*args, *kwargs.values()))) and not getattr(found, "takes_irregular", False):
-        return RULES[BY_COMPONENT](func, name.strip("_"), args, kwargs)
-    return found(func, *args, **kwargs)
+    first = args[0] if args else kwargs.get("input")
+    if found.wants_nested:
+        require_nested(name, first)
+    try:
+        if any(is_nested(x) and x.irregular for x in leaves((*args, *kwargs.values()))) and not getattr(found, "takes_irregular", False):
+            return RULES[BY_COMPONENT](func, name.strip("_"), args, kwargs)
+        return found(func, *args, **kwargs)
+    except (AttributeError, KeyError, ZeroDivisionError) as error:
+        kinds = ", ".join(type(x).__name__ for x in (*args, *kwargs.values()))
+        raise TypeError(f"{name}() received an invalid combination of arguments - got ({kinds})") from error
 
 
 def takes_irregular(f: Any) -> Any:
