@@ -34,7 +34,7 @@ def _at(tensors: list, like: list | None = None) -> list:
 
 def _values(tensors: list) -> list:
     """What gradients go along: of a nested tensor its values."""
-    return [t._held() if t is not None and t.is_nested else t for t in tensors]
+    return [t._held() if getattr(t, "is_nested", False) else t for t in tensors]
 
 
 def _start_gradients(outputs: list[Tensor], grads: Any) -> list[Tensor]:
