@@ -204,6 +204,8 @@ def init_process_group(
             raise ValueError("rank must be non-negative if using store")
     else:
         store, rank, world_size = rendezvous(init_method or "env://", rank, world_size, timeout or timedelta(seconds=300))
+    if "nccl" in name and rank == 0:
+        warnings.warn("naru has no NCCL: its own engine takes the name, and tensors on devices go through the host's memory", stacklevel=2)
     _World.store = store
     _World.default = _made(store, rank, list(range(world_size)), name, timeout)
 

@@ -182,7 +182,8 @@ class Reducer:
         from ...distributed import ReduceOp
 
         op = ReduceOp.AVG if self.divisor is None else ReduceOp.SUM
-        work = self._group._engine.all_reduce(tensors, op.value, True)
+        # Beside the last one nothing is left to be done: it needs no other thread.
+        work = self._group._engine.all_reduce(tensors, op.value, b.index + 1 < len(self.buckets))
 
         def done() -> None:
             work.wait(-1)

@@ -115,6 +115,7 @@ class DistributedDataParallel(Module):
         self._joining: Any = None
         self._ignored = ignored
         parameters = [p for _, p in named]
+        self._has_buffers = bool(self._buffers_to_send())
         self._check_the_same(parameters)
         if init_sync:
             self._broadcast([*(p for name, p in module.named_parameters() if name not in ignored), *self._buffers_to_send()])
@@ -150,7 +151,7 @@ class DistributedDataParallel(Module):
         """The module's own forward."""
         if self._joining is not None:
             self._joining.announce()
-        if self.require_forward_param_sync and self.broadcast_buffers:
+        if self.require_forward_param_sync and self.broadcast_buffers and self._has_buffers:
             self._broadcast(self._buffers_to_send())
         if self.device_ids:
             moved, moved_kwargs = scatter_kwargs(inputs, kwargs, self.device_ids)
