@@ -42,9 +42,10 @@ def exchange(rank, size):
         x = torch.tensor([float(rank)])
         dist.all_reduce(x, getattr(dist.ReduceOp, op))
         assert x.item() == wanted
-    on_device = torch.full((2,), rank, device="cuda")
-    dist.all_reduce(on_device)
-    assert on_device.tolist() == [6, 6] and str(on_device.device) == "cuda:0"
+    with torch.virtual("cuda", count=1):
+        on_device = torch.full((2,), rank, device="cuda")
+        dist.all_reduce(on_device)
+        assert on_device.tolist() == [6, 6] and str(on_device.device) == "cuda:0"
     x = torch.tensor([rank])
     dist.broadcast(x, src=2)
     assert x.item() == 2
@@ -150,7 +151,6 @@ def everything(rank, size):
 @pytest.mark.parametrize("transport", ["shared", "tcp"])
 def test_collectives_messages_objects_and_groups(tmp_path, monkeypatch, transport):
     monkeypatch.setenv("NARU_DISTRIBUTED_TRANSPORT", transport)
-    monkeypatch.setenv("NARU_VIRTUAL", "cuda:1")
     on_ranks(tmp_path, 4, everything)
 
 
