@@ -257,6 +257,9 @@ def test_names_that_packages_import_and_need_not_call_say_so_when_they_are_calle
         from torch.distributed import ReduceOp, init_process_group, is_available
         from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
         from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.checkpoint.state_dict import get_model_state_dict
+        import torch.distributed.rpc
+        assert not torch.distributed.rpc.is_available()
         from torch.nn.parallel import DistributedDataParallel as DDP
         import torch.distributed as dist, torch.fx
         assert is_available() and not isinstance(torch.nn.Linear(1, 1), DDP) and torch.fx.wrap(len) is len

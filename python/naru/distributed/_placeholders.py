@@ -1,13 +1,23 @@
-"""Names of modules that are not there, for programs that import them and need not call them."""
+"""Modules of torch.distributed that are not there (FSDP, meshes, RPC, checkpoints ...), for programs that import them and need not call them."""
 
 from __future__ import annotations
 
+import importlib.abc
+import importlib.machinery
+import sys
 from typing import TYPE_CHECKING, Any
 
 from .. import _missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import ModuleType
+
+_HERE = "naru.distributed."
+
+
+def _no() -> bool:
+    return False
 
 
 def module_getattr(module: str) -> Callable[[str], Any]:
@@ -15,9 +25,34 @@ def module_getattr(module: str) -> Callable[[str], Any]:
     mine = module.partition(".")[2]
 
     def __getattr__(name: str) -> Any:
+        if name == "is_available":
+            return _no
         if name.startswith("_") or name not in _missing.names().get(mine, ()) or f"{mine}.{name}" in _missing.names():
             _missing.fail(mine, name)
             raise AttributeError(f"module 'torch.{mine}' has no attribute '{name}'")
         return _missing.absent_class(f"{mine}.{name}") if name[0].isupper() else _missing.absent_function(f"{mine}.{name}")
 
     return __getattr__
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Stands behind all other finders, so that modules that are there come first."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        if not name.startswith(_HERE) or name.partition(".")[2] not in _missing.names():
+            return None
+        return importlib.machinery.ModuleSpec(name, self, is_package=True)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        name = module.__name__
+        module.__doc__ = f"`torch.{name.partition('.')[2]}`: not there; what is asked of it says so when it is called."
+        module.__all__ = []  # type: ignore[attr-defined]
+        module.__getattr__ = module_getattr(name)  # type: ignore[method-assign]
+
+
+def install() -> None:
+    """From now on such modules can be imported."""
+    sys.meta_path.append(_Finder())
