@@ -4,7 +4,6 @@
 //   Tensor t = naru::from_xtensor(2 * x + 1);  // a copy, in row-major order
 #pragma once
 
-#include <algorithm>
 #include <vector>
 #include <xtensor/xadapt.hpp>
 #include <xtensor/xarray.hpp>
@@ -18,13 +17,9 @@ template <class T>
 auto xtensor_map(const Tensor& t) {
   detail::require_host(t, "xtensor_map");
   const std::vector<size_t> shape(t.sizes().begin(), t.sizes().end());
-  std::vector<std::ptrdiff_t> strides(t.strides().begin(), t.strides().end());
-  // xtensor's strides of dimensions of one element are 0.
-  for (size_t d = 0; d < shape.size(); ++d)
-    if (shape[d] == 1) strides[d] = 0;
-  size_t reach = t.numel() != 0;
-  for (size_t d = 0; reach && d < shape.size(); ++d) reach += (shape[d] - 1) * static_cast<size_t>(strides[d]);
-  return xt::adapt(t.data<T>(), reach, xt::no_ownership(), shape, strides);
+  const std::vector<std::ptrdiff_t> strides(t.strides().begin(), t.strides().end());
+  // xtensor wants the number of elements here, however far apart they lie.
+  return xt::adapt(t.data<T>(), static_cast<size_t>(t.numel()), xt::no_ownership(), shape, strides);
 }
 
 // The elements of any expression of xtensor's, of their type unless options name another.
