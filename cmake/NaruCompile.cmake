@@ -44,6 +44,10 @@ if(BUILD_SHARED_LIBS)
   target_compile_options(naru_flags INTERFACE -fno-semantic-interposition)
 endif()
 target_link_libraries(naru_flags INTERFACE fmt::fmt Threads::Threads ${CMAKE_DL_LIBS})
+if(WIN32)
+  # The system's headers leave names of functions as they are, and bring no more than they must.
+  target_compile_definitions(naru_flags INTERFACE NOMINMAX WIN32_LEAN_AND_MEAN)
+endif()
 
 if(NARU_SANITIZE)
   target_compile_options(naru_flags INTERFACE
@@ -51,9 +55,24 @@ if(NARU_SANITIZE)
   target_link_options(naru_flags INTERFACE -fsanitize=${NARU_SANITIZE})
 endif()
 
+# A source whose name ends in a system's (fork_posix.cpp) is for that system alone.
+set(NARU_SYSTEMS linux macos posix windows)
+if(WIN32)
+  set(NARU_SYSTEM windows)
+elseif(APPLE)
+  set(NARU_SYSTEM macos posix)
+else()
+  set(NARU_SYSTEM linux posix)
+endif()
+
 # naru_objects(TARGET FOLDER): an object library of the sources under a folder.
 function(naru_objects target folder)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${folder}/*.cpp")
+  foreach(system IN LISTS NARU_SYSTEMS)
+    if(NOT system IN_LIST NARU_SYSTEM)
+      list(FILTER sources EXCLUDE REGEX "_${system}[.]cpp$")
+    endif()
+  endforeach()
   if(NOT sources)
     message(FATAL_ERROR "no sources in ${folder}")
   endif()

@@ -1,4 +1,8 @@
 # What the library is made with, as it is installed, or as targets (fmt::fmt, asmjit::asmjit) that a project around naru has made already.
+set(NARU_SOURCES "" CACHE PATH "A folder with the sources of fmt, asmjit, Highway and JSON (tools/sources.py), to build them along")
+if(NARU_SOURCES)
+  include(NaruSources)
+endif()
 foreach(package IN ITEMS fmt asmjit)
   if(NOT TARGET ${package}::${package})
     find_package(${package} QUIET)

@@ -1,9 +1,9 @@
 // NumPy arrays: tensors over their memory, and arrays over tensors'.
-#include <sys/mman.h>
 
 #include <array>
 
 #include "ops/sparse.h"
+#include "runtime/system.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -330,12 +330,13 @@ void define_arrays() {
   // How batches travel from worker processes (utils/data).
   def(kFunction, "_map_file", "file, size", "The bytes of an open file, shared with whoever else maps it.",
       [](int64_t file, int64_t size) -> PyObject* {
-        void* data = mmap(nullptr, static_cast<size_t>(size), PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(file), 0);
-        if (data == MAP_FAILED) {
+        void* const data = runtime::system::map_shared(static_cast<int>(file), static_cast<size_t>(size));
+        if (!data) {
           PyErr_SetFromErrno(PyExc_OSError);
           throw nb::python_error();
         }
-        return wrap(from_blob(data, {size}, {1}, DType::U8, [data, size] { munmap(data, static_cast<size_t>(size)); }));
+        return wrap(
+            from_blob(data, {size}, {1}, DType::U8, [data, size] { runtime::system::unmap_shared(data, static_cast<size_t>(size)); }));
       });
   def(kFunction, "_bytes_of", "input", "The memory that a tensor on cpu spans, as a buffer of bytes.",
       [](const Tensor& t) -> PyObject* { return bytes_of(t).release().ptr(); });

@@ -1,5 +1,4 @@
 // naru._C: the module.
-#include <dlfcn.h>
 
 #include <cstring>
 
@@ -9,6 +8,7 @@
 #include "naru/version.h"
 #include "overrides.h"
 #include "runtime/interrupt.h"
+#include "runtime/system.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -93,11 +93,8 @@ NB_MODULE(_C, m) {
   define_distributed(m);
   install_functions(m);
   // Nothing of ours is the user's line.
-  Dl_info info;
-  if (dladdr(reinterpret_cast<const void*>(&program_line), &info) && info.dli_fname) {
-    const std::string path = info.dli_fname;
-    set_package_folder(path.substr(0, path.rfind('/') + 1));
-  }
+  const std::string path = runtime::system::path_of_code(reinterpret_cast<const void*>(&program_line));
+  if (!path.empty()) set_package_folder(path.substr(0, path.rfind('/') + 1));
   runtime::watch_interrupts(true);
   set_warner(warn_user);
   program_in_python = true;

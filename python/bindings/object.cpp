@@ -1,8 +1,6 @@
 // Errors on their way to Python, the GIL, lines of the user's program, and NumPy's types.
 #include "object.h"
 
-#include <unistd.h>
-
 #include <atomic>
 #include <mutex>
 #include <stdexcept>

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "core/aligned.h"
 #include "core/sizes.h"
 #include "core/small_vector.h"
 
@@ -70,7 +71,7 @@ struct Closer {
   ~Closer() {
     for (uint16_t& room : free_lists.room) room = 0;
     for (void*& head : free_lists.head)
-      while (void* const p = std::exchange(head, head ? *static_cast<void**>(head) : nullptr)) std::free(p);
+      while (void* const p = std::exchange(head, head ? *static_cast<void**>(head) : nullptr)) release_aligned(p);
   }
 };
 
@@ -83,7 +84,7 @@ struct Closer {
     static thread_local Closer closer;
     static_cast<void>(&closer);
   }
-  std::free(memory);
+  release_aligned(memory);
 }
 
 }  // namespace
@@ -98,7 +99,7 @@ void* pool_allocate(size_t bytes) {
       return p;
     }
   }
-  void* p = std::aligned_alloc(kClass, (c ? c : 1) * kClass);
+  void* p = aligned_memory((c ? c : 1) * kClass);
   if (!p) throw std::bad_alloc();
   return p;
 }

@@ -6,13 +6,13 @@
 #include <unordered_map>
 
 #include "core/tensor_impl.h"
-#include "data/mapped_file.h"
 #include "data/pickle.h"
 #include "data/zip.h"
 #include "naru/devices.h"
 #include "naru/io.h"
 #include "naru/ops.h"
 #include "runtime/atomic_file.h"
+#include "runtime/mapped_file.h"
 
 namespace naru {
 namespace {
@@ -59,7 +59,7 @@ std::optional<Device> device_if_present(const std::string& location) {
 // The storages of an archive. Each is made once; file: whose pages tensors may share, or null.
 class Storages {
  public:
-  Storages(const ZipReader& zip, std::string root, std::shared_ptr<data::MappedFile> file, std::optional<Device> device)
+  Storages(const ZipReader& zip, std::string root, std::shared_ptr<runtime::MappedFile> file, std::optional<Device> device)
       : zip_(zip), root_(std::move(root)), file_(std::move(file)), device_(device) {}
 
   Tensor operator()(const StorageId& id) {
@@ -101,12 +101,12 @@ class Storages {
 
   const ZipReader& zip_;
   std::string root_;
-  std::shared_ptr<data::MappedFile> file_;
+  std::shared_ptr<runtime::MappedFile> file_;
   std::optional<Device> device_;
   std::unordered_map<std::string, Tensor> made_;
 };
 
-Value read_archive(std::string_view bytes, const std::shared_ptr<data::MappedFile>& file, std::optional<Device> device) {
+Value read_archive(std::string_view bytes, const std::shared_ptr<runtime::MappedFile>& file, std::optional<Device> device) {
   const ZipReader zip(bytes);
   std::string root;
   int pickles = 0;
@@ -140,7 +140,7 @@ std::string save_to_bytes(const Value& value) {
 
 Value load(const std::string& path, std::optional<Device> device, Place where) {
   const Here here(where);
-  const auto file = std::make_shared<data::MappedFile>("load", path);
+  const auto file = std::make_shared<runtime::MappedFile>("load", path);
   return read_archive(file->bytes(), file, device);
 }
 Value load_from_bytes(std::string_view bytes, std::optional<Device> device) { return read_archive(bytes, nullptr, device); }

@@ -3,11 +3,12 @@
 
 #include "naru/data.h"
 #include "naru/ops.h"
+#include "runtime/file_path.h"
 
 namespace naru::data {
 
 Tensor read_idx(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file(runtime::file_path(path), std::ios::binary);
   if (!file) throw RuntimeError("Error opening images file at {}", path);
   const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(bytes[i]); };

@@ -5,11 +5,11 @@
 #include <set>
 
 #include "core/tensor_impl.h"
-#include "data/mapped_file.h"
 #include "naru/error.h"
 #include "naru/io.h"
 #include "naru/ops.h"
 #include "runtime/atomic_file.h"
+#include "runtime/mapped_file.h"
 
 namespace naru {
 namespace {
@@ -197,7 +197,7 @@ SafeTensors tensors_of(const Layout& l, Make make) {
 }  // namespace
 
 SafeTensors load_safetensors(const std::string& path) {
-  const auto map = std::make_shared<data::MappedFile>("safetensors", path);
+  const auto map = std::make_shared<runtime::MappedFile>("safetensors", path);
   const Layout l = read_layout(map->bytes());
   return tensors_of(l, [&](const Entry& e) {
     if (e.begin == e.end) return empty(e.sizes, Options(e.type));

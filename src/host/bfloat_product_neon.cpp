@@ -2,16 +2,20 @@
 
 #if defined(__aarch64__)
 #include <arm_neon.h>
-#include <sys/auxv.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "host/buffer.h"
 #include "host/thread_pool.h"
+#include "runtime/system.h"
 
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("bf16"))), apply_to = function)
+#else
 #pragma GCC push_options
 #pragma GCC target("arch=armv8.2-a+bf16")
+#endif
 
 namespace naru::host {
 namespace {
@@ -69,7 +73,7 @@ void tile(const uint16_t* a, const uint16_t* b, int64_t steps, float* c, int64_t
 }  // namespace
 
 bool has_bfloat_products() noexcept {
-  static const bool has = (getauxval(AT_HWCAP2) & HWCAP2_BF16) != 0;
+  static const bool has = runtime::system::has_bfloat16();
   return has;
 }
 
@@ -101,7 +105,11 @@ void bfloat_product(const ir::MatMul& q) {
 
 }  // namespace naru::host
 
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
 #pragma GCC pop_options
+#endif
 
 #else
 

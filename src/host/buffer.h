@@ -7,10 +7,12 @@
 #include <memory>
 #include <new>
 
+#include "core/aligned.h"
+
 namespace naru::host {
 
 struct Release {
-  void operator()(char* p) const noexcept { std::free(p); }
+  void operator()(char* p) const noexcept { release_aligned(p); }
 };
 using Buffer = std::unique_ptr<char, Release>;
 
@@ -25,7 +27,7 @@ inline size_t bytes_of(std::initializer_list<int64_t> sizes, size_t item) {
 
 // Memory of bytes_of(sizes, item), 64-byte aligned, with room for a vector behind the end. Throws std::bad_alloc.
 inline Buffer make_buffer(std::initializer_list<int64_t> sizes, size_t item) {
-  Buffer b(static_cast<char*>(std::aligned_alloc(64, (bytes_of(sizes, item) + 127) / 64 * 64)));
+  Buffer b(static_cast<char*>(aligned_memory((bytes_of(sizes, item) + 127) / 64 * 64)));
   if (!b) throw std::bad_alloc();
   return b;
 }

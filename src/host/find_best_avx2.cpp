@@ -6,8 +6,12 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
+#endif
 
 namespace naru::host::avx2 {
 namespace {
@@ -56,5 +60,9 @@ float extreme(const float* x, int64_t n, bool& nan) {
 #include "host/find_best.inc"
 }  // namespace naru::host::avx2
 
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
 #pragma GCC pop_options
+#endif
 #endif

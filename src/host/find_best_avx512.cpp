@@ -6,8 +6,12 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma"))), apply_to = function)
+#else
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")
+#endif
 
 namespace naru::host::avx512 {
 namespace {
@@ -58,5 +62,9 @@ float extreme(const float* x, int64_t n, bool& nan) {
 #include "host/find_best.inc"
 }  // namespace naru::host::avx512
 
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
 #pragma GCC pop_options
+#endif
 #endif

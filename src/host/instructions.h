@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <thread>
 
 #include "ir/instruction.h"
 
@@ -25,6 +26,8 @@ void run(const ir::UserKernel&);
 
 // For kinds that a compiler must see first: compiles it, if it has not been yet; throws what the compiler says.
 void compile(const ir::UserKernel&);
+// Ends the kernel with loops, if there is one, that runs on behalf of that thread.
+void cancel_kernels_of(std::thread::id owner);
 
 // An instruction with all that follows from it worked out, to be done again and again. It must stay where it is; its parameters may change.
 class Prepared {

@@ -8,13 +8,14 @@
 #include <csetjmp>
 #include <mutex>
 #include <set>
+#include <thread>
 
 namespace naru::host {
 
 class KernelJob {
  public:
   // owner: the thread on whose behalf it runs.
-  explicit KernelJob(pthread_t owner);
+  explicit KernelJob(std::thread::id owner);
   ~KernelJob();
   KernelJob(const KernelJob&) = delete;
 
@@ -37,7 +38,7 @@ class KernelJob {
   void cancel();
   bool cancelled() const noexcept { return cancelled_.load(std::memory_order_acquire); }
   // The job of that owner, if there is one, is to end; does not wait.
-  static void cancel_of(pthread_t owner);
+  static void cancel_of(std::thread::id owner);
 
  private:
   // One thread's share.
@@ -55,7 +56,7 @@ class KernelJob {
   static void on_signal(int signal, siginfo_t* info, void* context);
   void knock();
 
-  pthread_t owner_;
+  std::thread::id owner_;
   std::atomic<bool> cancelled_{false};
   std::mutex mutex_;
   std::set<Part*> parts_;

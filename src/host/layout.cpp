@@ -1,8 +1,5 @@
 #include "host/layout.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -10,9 +7,11 @@
 #include <memory>
 #include <new>
 
+#include "core/aligned.h"
 #include "core/per_thread.h"
 #include "host/simd.h"
 #include "naru/error.h"
+#include "runtime/system.h"
 
 namespace naru::host {
 namespace {
@@ -62,30 +61,6 @@ void each_run(const Space& space, int k, int64_t first, int64_t n, F f) {
       index[d] = 0;
     }
   }
-}
-
-size_t read_cache_bytes() noexcept {
-  size_t best = 0;
-  for (int i = 0; i < 5; ++i) {
-    char path[96];
-    std::snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
-    FILE* f = std::fopen(path, "r");
-    if (!f) break;
-    unsigned long size = 0;
-    char unit = 0;
-    if (std::fscanf(f, "%lu%c", &size, &unit) >= 1) {
-      size_t bytes = size;
-      if (unit == 'K') bytes <<= 10;
-      if (unit == 'M') bytes <<= 20;
-      if (bytes > best) best = bytes;
-    }
-    std::fclose(f);
-  }
-  if (best == 0) {
-    const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    best = bytes > 0 ? static_cast<size_t>(bytes) : size_t{32} << 20;
-  }
-  return best;
 }
 
 // Rows of kBytes neighbouring bytes, from a row's beginning on.
@@ -214,13 +189,13 @@ char* scratch(size_t bytes) {
   struct Scratch {
     char* memory = nullptr;
     size_t size = 0;
-    ~Scratch() { std::free(memory); }
+    ~Scratch() { release_aligned(memory); }
   };
   Scratch& mine = per_thread<Scratch>();
   if (bytes > mine.size) {
     const size_t rounded = (bytes + 4095) / 4096 * 4096;
-    std::free(mine.memory);
-    mine.memory = static_cast<char*>(std::aligned_alloc(64, rounded));
+    release_aligned(mine.memory);
+    mine.memory = static_cast<char*>(aligned_memory(rounded));
     mine.size = mine.memory ? rounded : 0;
     if (!mine.memory) throw std::bad_alloc();
   }
@@ -241,7 +216,7 @@ int wide_level() noexcept {
 }
 
 size_t cache_bytes() noexcept {
-  static const size_t bytes = read_cache_bytes();
+  static const size_t known = runtime::system::cache_bytes(), bytes = known ? known : size_t{32} << 20;
   return bytes;
 }
 

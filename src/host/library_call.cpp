@@ -1,8 +1,7 @@
 #include "host/library_call.h"
 
-#include <unistd.h>
-
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <thread>
 
@@ -26,7 +25,7 @@ void LibraryCall::await_calls() {
 void LibraryCall::rest_unless_this_thread_ends_it() noexcept {
   if (ender.load() == std::this_thread::get_id()) return;
   count(-1);
-  for (;;) pause();
+  for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
 }
 
 void LibraryCall::wait_at_exit(std::atomic<bool>& known) noexcept {

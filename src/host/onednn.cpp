@@ -1,21 +1,14 @@
 #include "host/onednn.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <vector>
 
 #include "runtime/library.h"
+#include "runtime/system.h"
 
 namespace naru::host {
 namespace {
-
-// A process may hold a oneDNN of another version, whose symbols are global (libtorch has one): ours takes its own. Sanitizers can't have that.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kOwnSymbols = 0;
-#else
-constexpr int kOwnSymbols = RTLD_DEEPBIND;
-#endif
 
 struct Version {
   int major, minor, patch;
@@ -34,13 +27,14 @@ struct OneDnn {
     std::vector<std::string> names{"libdnnl.so.2", "libdnnl.so.3"};
     for (const std::string& folder : runtime::Library::package_folders()) names.push_back(folder + "/../../libdnnl.so.3");
     for (const std::string& place : names)
-      if ((library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL | kOwnSymbols))) break;
+      // A process may hold a oneDNN of another version, whose symbols are global (libtorch has one): ours takes its own.
+      if ((library = runtime::system::open_library(place, true).library)) break;
     if (!library) return;
-    omp_set_num_threads = reinterpret_cast<void (*)(int)>(dlsym(library, "omp_set_num_threads"));
-    omp_get_max_threads = reinterpret_cast<int (*)()>(dlsym(library, "omp_get_max_threads"));
+    omp_set_num_threads = reinterpret_cast<void (*)(int)>(runtime::system::function_of(library, "omp_set_num_threads"));
+    omp_get_max_threads = reinterpret_cast<int (*)()>(runtime::system::function_of(library, "omp_get_max_threads"));
     if (!omp_set_num_threads) omp_get_max_threads = nullptr;
     name = "oneDNN";
-    if (auto version = reinterpret_cast<const Version* (*)()>(dlsym(library, "dnnl_version"))) {
+    if (auto version = reinterpret_cast<const Version* (*)()>(runtime::system::function_of(library, "dnnl_version"))) {
       const Version* v = version();
       name += fmt::format(" {}.{}.{}", v->major, v->minor, v->patch);
       major = v->major;
@@ -55,7 +49,7 @@ const OneDnn& onednn() {
 
 }  // namespace
 
-void* onednn_function(const char* name) { return onednn().library ? dlsym(onednn().library, name) : nullptr; }
+void* onednn_function(const char* name) { return onednn().library ? runtime::system::function_of(onednn().library, name) : nullptr; }
 const std::string& onednn_name() { return onednn().name; }
 int onednn_major() { return onednn().major; }
 

@@ -1,13 +1,12 @@
 #include "host/openblas.h"
 
-#include <dlfcn.h>
-
 #include <cstdlib>
 #include <optional>
 #include <string_view>
 #include <vector>
 
 #include "runtime/library.h"
+#include "runtime/system.h"
 
 namespace naru::host {
 namespace {
@@ -17,14 +16,14 @@ class Environment {
  public:
   Environment(const char* name, const char* value) : name_(name) {
     if (const char* before = std::getenv(name)) before_ = before;
-    setenv(name, value, 1);
+    runtime::system::set_variable(name, value);
   }
   Environment(const Environment&) = delete;
   ~Environment() {
     if (before_)
-      setenv(name_, before_->c_str(), 1);
+      runtime::system::set_variable(name_, before_->c_str());
     else
-      unsetenv(name_);
+      runtime::system::unset_variable(name_);
   }
 
  private:
@@ -63,7 +62,7 @@ struct OpenBlas {
     std::optional<Environment> kernel;
     if (const char* core = core_type(); core && !std::getenv("OPENBLAS_CORETYPE")) kernel.emplace("OPENBLAS_CORETYPE", core);
     for (const std::string& place : places())
-      if ((library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL))) break;
+      if ((library = runtime::system::open_library(place).library)) break;
     if (!library) return;
     if (auto set = reinterpret_cast<void (*)(int)>(find("openblas_set_num_threads"))) set(1);
     name = "OpenBLAS";
@@ -77,8 +76,8 @@ struct OpenBlas {
   // The wheel's names carry a prefix, Debian's do not.
   void* find(const char* function) const {
     if (!library) return nullptr;
-    if (void* f = dlsym(library, (std::string("scipy_") + function).c_str())) return f;
-    return dlsym(library, function);
+    if (void* f = runtime::system::function_of(library, (std::string("scipy_") + function).c_str())) return f;
+    return runtime::system::function_of(library, function);
   }
 };
 

@@ -9,8 +9,12 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
+#endif
 
 namespace naru::host::avx2 {
 namespace {
@@ -28,5 +32,9 @@ inline Doubles fused(double a, Doubles b, Doubles c) { return _mm256_fmadd_pd(_m
 
 }  // namespace naru::host::avx2
 
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
 #pragma GCC pop_options
+#endif
 #endif

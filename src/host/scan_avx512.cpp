@@ -4,8 +4,12 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512bw,avx512vl"))), apply_to = function)
+#else
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl")
+#endif
 
 namespace naru::host::avx512 {
 namespace {
@@ -98,5 +102,9 @@ void scan_rows(const Rows& rows, ReduceOp op, bool stream) {
 
 }  // namespace naru::host::avx512
 
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
 #pragma GCC pop_options
+#endif
 #endif

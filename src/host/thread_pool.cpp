@@ -1,18 +1,10 @@
 // Workers spin a little, then sleep. A job is one slot that idle workers join; its items are handed out by a counter.
 #include "host/thread_pool.h"
 
-#include <linux/futex.h>
-#include <pthread.h>
-#include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <climits>
-#include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <mutex>
@@ -20,6 +12,7 @@
 #include <utility>
 
 #include "naru/error.h"
+#include "runtime/system.h"
 
 namespace naru::host {
 namespace {
@@ -45,38 +38,11 @@ void pause() noexcept {
 #endif
 }
 
-void futex_wait(std::atomic<uint32_t>& word, uint32_t seen) noexcept {
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
-}
-void futex_wake(std::atomic<uint32_t>& word, int count) noexcept {
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
-}
-
-// The processors' share that a cgroup grants, or 0 where none is set.
-double cgroup_processors() {
-  double quota = 0, period = 0;
-  if (FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "r")) {
-    const int read = std::fscanf(f, "%lf %lf", &quota, &period);
-    std::fclose(f);
-    return read == 2 && quota > 0 && period > 0 ? quota / period : 0;
-  }
-  FILE* f = std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "r");
-  FILE* g = std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "r");
-  const bool read = f && g && std::fscanf(f, "%lf", &quota) == 1 && std::fscanf(g, "%lf", &period) == 1;
-  if (f) std::fclose(f);
-  if (g) std::fclose(g);
-  return read && quota > 0 && period > 0 ? quota / period : 0;
-}
-
 int default_threads() {
   for (const char* name : {"NARU_NUM_THREADS", "OMP_NUM_THREADS"})
     if (const char* text = std::getenv(name))
       if (const int n = std::atoi(text); n >= 1) return std::min(n, kMaxThreads);
-  int n = 1;
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) n = CPU_COUNT(&set);
-  if (const double share = cgroup_processors(); share > 0) n = std::min(n, static_cast<int>(std::ceil(share)));
-  return std::clamp(n, 1, kMaxThreads);
+  return std::min(runtime::system::processors(), kMaxThreads);
 }
 
 // `state` says which job is open and how many workers are inside: epoch << 32 | open << 31 | joined. A worker joins by
@@ -105,7 +71,7 @@ class Pool {
     retired_before_ = before;
     stop_.store(true, std::memory_order_seq_cst);
     signal_.fetch_add(1, std::memory_order_seq_cst);
-    futex_wake(signal_, INT_MAX);
+    runtime::system::wake(signal_, INT_MAX);
   }
 
   bool run(int64_t count, const std::function<void(int64_t)>& body, bool brief) {
@@ -125,7 +91,7 @@ class Pool {
     state_.store(epoch_ | kOpen, std::memory_order_seq_cst);
     signal_.fetch_add(1, std::memory_order_seq_cst);
     if (const int asleep = asleep_.load(std::memory_order_seq_cst); asleep > 0)
-      futex_wake(signal_, static_cast<int>(std::min<int64_t>(asleep, count - 1)));
+      runtime::system::wake(signal_, static_cast<int>(std::min<int64_t>(asleep, count - 1)));
     inside_pool = true;
     take_items();
     inside_pool = false;
@@ -134,7 +100,7 @@ class Pool {
     for (int spins = 0; state_.load(std::memory_order_acquire) & kJoined;) {
       pause();
       // A worker that holds an item may have lost its processor; let it have ours.
-      if (++spins > 20000) sched_yield();
+      if (++spins > 20000) std::this_thread::yield();
     }
     rest_if_late(start, done, Clock::now());
     if (helped_.load(std::memory_order_relaxed))
@@ -203,7 +169,7 @@ class Pool {
       const uint32_t before = signal_.load(std::memory_order_seq_cst);
       asleep_.fetch_add(1, std::memory_order_seq_cst);
       // A job opened before we counted as asleep has not woken us: look once more.
-      if (!join(seen) && !stop_.load(std::memory_order_acquire)) futex_wait(signal_, before);
+      if (!join(seen) && !stop_.load(std::memory_order_acquire)) runtime::system::sleep_while(signal_, before);
       asleep_.fetch_sub(1, std::memory_order_seq_cst);
     }
   }
@@ -246,7 +212,7 @@ Pool* pool() {
   if (making.test_and_set(std::memory_order_acquire)) return nullptr;
   Pool* p = the_pool.load(std::memory_order_acquire);
   if (!p) {
-    static const int registered = pthread_atfork(nullptr, nullptr, forget_pool_in_child);
+    static const bool registered = runtime::system::at_fork(nullptr, nullptr, forget_pool_in_child);
     (void)registered;
     p = new Pool(num_threads());
     the_pool.store(p, std::memory_order_release);

@@ -8,12 +8,20 @@
 
 // Only what stands below may use the instructions: a function of a standard header compiled with them could be the copy
 // that the linker keeps for everybody.
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
+#endif
 #define NARU_LOOPS avx2
 #include "ir/interpret_loops.inc"
 #undef NARU_LOOPS
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
 #pragma GCC pop_options
+#endif
 
 namespace naru::ir {
 const Loops kAvx2Loops = {avx2::node, avx2::load, avx2::store, avx2::combine};

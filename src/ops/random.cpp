@@ -1,5 +1,4 @@
 // Random numbers: one draw of the generator gives every element its own, by its position in row-major order.
-#include <unistd.h>
 
 #include <cmath>
 #include <limits>
@@ -15,6 +14,7 @@
 #include "ops/reduction.h"
 #include "ops/type_names.h"
 #include "runtime/capture.h"
+#include "runtime/system.h"
 
 namespace naru {
 
@@ -60,7 +60,8 @@ Generator& default_generator() {
 
 uint64_t Generator::seed() {
   uint64_t bits = 0;
-  if (getentropy(&bits, sizeof bits) != 0) throw RuntimeError("Generator.seed(): the system gives no random numbers; use manual_seed()");
+  if (!runtime::system::random_bytes(&bits, sizeof bits))
+    throw RuntimeError("Generator.seed(): the system gives no random numbers; use manual_seed()");
   manual_seed(bits >> 1);
   return bits >> 1;
 }

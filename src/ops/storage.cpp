@@ -1,7 +1,4 @@
 // The memory that a tensor and its views share: a vector over all of it, other memory in its place, memory for forked processes.
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <cstring>
 
 #include "autograd/node.h"
@@ -10,6 +7,7 @@
 #include "ops/sparse.h"
 #include "runtime/memory.h"
 #include "runtime/queue.h"
+#include "runtime/system.h"
 
 namespace naru {
 
@@ -38,6 +36,8 @@ void set_(const Tensor& t, const Tensor& from) {
 
 namespace {
 
+namespace system = runtime::system;
+
 // Memory that processes share: a file without a name, which stays open so that it can be sent to others; -1 where the system has none such.
 // `before` is what the storage was before, where an array still looks at it: arrays keep the storage, so that it lives as long as they.
 struct SharedBlock {
@@ -51,8 +51,8 @@ struct SharedBlock {
 
 void release_shared(Storage& s) noexcept {
   auto* const block = static_cast<SharedBlock*>(s.owner);
-  munmap(s.data, block->bytes);
-  if (block->file >= 0) close(block->file);
+  system::unmap_shared(s.data, block->bytes);
+  if (block->file >= 0) system::close_shared(block->file);
   if (block->before.release_memory) {
     s.data = block->before.data, s.owner = block->before.owner;
     block->before.release_memory(s);
@@ -62,10 +62,9 @@ void release_shared(Storage& s) noexcept {
 
 // The storage's memory is that of `file` from now on, whose bytes stay as they are if `keep`.
 void move_to(Storage& s, int file, bool keep) {
-  const int flags = MAP_SHARED | (file < 0 ? MAP_ANONYMOUS : 0);
-  void* data = mmap(nullptr, s.bytes, PROT_READ | PROT_WRITE, flags, file, 0);
-  if (data == MAP_FAILED) {
-    if (file >= 0) close(file);
+  void* const data = system::map_shared(file, s.bytes);
+  if (!data) {
+    if (file >= 0) system::close_shared(file);
     throw std::bad_alloc();
   }
   if (!keep) std::memcpy(data, s.data, s.bytes);
@@ -78,20 +77,6 @@ void move_to(Storage& s, int file, bool keep) {
   s.owner = block;
   s.release_memory = release_shared;
   s.ordered = s.resizable = false;
-}
-
-int new_file(size_t bytes) {
-  int file = -1;
-#ifdef MFD_CLOEXEC
-  file = memfd_create("naru-shared", MFD_CLOEXEC);
-  if (file >= 0 && ftruncate(file, static_cast<off_t>(bytes)) != 0) {
-    close(file);
-    file = -1;
-  }
-#else
-  static_cast<void>(bytes);
-#endif
-  return file;
 }
 
 }  // namespace
@@ -109,7 +94,7 @@ void share_memory_(const Tensor& t) {
   Storage& s = *t.impl()->storage;
   if (s.bytes == 0 || ops::is_in_shared_memory(t)) return;
   t.data_ptr();  // waits for what is under way
-  move_to(s, new_file(s.bytes), false);
+  move_to(s, runtime::system::new_shared_file(s.bytes), false);
 }
 
 int shared_file(const Tensor& t) {

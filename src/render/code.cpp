@@ -13,6 +13,8 @@ asmjit::JitRuntime& runtime() {
 
 }  // namespace
 
+void (*code_written)() noexcept = nullptr;
+
 void FirstError::handleError(asmjit::Error error, const char* message, asmjit::BaseEmitter*) {
   if (error_ == asmjit::kErrorOk) error_ = error;
 #ifndef NDEBUG
@@ -27,7 +29,6 @@ Code::Code(Isa isa) {
   holder_.setErrorHandler(&errors_);
   const InstructionSet& set = instruction_set(isa);
   machine_ = set.make(holder_);
-  written_ = set.written;
 #ifndef NDEBUG
   machine_.compiler->addDiagnosticOptions(asmjit::DiagnosticOptions::kValidateAssembler | asmjit::DiagnosticOptions::kValidateIntermediate);
 #endif
@@ -51,7 +52,7 @@ void* Code::finish() {
   if (machine_.compiler->finalize() != asmjit::kErrorOk || errors_.error() != asmjit::kErrorOk) return nullptr;
   void* address = nullptr;
   if (runtime().add(&address, &holder_) != asmjit::kErrorOk) return nullptr;
-  if (written_ != nullptr) written_();
+  if (code_written != nullptr) code_written();
   return address;
 }
 

@@ -33,7 +33,6 @@ class Code {
   asmjit::CodeHolder holder_;
   FirstError errors_;
   Machine machine_;
-  void (*written_)() noexcept;
 };
 
 }  // namespace naru::render

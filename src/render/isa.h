@@ -21,8 +21,6 @@ struct InstructionSet {
   // By this processor. A set is only used where it has those before it, too.
   bool (*supported)() noexcept;
   Machine (*make)(asmjit::CodeHolder& holder);
-  // Called when a function's bytes stand in memory, before anybody knows its address; nullptr where nothing need be done.
-  void (*written)() noexcept;
 };
 
 // The sets that there is code for; empty where the process runs on another architecture. In the architectures' folders, better ones last.

@@ -31,6 +31,10 @@ bool can_run(Isa isa) noexcept;
 // What this processor runs (NARU_ISA=avx2|avx512|none lowers it; NARU_JIT=0 means none).
 Isa best_isa() noexcept;
 
+// Called when a function's bytes stand in memory, before anybody knows its address: for systems where more need be done than asmjit does.
+// nullptr until somebody above knows the system.
+extern void (*code_written)() noexcept;
+
 // Code for a kernel, kept until the process ends. nullptr where the instruction set is None or memory may not be made
 // executable; the interpreter then runs the kernel, with the same bits. streaming: outputs are written past the caches
 // (they must be 64-byte aligned), and the caller puts a store fence behind the last call. Any n >= 0; reads and writes nothing outside the n elements. Thread-safe.

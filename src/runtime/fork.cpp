@@ -1,11 +1,10 @@
 #include "runtime/fork.h"
 
-#include <pthread.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <vector>
+
+#include "runtime/system.h"
 
 namespace naru::runtime {
 namespace {
@@ -17,7 +16,7 @@ struct Held {
 Held& held() {
   static auto* const h = [] {
     auto* made = new Held;
-    pthread_atfork(
+    system::at_fork(
         [] {
           held().mutex.lock();
           for (std::mutex* m : held().mutexes) m->lock();
@@ -51,8 +50,8 @@ void forget_at_fork(std::mutex& mutex) {
 
 int fork_generation() noexcept {
   static std::atomic<int> forks{0};
-  static const int registered = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
-  return registered == 0 ? forks.load(std::memory_order_relaxed) : getpid();
+  static const bool registered = system::at_fork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+  return registered ? forks.load(std::memory_order_relaxed) : system::process_id();
 }
 
 }  // namespace naru::runtime

@@ -1,12 +1,7 @@
 #include "runtime/interrupt.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <csignal>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -16,20 +11,6 @@
 
 namespace naru::runtime {
 namespace {
-
-std::atomic<bool> watching{false};
-volatile std::sig_atomic_t noted = 0;
-// Written by the main thread alone, while its handler is not installed.
-struct sigaction before;
-bool installed = false;
-
-void note(int signal, siginfo_t* info, void* context) {
-  noted = 1;
-  if (before.sa_flags & SA_SIGINFO)
-    before.sa_sigaction(signal, info, context);
-  else
-    before.sa_handler(signal);
-}
 
 // A thread that waits for the main one. It ends when it has had nothing to do for a while, or when what it waited for came too late.
 class Waiter {
@@ -77,28 +58,7 @@ class Waiter {
   bool over_ = false;
 };
 
-bool on_main_thread() noexcept { return getpid() == static_cast<pid_t>(syscall(SYS_gettid)); }
-
 }  // namespace
-
-void watch_interrupts(bool on) noexcept { watching = on; }
-
-InterruptWatch::InterruptWatch() noexcept {
-  if (!watching.load(std::memory_order_relaxed) || !on_main_thread() || installed) return;
-  if (sigaction(SIGINT, nullptr, &before) != 0) return;
-  if (!(before.sa_flags & SA_SIGINFO) && (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN)) return;
-  noted = 0;
-  struct sigaction ours = before;
-  ours.sa_sigaction = note;
-  ours.sa_flags |= SA_SIGINFO;
-  active_ = installed = sigaction(SIGINT, &ours, nullptr) == 0;
-}
-
-InterruptWatch::~InterruptWatch() {
-  if (!active_) return;
-  sigaction(SIGINT, &before, nullptr);
-  installed = false;
-}
 
 bool wait_or_interrupt(const InterruptWatch& watch, std::function<void()> wait) {
   if (!watch.active()) {
@@ -118,7 +78,5 @@ bool wait_or_interrupt(const InterruptWatch& watch, std::function<void()> wait) 
   }
   return true;
 }
-
-bool InterruptWatch::interrupted() const noexcept { return active_ && noted != 0; }
 
 }  // namespace naru::runtime

@@ -1,9 +1,6 @@
 #include "runtime/kernel_cache.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -13,6 +10,8 @@
 #include <vector>
 
 #include "naru/version.h"
+#include "runtime/file_path.h"
+#include "runtime/system.h"
 
 namespace naru::runtime {
 namespace {
@@ -71,7 +70,7 @@ std::string KernelCache::path(const std::string& key) const { return folder_ + "
 std::optional<std::string> KernelCache::find(const std::string& key) {
   if (!enabled()) return {};
   const std::string file = path(key);
-  std::ifstream in(file, std::ios::binary);
+  std::ifstream in(file_path(file), std::ios::binary);
   if (!in) return {};
   const std::string all((std::istreambuf_iterator<char>(in)), {});
   const size_t head = kMagic.size() + 32 + 8;
@@ -82,25 +81,29 @@ std::optional<std::string> KernelCache::find(const std::string& key) {
   const std::string_view content = std::string_view(all).substr(head);
   if (all.compare(kMagic.size(), 32, digest(content)) != 0) return {};
   // Used now: the last to go.
-  utimensat(AT_FDCWD, file.c_str(), nullptr, 0);
+  std::error_code unknown;
+  fs::last_write_time(file_path(file), fs::file_time_type::clock::now(), unknown);
   return std::string(content.substr(key.size()));
 }
 
 void KernelCache::store(const std::string& key, std::string_view binary) {
   if (!enabled()) return;
   std::error_code error;
-  fs::create_directories(folder_, error);
+  fs::create_directories(file_path(folder_), error);
   const std::string content = key + std::string(binary);
   const uint64_t length = key.size();
   std::string all = std::string(kMagic) + digest(content);
   all.append(reinterpret_cast<const char*>(&length), 8).append(content);
   // Under a name of its own first, so that no one reads half a file.
-  std::string temporary = folder_ + "/.XXXXXX";
-  const int file = mkstemp(temporary.data());
-  if (file < 0) return;
-  const bool whole = ::write(file, all.data(), all.size()) == static_cast<ssize_t>(all.size());
-  if (::close(file) != 0 || !whole || std::rename(temporary.c_str(), path(key).c_str()) != 0) {
-    ::unlink(temporary.c_str());
+  uint64_t name = 0;
+  if (!system::random_bytes(&name, sizeof name)) return;
+  const fs::path temporary = file_path(fmt::format("{}/.{:016x}", folder_, name));
+  std::ofstream file(temporary, std::ios::binary);
+  file.write(all.data(), static_cast<std::streamsize>(all.size()));
+  file.close();
+  if (file) fs::rename(temporary, file_path(path(key)), error);
+  if (!file || error) {
+    fs::remove(temporary, error);
     return;
   }
   const uint64_t before = written_.fetch_add(all.size());
@@ -116,7 +119,7 @@ void KernelCache::shrink() {
   std::vector<File> files;
   uint64_t total = 0;
   std::error_code error;
-  for (fs::directory_iterator at(folder_, error), end; !error && at != end; at.increment(error)) {
+  for (fs::directory_iterator at(file_path(folder_), error), end; !error && at != end; at.increment(error)) {
     std::error_code gone;
     const uint64_t bytes = at->file_size(gone);
     const auto used = at->last_write_time(gone);

@@ -1,18 +1,20 @@
 #include "runtime/library.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
-#include <link.h>
-#include <stdlib.h>
 
 #include <cstdlib>
 #include <filesystem>
-#include <memory>
 #include <mutex>
 #include <utility>
 
-// In the programs of naru's own build: where the build's Python packages are (src/CMakeLists.txt).
-extern "C" [[gnu::weak]] const char naru_packages[];
+#include "runtime/file_path.h"
+#include "runtime/system.h"
+
+// In the programs of naru's own build, another object says where the build's Python packages are (src/CMakeLists.txt).
+extern "C" {
+[[gnu::weak]] extern const char* naru_packages;
+const char* naru_packages = nullptr;
+}
 
 namespace naru::runtime {
 namespace {
@@ -28,9 +30,8 @@ Folders& folders() {
 
 // ".../site-packages" of ".../site-packages/naru/_C.so".
 std::string folder_of_this_package() {
-  Dl_info info;
-  if (!dladdr(reinterpret_cast<void*>(&folder_of_this_package), &info) || !info.dli_fname) return {};
-  const std::string path = info.dli_fname;
+  const std::string path = system::path_of_code(reinterpret_cast<const void*>(&folder_of_this_package));
+  if (path.empty()) return {};
   const size_t slash = path.rfind('/');
   return (slash == std::string::npos ? std::string(".") : path.substr(0, slash)) + "/..";
 }
@@ -40,8 +41,8 @@ void add_active_environment(std::vector<std::string>& all) {
   const char* home = std::getenv("VIRTUAL_ENV");
   if (!home || !*home) return;
   std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(home) + "/lib", none))
-    if (entry.path().filename().string().starts_with("python3")) all.push_back(entry.path().string() + "/site-packages");
+  for (const auto& entry : std::filesystem::directory_iterator(file_path(std::string(home) + "/lib"), none))
+    if (path_text(entry.path().filename()).starts_with("python3")) all.push_back(path_text(entry.path()) + "/site-packages");
 }
 
 }  // namespace
@@ -59,7 +60,7 @@ std::vector<std::string> Library::package_folders() {
   }
   if (std::string own = folder_of_this_package(); !own.empty()) all.push_back(std::move(own));
   add_active_environment(all);
-  if (&naru_packages[0] && naru_packages[0]) all.emplace_back(naru_packages);
+  if (naru_packages && *naru_packages) all.emplace_back(naru_packages);
   return all;
 }
 
@@ -68,30 +69,28 @@ Library Library::open(const char* variable, std::span<const char* const> names) 
   if (chosen && *chosen) names = {&chosen, 1};
   Library library;
   for (const char* name : names) {
-    library.handle_ = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    auto opened = system::open_library(name);
+    library.handle_ = opened.library;
     if (library.handle_) {
       library.name_ = name;
       library.error_.clear();
       return library;
     }
     // The first name is the usual one: what is said of it tells most.
-    const char* error = dlerror();
-    if (library.error_.empty()) library.error_ = error ? error : fmt::format("{}: can't be opened", name);
+    if (library.error_.empty()) library.error_ = std::move(opened.error);
   }
   return library;
 }
 
 void* Library::address(const char* symbol) {
-  void* found = handle_ ? dlsym(handle_, symbol) : nullptr;
+  void* found = handle_ ? system::function_of(handle_, symbol) : nullptr;
   if (handle_ && !found && missing_.empty()) missing_ = symbol;
   return found;
 }
 
 std::string Library::path() const {
-  const link_map* map = nullptr;
-  if (!handle_ || dlinfo(handle_, RTLD_DI_LINKMAP, &map) != 0 || !map) return name_;
-  const std::unique_ptr<char, decltype(&free)> real(realpath(map->l_name, nullptr), &free);
-  return real ? real.get() : map->l_name;
+  const std::string path = handle_ ? system::path_of(handle_) : "";
+  return path.empty() ? name_ : path;
 }
 
 std::string Library::trouble() const {

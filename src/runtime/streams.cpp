@@ -1,7 +1,5 @@
 #include "runtime/streams.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 
@@ -14,6 +12,7 @@
 #include "runtime/fork.h"
 #include "runtime/registry.h"
 #include "runtime/sync.h"
+#include "runtime/system.h"
 
 namespace naru::runtime {
 namespace {
@@ -96,11 +95,12 @@ void each_queue(DeviceQueues& device, F f) {
 
 // For a device that has none: those that another of its place left behind, or new ones. With the lock held.
 DeviceQueues* take_retired(AllQueues& all, Device d, const Backend& backend) {
-  const auto left = std::find_if(all.retired.begin(), all.retired.end(),
-                                 [&](const DeviceQueues* q) { return q->device == d && q->backend == &backend && q->process == getpid(); });
+  const auto left = std::find_if(all.retired.begin(), all.retired.end(), [&](const DeviceQueues* q) {
+    return q->device == d && q->backend == &backend && q->process == system::process_id();
+  });
   if (left == all.retired.end()) {
     auto* const made = new DeviceQueues;
-    made->device = d, made->backend = &backend, made->process = getpid();
+    made->device = d, made->backend = &backend, made->process = system::process_id();
     return made;
   }
   DeviceQueues* const queues = *left;
@@ -192,7 +192,7 @@ std::string first_use(Device d) {
 std::vector<StreamUse> streams_in_use() {
   std::vector<StreamUse> list;
   each_device([&](DeviceQueues& d) {
-    if (d.process != getpid()) return;  // the parent's
+    if (d.process != system::process_id()) return;  // the parent's
     each_queue(d, [&](Queue& q) {
       const uint64_t completed = q.stream().completed();  // before the other, which only grows
       list.push_back({d.device, q.number(), q.stream().submitted(), completed});
@@ -207,7 +207,7 @@ void raise_forked(Device device, int parent) {
       "Cannot re-initialize {} in forked subprocess: device '{}' was first used by process {}{}, before it forked this one ({}). Start "
       "processes with "
       "the 'spawn' method, or use the device first in the child",
-      kind_of(device.type).label, device.str(), parent, where.empty() ? "" : " at " + where, getpid());
+      kind_of(device.type).label, device.str(), parent, where.empty() ? "" : " at " + where, system::process_id());
 }
 
 void retire_queues(DeviceType kind) {

@@ -102,3 +102,33 @@ def test_the_library_destroys_no_statics():
         if "__cxa_atexit" in undefined:
             found.append(path.name)
     assert not found, f"{found}: a static with a destructor; make it `static auto& x = *new ...`, thread-locals per_thread<T>()"
+
+
+# Of systems, not of processors or compilers. (sys/single_threaded.h, execinfo.h: asked for with __has_include, which any system can answer.)
+SYSTEM = re.compile(
+    r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif)\b.*\b(?:__linux__|__APPLE__|__MACH__|_WIN32|_WIN64|WIN32|__unix__|__CYGWIN__|__MINGW\w*|_MSC_VER|__ANDROID__|\w*BSD__"
+    r"|O_TMPFILE|MFD_CLOEXEC)\b|^[ \t]*#[ \t]*include[ \t]*<(?:sys/(?!single_threaded)|linux/|unistd\.h|dlfcn\.h|pthread\.h|fcntl\.h|signal\.h|sched\.h|"
+    r"spawn\.h|poll\.h|glob\.h|link\.h|elf\.h|windows\.h|io\.h|mach/)[^>]*>?",
+    re.M,
+)
+
+
+@pytest.mark.parametrize("folder", [SRC, ROOT / "include", ROOT / "python" / "bindings"], ids=lambda p: p.name)
+def test_only_runtime_and_host_know_the_system(folder):
+    assert SYSTEM.search("#ifdef _WIN32") and SYSTEM.search("#include <sys/mman.h>")
+    for path in sorted(p for p in folder.rglob("*") if p.suffix in (".h", ".cpp", ".inc")):
+        if path.relative_to(folder).parts[0] in ("runtime", "host"):
+            continue
+        found = SYSTEM.findall(path.read_text())
+        assert not found, f"{path.relative_to(ROOT)}: {found}: what differs between systems belongs into src/runtime/system.h, or into src/host"
+
+
+def test_each_system_answers_all_that_is_asked_of_it():
+    """runtime/system.h and what its implementations define, by name: a cross build need not be made to see that one is missing."""
+    runtime = SRC / "runtime"
+    asked = set(re.findall(r"^[\w:<>*& ]+?[ *&](\w+)\([^;{]*\)(?: noexcept)?;", (runtime / "system.h").read_text(), re.M))
+    assert {"map_huge", "open_library", "sleep_while"} <= asked
+    for files in (["linux", "posix"], ["macos", "posix"], ["windows"]):
+        text = "".join((runtime / f"system_{each}.cpp").read_text() for each in files)
+        missing = sorted(name for name in asked if not re.search(rf"^[\w:<>*& ]+?[ *&]{name}\([^;]*\)(?: noexcept)? \{{", text, re.M))
+        assert not missing, f"{files}: {missing}"

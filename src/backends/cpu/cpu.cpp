@@ -1,22 +1,19 @@
 // The cpu backend: instructions run on the thread that submits them (and the pool), before submit returns.
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
-#include <charconv>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 
+#include "core/aligned.h"
 #include "host/execute.h"
 #include "host/host_time.h"
 #include "host/loops.h"
 #include "host/thread_pool.h"
+#include "render/native.h"
 #include "runtime/backend.h"
 #include "runtime/host_loops.h"
 #include "runtime/small_work.h"
+#include "runtime/system.h"
 
 namespace naru::backends {
 namespace {
@@ -60,32 +57,6 @@ class CpuStream final : public DeviceStream {
   std::atomic<uint64_t> done_{0};
 };
 
-// What stands behind "name : " in a file of such lines.
-std::string field(const char* file, const std::string& name) {
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);)
-    if (line.compare(0, name.size(), name) == 0)
-      if (const size_t colon = line.find(':'); colon != std::string::npos) {
-        const size_t start = line.find_first_not_of(" \t", colon + 1);
-        return start == std::string::npos ? "" : line.substr(start);
-      }
-  return {};
-}
-
-size_t limit_in(const char* file) {
-  std::ifstream in(file);
-  unsigned long long bytes = 0;
-  return in >> bytes ? static_cast<size_t>(bytes) : 0;
-}
-
-// The machine's memory, or what a cgroup grants of it.
-size_t total_memory() {
-  size_t bytes = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  for (const char* file : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"})
-    if (const size_t limit = limit_in(file); limit && limit < bytes) bytes = limit;
-  return bytes;
-}
-
 class CpuBackend final : public Backend {
  public:
   const char* name() const noexcept override { return "cpu"; }
@@ -94,10 +65,10 @@ class CpuBackend final : public Backend {
 
   Properties properties(Device) override {
     static const auto& model = *[] {
-      const std::string text = field("/proc/cpuinfo", "model name");
+      const std::string text = system::processor_name();
       return new std::string(text.empty() ? "CPU" : text);
     }();
-    static const size_t memory = total_memory();
+    static const size_t memory = system::total_memory();
     Properties p;
     p.name = model;
     p.total_memory = memory;
@@ -107,12 +78,7 @@ class CpuBackend final : public Backend {
     return p;
   }
 
-  size_t free_memory(Device device) override {
-    size_t kib = 0;
-    const std::string text = field("/proc/meminfo", "MemAvailable");
-    std::from_chars(text.data(), text.data() + text.size(), kib);
-    return std::min(kib * 1024, properties(device).total_memory);
-  }
+  size_t free_memory(Device device) override { return std::min(system::free_memory(), properties(device).total_memory); }
 
   std::string libraries(Device) override {
     const std::string isa = host::isa_name();
@@ -122,22 +88,14 @@ class CpuBackend final : public Backend {
 
   // Big pieces stand on huge pages: a first touch then costs one fault for 2 MiB.
   void* allocate(Device, MemoryKind, size_t bytes) override {
-    if (bytes % kHugePage != 0) return std::aligned_alloc(64, (bytes + 63) / 64 * 64);
-    void* raw = mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (raw == MAP_FAILED) return nullptr;
-    char* const start = static_cast<char*>(raw);
-    char* const aligned = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(start) + kHugePage - 1) / kHugePage * kHugePage);
-    if (aligned > start) munmap(start, static_cast<size_t>(aligned - start));
-    char* const end = start + bytes + kHugePage;
-    if (end > aligned + bytes) munmap(aligned + bytes, static_cast<size_t>(end - (aligned + bytes)));
-    madvise(aligned, bytes, MADV_HUGEPAGE);
-    return aligned;
+    if (bytes % kHugePage != 0) return aligned_memory((bytes + 63) / 64 * 64);
+    return system::map_huge(bytes);
   }
   void release(Device, MemoryKind, void* memory, size_t bytes) noexcept override {
     if (bytes % kHugePage != 0)
-      std::free(memory);
+      release_aligned(memory);
     else
-      munmap(memory, bytes);
+      system::unmap(memory, bytes);
   }
 
   std::unique_ptr<DeviceStream> create_stream(Device, int) override { return std::make_unique<CpuStream>(); }
@@ -155,6 +113,7 @@ std::unique_ptr<runtime::Backend> make_cpu() {
   runtime::small_work.matmul = host::small_matmul;
   runtime::small_work.sum = host::small_sum;
   runtime::run_host_loop = host::run_loop;
+  render::code_written = runtime::system::code_written;
   return std::make_unique<CpuBackend>();
 }
 

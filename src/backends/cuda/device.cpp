@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <strings.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
 #include <map>
+#include <string_view>
 
 #include "backends/cuda/driver.h"
 #include "naru/error.h"
@@ -16,9 +14,16 @@
 #include "runtime/fork.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/streams.h"
+#include "runtime/system.h"
 
 namespace naru::backends::cuda {
 namespace {
+
+// Whatever the case of its letters.
+bool same_word(std::string_view a, std::string_view b) noexcept {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
+}
 
 CUdeviceptr address(void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
 
@@ -39,7 +44,7 @@ CudaDevice::CudaDevice(Device device, const runtime::Gpu& gpu, const Api& api, c
       gpu_(gpu),
       api_(api),
       compiler_(compiler),
-      process_(getpid()),
+      process_(runtime::system::process_id()),
       generation_(runtime::fork_generation()),
       products_(*this, libraries.products),
       transforms_(*this, libraries.transforms),
@@ -68,7 +73,7 @@ CUdevice CudaDevice::number() const {
   for (int i = 0; i < count; ++i) {
     char address[64] = "";
     if (api_.cuDeviceGet(&found, i) == CUDA_SUCCESS && api_.cuDeviceGetPCIBusId(address, sizeof address, found) == CUDA_SUCCESS &&
-        strcasecmp(address, gpu_.pci.c_str()) == 0)
+        same_word(address, gpu_.pci))
       return found;
   }
   check(code, "cuDeviceGetByPCIBusId");
@@ -246,7 +251,7 @@ void CudaDevices::open_driver() {
   if (const std::string trouble = api->library.trouble(); !trouble.empty())
     throw DeviceUnavailableError("the NVIDIA driver can't be used: " + trouble);
   // So that CUDA_VISIBLE_DEVICES leaves the devices that it left when the driver was asked for them (runtime/gpu_driver.h).
-  ::setenv(kDriver.order, "PCI_BUS_ID", 0);
+  runtime::system::set_variable(kDriver.order, "PCI_BUS_ID", false);
   if (const CUresult code = api->cuInit(0); code != CUDA_SUCCESS)
     throw DeviceUnavailableError("the NVIDIA driver can't be used: cuInit failed with " + api->error_text(code));
   api_ = std::move(api);

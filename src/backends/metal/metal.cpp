@@ -1,15 +1,14 @@
 // The metal backend, of kind mps. There is none yet, and there can be one on macOS only.
+#include "runtime/system.h"
 #include "runtime/unusable_backend.h"
 
 namespace naru::backends {
 namespace {
 
 runtime::Availability ask() {
-#ifdef __APPLE__
-  return unavailable(runtime::DriverState::NoKernels, {{"driver", "Metal"}, {"devices", "macOS"}, {"kind", "mps"}});
-#else
+  if (runtime::system::kMetal)
+    return unavailable(runtime::DriverState::NoKernels, {{"driver", "Metal"}, {"devices", "macOS"}, {"kind", "mps"}});
   return unavailable(runtime::DriverState::OtherSystem, {{"system", "macOS and an Apple GPU"}, {"kind", "mps"}});
-#endif
 }
 
 }  // namespace

@@ -2,27 +2,22 @@
 
 #include <fmt/format.h>
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/aligned.h"
 #include "naru/error.h"
 #include "runtime/fork.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/streams.h"
+#include "runtime/system.h"
 
 namespace naru::backends::opencl {
 namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
 
-// 4 KiB on x86-64; 16 and 64 on some others.
-size_t page_bytes() noexcept {
-  static const auto bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  return bytes;
-}
+using runtime::system::page_bytes;
 
 size_t in_pages(size_t bytes, size_t page) { return (bytes + page - 1) / page * page; }
 
@@ -43,7 +38,11 @@ cl_device_id find_device(const DeviceInfo& info) {
 }  // namespace
 
 OpenClDevice::OpenClDevice(Device device, const DeviceInfo& info)
-    : device_(device), info_(info), process_(getpid()), generation_(runtime::fork_generation()), id_(find_device(info)) {
+    : device_(device),
+      info_(info),
+      process_(runtime::system::process_id()),
+      generation_(runtime::fork_generation()),
+      id_(find_device(info)) {
   cl_int status = CL_SUCCESS;
   context_ = api().clCreateContext(nullptr, 1, &id_, nullptr, nullptr, &status);
   check(status, "clCreateContext");
@@ -79,20 +78,25 @@ bool OpenClDevice::get_shared(Piece& piece) const {
   if (info_.cpu && piece.bytes >= kHugePage) {
     // Whole pages of it, on huge ones where it can be.
     const size_t skip = in_pages(reinterpret_cast<uintptr_t>(piece.address), page_bytes()) - reinterpret_cast<uintptr_t>(piece.address);
-    madvise(piece.address + skip, (piece.bytes - skip) / page_bytes() * page_bytes(), MADV_HUGEPAGE);
+    runtime::system::prefer_huge(piece.address + skip, (piece.bytes - skip) / page_bytes() * page_bytes());
   }
   return true;
 }
 
+// Of the host's memory that a piece stands on.
+size_t OpenClDevice::boundary_of(const Piece& piece) noexcept {
+  return piece.bytes < kHugePage ? runtime::system::page_bytes() : kHugePage;
+}
+
 bool OpenClDevice::get_buffer(Piece& piece) const {
-  void* const address = mmap(nullptr, in_pages(piece.bytes, page_bytes()), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (address == MAP_FAILED) return false;
+  void* const address = runtime::system::map_addresses(in_pages(piece.bytes, page_bytes()));
+  if (!address) return false;
   piece.address = static_cast<char*>(address);
   if (info_.cpu) {
     // The device takes the host's own memory, which can stand on huge pages.
-    const size_t page = piece.bytes < kHugePage ? page_bytes() : kHugePage;
-    piece.host = std::aligned_alloc(page, in_pages(piece.bytes, page));
-    if (piece.host && page == kHugePage) madvise(piece.host, piece.bytes, MADV_HUGEPAGE);
+    const size_t page = boundary_of(piece);
+    piece.host = aligned_memory(in_pages(piece.bytes, page), page);
+    if (piece.host && page == kHugePage) runtime::system::prefer_huge(piece.host, piece.bytes);
   }
   const cl_ulong kind = piece.host ? CL_MEM_USE_HOST_PTR : info_.unified ? CL_MEM_ALLOC_HOST_PTR : 0;
   cl_int status = CL_SUCCESS;
@@ -105,8 +109,8 @@ bool OpenClDevice::get_buffer(Piece& piece) const {
 void OpenClDevice::give_back(const Piece& piece) const noexcept {
   if (info_.shared) return api().clSVMFree(context_, piece.address);
   if (piece.memory) api().clReleaseMemObject(piece.memory);
-  std::free(piece.host);
-  munmap(piece.address, in_pages(piece.bytes, page_bytes()));
+  release_aligned(piece.host, boundary_of(piece));
+  runtime::system::unmap(piece.address, in_pages(piece.bytes, page_bytes()));
 }
 
 void* OpenClDevice::allocate(size_t bytes) {
@@ -149,7 +153,7 @@ size_t OpenClDevice::free_memory() const {
 
 void* OpenClDevice::allocate_pinned(size_t bytes) {
   check_process();
-  if (info_.cpu) return std::aligned_alloc(64, in_pages(bytes, 64));
+  if (info_.cpu) return aligned_memory(in_pages(bytes, 64));
   const std::lock_guard lock(memory_mutex_);
   if (!mapping_) mapping_ = make_queue();
   cl_int status = CL_SUCCESS;
@@ -164,7 +168,7 @@ void* OpenClDevice::allocate_pinned(size_t bytes) {
 }
 
 void OpenClDevice::release_pinned(void* host) noexcept {
-  if (info_.cpu) return std::free(host);
+  if (info_.cpu) return release_aligned(host);
   if (forked()) return;
   const std::lock_guard lock(memory_mutex_);
   const auto at = pinned_.find(host);

@@ -85,6 +85,7 @@ class OpenClDevice {
  private:
   bool get_shared(Piece& piece) const;
   bool get_buffer(Piece& piece) const;
+  static size_t boundary_of(const Piece& piece) noexcept;
   void give_back(const Piece& piece) const noexcept;
   // Throws RuntimeError where its groups want more memory than the device has for one: some drivers end the process.
   void check_group_memory(cl_kernel kernel) const;

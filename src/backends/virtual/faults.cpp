@@ -1,15 +1,16 @@
 #include "backends/virtual/faults.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
 
+#include "core/aligned.h"
 #include "naru/error.h"
 #include "runtime/peer.h"
+#include "runtime/system.h"
 
 namespace naru::backends {
 namespace {
@@ -72,18 +73,18 @@ void* VirtualDevice::allocate(size_t bytes) {
   } while (!used_.compare_exchange_weak(before, before + bytes));
   void* memory = nullptr;
   if (has_elements_)
-    memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
-  else if (memory = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0); memory == MAP_FAILED)
-    memory = nullptr;
+    memory = aligned_memory((bytes + 63) / 64 * 64);
+  else
+    memory = runtime::system::map_addresses(bytes);
   if (!memory) used_ -= bytes;
   return memory;
 }
 
 void VirtualDevice::release(void* memory, size_t bytes) noexcept {
   if (has_elements_)
-    std::free(memory);
+    release_aligned(memory);
   else
-    munmap(memory, bytes);
+    runtime::system::unmap(memory, bytes);
   used_ -= bytes;
 }
 

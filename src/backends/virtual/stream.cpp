@@ -2,19 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <cstring>
 
 #include "backends/virtual/address.h"
 #include "host/execute.h"
 #include "host/host_time.h"
-#include "host/kernel_job.h"
+#include "host/instructions.h"
 #include "host/matmul_libraries.h"
 #include "naru/error.h"
 #include "runtime/interrupt.h"
 #include "runtime/streams.h"
+#include "runtime/system.h"
 
 namespace naru::backends {
 namespace {
@@ -48,7 +47,7 @@ bool is_wrong(Device device) {
 }
 
 VirtualStream::VirtualStream(Device device, std::shared_ptr<VirtualDevice> state)
-    : device_(device), state_(std::move(state)), wrong_(is_wrong(device)), process_(getpid()) {}
+    : device_(device), state_(std::move(state)), wrong_(is_wrong(device)), process_(runtime::system::process_id()) {}
 
 VirtualStream::~VirtualStream() {
   if (forked()) {
@@ -74,7 +73,7 @@ void VirtualStream::renew(std::shared_ptr<VirtualDevice> state) {
   state_ = std::move(state);
 }
 
-bool VirtualStream::forked() const noexcept { return getpid() != process_; }
+bool VirtualStream::forked() const noexcept { return runtime::system::process_id() != process_; }
 
 void VirtualStream::check_process() const {
   if (forked()) runtime::raise_forked(device_, process_);
@@ -135,7 +134,7 @@ void VirtualStream::wait_watched(uint64_t seq) {
   while (!reached_.wait_for(lock, look, [&] { return completed() >= seq; })) {
     if (!watch.interrupted()) continue;
     lock.unlock();
-    host::KernelJob::cancel_of(thread_.native_handle());
+    host::cancel_kernels_of(thread_.get_id());
     throw runtime::Interrupted(fmt::format("the wait for {} was interrupted (Ctrl-C)", device_.str()));
   }
 }

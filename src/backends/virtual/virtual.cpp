@@ -12,6 +12,7 @@
 
 #include "backends/virtual/address.h"
 #include "backends/virtual/stream.h"
+#include "core/aligned.h"
 #include "host/execute.h"
 #include "naru/error.h"
 #include "runtime/registry.h"
@@ -65,7 +66,7 @@ class VirtualBackend final : public Backend {
   std::string refusal(Device device) override { return state(device)->refusal(); }
 
   void* allocate(Device device, MemoryKind kind, size_t bytes) override {
-    if (kind == MemoryKind::Pinned) return std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (kind == MemoryKind::Pinned) return aligned_memory((bytes + 63) / 64 * 64);
     const std::shared_ptr<VirtualDevice> d = state(device);
     const auto give_back = [&](void* memory) { d->release(memory, bytes); };
     std::unique_ptr<void, decltype(give_back)> made(d->allocate(bytes), give_back);
@@ -78,7 +79,7 @@ class VirtualBackend final : public Backend {
   }
 
   void release(Device device, MemoryKind kind, void* memory, size_t bytes) noexcept override {
-    if (kind == MemoryKind::Pinned) return std::free(memory);
+    if (kind == MemoryKind::Pinned) return release_aligned(memory);
     void* const host = to_host(memory, device);
     std::shared_ptr<VirtualDevice> owner;
     {

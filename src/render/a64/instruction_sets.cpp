@@ -2,10 +2,6 @@
 #include "render/isa.h"
 
 #if defined(__aarch64__)
-#include <linux/membarrier.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "render/a64/assembler.h"
 #include "render/a64/machine_neon.h"
 
@@ -22,18 +18,10 @@ Machine make(asmjit::CodeHolder& holder) {
   return m;
 }
 
-// Other processors may have fetched, ahead of time, what stood there before: each must start fetching anew, which asmjit's clearing of caches
-// makes only this one do. (Kernels without the call, before Linux 4.16, leave it to the next interrupt.)
-void written() noexcept {
-  const auto barrier = [](int what) { return syscall(SYS_membarrier, what, 0, 0) == 0; };
-  if (barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE)) return;
-  if (barrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE)) barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE);
-}
-
 }  // namespace
 
 std::span<const InstructionSet> a64_instruction_sets() noexcept {
-  static constexpr InstructionSet kSets[] = {{"neon", []() noexcept { return true; }, make, written}};
+  static constexpr InstructionSet kSets[] = {{"neon", []() noexcept { return true; }, make}};
   return kSets;
 }
 

@@ -32,8 +32,7 @@ Machine make(asmjit::CodeHolder& holder) {
 }  // namespace
 
 std::span<const InstructionSet> x86_instruction_sets() noexcept {
-  static constexpr InstructionSet kSets[] = {{"avx2", has_avx2, make<MachineAvx2>, nullptr},
-                                             {"avx512", has_avx512, make<MachineAvx512>, nullptr}};
+  static constexpr InstructionSet kSets[] = {{"avx2", has_avx2, make<MachineAvx2>}, {"avx512", has_avx512, make<MachineAvx512>}};
   return kSets;
 }
 

@@ -216,6 +216,8 @@ Value X86LaneMachine::call(LaneFunction function, VType type, const Arg& a, cons
   if (node != nullptr) {
     node->setArg(0, pointer);
     node->setArg(1, count);
+    // On Windows a function keeps the lower halves of some vector registers: nothing is left in any of them.
+    node->detail()._callConv.setPreservedRegs(asmjit::RegGroup::kVec, 0);
   }
   Value d;
   for (int p = 0; p < parts_of(type); ++p) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace naru::data {
+namespace naru::runtime {
 
 class MappedFile {
  public:
@@ -20,4 +20,4 @@ class MappedFile {
   size_t size_ = 0;
 };
 
-}  // namespace naru::data
+}  // namespace naru::runtime

@@ -191,6 +191,7 @@ Function function_of(const ir::UserKernel& k) {
 }  // namespace
 
 void compile(const ir::UserKernel& k) { function_of(k); }
+void cancel_kernels_of(std::thread::id owner) { KernelJob::cancel_of(owner); }
 
 void run(const ir::UserKernel& k) {
   const ir::KernelEntry& entry = k.source->kernels()[static_cast<size_t>(k.entry)];
@@ -227,7 +228,7 @@ void run(const ir::UserKernel& k) {
   };
   if (!function.loops) return all(nullptr);
   // It may never end by itself.
-  KernelJob job(pthread_self());
+  KernelJob job(std::this_thread::get_id());
   const runtime::InterruptWatch watch;
   if (!watch.active()) return all(&job);
   run_elsewhere([&] { all(&job); },

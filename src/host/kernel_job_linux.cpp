@@ -61,7 +61,7 @@ void KernelJob::on_signal(int signal, siginfo_t* info, void* context) {
     before.sa_handler(signal);
 }
 
-KernelJob::KernelJob(pthread_t owner) : owner_(owner) {
+KernelJob::KernelJob(std::thread::id owner) : owner_(owner) {
   static const bool installed = [] {
     struct sigaction ours {};
     ours.sa_sigaction = on_signal;
@@ -126,10 +126,10 @@ void KernelJob::cancel() {
   }
 }
 
-void KernelJob::cancel_of(pthread_t owner) {
+void KernelJob::cancel_of(std::thread::id owner) {
   const std::lock_guard lock(jobs().mutex);
   for (KernelJob* const job : jobs().list)
-    if (pthread_equal(job->owner_, owner)) job->cancel();
+    if (job->owner_ == owner) job->cancel();
 }
 
 }  // namespace naru::host

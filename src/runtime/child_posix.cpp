@@ -12,7 +12,21 @@
 #include <cstring>
 
 namespace naru::runtime {
+
+const bool kChildren = true;
+
 namespace {
+
+// Of no use to programs that this one starts.
+bool open_pipe(int (&ends)[2]) noexcept {
+#ifdef __linux__
+  return ::pipe2(ends, O_CLOEXEC) == 0;
+#else
+  if (::pipe(ends) != 0) return false;
+  for (const int end : ends) ::fcntl(end, F_SETFD, FD_CLOEXEC);
+  return true;
+#endif
+}
 
 [[noreturn]] void answer(const std::function<std::string()>& ask, int to) {
   // A driver that crashes is our answer, and no business of the parent's crash reports.
@@ -55,7 +69,7 @@ std::optional<std::string> read_all(int from, std::chrono::milliseconds limit) {
 
 ChildAnswer ask_in_child(const std::function<std::string()>& ask, std::chrono::milliseconds limit) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return {std::nullopt, fmt::format("no pipe: {}", std::strerror(errno))};
+  if (!open_pipe(ends)) return {std::nullopt, fmt::format("no pipe: {}", std::strerror(errno))};
   const pid_t child = ::fork();
   if (child == 0) {
     ::close(ends[0]);

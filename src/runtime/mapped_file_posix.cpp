@@ -1,4 +1,4 @@
-#include "data/mapped_file.h"
+#include "runtime/mapped_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -10,7 +10,7 @@
 
 #include "naru/error.h"
 
-namespace naru::data {
+namespace naru::runtime {
 
 MappedFile::MappedFile(const char* what, const std::string& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -34,4 +34,4 @@ MappedFile::~MappedFile() {
   if (data_) munmap(data_, size_);
 }
 
-}  // namespace naru::data
+}  // namespace naru::runtime

@@ -1,0 +1,5 @@
+# The toolchain for macOS on Apple's processors. What it makes has never been run (docs/platforms.md).
+set(CMAKE_SYSTEM_NAME Darwin)
+set(CMAKE_SYSTEM_PROCESSOR arm64)
+set(NARU_TRIPLE aarch64-macos)
+include("${CMAKE_CURRENT_LIST_DIR}/zig.cmake")
