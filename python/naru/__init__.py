@@ -231,17 +231,19 @@ if TYPE_CHECKING:
         view_as_complex_copy as view_as_complex_copy,
         view_as_real_copy as view_as_real_copy,
     )
+    from ._functions.absent_types import (
+        bcomplex32 as bcomplex32, bit as bit, bits16 as bits16, bits1x8 as bits1x8, bits2x4 as bits2x4, bits4x2 as bits4x2, bits8 as bits8,
+        float4_e2m1fn_x2 as float4_e2m1fn_x2, float8_e4m3fn as float8_e4m3fn, float8_e4m3fnuz as float8_e4m3fnuz,
+        float8_e5m2 as float8_e5m2, float8_e5m2fnuz as float8_e5m2fnuz, float8_e8m0fnu as float8_e8m0fnu, int1 as int1, int2 as int2,
+        int3 as int3, int4 as int4, int5 as int5, int6 as int6, int7 as int7, qint32 as qint32, qint8 as qint8, quint2x4 as quint2x4,
+        quint4x2 as quint4x2, quint8 as quint8, uint1 as uint1, uint2 as uint2, uint3 as uint3, uint4 as uint4, uint5 as uint5,
+        uint6 as uint6, uint7 as uint7,
+    )
     from ._functions.checks import (
         PyTorchFileReader as PyTorchFileReader,
         SymBool as SymBool,
         SymFloat as SymFloat,
         SymInt as SymInt,
-        float4_e2m1fn_x2 as float4_e2m1fn_x2,
-        float8_e4m3fn as float8_e4m3fn,
-        float8_e4m3fnuz as float8_e4m3fnuz,
-        float8_e5m2 as float8_e5m2,
-        float8_e5m2fnuz as float8_e5m2fnuz,
-        float8_e8m0fnu as float8_e8m0fnu,
         get_device_module as get_device_module,
         sym_float as sym_float,
         sym_int as sym_int,
@@ -332,9 +334,14 @@ _LAZY = {
             "_check", "_check_with", "_check_value", "_check_type", "_check_index", "_check_not_implemented", "_check_is_size",
             "_check_tensor_all", "_check_tensor_all_with", "_assert", "_assert_async", "_softmax_backward_data", "get_device_module",
             "sym_float", "sym_int", "sym_max", "sym_min", "sym_not", "SymInt", "SymFloat", "SymBool", "PyTorchFileReader",
-            "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn_x2",
         ),
         "_functions.checks",
+    ),
+    **dict.fromkeys(
+        """bcomplex32 bit bits16 bits1x8 bits2x4 bits4x2 bits8 float4_e2m1fn_x2 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz
+        float8_e8m0fnu int1 int2 int3 int4 int5 int6 int7 qint32 qint8 quint2x4 quint4x2 quint8 uint1 uint2 uint3 uint4 uint5 uint6
+        uint7""".split(),
+        "_functions.absent_types",
     ),
     **dict.fromkeys(
         (

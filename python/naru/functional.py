@@ -246,6 +246,8 @@ def broadcast_shapes(*shapes: Any) -> Any:
     result: list[int] = []
     for shape in shapes:
         sizes = [shape] if isinstance(shape, int) else list(shape)
+        if any(isinstance(size, int) and size < 0 for size in sizes):
+            raise ValueError("Attempting to broadcast a dimension with negative length!")
         if len(sizes) > len(result):
             result = [1] * (len(sizes) - len(result)) + result
         for i in range(1, len(sizes) + 1):

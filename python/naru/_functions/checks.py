@@ -80,7 +80,7 @@ def _assert(condition: object, message: object) -> None:
 
 def _assert_async(input: Tensor, assert_msg: str = "") -> None:
     """RuntimeError where the only element is zero; it waits for the device."""
-    if not input.item():
+    if not bool(input):
         raise RuntimeError(assert_msg or "Expected Tensor with single nonzero value, but got zero")
 
 
@@ -153,24 +153,6 @@ def sym_not(a: Any) -> bool:
     return not a
 
 
-class _AbsentType:
-    """A dtype that no tensor here can have: it can be compared and named, and functions refuse it as what is no dtype."""
-
-    def __init__(self, name: str, itemsize: int) -> None:
-        self._name, self.itemsize = name, itemsize
-        self.is_floating_point, self.is_complex, self.is_signed = True, False, True
-        self.__naru_lacks__ = name
-
-    def __repr__(self) -> str:
-        return "torch." + self._name
-
-    def __reduce__(self) -> str:
-        return self._name
-
-
 SymInt, SymFloat, SymBool, PyTorchFileReader = (
     _missing.absent_class(name) for name in ("SymInt", "SymFloat", "SymBool", "PyTorchFileReader")
-)
-float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu, float4_e2m1fn_x2 = (
-    _AbsentType(name, 1) for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn_x2")
 )

@@ -21,7 +21,7 @@ _ROWS = {
         nn.functional.scaled_addmm_ nn.functional.scaled_grouped_mm nn.functional.ScalingType nn.functional.SwizzleType float8_e4m3fn
         float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2 bcomplex32""",
     "torch.int8 and torch.uint8": """
-        int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7 bit bits16 bits1x8 bits2x4 bits4x2 bits8""",
+        int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7 bits16 bits1x8 bits2x4 bits4x2 bits8""",
     "torch.nn.parallel.DistributedDataParallel and the collectives of torch.distributed": "distributed",
     "torch.profiler.record_function": "cuda.nvtx cuda.profiler profiler.itt mps.profiler autograd.profiler.emit_itt",
     "torch.nn.parallel.scatter, gather and replicate": "cuda.comm cuda.nccl nn.parallel.comm.nccl nn.parallel.comm.reduce_add_coalesced",
