@@ -1,6 +1,7 @@
 // Views, joining and splitting.
 #include "naru/complex.h"
 #include "naru/compositions.h"
+#include "naru/other_names.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -174,8 +175,8 @@ void define_pieces() {
 
 void define_flips() {
   def(kBoth, "flip", "input, *dims", "Dimensions in reverse order.", [](const Tensor& t, const Dims& dims) { return flip(t, dims); });
-  def(kBoth, "fliplr", "input", "Dimension 1 in reverse order.", [](const Tensor& t) { return flip(t, {1}); });
-  def(kBoth, "flipud", "input", "Dimension 0 in reverse order.", [](const Tensor& t) { return flip(t, {0}); });
+  def(kBoth, "fliplr", "input", "Dimension 1 in reverse order.", [](const Tensor& t) { return fliplr(t); });
+  def(kBoth, "flipud", "input", "Dimension 0 in reverse order.", [](const Tensor& t) { return flipud(t); });
   def(kBoth, "roll", "input, shifts, dims=()", "Elements moved on along dimensions, round the end.",
       [](const Tensor& t, const Dims& shifts, const std::optional<Dims>& dims) { return roll(t, shifts, dims.value_or(Dims())); });
   def(kBoth, "rot90", "input, k=1, dims=None", "Turned by 90 degrees k times, from the first towards the second dimension.",

@@ -38,6 +38,7 @@ Index part_of(PyObject* o) {
   if (PyBool_Check(o)) return Index(o == Py_True);
   if (is_tensor(o)) {
     const Tensor& t = tensor_of(o);
+    if (t.dim() == 0 && (t.dtype() == DType::I8 || t.dtype() == DType::I16) && !t.device().is_meta()) return Index(t.item().to_int());
     if (!is_mask_or_positions(t.dtype()))
       throw IndexError("tensors used as indices must be long, int, byte or bool tensors (got {})", name_of(t.dtype()));
     if (t.dtype() == DType::U8)
@@ -166,7 +167,7 @@ int contains(PyObject* self, PyObject* element) {
     if (is_tensor(element)) return any(eq(t, tensor_of(element))).item().to_bool();
     Scalar s;
     if (!scalar_from(element, s, false))
-      throw RuntimeError("Tensor.__contains__ only supports Tensor or scalar, but you passed in a {}.", Py_TYPE(element)->tp_name);
+      throw RuntimeError("Tensor.__contains__ only supports Tensor or scalar, but you passed in a <class '{}'>.", Py_TYPE(element)->tp_name);
     return any(eq(t, Operand(s))).item().to_bool();
   } catch (...) {
     set_python_error();

@@ -134,7 +134,14 @@ void host_uniform(const Tensor& out, double from, double to, Generator* generato
   Twister t(generator);
   if (is_double(out)) return fill(out, [&] { return std::fma(t.uniform53(), to - from, from); });
   const auto low = static_cast<float>(from), width = static_cast<float>(to) - low;
-  fill(out, [&]() -> double { return std::fma(t.uniform24(), width, low); });
+  // What 16 bits round to the upper end, which does not belong to the range, is the lower one.
+  const auto in_range = [&](float x) {
+    const float seen = out.dtype() == DType::F16    ? half_to_float(float_to_half(x))
+                       : out.dtype() == DType::BF16 ? bfloat_to_float(float_to_bfloat(x))
+                                                    : x;
+    return size_of(out.dtype()) == 2 && seen == static_cast<float>(to) ? low : x;
+  };
+  fill(out, [&]() -> double { return in_range(std::fma(t.uniform24(), width, low)); });
 }
 
 void host_normal(const Tensor& out, double mean, double std, bool in_blocks, Generator* generator) {

@@ -76,6 +76,8 @@ Tensor take_along_dim(const Tensor& t, const Tensor& index, std::optional<int64_
         "torch.take_along_dim(): input and indices should have the same number of dimensions, but got {} dimensions for input, and "
         "{} dimensions for indices",
         t.dim(), index.dim());
+  if (index.dtype() != DType::I64)
+    throw RuntimeError("torch.take_along_dim(): dtype of indices should be Long but got {}", ops::torch_name(index.dtype()));
   const int64_t d = dim ? wrap_dim(*dim, t.dim()) : 0;
   // All but the dimension itself broadcast.
   const auto spread = [d](const Tensor& x, const Tensor& other) {

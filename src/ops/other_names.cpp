@@ -3,8 +3,14 @@
 
 namespace naru {
 
-Tensor fliplr(const Tensor& t) { return flip(t, {1}); }
-Tensor flipud(const Tensor& t) { return flip(t, {0}); }
+Tensor fliplr(const Tensor& t) {
+  if (t.dim() < 2) throw RuntimeError("Input must be >= 2-d. (fliplr: input has {} dimensions)", t.dim());
+  return flip(t, {1});
+}
+Tensor flipud(const Tensor& t) {
+  if (t.dim() < 1) throw RuntimeError("Input must be >= 1-d. (flipud: input has no dimensions)");
+  return flip(t, {0});
+}
 Tensor atleast_1d(const Tensor& t) { return t.dim() == 0 ? t.reshape({1}) : t; }
 Tensor atleast_2d(const Tensor& t) { return t.dim() < 2 ? t.reshape({1, -1}) : t; }
 Tensor atleast_3d(const Tensor& t) {

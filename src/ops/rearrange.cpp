@@ -34,7 +34,8 @@ Tensor movedim(const Tensor& t, const Dims& from, const Dims& to) {
   std::vector<bool> taken(static_cast<size_t>(n), false);
   for (size_t i = 0; i < from.size(); ++i) {
     const auto a = static_cast<size_t>(wrap_dim(from[i], n)), b = static_cast<size_t>(wrap_dim(to[i], n));
-    if (taken[a] || order[b] >= 0) throw RuntimeError("movedim: repeated dim in source or destination");
+    if (taken[a]) throw RuntimeError("movedim: repeated dim in `source` ({})", from.str());
+    if (order[b] >= 0) throw RuntimeError("movedim: repeated dim in `destination` ({})", to.str());
     order[b] = static_cast<int64_t>(a);
     taken[a] = true;
   }
@@ -82,6 +83,7 @@ Tensor mH(const Tensor& t) {
 
 Tensor rot90(const Tensor& t, int64_t k, const Dims& dims) {
   if (dims.size() != 2) throw RuntimeError("expected total rotation dims == 2, but got dims = {}", dims.size());
+  if (t.dim() < 2) throw RuntimeError("expected total dims >= 2, but got total dims = {}", t.dim());
   switch (((k % 4) + 4) % 4) {
     case 1:
       return flip(t, {dims[1]}).transpose(dims[0], dims[1]);

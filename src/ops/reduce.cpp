@@ -71,8 +71,8 @@ Tensor mean(const Tensor& t, const OptionalDims& dims, bool keepdim, std::option
   const DType out = dtype.value_or(t.dtype());
   if (!is_inexact(out))
     throw NotImplementedError(
-        "mean(): could not infer output dtype. {} dtype must be either a floating point or complex dtype. Got: {}. "
-        "Convert it first (t.float()) or name a type (dtype=float32)",
+        "mean(): could not infer output dtype. {} dtype must be either a floating point or complex dtype. Got: {} "
+        "(convert it first, t.float(), or name a type, dtype=float32)",
         dtype ? "Optional" : "Input", ops::torch_name(out));
   const DimSet set = ops::dim_set(dims, t.dim());
   return record(ops::reduce_mean(t, set, keepdim, out, "mean"), node_name(dims, "MeanBackward0", "MeanBackward1"), {&t}, {},

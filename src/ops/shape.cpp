@@ -111,6 +111,7 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
     dtype = promote(dtype, t.dtype());
   }
   const Dims& model = tensors[first < 0 ? 0 : first].sizes();
+  if (first < 0) dim = 0;  // nothing but what is left out: no dimension is looked at
   dim = wrap_dim(dim, static_cast<int64_t>(model.size()));
   Dims shape = model, lengths;
   shape[dim] = 0;
