@@ -159,3 +159,15 @@ def _tensor_from_bytes(data: bytes, dtype: str, size: tuple[int, ...], device: s
     if target is not None:
         tensor = tensor.to(target)
     return tensor.requires_grad_(True) if requires_grad else tensor
+
+
+def _flatten_dense_tensors(tensors: Any) -> Tensor:
+    """The elements of all tensors, one after another; of a single one that is contiguous, a view."""
+    flat = [tensor.reshape(-1) for tensor in tensors]
+    return flat[0] if len(flat) == 1 else _C.cat(flat)
+
+
+def _unflatten_dense_tensors(flat: Tensor, tensors: Any) -> tuple[Tensor, ...]:
+    """Views of `flat` of the sizes of the tensors that it was made from."""
+    parts = flat.split([tensor.numel() for tensor in tensors])
+    return tuple(part.view(tensor.shape) for part, tensor in zip(parts, tensors))

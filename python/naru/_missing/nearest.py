@@ -105,7 +105,7 @@ _ROWS = {
         return_types.linalg_eigh return_types.linalg_qr return_types.linalg_svd return_types.linalg_slogdet return_types.linalg_eig""",
     "torch.func.functional_call": "func.functionalize",
     "torch.nn.Sequential": "nn.Container nn.modules.Container",
-    "torch.autograd.Function": "autograd.NestedIOFunction autograd.function.InplaceFunction",
+    "torch.autograd.Function": "autograd.NestedIOFunction",
 }
 NEAREST = {name: nearest for nearest, some in _ROWS.items() for name in some.split()}
 

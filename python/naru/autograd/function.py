@@ -8,7 +8,7 @@ from .. import _C
 
 Tensor = _C.Tensor
 
-__all__ = ["Function", "FunctionCtx", "once_differentiable"]
+__all__ = ["Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]
 
 
 class FunctionCtx:
@@ -180,6 +180,25 @@ class Function:
         if single:
             return items[0]
         return type(result)(items) if type(result) in (tuple, list) else type(result)(*items)
+
+
+class InplaceFunction(Function):
+    """`Function` by the name that older programs derive theirs from; an instance keeps `inplace`.
+
+    >>> class Doubled(naru.autograd.function.InplaceFunction):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return 2 * x
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         return 2 * grad
+    >>> Doubled.apply(naru.ones(1))
+    tensor([2.])
+    """
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
 
 
 class _Backward:

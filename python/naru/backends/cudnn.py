@@ -4,6 +4,7 @@ convolutions, too."""
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import Any
 
@@ -38,8 +39,8 @@ def version() -> int | None:
     return None if found is None else int(found[1]) * 10000 + int(found[2]) * 100 + int(found[3])
 
 
-class flags:
-    """A context manager that sets the `switches` (enabled, benchmark, benchmark_limit, deterministic, allow_tf32) and puts the old values back
+class flags(contextlib.ContextDecorator):
+    """A context manager, and a decorator of functions, that sets the `switches` (enabled, benchmark, benchmark_limit, deterministic, allow_tf32) and puts the old values back
     at its end.
 
     >>> with naru.backends.cudnn.flags(benchmark=True):
@@ -49,6 +50,10 @@ class flags:
 
     def __init__(self, **switches: Any) -> None:
         self._switches = switches
+
+    def _recreate_cm(self) -> flags:
+        """One for each call of a decorated function, which may call itself."""
+        return flags(**self._switches)
 
     def __enter__(self) -> None:
         self._before = {name: globals()[name] for name in self._switches}

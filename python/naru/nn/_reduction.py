@@ -16,6 +16,12 @@ def check_reduction(reduction: str) -> None:
         raise ValueError(f"{reduction} is not a valid value for reduction")
 
 
+def get_enum(reduction: str) -> int:
+    """PyTorch's number for a reduction: none 0, mean 1, sum 2."""
+    check_reduction(reduction)
+    return {"none": 0, "mean": 1, "sum": 2}[reduction]
+
+
 def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: str, stacklevel: int = 3) -> str:
     """The reduction that the arguments mean; the older two win, with a warning, where they are given."""
     if size_average is None and reduce is None:

@@ -43,6 +43,7 @@ from ._activation import (  # noqa: F401
     threshold_ as threshold_,
 )
 from ._attention import (  # noqa: F401
+    _in_projection_packed as _in_projection_packed,
     multi_head_attention_forward as multi_head_attention_forward,
     scaled_dot_product_attention as scaled_dot_product_attention,
 )

@@ -76,6 +76,11 @@ def trunc_normal_(
     return _C._trunc_normal_(tensor, mean, std, a, b, **_seeded(generator))
 
 
+def _no_grad_trunc_normal_(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any = None) -> Tensor:
+    """`trunc_normal_` by the private name of PyTorch's that programs import."""
+    return trunc_normal_(tensor, mean, std, a, b, generator)
+
+
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fills with `val`.
 
