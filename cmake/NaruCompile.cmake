@@ -55,7 +55,7 @@ if(NARU_SANITIZE)
   target_link_options(naru_flags INTERFACE -fsanitize=${NARU_SANITIZE})
 endif()
 
-# A source whose name ends in a system's (fork_posix.cpp) is for that system alone.
+# A source of runtime/ or host/ whose name ends in a system's (child_posix.cpp) is for that system alone.
 set(NARU_SYSTEMS linux macos posix windows)
 if(WIN32)
   set(NARU_SYSTEM windows)
@@ -70,7 +70,7 @@ function(naru_objects target folder)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${folder}/*.cpp")
   foreach(system IN LISTS NARU_SYSTEMS)
     if(NOT system IN_LIST NARU_SYSTEM)
-      list(FILTER sources EXCLUDE REGEX "_${system}[.]cpp$")
+      list(FILTER sources EXCLUDE REGEX "/(runtime|host)/[^/]*_${system}[.]cpp$")
     endif()
   endforeach()
   if(NOT sources)

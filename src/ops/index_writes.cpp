@@ -5,6 +5,7 @@
 #include "naru/ops.h"
 #include "ops/addressing.h"
 #include "ops/autocast.h"
+#include "ops/type_names.h"
 
 namespace naru {
 namespace {

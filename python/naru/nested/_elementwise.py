@@ -117,8 +117,8 @@ def _of_values(func: Any, input: NestedTensor, *args: Any, **kwargs: Any) -> Any
     return input.like(result) if isinstance(result, Tensor) else result
 
 
-@rule("detach", "float", "double", "half", "bfloat16", "int", "long", "short", "char", "byte", "bool", "cfloat", "cdouble", "cpu", "cuda", "mps", "xpu",
-      "to", "resolve_conj", "resolve_neg", "pin_memory", "alias", "dropout", "alpha_dropout", "feature_alpha_dropout", "bernoulli", "rrelu", "type_as",
+@rule("detach", "float", "double", "half", "bfloat16", "int", "long", "short", "char", "byte", "bool", "cfloat", "cdouble",
+      *(row["python"] for row in _C._KIND_ROWS if row["python"]), "to", "resolve_conj", "resolve_neg", "pin_memory", "alias", "dropout", "alpha_dropout", "feature_alpha_dropout", "bernoulli", "rrelu", "type_as",
       "hardtanh", "one_hot", "fill", "detach_copy", "requires_grad", "embedding", "view_as_real", "view_as_complex", "bucketize", "searchsorted", "isin",
       "native_dropout", "nan_to_num", "gumbel_softmax")  # fmt: skip
 @takes_irregular
