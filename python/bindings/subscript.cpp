@@ -167,7 +167,8 @@ int contains(PyObject* self, PyObject* element) {
     if (is_tensor(element)) return any(eq(t, tensor_of(element))).item().to_bool();
     Scalar s;
     if (!scalar_from(element, s, false))
-      throw RuntimeError("Tensor.__contains__ only supports Tensor or scalar, but you passed in a <class '{}'>.", Py_TYPE(element)->tp_name);
+      throw RuntimeError("Tensor.__contains__ only supports Tensor or scalar, but you passed in a <class '{}'>.",
+                         Py_TYPE(element)->tp_name);
     return any(eq(t, Operand(s))).item().to_bool();
   } catch (...) {
     set_python_error();
