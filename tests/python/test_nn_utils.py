@@ -238,7 +238,7 @@ def test_a_module_is_called_with_other_tensors_than_its_own():
     out.square().sum().backward()
     assert state["0.weight"].grad is not None and net[0].weight.grad is None
     assert state["1.num_batches_tracked"] == 1 and all(torch.equal(value, own[name]) for name, value in net.state_dict().items())
-    with pytest.raises(RuntimeError, match=r"Error\(s\) in reparametrizing for Sequential:\n\tUnexpected key\(s\): 'x'.\n\tMissing key\(s\): '0.weight'"):
+    with pytest.raises(RuntimeError, match=r"Error\(s\) in reparametrizing for Sequential:\n\tUnexpected key\(s\): 'x'.\n\tMissing key\(s\): '0.bias', '0.weight'"):
         torch.func.functional_call(net, {"x": torch.ones(1)}, torch.randn(4, 2), strict=True)
     with pytest.raises(ValueError, match=r"\['0.bias'\] appeared in multiple dictionaries"):
         torch.func.functional_call(net, ({"0.bias": torch.ones(2)}, {"0.bias": torch.ones(2)}), torch.randn(4, 2))
@@ -367,3 +367,35 @@ def test_batch_norms_of_one_process_are_synchronized_as_they_are():
     assert torch.equal(twin[1].running_mean, net[1].running_mean)
     with pytest.raises(ValueError, match=r"expected at least 2D input \(got 1D input\)"):
         twin[1](torch.ones(4))
+
+
+class Shifts(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(2, 2, bias=False)
+        self.shift, self.count = torch.ones(2), 3
+
+    def forward(self, x):
+        return self.inner(x) * 0 + self.shift + getattr(self, "more", 0)
+
+
+@pytest.mark.parametrize("given", [torch.tensor([5.0, 6.0]), torch.nn.Parameter(torch.tensor([5.0, 6.0]))], ids=["tensor", "parameter"])
+def test_functional_call_replaces_tensors_that_are_plain_attributes_too(given):
+    module, x = Shifts(), torch.ones(2)
+    shift, names = module.shift, list(dict(module.named_parameters()))
+    assert torch.func.functional_call(module, {"shift": given}, x).tolist() == [5.0, 6.0]
+    assert torch.func.functional_call(module, {"more": given}, x).tolist() == [6.0, 7.0]
+    assert module.shift is shift and not hasattr(module, "more") and list(dict(module.named_parameters())) == names
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "words"),
+    [("count", TypeError, "attribute `count`: 3 is not"), ("inner", TypeError, "attribute `inner`"), ("none.weight", AttributeError, "Shifts has no attribute `none`"),
+     ("shift.weight", TypeError, "submodule `shift`"), ("", KeyError, "can't be empty")],
+)  # fmt: skip
+def test_functional_call_names_what_it_can_not_replace(name, error, words):
+    module = Shifts()
+    before = dict(vars(module))
+    with pytest.raises(error) as info:
+        torch.func.functional_call(module, {"inner.weight": torch.zeros(2, 2), name: torch.ones(2)}, torch.ones(2))
+    assert words in info.value.args[0] and vars(module) == before

@@ -42,24 +42,53 @@ def _untied(own: dict[str, Tensor], given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_strictly(module: Module, own: dict[str, Tensor], given: dict[str, Any]) -> None:
-    unexpected, missing = [name for name in given if name not in own], [name for name in own if name not in given]
+    unexpected, missing = sorted(name for name in given if name not in own), sorted(name for name in own if name not in given)
     errors = [f"{what} key(s): {', '.join(map(repr, names))}." for what, names in (("Unexpected", unexpected), ("Missing", missing)) if names]
     if errors:
         raise RuntimeError("Error(s) in reparametrizing for {}:\n\t{}".format(module._get_name(), "\n\t".join(errors)))
 
 
+# In the place of a value: there is no such attribute.
+_ABSENT = object()
+
+
+def _owner(module: Module, path: str) -> Module:
+    """The module by its path; AttributeError and TypeError name the part that there is not, or that is none."""
+    owner = module
+    for index, part in enumerate(path.split(".") if path else ()):
+        try:
+            inner = getattr(owner, part)
+        except AttributeError:
+            raise AttributeError(f"{owner._get_name()} has no attribute `{part}`") from None
+        if not callable(getattr(inner, "named_parameters", None)):
+            raise TypeError(f"submodule `{'.'.join(path.split('.')[: index + 1])}`: {inner} is not an instance of torch.nn.Module")
+        owner = inner
+    return owner
+
+
 def _swap(module: Module, name: str, value: Any) -> Any:
-    """Puts a value in the place of a tensor; what was there."""
+    """Puts a value in the place of a tensor, be it parameter, buffer or attribute; what was there, _ABSENT if nothing was."""
+    if not name:
+        raise KeyError('tensor name can\'t be empty string ""')
     path, _, last = name.rpartition(".")
-    owner = module.get_submodule(path)
+    owner = _owner(module, path)
     for registry in (owner._parameters, owner._buffers):
         if last in registry:
             before, registry[last] = registry[last], value
+            if value is _ABSENT:
+                del registry[last]
             return before
-    if last in owner.__dict__ and isinstance(owner.__dict__[last], Tensor):
-        before, owner.__dict__[last] = owner.__dict__[last], value
-        return before
-    raise AttributeError(f"{owner._get_name()} has no attribute `{last}`")
+    before = getattr(owner, last, _ABSENT)
+    if before is not _ABSENT and not isinstance(before, Tensor):
+        raise TypeError(f"attribute `{name}`: {before} is not an instance of torch.Tensor")
+    own = vars(owner)
+    if value is _ABSENT:
+        del own[last]
+    elif before is _ABSENT or last in own:
+        own[last] = value  # a parameter does not become one of the module's
+    else:
+        setattr(owner, last, value)  # a property, as of a parametrization
+    return before
 
 
 @contextlib.contextmanager
@@ -76,13 +105,12 @@ def _reparametrize_module(
         for name, value in given.items():
             if not isinstance(value, Tensor) and value is not None:
                 raise TypeError(f"{value} is not an instance of torch.Tensor")
-            if name in own:
-                before[name] = _swap(module, name, value)
+            before[name] = _swap(module, name, value)
         yield
     finally:
         for name in reversed(before):
             now = _swap(module, name, before[name])
-            if name in parameters_and_buffers:
+            if name in parameters_and_buffers and now is not _ABSENT:
                 parameters_and_buffers[name] = now
 
 
