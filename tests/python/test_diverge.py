@@ -62,6 +62,8 @@ def test_programs_that_go_different_ways_and_scripts_that_fail_are_said_to(scrip
     assert main(["diverge", "--a", "cpu", "--b", "pgu", str(script)]) == 2
     assert "'pgu' is neither a device nor NAME=VALUE" in capsys.readouterr().err
     assert main(["diverge", "--a", "cpu", "--b", "cpu", os.fspath(script) + "x"]) == 2
+    capsys.readouterr()
+    assert main(["diverge", os.fspath(script), "--a", "cpu", "--b", "cuda"]) == 2 and "--b stands behind the program" in capsys.readouterr().err
     assert main(["diverge", "--a", "cpu", os.fspath(script)]) == 2 and main(["diverge", "--a", "cpu", "--b", "cpu"]) == 2
 
 

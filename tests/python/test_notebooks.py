@@ -93,7 +93,8 @@ def test_the_kernel_runs_this_python_under_naru_run(tmp_path, monkeypatch, capsy
     assert found["argv"] == [sys.executable, "-m", "naru", "run", "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "data"))
     assert main(["jupyter", "install", "--name", "mine"]) == 0
-    assert "env" not in json.loads((tmp_path / "data" / "kernels" / "mine" / "kernel.json").read_text())
+    mine = json.loads((tmp_path / "data" / "kernels" / "mine" / "kernel.json").read_text())
+    assert "env" not in mine and [found["display_name"], mine["display_name"]] == ["Python (naru)", "Python (naru, mine)"]
     monkeypatch.setattr(kernel.importlib.util, "find_spec", lambda name: None)
     capsys.readouterr()
     assert main(["jupyter", "install"]) == 1 and "pip install ipykernel" in capsys.readouterr().err

@@ -235,6 +235,8 @@ def diverge(*program: str, a: str = "cpu", b: str = "", json: bool = False) -> i
     from .diverge import main
 
     if not b:
+        if any(word == "--b" or word.startswith("--b=") for word in program):
+            return screen.wrong("diverge", "--b stands behind the program, where all options are the program's: naru diverge --a cpu --b cuda:0 train.py")
         return screen.wrong("diverge", "--b: the other side is missing, e.g. --b cuda:0 or --b NARU_FUSE=0")
     return main(list(program), a, b, json)
 
@@ -257,7 +259,7 @@ def top(*, once: bool = False, interval: float = 1.0, json: bool = False) -> int
 
 
 def jupyter_install(
-    *, name: str = "naru", display_name: str = "Python (naru)", virtual: str | None = None, prefix: str | None = None, json: bool = False
+    *, name: str = "naru", display_name: str | None = None, virtual: str | None = None, prefix: str | None = None, json: bool = False
 ) -> int:
     """Tells Jupyter of a kernel in which `import torch` is naru; needs ipykernel (`pip install ipykernel`).
 
@@ -265,14 +267,14 @@ def jupyter_install(
 
     Args:
         name: Of the kernel's folder.
-        display_name: What Jupyter lists.
+        display_name: What Jupyter lists: "Python (naru)", with the name where that is another.
         virtual: Its NARU_VIRTUAL, e.g. cuda:4: notebooks of this kernel have these devices.
         prefix: Into PREFIX/share/jupyter, for an environment (its sys.prefix), in place of the user's folder.
         json: The folder as JSON.
     """
     from .._notebook.kernel import install
 
-    return install(name, display_name, virtual, prefix, json)
+    return install(name, display_name or ("Python (naru)" if name == "naru" else f"Python (naru, {name})"), virtual, prefix, json)
 
 
 def version(*, json: bool = False) -> int:
