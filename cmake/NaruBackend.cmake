@@ -1,7 +1,6 @@
 # naru_backend(NAME): compiles src/backends/NAME and adds make_NAME() to the generated list.
 function(naru_backend name)
   naru_objects(naru_backend_${name} "${CMAKE_CURRENT_SOURCE_DIR}/${name}")
-  naru_precompile(naru_backend_${name})
   set_property(GLOBAL APPEND PROPERTY NARU_BACKENDS ${name})
 endfunction()
 

@@ -27,10 +27,8 @@ endif()
 find_program(NARU_CCACHE ccache)
 mark_as_advanced(NARU_CCACHE)
 if(NARU_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
-  # The sloppiness is what ccache asks for before it will cache a compilation that uses a precompiled header;
-  # paths below the base directory are taken as relative ones, so that clones at several places share what is cached.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
-    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${NARU_CCACHE})
+  # The sloppiness is what ccache asks for before it will cache a compilation that uses a precompiled header.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${NARU_CCACHE})
 endif()
 
 add_library(naru_flags INTERFACE)
@@ -79,22 +77,4 @@ function(naru_objects target folder)
   add_library(${target} OBJECT ${sources})
   target_link_libraries(${target} PRIVATE naru_flags)
   target_compile_definitions(${target} PRIVATE NARU_LIBRARY)  # its calls have no place in the program (naru/place.h)
-endfunction()
-
-# naru_precompile(TARGET): what most sources of the library include of others, read once: a third of the time of a build. The first target to
-# ask makes it, the rest, compiled with the same options, take that. (The sanitizers' builds go without, and find an include that is missing.)
-function(naru_precompile target)
-  if(NOT NARU_PCH)
-    return()
-  endif()
-  get_property(maker GLOBAL PROPERTY NARU_PCH_MAKER)
-  if(maker AND NOT "OWN" IN_LIST ARGN)
-    target_precompile_headers(${target} REUSE_FROM ${maker})
-    return()
-  endif()
-  target_precompile_headers(${target} PRIVATE <algorithm> <array> <atomic> <cmath> <cstdint> <cstring> <functional> <limits> <map> <memory> <mutex>
-    <optional> <span> <string> <string_view> <unordered_map> <utility> <vector> <fmt/format.h>)
-  if(NOT maker)
-    set_property(GLOBAL PROPERTY NARU_PCH_MAKER ${target})
-  endif()
 endfunction()
