@@ -29,6 +29,9 @@ class ReduceOp(enum.Enum):
     SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM = range(9)
 
 
+ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]  # the type of the members, by PyTorch's name for annotations
+
+
 class Backend(str):
     """The name of what joins processes, in small letters.
 

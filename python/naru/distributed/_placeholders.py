@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _HERE = "naru.distributed."
+# What is not there at all, with its private parts, which packages import too.
+_WHOLE = frozenset("checkpoint device_mesh fsdp pipelining rpc tensor _composable _functional_collectives _shard _symmetric_memory _tensor".split())
 
 
 def _no() -> bool:
@@ -27,10 +29,11 @@ def module_getattr(module: str) -> Callable[[str], Any]:
     def __getattr__(name: str) -> Any:
         if name == "is_available":
             return _no
-        if name.startswith("_") or name not in _missing.names().get(mine, ()) or f"{mine}.{name}" in _missing.names():
+        public = mine in _missing.names() and not name.startswith("_")
+        if name.startswith("__") or (public and (name not in _missing.names()[mine] or f"{mine}.{name}" in _missing.names())):
             _missing.fail(mine, name)
             raise AttributeError(f"module 'torch.{mine}' has no attribute '{name}'")
-        return _missing.absent_class(f"{mine}.{name}") if name[0].isupper() else _missing.absent_function(f"{mine}.{name}")
+        return _missing.absent_class(f"{mine}.{name}") if name.lstrip("_")[0].isupper() else _missing.absent_function(f"{mine}.{name}")
 
     return __getattr__
 
@@ -39,7 +42,9 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Stands behind all other finders, so that modules that are there come first."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        if not name.startswith(_HERE) or name.partition(".")[2] not in _missing.names():
+        if not name.startswith(_HERE):
+            return None
+        if name.split(".")[2] not in _WHOLE and name.partition(".")[2] not in _missing.names():
             return None
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 

@@ -48,7 +48,7 @@ TEST(Joins, DimensionsMoveAndTurn) {
   EXPECT_EQ(t.movedim({0, 1}, {2, 0}).sizes(), (Dims{3, 4, 2}));
   EXPECT_EQ(squeeze(zeros({1, 2, 1}), {0, -1}).sizes(), (Dims{2}));
   EXPECT_EQ(rot90(tensor({1, 2, 3, 4}).reshape({2, 2})).to_doubles(), (Doubles{2, 4, 1, 3}));
-  expect_starts(text_of<RuntimeError>([&] { movedim(t, {0, 0}, {1, 2}); }), "movedim: repeated dim in source or destination");
+  expect_starts(text_of<RuntimeError>([&] { movedim(t, {0, 0}, {1, 2}); }), "movedim: repeated dim in `source` ([0, 0])");
 }
 
 TEST(Joins, DiagonalsAndTriangles) {
