@@ -11,6 +11,23 @@ from ._functions.naming import named as _named
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    # What __getattr__ finds.
+    from . import (
+        broadcast_tensors as broadcast_tensors,
+        cdist as cdist,
+        chain_matmul as chain_matmul,
+        einsum as einsum,
+        istft as istft,
+        lu as lu,
+        meshgrid as meshgrid,
+        norm as norm,
+        split as split,
+        stft as stft,
+        unique as unique,
+        unique_consecutive as unique_consecutive,
+        unravel_index as unravel_index,
+    )
+
 Tensor = _C.Tensor
 
 

@@ -1,4 +1,7 @@
 """The namespaces of devices, random numbers, old types, limits of dtypes, comparing in tests."""
+import subprocess
+import sys
+
 import naru as torch
 import pytest
 
@@ -132,3 +135,8 @@ def test_the_processor_is_a_device_like_others():
     assert x.tolist() == [2, 2, 2]
     with pytest.warns(FutureWarning, match=r"torch.amp.autocast\('cpu', args...\)"), torch.cpu.amp.autocast():
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype is torch.bfloat16
+
+
+def test_torch_functional_is_there_without_being_imported():
+    done = subprocess.run([sys.executable, "-c", "import naru; print(naru.functional.norm is naru.norm)"], capture_output=True, text=True)
+    assert done.stdout == "True\n", done.stderr
