@@ -66,13 +66,13 @@ def _canonical_mask(
     return _C.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
 
 
-@takes_tensors
 def _in_projection_packed(q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None = None) -> list[Tensor]:
     """Queries, keys and values by one packed weight (3 E, E) and bias (3 E,): PyTorch's private name, which programs import."""
     biases = (None, None, None) if b is None else b.chunk(3)
     return [_C.linear(x, weight, bias) for x, weight, bias in zip((q, k, v), w.chunk(3), biases)]
 
 
+@takes_tensors
 def multi_head_attention_forward(
     query: Tensor,
     key: Tensor,
