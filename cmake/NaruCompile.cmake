@@ -53,12 +53,12 @@ if(NARU_SANITIZE)
   target_link_options(naru_flags INTERFACE -fsanitize=${NARU_SANITIZE})
 endif()
 
-# A source of runtime/ or host/ whose name ends in a system's (child_posix.cpp) is for that system alone.
-set(NARU_SYSTEMS linux macos posix windows)
+# A source of runtime/ or host/ whose name ends in a system's (child_posix.cpp) is for that system alone; elsewhere: all but Linux.
+set(NARU_SYSTEMS linux macos posix windows elsewhere)
 if(WIN32)
-  set(NARU_SYSTEM windows)
+  set(NARU_SYSTEM windows elsewhere)
 elseif(APPLE)
-  set(NARU_SYSTEM macos posix)
+  set(NARU_SYSTEM macos posix elsewhere)
 else()
   set(NARU_SYSTEM linux posix)
 endif()

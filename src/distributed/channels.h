@@ -55,6 +55,7 @@ class SharedMemory {
   char* data() const noexcept { return data_; }
 
  private:
+  void map();
   Descriptor file_;
   char* data_ = nullptr;
   size_t bytes_ = 0;

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 #include <random>
 
 #include "distributed/channels.h"
+#include "runtime/system.h"
 
 namespace naru::distributed {
 namespace {
@@ -44,11 +44,6 @@ size_t rings_at(int ranks) { return sizeof(Head) + static_cast<size_t>(ranks) * 
 size_t ring_stride(int ranks) { return sizeof(Ring) + ring_bytes(ranks); }
 size_t all_bytes(int ranks) { return rings_at(ranks) + static_cast<size_t>(ranks) * static_cast<size_t>(ranks) * ring_stride(ranks); }
 
-int processors() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
 void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -60,7 +55,11 @@ void pause() {
 class SharedChannels final : public Channels {
  public:
   SharedChannels(SharedMemory memory, int rank, int ranks)
-      : memory_(std::move(memory)), rank_(rank), ranks_(ranks), bytes_(ring_bytes(ranks)), crowded_(ranks > processors()) {}
+      : memory_(std::move(memory)),
+        rank_(rank),
+        ranks_(ranks),
+        bytes_(ring_bytes(ranks)),
+        crowded_(ranks > runtime::system::processors()) {}
 
   size_t write(int peer, const char* data, size_t n) override {
     Ring& r = ring(rank_, peer);
@@ -134,12 +133,9 @@ class SharedChannels final : public Channels {
 
 }  // namespace
 
-SharedMemory::SharedMemory(int ranks) : file_(::memfd_create("naru-group", MFD_CLOEXEC)), bytes_(all_bytes(ranks)) {
-  if (!file_ || ::ftruncate(file_.get(), static_cast<off_t>(bytes_)) != 0)
-    throw DistBackendError("shared memory can't be made: {}", words_for(errno));
-  void* const at = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
-  if (at == MAP_FAILED) throw DistBackendError("shared memory can't be mapped: {}", words_for(errno));
-  data_ = static_cast<char*>(at);
+SharedMemory::SharedMemory(int ranks) : file_(runtime::system::new_shared_file(all_bytes(ranks))), bytes_(all_bytes(ranks)) {
+  if (!file_) throw DistBackendError("shared memory can't be made: {}", words_for(errno));
+  map();
   // The pages are zeros, which is what these begin with.
   std::random_device random;
   new (data_) Head;
@@ -150,11 +146,9 @@ SharedMemory::SharedMemory(int ranks, const std::string& path, uint64_t token)
     : file_(::open(path.c_str(), O_RDWR | O_CLOEXEC)), bytes_(all_bytes(ranks)) {
   if (!file_) throw DistBackendError("shared memory can't be opened: {}", words_for(errno));
   if (::lseek(file_.get(), 0, SEEK_END) != static_cast<off_t>(bytes_)) throw DistBackendError("shared memory is not that of this group");
-  void* const at = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
-  if (at == MAP_FAILED) throw DistBackendError("shared memory can't be mapped: {}", words_for(errno));
-  data_ = static_cast<char*>(at);
+  map();
   if (this->token() == token) return;
-  ::munmap(data_, bytes_);
+  runtime::system::unmap_shared(data_, bytes_);
   data_ = nullptr;
   throw DistBackendError("shared memory is not that of this group");
 }
@@ -163,7 +157,12 @@ SharedMemory::SharedMemory(SharedMemory&& o) noexcept
     : file_(std::move(o.file_)), data_(std::exchange(o.data_, nullptr)), bytes_(o.bytes_) {}
 
 SharedMemory::~SharedMemory() {
-  if (data_) ::munmap(data_, bytes_);
+  if (data_) runtime::system::unmap_shared(data_, bytes_);
+}
+
+void SharedMemory::map() {
+  data_ = static_cast<char*>(runtime::system::map_shared(file_.get(), bytes_));
+  if (!data_) throw DistBackendError("shared memory can't be mapped: {}", words_for(errno));
 }
 
 uint64_t SharedMemory::token() const noexcept { return reinterpret_cast<const Head*>(data_)->token.load(); }

@@ -6,7 +6,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 
 #include "runtime/fork.h"
 #include "runtime/interrupt.h"
+#include "runtime/system.h"
 
 namespace naru::distributed {
 namespace {
@@ -32,7 +32,7 @@ Open& open_ones() {
   static auto* const o = [] {
     auto* made = new Open;
     runtime::hold_at_fork(made->mutex);
-    pthread_atfork(nullptr, nullptr, [] {
+    runtime::system::at_fork(nullptr, nullptr, [] {
       for (const int number : open_ones().numbers) ::close(number);
       open_ones().numbers.clear();
     });

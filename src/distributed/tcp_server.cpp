@@ -141,7 +141,7 @@ void TCPServer::take(Connection& c) {
       message.add(keys_.erase(f.at(0)) ? "1" : "0");
       break;
     case Request::Count:
-      message.add(std::to_string(keys_.size() - (keys_.find("\1workers") ? 1 : 0)));
+      message.add(std::to_string(keys_.size() - (keys_.find(kWorkers) ? 1 : 0)));
       break;
     default:
       c.closed = true;

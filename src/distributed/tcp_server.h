@@ -18,6 +18,8 @@ namespace naru::distributed {
 enum class Request : char { Set = 's', Get = 'g', Add = 'a', Check = 'c', Wait = 'w', CompareSet = 'x', Erase = 'e', Count = 'n' };
 
 inline constexpr std::string_view kGreeting = "naru store 1\n";
+// How many clients have come; no user's key begins so.
+inline constexpr const char* kWorkers = "\1workers";
 inline constexpr uint32_t kGreatestMessage = 1u << 30;
 
 using Fields = std::vector<std::string>;

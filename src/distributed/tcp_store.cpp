@@ -112,7 +112,6 @@ TCPStore::TCPStore(std::string host, uint16_t port, bool is_server, int workers,
   }
   client_ = std::make_unique<Client>(is_server ? "127.0.0.1" : host_, port_, timeout);
   if (!wait_for_workers || workers <= 0) return;
-  static const char* const kWorkers = "\1workers";
   add(kWorkers, 1);
   const Deadline deadline = after(timeout);
   int64_t now = 0;

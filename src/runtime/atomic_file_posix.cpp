@@ -136,12 +136,4 @@ void AtomicFile::discard() noexcept {
   beside_.clear();
 }
 
-AtomicFile::~AtomicFile() { discard(); }
-
-void AtomicFile::fail(const char* what) {
-  const int number = errno;
-  discard();
-  throw FileError(number, asked_, fmt::format("{}: could not {} it: {}", asked_, what, std::strerror(number)));
-}
-
 }  // namespace naru::runtime

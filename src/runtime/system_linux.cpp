@@ -160,19 +160,6 @@ int new_shared_file(size_t bytes) noexcept {
   return -1;
 }
 
-Opened open_library(const std::string& name, bool own_symbols) {
-  // Sanitizers can't have symbols of a library's own.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  own_symbols = false;
-#endif
-  Opened opened;
-  opened.library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | (own_symbols ? RTLD_DEEPBIND : 0));
-  if (opened.library) return opened;
-  const char* const error = dlerror();
-  opened.error = error ? error : name + ": can't be opened";
-  return opened;
-}
-
 std::string path_of(void* library) {
   const link_map* map = nullptr;
   if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || !map) return {};

@@ -1,7 +1,6 @@
 // Written by Apple's documentation; compiled by a cross compiler, and never run.
 #include "runtime/system.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <mach/mach.h>
 #include <pthread.h>
@@ -80,16 +79,6 @@ int new_shared_file(size_t bytes) noexcept {
   if (ftruncate(file, static_cast<off_t>(bytes)) == 0) return file;
   close(file);
   return -1;
-}
-
-// Each library has its own symbols (two-level namespaces), asked for or not.
-Opened open_library(const std::string& name, bool) {
-  Opened opened;
-  opened.library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (opened.library) return opened;
-  const char* const error = dlerror();
-  opened.error = error ? error : name + ": can't be opened";
-  return opened;
 }
 
 std::string path_of(void*) { return {}; }

@@ -53,6 +53,21 @@ void* map_shared(int file, size_t bytes) noexcept {
 void unmap_shared(void* memory, size_t bytes) noexcept { munmap(memory, bytes); }
 void close_shared(int file) noexcept { close(file); }
 
+Opened open_library(const std::string& name, bool own_symbols) {
+  // Sanitizers can't have symbols of a library's own; on macOS each library has them, asked for or not (two-level namespaces).
+#if !defined(RTLD_DEEPBIND) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr int kOwnSymbols = 0;
+#else
+  constexpr int kOwnSymbols = RTLD_DEEPBIND;
+#endif
+  Opened opened;
+  opened.library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | (own_symbols ? kOwnSymbols : 0));
+  if (opened.library) return opened;
+  const char* const error = dlerror();
+  opened.error = error ? error : name + ": can't be opened";
+  return opened;
+}
+
 void* function_of(void* library, const char* name) noexcept { return dlsym(library, name); }
 
 std::string path_of_code(const void* code) {

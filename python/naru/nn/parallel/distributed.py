@@ -216,8 +216,10 @@ class _Joining:
         self._engine = model.process_group._engine
 
     def _count(self, here: bool) -> int:
+        from ...distributed import ReduceOp
+
         number = _C.tensor([int(here)], dtype=_C.int64)
-        self._engine.all_reduce([number], 0, False)
+        self._engine.all_reduce([number], ReduceOp.SUM.value, False)
         return int(number)
 
     def announce(self) -> None:
