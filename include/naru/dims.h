@@ -51,7 +51,7 @@ class Dims {
       : Dims(std::span<const int64_t>(list)) {}
   Dims(const Dims& o) : Dims() { assign(o.data(), o.size_); }
   Dims(Dims&& o) noexcept : size_(o.size_), capacity_(o.capacity_) {
-    std::memcpy(&inline_, &o.inline_, sizeof inline_);
+    entries_ = o.entries_;
     o.capacity_ = kInline;
     o.size_ = 0;
   }
@@ -61,21 +61,21 @@ class Dims {
   }
   Dims& operator=(Dims&& o) noexcept {
     if (this != &o) {
-      if (on_heap()) delete[] heap_;
+      if (on_heap()) free_heap();
       size_ = o.size_, capacity_ = o.capacity_;
-      std::memcpy(&inline_, &o.inline_, sizeof inline_);
+      entries_ = o.entries_;
       o.capacity_ = kInline, o.size_ = 0;
     }
     return *this;
   }
   ~Dims() {
-    if (on_heap()) delete[] heap_;
+    if (on_heap()) free_heap();
   }
 
   size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
-  int64_t* data() noexcept { return on_heap() ? heap_ : inline_; }
-  const int64_t* data() const noexcept { return on_heap() ? heap_ : inline_; }
+  int64_t* data() noexcept { return on_heap() ? entries_.heap : entries_.here; }
+  const int64_t* data() const noexcept { return on_heap() ? entries_.heap : entries_.here; }
   int64_t& operator[](size_t i) noexcept { return data()[i]; }
   int64_t operator[](size_t i) const noexcept { return data()[i]; }
   int64_t* begin() noexcept { return data(); }
@@ -121,20 +121,17 @@ class Dims {
     size_ = static_cast<uint32_t>(n);
   }
   void reserve(size_t n) {
-    if (n <= capacity_) return;
-    const size_t capacity = n < 16 ? 16 : n * 2;
-    auto* grown = new int64_t[capacity];
-    std::memcpy(grown, data(), size_ * sizeof(int64_t));
-    if (on_heap()) delete[] heap_;
-    heap_ = grown;
-    capacity_ = static_cast<uint32_t>(capacity);
+    if (n > capacity_) grow(n);
   }
+  // Not here, where each use would have its own copy of them.
+  void grow(size_t n);
+  void free_heap() noexcept;
 
   uint32_t size_, capacity_;
-  union {
-    int64_t inline_[kInline];
-    int64_t* heap_;
-  };
+  union Entries {
+    int64_t here[kInline];
+    int64_t* heap;
+  } entries_;
 };
 
 // Dims as a class's constructor takes them, so that MaxPool2d({2, 2}) is of a list, and not of a MaxPool2d made of two numbers.

@@ -209,7 +209,7 @@ int64_t extent(const Dims& sizes, const Dims& strides) {
 }
 
 // The memory a tensor on cpu spans, as bytes.
-nb::object bytes_of(const Tensor& t) {
+nb::object buffer_of(const Tensor& t) {
   ops::refuse_sparse(t, "storage");
   Tensor bytes(new TensorImpl(t.impl()->storage, DType::U8));
   const auto item = static_cast<int64_t>(t.element_size());
@@ -339,7 +339,7 @@ void define_arrays() {
             from_blob(data, {size}, {1}, DType::U8, [data, size] { runtime::system::unmap_shared(data, static_cast<size_t>(size)); }));
       });
   def(kFunction, "_bytes_of", "input", "The memory that a tensor on cpu spans, as a buffer of bytes.",
-      [](const Tensor& t) -> PyObject* { return bytes_of(t).release().ptr(); });
+      [](const Tensor& t) -> PyObject* { return buffer_of(t).release().ptr(); });
   def(kFunction, "_tensor_on", "buffer, dtype, size, stride",
       "A tensor over a buffer of bytes that nobody else looks at as long as the tensor lives.",
       [](PyObject* buffer, DType dtype, const Dims& size, const Dims& stride) -> PyObject* {

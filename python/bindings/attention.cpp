@@ -7,9 +7,6 @@ namespace naru::py {
 namespace {
 
 namespace F = nn::functional;
-using OptTensor = std::optional<Tensor>;
-
-Tensor or_undefined(const OptTensor& t) { return t.value_or(Tensor()); }
 
 // The tensors of the options, in the order in which Python names them; None stands for those that are not there.
 std::vector<Tensor> tensors_of(PyObject* given) {

@@ -6,11 +6,6 @@
 namespace naru::py {
 namespace {
 
-using OptInt = std::optional<int64_t>;
-using OptTensor = std::optional<Tensor>;
-using OptType = std::optional<DType>;
-using OptText = std::optional<std::string_view>;
-
 void define_vectors() {
   def(kFunction, "_write_out", "function, target, result", "Writes the result of a function of Python's to its out=, and returns that.",
       [](PyObject* function, const Tensor& out, const Tensor& result) -> PyObject* {

@@ -2,12 +2,19 @@
 // lets the next overload try.
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "object.h"
 
 namespace naru::py {
+
+using OptTensor = std::optional<Tensor>;
+using OptInt = std::optional<int64_t>;
+using OptType = std::optional<DType>;
+using OptText = std::optional<std::string_view>;
+inline Tensor or_undefined(const OptTensor& t) { return t.value_or(Tensor()); }
 
 // Numbers: bool, int, float, NumPy's scalars, and tensors with one element if `tensors`. Throws for integers beyond 64
 // bits.

@@ -5,10 +5,6 @@
 namespace naru::py {
 namespace {
 
-using OptTensor = std::optional<Tensor>;
-
-Tensor or_undefined(const OptTensor& t) { return t ? *t : Tensor(); }
-
 using Forward = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const Dims&, const ConvPadding&, const Dims&, int64_t);
 using Transposed = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const Dims&, const Dims&, const Dims&, int64_t, const Dims&);
 

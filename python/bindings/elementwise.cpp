@@ -17,7 +17,6 @@ using ops::run_op;
 using ops::run_op_in_place;
 
 namespace op = ir::op;
-using OptText = std::optional<std::string_view>;
 using OptOperand = std::optional<Operand>;
 
 // Rows with parameters of their own in PyTorch, defined below.

@@ -7,10 +7,7 @@
 namespace naru::py {
 namespace {
 
-using OptInt = std::optional<int64_t>;
-using OptText = std::optional<std::string_view>;
 using OptBool = std::optional<bool>;
-using OptTensor = std::optional<Tensor>;
 using OptNumber = std::optional<double>;
 
 void define_transforms() {

@@ -13,9 +13,6 @@ namespace {
 namespace F = nn::functional;
 namespace init = nn::init;
 using List = std::vector<Tensor>;
-using OptTensor = std::optional<Tensor>;
-
-Tensor or_undefined(const OptTensor& t) { return t.value_or(Tensor()); }
 
 void define_activations() {
   def(kFunction, "_celu", "input, alpha", "x where positive, else alpha (exp(x / alpha) - 1).",

@@ -7,10 +7,8 @@
 namespace naru::py {
 namespace {
 
-using OptTensor = std::optional<Tensor>;
 using Pair = std::pair<Tensor, Tensor>;
 
-Tensor or_undefined(const OptTensor& t) { return t ? *t : Tensor(); }
 Dims or_empty(const OptionalDims& d) { return d ? *d : Dims(); }
 
 struct Named3 {

@@ -5,8 +5,6 @@
 namespace naru::py {
 namespace {
 
-using OptInt = std::optional<int64_t>;
-
 Named named(const char* name, std::pair<Tensor, Tensor> pair) { return {name, pair.first, pair.second}; }
 
 // The parts of index_put: None stands for a whole dimension.

@@ -6,9 +6,6 @@
 namespace naru::py {
 namespace {
 
-using OptInt = std::optional<int64_t>;
-using OptType = std::optional<DType>;
-using OptText = std::optional<std::string_view>;
 using OptNumber = std::optional<double>;
 using OptOperand = std::optional<Operand>;
 const Dims kLast{-2, -1};
@@ -173,7 +170,7 @@ void define_ranks() {
       [](const Tensor& a, std::string_view p) { return linalg::cond(a, p); });
 }
 
-void define_norms() {
+void define_matrix_norms() {
   def(kFunction, "linalg_vector_norm", "input, ord=2, dim=None, keepdim=False, *, dtype=None, out=None", "The norm of vectors.",
       [](const Tensor& t, double ord, const OptionalDims& dim, bool keepdim, OptType dtype) {
         return linalg::vector_norm(t, ord, dim, keepdim, dtype);
@@ -233,7 +230,7 @@ void define_linalg() {
   define_symmetric();
   define_orthogonal();
   define_ranks();
-  define_norms();
+  define_matrix_norms();
   define_products();
 }
 

@@ -6,9 +6,6 @@
 namespace naru::py {
 namespace {
 
-using OptTensor = std::optional<Tensor>;
-using OptInt = std::optional<int64_t>;
-using OptType = std::optional<DType>;
 using Reduction = Tensor (*)(const Tensor&, const Tensor&, const OptionalDims&, bool, OptType);
 using Extreme = Tensor (*)(const Tensor&, const Tensor&, OptInt, bool, OptType);
 using AlongDim = Tensor (*)(const Tensor&, const Tensor&, int64_t, OptType);

@@ -13,8 +13,6 @@ namespace naru::py {
 namespace {
 
 using OptDevice = std::optional<Device>;
-using OptType = std::optional<DType>;
-using OptInt = std::optional<int64_t>;
 using OptFormat = std::optional<MemoryFormat>;
 constexpr MemoryFormat kKeep = MemoryFormat::Preserve;
 

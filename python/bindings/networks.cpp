@@ -6,10 +6,7 @@
 namespace naru::py {
 namespace {
 
-using OptTensor = std::optional<Tensor>;
 using List = std::vector<Tensor>;
-
-Tensor or_undefined(const OptTensor& t) { return t ? *t : Tensor(); }
 
 void define_losses() {
   def(kFunction, "mse_loss", "input, target, reduction='mean'", "The squared differences: their mean, sum, or all of them.",

@@ -6,10 +6,7 @@
 namespace naru::py {
 namespace {
 
-using OptTensor = std::optional<Tensor>;
 using List = std::vector<Tensor>;
-
-Tensor or_undefined(const OptTensor& t) { return t.value_or(Tensor()); }
 
 // Each for one parameter, whose gradient has its sign and, unless said otherwise, its weight decay.
 void define_more_steps() {

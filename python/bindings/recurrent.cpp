@@ -5,11 +5,8 @@
 namespace naru::py {
 namespace {
 
-using OptTensor = std::optional<Tensor>;
 using List = std::vector<Tensor>;
 namespace R = nn::utils::rnn;
-
-Tensor or_undefined(const OptTensor& t) { return t ? *t : Tensor(); }
 
 // The hidden state and, of an LSTM, the cell.
 std::pair<Tensor, Tensor> state_of(const List& hx, const char* op) {

@@ -8,9 +8,6 @@
 namespace naru::py {
 namespace {
 
-using OptInt = std::optional<int64_t>;
-using OptType = std::optional<DType>;
-
 // unbiased or correction, whichever was given.
 double correction_of(const std::optional<bool>& unbiased, const std::optional<Scalar>& correction) {
   return correction ? correction->to_double() : unbiased.value_or(true) ? 1 : 0;

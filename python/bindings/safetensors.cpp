@@ -23,7 +23,7 @@ SafeTensors from_python(const nb::list& tensors, const Texts& metadata) {
   return s;
 }
 
-nb::tuple to_python(const SafeTensors& s) {
+nb::tuple pair_of(const SafeTensors& s) {
   nb::list tensors;
   for (const auto& [name, t] : s.tensors) tensors.append(nb::make_tuple(name, nb::steal(wrap(t))));
   return nb::make_tuple(tensors, Texts(s.metadata.begin(), s.metadata.end()));
@@ -32,8 +32,8 @@ nb::tuple to_python(const SafeTensors& s) {
 }  // namespace
 
 void define_safetensors(nb::module_& m) {
-  m.def("_load_safetensors", [](const std::string& path) { return to_python(load_safetensors(path)); });
-  m.def("_parse_safetensors", [](const nb::bytes& bytes) { return to_python(parse_safetensors({bytes.c_str(), bytes.size()})); });
+  m.def("_load_safetensors", [](const std::string& path) { return pair_of(load_safetensors(path)); });
+  m.def("_parse_safetensors", [](const nb::bytes& bytes) { return pair_of(parse_safetensors({bytes.c_str(), bytes.size()})); });
   m.def("_save_safetensors", [](const std::string& path, const nb::list& tensors, const Texts& metadata) {
     const SafeTensors s = from_python(tensors, metadata);
     Unlocked scope;

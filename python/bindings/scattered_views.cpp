@@ -6,8 +6,6 @@
 namespace naru::py {
 namespace {
 
-using OptInt = std::optional<int64_t>;
-
 void define_scattered() {
   def(kBoth, "select_scatter", "input, src, dim, index", "A copy with src at one place of a dimension.",
       [](const Tensor& t, const Tensor& source, int64_t dim, int64_t index) { return select_scatter(t, source, dim, index); });

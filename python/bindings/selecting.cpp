@@ -7,8 +7,6 @@
 namespace naru::py {
 namespace {
 
-using OptInt = std::optional<int64_t>;
-using OptTensor = std::optional<Tensor>;
 using OptNumber = std::optional<double>;
 
 Tensor or_none(const OptTensor& t) { return t.value_or(Tensor()); }

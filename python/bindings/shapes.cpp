@@ -7,7 +7,6 @@
 namespace naru::py {
 namespace {
 
-using OptInt = std::optional<int64_t>;
 using List = std::vector<Tensor>;
 
 // Tensors given one by one, or as one list.

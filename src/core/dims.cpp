@@ -1,10 +1,22 @@
 #include "naru/dims.h"
 
+#include <cstring>
+
 #include "naru/error.h"
 
 #include <fmt/ranges.h>
 
 namespace naru {
+
+void Dims::grow(size_t n) {
+  const size_t capacity = n < 16 ? 16 : n * 2;
+  auto* grown = new int64_t[capacity];
+  std::memcpy(grown, data(), size_ * sizeof(int64_t));
+  if (on_heap()) free_heap();
+  entries_.heap = grown;
+  capacity_ = static_cast<uint32_t>(capacity);
+}
+void Dims::free_heap() noexcept { delete[] entries_.heap; }
 
 std::string Dims::str() const { return fmt::format("[{}]", fmt::join(begin(), end(), ", ")); }
 

@@ -57,7 +57,7 @@ struct Ended {
 };
 
 // Runs a command; what it writes to both its outputs. No status: it could not be started.
-Ended run(const std::vector<std::string>& command) {
+Ended run_program(const std::vector<std::string>& command) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return {};
   posix_spawn_file_actions_t actions;
@@ -133,7 +133,7 @@ CCompiler CCompiler::find() {
     c.command_ = command;
     std::vector<std::string> ask = command;
     ask.push_back("--version");
-    const Ended ended = run(ask);
+    const Ended ended = run_program(ask);
     if (ended.status != 0) continue;
     c.name_ = ended.said.substr(0, ended.said.find('\n'));
     return c;
@@ -154,7 +154,7 @@ std::string CCompiler::preprocess(const std::string& text) const {
   std::ofstream(source, std::ios::binary) << text;
   std::vector<std::string> command = command_;
   command.insert(command.end(), {"-E", "-x", "c", "-std=gnu11", "-fdiagnostics-color=never", source, "-o", result});
-  const Ended ended = run(command);
+  const Ended ended = run_program(command);
   if (ended.status != 0) throw Refused{ended.said};
   std::ifstream in(result, std::ios::binary);
   return std::string((std::istreambuf_iterator<char>(in)), {});
@@ -168,7 +168,7 @@ std::string CCompiler::compile(const std::string& text, int64_t frame) const {
   command.insert(command.end(), std::begin(kOptions), std::end(kOptions));
   if (frame > 0) command.push_back(fmt::format("-Wframe-larger-than={}", frame));
   command.insert(command.end(), {source, "-o", library, "-lm"});
-  const Ended ended = run(command);
+  const Ended ended = run_program(command);
   // Compilers differ in how this warning becomes an error.
   const bool too_large = frame > 0 && ended.said.find("frame-larger-than") != std::string::npos;
   if (ended.status != 0 || too_large) throw Refused{ended.said};

@@ -64,7 +64,7 @@ bool unit_stride(const Matrix& x, int64_t rows, int64_t cols) {
 }
 
 template <class T>
-struct Job {
+struct MatMulJob {
   MatMul q;  // of type T; c's columns are neighbours
   Plain a, b;
   Buffer held_a, held_b;
@@ -94,7 +94,7 @@ struct Job {
 };
 
 template <class T>
-Plain Job<T>::plain(const Matrix& x, int64_t rows, int64_t cols, int64_t batch, Buffer& held) {
+Plain MatMulJob<T>::plain(const Matrix& x, int64_t rows, int64_t cols, int64_t batch, Buffer& held) {
   const char* data = static_cast<const char*>(x.data);
   if (unit_stride(x, rows, cols)) return {data, x.batch_stride, rows == 1 ? std::max<int64_t>(1, cols) : x.row_stride, false};
   if (unit_stride({nullptr, 0, x.col_stride, x.row_stride}, cols, rows))
@@ -107,7 +107,7 @@ Plain Job<T>::plain(const Matrix& x, int64_t rows, int64_t cols, int64_t batch, 
 }
 
 template <class T>
-void Job<T>::put_bias(int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols) const {
+void MatMulJob<T>::put_bias(int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols) const {
   for (int64_t i = row; i < row + rows; ++i) {
     T* c = at_c(batch, i, col);
     if (q.bias_stride == 1) {
@@ -119,7 +119,7 @@ void Job<T>::put_bias(int64_t batch, int64_t row, int64_t rows, int64_t col, int
 }
 
 template <class T>
-void Job<T>::own_part(int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols) const {
+void MatMulJob<T>::own_part(int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols) const {
   OwnMatMul<T> p;
   p.m = rows, p.n = cols, p.k = q.k;
   p.a_row = a.transposed ? 1 : a.ld, p.a_col = a.transposed ? a.ld : 1;
@@ -140,14 +140,14 @@ void Job<T>::own_part(int64_t batch, int64_t row, int64_t rows, int64_t col, int
 // x W^T, as linear layers have it: both libraries take long to turn W around, our kernel does it in registers (measured
 // on Zen 5 with AVX-512: 64 x 784 x 256 in 107 us, 140 with oneDNN; 218 against 173 GF/s for 64 x 1024 x 1024).
 template <class T>
-bool Job<T>::own_is_faster() const {
+bool MatMulJob<T>::own_is_faster() const {
   constexpr int64_t kMost = 1 << 20;
   return std::is_same_v<T, float> && !a.transposed && b.transposed && q.m >= 8 && q.n >= 32 && q.k >= 32 && q.n * q.k <= kMost &&
          q.m * q.k <= kMost && wide_level() == 2;
 }
 
 template <class T>
-void Job<T>::part(int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols) const {
+void MatMulJob<T>::part(int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols) const {
   if constexpr (std::is_floating_point_v<T>) {
     if (library && !own_is_faster()) {
       const T* pa = reinterpret_cast<const T*>(a.data) + batch * a.batch + row * (a.transposed ? 1 : a.ld);
@@ -167,7 +167,7 @@ void Job<T>::part(int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t
 
 // Elements [first, first + count) of a product with one row (or one column) by a library's matrix-vector function.
 template <class T>
-void Job<T>::vector_part(int64_t batch, int64_t first, int64_t count) const {
+void MatMulJob<T>::vector_part(int64_t batch, int64_t first, int64_t count) const {
   if constexpr (std::is_floating_point_v<T>) {
     Gemv<T> gemv;
     if constexpr (std::is_same_v<T, float>)
@@ -198,7 +198,7 @@ void Job<T>::vector_part(int64_t batch, int64_t first, int64_t count) const {
 }
 
 template <class T>
-void Job<T>::run() const {
+void MatMulJob<T>::run() const {
   const int64_t work = q.m * q.n * q.k;
   if (library && (q.m == 1 || q.n == 1)) {
     const bool known = std::is_same_v<T, float> ? library->sgemv != nullptr : library->dgemv != nullptr;
@@ -261,7 +261,7 @@ bool fits_library(const MatMul& q) {
 
 // The job that computes it, into `held` where c has another layout than jobs write.
 template <class T>
-Job<T> job_of(MatMul q, Buffer& held) {
+MatMulJob<T> job_of(MatMul q, Buffer& held) {
   const bool c_unit_stride = q.n == 1 || (q.c.col_stride == 1 && (q.m == 1 || q.c.row_stride >= q.n));
   if (q.m == 1) q.c.row_stride = std::max<int64_t>(q.n, 1);
   const bool c_transposed = !c_unit_stride && !q.bias && q.c.row_stride == 1 && q.c.col_stride >= q.m;
@@ -274,7 +274,7 @@ Job<T> job_of(MatMul q, Buffer& held) {
     held = make_buffer({q.batch, q.m, q.n}, sizeof(T));
     q.c = {held.get(), q.m * q.n, q.n, 1};
   }
-  Job<T> job;
+  MatMulJob<T> job;
   job.q = q;
   if constexpr (std::is_floating_point_v<T>) {
     if (!q.precision.deterministic && fits_library(q)) {
@@ -292,12 +292,12 @@ Job<T> job_of(MatMul q, Buffer& held) {
 template <class T>
 void run_typed(const MatMul& asked) {
   Buffer held;
-  const Job<T> job = job_of<T>(asked, held);
+  const MatMulJob<T> job = job_of<T>(asked, held);
   job.run();
   const MatMul& q = job.q;
   if (held)
-    run(copy_of({asked.batch, asked.m, asked.n}, q.c.data, Job<T>::kType, {q.c.batch_stride, q.c.row_stride, 1}, asked.c.data,
-                Job<T>::kType, {asked.c.batch_stride, asked.c.row_stride, asked.c.col_stride}));
+    run(copy_of({asked.batch, asked.m, asked.n}, q.c.data, MatMulJob<T>::kType, {q.c.batch_stride, q.c.row_stride, 1}, asked.c.data,
+                MatMulJob<T>::kType, {asked.c.batch_stride, asked.c.row_stride, asked.c.col_stride}));
 }
 
 // bfloat16 by the processor's own instruction; small products, and those with a vector, are not worth the packing (a guess: never measured).
@@ -378,11 +378,11 @@ namespace {
 
 class PreparedMatMul final : public Prepared {
  public:
-  explicit PreparedMatMul(Job<float> job) : job_(std::move(job)) {}
+  explicit PreparedMatMul(MatMulJob<float> job) : job_(std::move(job)) {}
   void run() override { job_.run(); }
 
  private:
-  Job<float> job_;
+  MatMulJob<float> job_;
 };
 
 }  // namespace
@@ -390,7 +390,7 @@ class PreparedMatMul final : public Prepared {
 std::unique_ptr<Prepared> prepared(const MatMul& q) {
   if (q.dtype != DType::F32 || q.batch == 0 || q.m == 0 || q.n == 0 || q.k == 0) return nullptr;
   Buffer held;
-  Job<float> job = job_of<float>(q, held);
+  MatMulJob<float> job = job_of<float>(q, held);
   // Copies of operands would have to be made anew.
   if (held || job.held_a || job.held_b) return nullptr;
   return std::make_unique<PreparedMatMul>(std::move(job));

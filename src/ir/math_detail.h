@@ -25,6 +25,13 @@ inline Split pick(V x, Split f32, Split f64) { return is32(x) ? f32 : f64; }
 
 inline constexpr Split kLn2F32{0x1.62e43p-1, -0x1.05c61p-29}, kLn2F64{0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56};
 inline constexpr double kLog2E = 1.4426950408889634, kInf = std::numeric_limits<double>::infinity();
+// (2^r - 1) / r, |r| <= 1/2.
+inline constexpr double kExp2F32[] = {0.693147242, 0.240226552, 0.0555027239, 0.00961706787, 0.00134178973, 0.000158248062};
+inline constexpr double kExp2Short[] = {0.69314718054119318,   0.24022650694734501,    0.055504109593662025,   0.009618129560853575,
+                                        0.0013333434038815513, 0.00015403096900401317, 1.5314238006048188e-05, 1.334445646974802e-06};
+inline constexpr double kExp2F64[] = {0.69314718055994529,    0.24022650695910072,    0.055504108664821736,   0.0096181291076285619,
+                                      0.0013333558146381666,  0.0001540353039317162,  1.5252733864915858e-05, 1.3215487003585603e-06,
+                                      1.0178047501261671e-07, 7.0548147828486977e-09, 4.4572438722617689e-10, 2.585528181469166e-11};
 
 inline V inf(V like) { return like.lit(kInf); }
 inline V nan(V like) { return like.lit_bits(is32(like) ? 0x7fc00000u : 0x7ff8000000000000u); }

@@ -17,10 +17,6 @@ constexpr double kLogTailF32[] = {-0.000462612807, -1.62616444, -0.920457959, -0
 // log2 of the normal distribution function at -x, 0 <= x <= 5.6, fitted for the least absolute error of the function.
 constexpr double kLogLeftF32[] = {
     -1, -1.15110517, -0.459208518, -0.0524952412, 0.00706209894, -0.000135940194, -0.000186588892, 3.9463237e-05, -2.84203384e-06};
-// (2^r - 1) / r, |r| <= 1/2.
-constexpr double kExp2F32[] = {0.693147242, 0.240226552, 0.0555027239, 0.00961706787, 0.00134178973, 0.000158248062};
-constexpr double kExp2Short[] = {0.69314718054119318,   0.24022650694734501,    0.055504109593662025,   0.009618129560853575,
-                                 0.0013333434038815513, 0.00015403096900401317, 1.5314238006048188e-05, 1.334445646974802e-06};
 // (1 + 2x) exp(x^2) erfc(x) as a polynomial in (x - K) / (x + K): the form of M. M. Shepherd and J. G. Laframboise,
 // "Chebyshev approximation of (1 + 2x) exp(x^2) erfc x in 0 <= x < oo", Mathematics of Computation 36 (1981). Short: K
 // = 2.5, x <= 10.1, for results in float; long: K = 3.75, x <= 28.

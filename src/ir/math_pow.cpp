@@ -10,12 +10,6 @@ constexpr double kLogShort[] = {0.66666666675807162, 0.39999995619703932, 0.2857
 // (log((1 + s) / (1 - s)) / 2s - 1 - s^2/3) / s^4 as a polynomial in s^2.
 constexpr double kLogLong[] = {0.20000000000001128,  0.14285714285049281,  0.11111111260050754, 0.090908921757673872,
                                0.076933790263547699, 0.066284003899150595, 0.065982441481506046};
-// (2^r - 1) / r, |r| <= 1/2.
-constexpr double kExp2Short[] = {0.69314718054119318,   0.24022650694734501,    0.055504109593662025,   0.009618129560853575,
-                                 0.0013333434038815513, 0.00015403096900401317, 1.5314238006048188e-05, 1.334445646974802e-06};
-constexpr double kExp2Long[] = {0.69314718055994529,    0.24022650695910072,    0.055504108664821736,   0.0096181291076285619,
-                                0.0013333558146381666,  0.0001540353039317162,  1.5252733864915858e-05, 1.3215487003585603e-06,
-                                1.0178047501261671e-07, 7.0548147828486977e-09, 4.4572438722617689e-10, 2.585528181469166e-11};
 
 // A number as the sum of two floats, the second below half an ulp of the first.
 struct Pair {
@@ -77,7 +71,7 @@ V magnitude_long(V a, V y) {
   const V n = round(at_most(at_least(t, -1100), 1100));
   // Where t is out of range, so is the result whatever r is; and 1 to any power has no rest.
   const V r = where((abs(t) < 1090.0) & (a != 1.0), (t - n) + fma(y, l.lo, fma(y, l.hi, -t)), 0.0);
-  const V value = scale(fma(polynomial(r, kExp2Long), r, 1.0), n);
+  const V value = scale(fma(polynomial(r, kExp2F64), r, 1.0), n);
   return where(isnan(t), t, value);
 }
 

@@ -1,6 +1,7 @@
 #include "naru/counting.h"
 
 #include <cmath>
+#include <numbers>
 #include <numeric>
 
 #include "naru/autograd.h"
@@ -19,7 +20,7 @@
 namespace naru {
 namespace {
 
-constexpr double kPi = 3.14159265358979323846, kLn2 = 0.69314718055994530942;
+constexpr double kLn2 = 0.69314718055994530942;
 
 Options like(const Tensor& t, DType type) { return Options(type, t.device()); }
 Tensor places(int64_t n, const Tensor& t) { return arange(0, n, 1, like(t, DType::I64)); }
@@ -346,7 +347,7 @@ Tensor logaddexp2(const Tensor& a, const Tensor& b) {
 }
 Tensor sinc(const Tensor& t) {
   if (ops::is_half(t.dtype())) return sinc(t.to(DType::F32)).to(t.dtype());
-  const Tensor x = (is_inexact(t.dtype()) ? t : t.to(default_dtype())) * kPi;
+  const Tensor x = (is_inexact(t.dtype()) ? t : t.to(default_dtype())) * std::numbers::pi;
   const Tensor tiny = x * x == 0;  // where sin(x) is x, and the derivative's divisor would be 0
   return where(tiny, ones_like(x), sin(x) / where(tiny, ones_like(x), x));
 }

@@ -41,7 +41,7 @@ Tensor reflected(const Tensor& at, int64_t size, bool align_corners) {
 Tensor inside(const Tensor& at, int64_t size, const Sampling& s) {
   if (s.outside == Outside::Zeros) return at;
   const Tensor turned = s.outside == Outside::Reflection ? reflected(at, size, s.align_corners) : at;
-  return clamp(turned, Operand(0.0), Operand(static_cast<double>(size - 1)));
+  return clamp(turned, 0.0, static_cast<double>(size - 1));
 }
 
 // The elements of x (N, C, d1...) at whole places (N, P) for each dimension; 0 outside.
@@ -123,7 +123,7 @@ Tensor cubic(const Tensor& x, const std::vector<Tensor>& places, const Sampling&
   return sum;
 }
 
-void check_grid(const Tensor& x, const Tensor& grid, std::string_view mode) {
+void check_grid(const Tensor& x, const Tensor& grid) {
   ops::require_defined(x, "grid_sample", "input");
   ops::require_defined(grid, "grid_sample", "grid");
   const Tensor* tensors[] = {&x, &grid};
@@ -157,7 +157,7 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, std::string_view mode, s
     throw ValueError("nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '{}'",
                      padding_mode);
   if (const autocast::Casts c("grid_sample", {&x, &grid}); c) return grid_sample(c[0], c[1], mode, padding_mode, align_corners);
-  check_grid(x, grid, mode);
+  check_grid(x, grid);
   const Sampling s{padding_mode == "zeros"    ? Outside::Zeros
                    : padding_mode == "border" ? Outside::Border
                                               : Outside::Reflection,

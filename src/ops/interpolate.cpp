@@ -56,7 +56,7 @@ double cubic(double x, double a) {
   if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
   return x < 2 ? (((x - 5) * x + 8) * x - 4) * a : 0;
 }
-double triangle(double x) { return std::max(1 - std::abs(x), 0.0); }
+double hat(double x) { return std::max(1 - std::abs(x), 0.0); }
 double cubic_antialiased(double x) { return cubic(x, -0.5); }
 double sinc(double x) { return x == 0 ? 1 : std::sin(x * std::numbers::pi) / (x * std::numbers::pi); }
 double lanczos(double x) { return x >= -3 && x < 3 ? sinc(x) * sinc(x / 3) : 0; }
@@ -111,7 +111,7 @@ constexpr Mode kModes[] = {
     {"lanczos", 2, [](const Line& l) { return antialiased_table(l, lanczos, 3); }, "upsample_lanczos"},
 };
 constexpr Mode kAntialiased[] = {
-    {"bilinear", 2, [](const Line& l) { return antialiased_table(l, triangle, 1); }, "_upsample_bilinear2d_aa"},
+    {"bilinear", 2, [](const Line& l) { return antialiased_table(l, hat, 1); }, "_upsample_bilinear2d_aa"},
     {"bicubic", 2, [](const Line& l) { return antialiased_table(l, cubic_antialiased, 2); }, "_upsample_bicubic2d_aa"},
     {"lanczos", 2, [](const Line& l) { return antialiased_table(l, lanczos, 3); }, "_upsample_lanczos2d_aa"},
 };

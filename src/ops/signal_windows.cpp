@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <string>
 
 #include "ops/common.h"
@@ -11,8 +12,6 @@
 
 namespace naru {
 namespace {
-
-constexpr double kPi = 3.14159265358979323846;
 
 // f(i, n): number i of a symmetric window of n; a periodic one is a symmetric one of one more, without its last.
 template <class F>
@@ -49,13 +48,13 @@ std::string number(double x) {
   return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
 }
 
-double triangle(double i, double n) { return 1 - std::abs(2 * i / (n - 1) - 1); }
+double triangle_at(double i, double n) { return 1 - std::abs(2 * i / (n - 1) - 1); }
 
 // Pairs about the middle are computed as one, so that they are equal.
 double cosines(double i, double n, const double* a, size_t count) {
   const double at = std::min(i, n - 1 - i);
   double sum = 0;
-  for (size_t k = count; k-- > 0;) sum += (k % 2 ? -a[k] : a[k]) * std::cos(2 * kPi * static_cast<double>(k) * at / (n - 1));
+  for (size_t k = count; k-- > 0;) sum += (k % 2 ? -a[k] : a[k]) * std::cos(2 * std::numbers::pi * static_cast<double>(k) * at / (n - 1));
   return sum;
 }
 
@@ -81,11 +80,11 @@ namespace signal::windows {
 
 Tensor bartlett(int64_t m, bool sym, const Options& o) {
   check(m, o, "bartlett");
-  return filled(m, sym, o, triangle);
+  return filled(m, sym, o, triangle_at);
 }
 Tensor cosine(int64_t m, bool sym, const Options& o) {
   check(m, o, "cosine");
-  return filled(m, sym, o, [](double i, double n) { return std::sin(kPi * (std::min(i, n - 1 - i) + 0.5) / n); });
+  return filled(m, sym, o, [](double i, double n) { return std::sin(std::numbers::pi * (std::min(i, n - 1 - i) + 0.5) / n); });
 }
 
 Tensor exponential(int64_t m, std::optional<double> center, double tau, bool sym, const Options& o) {
@@ -128,7 +127,7 @@ Tensor kaiser(int64_t m, double beta, bool sym, const Options& o) {
 
 Tensor bartlett_window(int64_t length, bool periodic, const Options& o) {
   check_old(length, o, "bartlett_window");
-  return filled(length, !periodic, o, triangle);
+  return filled(length, !periodic, o, triangle_at);
 }
 Tensor blackman_window(int64_t length, bool periodic, const Options& o) {
   check_old(length, o, "blackman_window");

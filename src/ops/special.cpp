@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numbers>
 
 #include "ir/special_ids.h"
 #include "naru/ops.h"
@@ -16,13 +17,12 @@ namespace {
 using ops::by_float64;
 using ops::by_kernel;
 using ops::result_type;
-constexpr double kPi = 3.14159265358979323846;
 constexpr int64_t kMostSteps = 10000;  // of a sum or a recurrence whose length a caller names
-const double kRoot2 = std::sqrt(2.0), kRootPi = std::sqrt(kPi);
+const double kRoot2 = std::sqrt(2.0), kRootPi = std::sqrt(std::numbers::pi);
 
 Tensor ndtr_of(const Tensor& x) { return erfc(x * (-1 / kRoot2)) * 0.5; }
 
-Tensor density(const Tensor& x) { return exp(x * x * -0.5) * (1 / std::sqrt(2 * kPi)); }
+Tensor density(const Tensor& x) { return exp(x * x * -0.5) * (1 / std::sqrt(2 * std::numbers::pi)); }
 
 // Whether x is so close to 0 that I1(x) is x / 2, and its quotient by x too coarse to subtract.
 Tensor is_tiny(const Tensor& x) { return abs(x) <= (x.dtype() == DType::F64 ? 0x1p-52 : 0x1p-23); }
@@ -40,11 +40,11 @@ Tensor ndtr(const Tensor& t) {
 }
 Tensor log_ndtr(const Tensor& t) {
   return by_kernel(t, "SpecialLogNdtrBackward0", ir::op::log_ndtr,
-                   [](const Tensor& x, const Tensor&) { return std::sqrt(2 / kPi) / erfcx(x * (-1 / kRoot2)); });
+                   [](const Tensor& x, const Tensor&) { return std::sqrt(2 / std::numbers::pi) / erfcx(x * (-1 / kRoot2)); });
 }
 Tensor ndtri(const Tensor& t) {
   return by_kernel(t, "SpecialNdtriBackward0", ir::op::ndtri,
-                   [](const Tensor&, const Tensor& y) { return exp(y * y * 0.5) * std::sqrt(2 * kPi); });
+                   [](const Tensor&, const Tensor& y) { return exp(y * y * 0.5) * std::sqrt(2 * std::numbers::pi); });
 }
 
 Tensor entr(const Tensor& t) {
@@ -74,7 +74,7 @@ Tensor multigammaln(const Tensor& t, int64_t p) {
   const Tensor x = t.to(result_type(t));
   Tensor sum = lgamma(x);
   for (int64_t j = 1; j < p; ++j) sum = sum + lgamma(x - static_cast<double>(j) / 2);
-  return sum + static_cast<double>(p * (p - 1)) * std::log(kPi) / 4;
+  return sum + static_cast<double>(p * (p - 1)) * std::log(std::numbers::pi) / 4;
 }
 
 Tensor i0e(const Tensor& t) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "naru/special.h"
 #include "ops/by_float64.h"
@@ -13,7 +14,7 @@ namespace {
 
 using ops::by_float64;
 using ops::polynomial;
-constexpr double kPi = 3.14159265358979323846, kGamma = 0.57721566490153286061;
+constexpr double kGamma = 0.57721566490153286061;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInfinity = std::numeric_limits<double>::infinity();
 
 // NotImplementedError, in PyTorch's words, for 16-bit and complex types.
@@ -42,7 +43,7 @@ const std::array<Angle, kPoints + 1>& angles() {
   static const auto all = [] {
     std::array<Angle, kPoints + 1> a{};
     for (int j = 0; j <= kPoints; ++j) {
-      const double t = kPi * j / (2 * kPoints), share = (j == 0 || j == kPoints ? 0.5 : 1.0) / kPoints;
+      const double t = std::numbers::pi * j / (2 * kPoints), share = (j == 0 || j == kPoints ? 0.5 : 1.0) / kPoints;
       double y = 0;
       for (int k = kOrders; k >= 1; --k) y += (k % 2 ? -1 : 1) * std::cos(2 * k * t) / k;
       a[static_cast<size_t>(j)] = {std::sin(t), share, share * y};
@@ -74,7 +75,7 @@ std::pair<Tensor, Tensor> far(const Tensor& x, int n) {
   const Tensor i = reciprocal(x), i2 = i * i, even = polynomial(p, i2), odd = polynomial(q, i2) * i;
   // sqrt(2) times the cosine and the sine of x - (2 n + 1) pi / 4.
   const Tensor s = sin(x), c = cos(x), cosine = n == 0 ? c + s : s - c, sine = n == 0 ? s - c : -(s + c);
-  const Tensor size = sqrt(i * (1 / kPi));
+  const Tensor size = sqrt(i * (1 / std::numbers::pi));
   return {size * (even * cosine - odd * sine), size * (even * sine + odd * cosine)};
 }
 
@@ -87,8 +88,8 @@ Tensor first_kind(const Tensor& x, int n) {
 Tensor second_kind(const Tensor& x, int n) {
   const Tensor a = clamp(x, 1e-300, kFar), level = log(a * 0.5) + kGamma;
   const auto [j, series] = near(a, n, true);
-  Tensor inside = (level * j - series * 2.0) * (2 / kPi);
-  if (n == 1) inside = inside - near(a, 0, false).first / a * (2 / kPi);
+  Tensor inside = (level * j - series * 2.0) * (2 / std::numbers::pi);
+  if (n == 1) inside = inside - near(a, 0, false).first / a * (2 / std::numbers::pi);
   const Tensor y = where(gt(x, kFar), far(clamp_min(x, kFar), n).second, inside);
   return where(gt(x, 0.0), y, where(eq(x, 0.0), -kInfinity, kNan));
 }
@@ -166,12 +167,13 @@ Tensor waves(const Tensor& x, bool slope) {
   const Tensor p = polynomial(even, i2), q = polynomial(odd, i2) * i;
   const Tensor s = sin(zeta), c = cos(zeta), cosine = (c + s) * std::sqrt(0.5), sine = (s - c) * std::sqrt(0.5);
   const Tensor fourth = sqrt(sqrt(z));
-  return slope ? (sine * p - cosine * q) * fourth * (1 / std::sqrt(kPi)) : (cosine * p + sine * q) / fourth * (1 / std::sqrt(kPi));
+  return slope ? (sine * p - cosine * q) * fourth * (1 / std::sqrt(std::numbers::pi))
+               : (cosine * p + sine * q) / fourth * (1 / std::sqrt(std::numbers::pi));
 }
 
 // Right of kRight: K of order 1/3 (2/3 for the derivative).
 Tensor decaying(const Tensor& x, bool slope) {
-  const Tensor zeta = x * sqrt(x) * (2.0 / 3), scale = exp(-zeta) * (1 / (kPi * std::sqrt(3.0)));
+  const Tensor zeta = x * sqrt(x) * (2.0 / 3), scale = exp(-zeta) * (1 / (std::numbers::pi * std::sqrt(3.0)));
   return slope ? -x * scaled_integral(zeta, 2.0 / 3) * scale : sqrt(x) * scaled_integral(zeta, 1.0 / 3) * scale;
 }
 

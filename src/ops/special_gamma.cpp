@@ -1,6 +1,7 @@
 // The regularised incomplete gamma functions.
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "naru/special.h"
 #include "ops/by_float64.h"
@@ -11,7 +12,6 @@ namespace naru::special {
 namespace {
 
 using ops::polynomial;
-constexpr double kPi = 3.14159265358979323846;
 constexpr double kLarge = 20;  // from this a on by integration
 
 // x^a exp(-x) / Gamma(a + 1), for a >= 10 by Stirling's series, so that nothing large cancels.
@@ -21,7 +21,7 @@ Tensor density(const Tensor& a, const Tensor& x) {
   const Tensor direct = exp(small * log(x) - x - lgamma(small + 1.0));
   constexpr double kStirling[] = {1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680, 1.0 / 1188, -691.0 / 360360, 1.0 / 156};
   const Tensor i = reciprocal(big), mu = (x - big) / big;
-  const Tensor stirling = exp(big * (log1p(mu) - mu) - polynomial(kStirling, i * i) * i) * rsqrt(big * (2 * kPi));
+  const Tensor stirling = exp(big * (log1p(mu) - mu) - polynomial(kStirling, i * i) * i) * rsqrt(big * (2 * std::numbers::pi));
   return where(lt(a, kTen), direct, stirling);
 }
 
@@ -49,7 +49,7 @@ struct Rule {
 Rule gauss(int n) {
   Rule r;
   for (int i = 0; i < n; ++i) {
-    double z = std::cos(kPi * (i + 0.75) / (n + 0.5)), slope = 1;
+    double z = std::cos(std::numbers::pi * (i + 0.75) / (n + 0.5)), slope = 1;
     for (int step = 0; step < 20; ++step) {
       double now = 1, before = 0;
       for (int k = 1; k <= n; ++k) {

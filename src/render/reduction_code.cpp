@@ -5,7 +5,7 @@
 namespace naru::render {
 namespace {
 
-std::vector<bool> scalars(const ir::MapKernel& kernel) {
+std::vector<bool> scalars_of_all_rows(const ir::MapKernel& kernel) {
   std::vector<bool> scalar;
   for (const auto& input : kernel.inputs) scalar.push_back(input.scalar && !input.per_row);
   return scalar;
@@ -42,7 +42,7 @@ void Combiner::into(const Value& a, const Value& b) { machine_.move(combine_.typ
 
 ReductionCode::ReductionCode(const ir::ReduceKernel& kernel, Isa isa)
     : kernel_(kernel),
-      plan_(kernel.map.graph, std::span(kernel.map.results.data(), 1), scalars(kernel.map)),
+      plan_(kernel.map.graph, std::span(kernel.map.results.data(), 1), scalars_of_all_rows(kernel.map)),
       code_(isa),
       a_(code_.assembler()),
       machine_(code_.lanes()),

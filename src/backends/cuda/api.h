@@ -12,6 +12,7 @@ namespace naru::backends::cuda {
 using CUresult = int;
 using CUdevice = int;
 using CUdeviceptr = unsigned long long;
+inline CUdeviceptr address(const void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
 using CUcontext = struct ContextTag*;
 using CUstream = struct StreamTag*;
 using CUevent = struct EventTag*;

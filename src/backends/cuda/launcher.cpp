@@ -12,8 +12,6 @@
 namespace naru::backends::cuda {
 namespace {
 
-CUdeviceptr address(const void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
-
 // c += bias.
 ir::Map bias_added(const ir::MatMul& q) {
   ir::Map map;

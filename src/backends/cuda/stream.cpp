@@ -9,7 +9,6 @@ namespace {
 // An event behind every so many instructions; between them one is recorded only when somebody asks.
 constexpr uint64_t kEvery = 8;
 
-CUdeviceptr address(const void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
 CUevent of(const std::shared_ptr<const void>& event) { return *static_cast<const CUevent*>(event.get()); }
 
 // Recorded behind all that the stream was given.

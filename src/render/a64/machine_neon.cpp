@@ -9,8 +9,6 @@ namespace {
 
 using asmjit::imm;
 
-a64::Vec vec_of(const asmjit::Operand& o) { return o.as<a64::Vec>(); }
-
 // A word with one byte that is not 0: where it stands, else -1.
 int only_byte(uint32_t word) noexcept {
   const int at = std::countr_zero(word) / 8 * 8;

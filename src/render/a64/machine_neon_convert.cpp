@@ -11,8 +11,6 @@ namespace {
 using I = a64::Inst;
 using asmjit::imm;
 
-a64::Vec vec_of(const asmjit::Operand& o) { return o.as<a64::Vec>(); }
-
 }  // namespace
 
 MachineNeon::Vec MachineNeon::wide_mask(const Vec& mask, int part) {

@@ -15,7 +15,6 @@ using ir::VType;
 
 // From so many results on, one item each.
 constexpr int64_t kManyResults = 1024;
-constexpr int kGroup = 64;
 
 const char* dtype_name(VType t) noexcept { return t == VType::Bool ? "u8" : name_of(t); }
 

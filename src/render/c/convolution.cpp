@@ -15,7 +15,6 @@ using ir::Convolution;
 using ir::VType;
 using Use = Convolution::Use;
 
-constexpr int kGroup = 64;
 // A group of kSide x kSide items computes a tile of kTile x kTile results, kDepth products of each at a time, through local memory.
 constexpr int kSide = 16, kTile = 64, kEachSide = kTile / kSide, kDepth = 16;
 constexpr int64_t kLeastRows = 16;

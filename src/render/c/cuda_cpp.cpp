@@ -3,7 +3,7 @@
 namespace naru::render::c {
 namespace {
 
-constexpr Dialect kTable = {
+constexpr Dialect kCuda = {
     .name = "cuda",
     .prelude = R"c(typedef signed char i8; typedef short i16; typedef int i32; typedef long long i64;
 typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long long u64; typedef float f32;
@@ -82,6 +82,6 @@ typedef unsigned char uchar; typedef unsigned short ushort; typedef unsigned int
 
 }  // namespace
 
-const Dialect& cuda() noexcept { return kTable; }
+const Dialect& cuda() noexcept { return kCuda; }
 
 }  // namespace naru::render::c

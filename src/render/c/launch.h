@@ -19,6 +19,11 @@
 
 namespace naru::render::c {
 
+// Items of a group, where a kernel has no reason for another number.
+inline constexpr int kGroup = 64;
+// Elements that a looping item takes at least.
+inline constexpr int64_t kLeastOfItem = 4096;
+
 enum class Kind : uint8_t {
   Map,
   ContiguousReduction,

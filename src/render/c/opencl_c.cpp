@@ -3,7 +3,7 @@
 namespace naru::render::c {
 namespace {
 
-constexpr Dialect kTable = {
+constexpr Dialect kOpenCl = {
     .name = "opencl",
     .prelude = R"c(#pragma OPENCL FP_CONTRACT OFF
 typedef char i8; typedef short i16; typedef int i32; typedef long i64;
@@ -124,6 +124,6 @@ typedef uchar uint8_t; typedef ushort uint16_t; typedef uint uint32_t; typedef u
 
 }  // namespace
 
-const Dialect& opencl() noexcept { return kTable; }
+const Dialect& opencl() noexcept { return kOpenCl; }
 
 }  // namespace naru::render::c

@@ -3,7 +3,7 @@
 namespace naru::render::c {
 namespace {
 
-constexpr Dialect kTable = {
+constexpr Dialect kPlainC = {
     .name = "c",
     .prelude = R"c(typedef signed char i8; typedef short i16; typedef int i32; typedef long i64;
 typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long u64; typedef float f32;
@@ -64,6 +64,6 @@ static inline int naru_abs(int x) { return x < 0 ? (int)(0u - (unsigned)x) : x; 
 
 }  // namespace
 
-const Dialect& plain_c() noexcept { return kTable; }
+const Dialect& plain_c() noexcept { return kPlainC; }
 
 }  // namespace naru::render::c

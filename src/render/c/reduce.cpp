@@ -15,8 +15,6 @@ using ir::VType;
 
 // Columns that an item takes together.
 constexpr int64_t kColumns = 256;
-// Elements that a looping item takes at least, where it can have several results.
-constexpr int64_t kLeast = 4096;
 
 struct Reduction {
   const ir::Reduce& reduce;
@@ -279,8 +277,8 @@ void Reduction::start(Launcher& launcher) const {
   } else if (reduce.contiguous) {
     groups = results * chunks;
     if (target.loops)
-      each =
-          std::clamp<int64_t>(kLeast / std::max<int64_t>(1, std::min(length, chunk)), 1, std::max<int64_t>(1, groups / (2 * target.units)));
+      each = std::clamp<int64_t>(kLeastOfItem / std::max<int64_t>(1, std::min(length, chunk)), 1,
+                                 std::max<int64_t>(1, groups / (2 * target.units)));
     groups = (groups + each - 1) / each;
   } else {
     groups = (results * chunks + target.group - 1) / target.group;

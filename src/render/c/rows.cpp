@@ -15,8 +15,6 @@ namespace {
 using ir::Space;
 using ir::VType;
 
-// Elements that a looping item takes at least.
-constexpr int64_t kLeast = 4096;
 // Reduced values of a row that are kept beside the items; longer rows keep them in the memory that the instruction names.
 constexpr int64_t kMostKept = 2048;
 
@@ -137,7 +135,7 @@ class Rows {
 };
 
 // Numbers: rows, rows of an item, the length of each part, then for each operand the strides from row to row and along.
-constexpr int kNumbers = 2;
+constexpr int kCommonNumbers = 2;
 
 // Several programs make the text: they stand in the key by their hashes, mixed in two ways.
 Key Rows::key() const {
@@ -175,7 +173,7 @@ std::string Rows::declarations() const {
 // Everything about the reducing of a row around `body`, the lines that compute `value` at place f.
 std::string Rows::reduction_text(size_t number, const std::string& body, const std::string& value, const std::string& out) const {
   const Part& p = parts_[number];
-  const std::string x = "x_" + stored_value(p.type), length = fmt::format("a.d[{}]", kNumbers + static_cast<int>(number));
+  const std::string x = "x_" + stored_value(p.type), length = fmt::format("a.d[{}]", kCommonNumbers + static_cast<int>(number));
   const std::string identity = literal(p.type, ir::identity_bits(p.reduce->op, p.type));
   const auto combined = [&](const std::string& a, const std::string& b) { return fmt::format("combine{}({}, {})", number, a, b); };
   const auto at = [&](const std::string& i) { return got(p.type, x + "[" + i + "]"); };
@@ -207,7 +205,7 @@ std::string Rows::reduction_text(size_t number, const std::string& body, const s
 
 std::string Rows::part_text(size_t number, size_t first_param, int first_stride) const {
   const Part& p = parts_[number];
-  const std::string length = fmt::format("a.d[{}]", kNumbers + static_cast<int>(number));
+  const std::string length = fmt::format("a.d[{}]", kCommonNumbers + static_cast<int>(number));
   std::string text = "    {\n";
   for (size_t k = 0; k < p.operands.size(); ++k)
     if (!p.operands[k].kept) text += fmt::format("      const I r{} = row * a.d[{}];\n", k, first_stride + 2 * static_cast<int>(k));
@@ -242,7 +240,7 @@ std::string Rows::text() const {
   Head head;
   for (const Memory& m : memory_) head.memory.push_back((m.written ? "=" : "") + m.type);
   head.params = static_cast<int>(params_);
-  head.numbers = kNumbers + static_cast<int>(parts_.size() + 2 * operands_);
+  head.numbers = kCommonNumbers + static_cast<int>(parts_.size() + 2 * operands_);
   head.group = target_.loops ? 1 : 64;
   head.wide = wide_;
   for (size_t i = 0; i < parts_.size(); ++i)
@@ -252,7 +250,7 @@ std::string Rows::text() const {
                           "first; row < last; ++row) {\n"
                         : "  {\n    const I row = (I)GROUP;\n";
   size_t param = 0;
-  int stride = kNumbers + static_cast<int>(parts_.size());
+  int stride = kCommonNumbers + static_cast<int>(parts_.size());
   for (size_t i = 0; i < parts_.size(); ++i) {
     text += part_text(i, param, stride);
     param += parts_[i].params.size();
@@ -268,7 +266,7 @@ void Rows::start(Launcher& launcher) const {
   for (const Part& p : parts_)
     for (const uint64_t v : p.params) arguments.param(v);
   int64_t each = 1;
-  if (target_.loops) each = std::clamp<int64_t>(kLeast / longest_, 1, std::max<int64_t>(1, rows_ / (2 * target_.units)));
+  if (target_.loops) each = std::clamp<int64_t>(kLeastOfItem / longest_, 1, std::max<int64_t>(1, rows_ / (2 * target_.units)));
   arguments.add(rows_), arguments.add(each);
   for (const Part& p : parts_) arguments.add(p.length);
   for (const Part& p : parts_)

@@ -1,4 +1,4 @@
-// Running sums, products and extremes, in the order of ir/reduce.h: an item a block. Rows of more than one block take three steps: where the blocks'
+// Running sums, products and extremes, in the order of ir/reduce.h: an item a block. ScannedRows of more than one block take three steps: where the blocks'
 // chains end, the running values of these, which are a scan again, and the chains once more behind what stands before them.
 #include <fmt/format.h>
 
@@ -11,8 +11,6 @@ namespace {
 using ir::Space;
 using ir::VType;
 
-constexpr int kGroup = 64;
-
 VType accumulator(DType out) noexcept {
   const VType type = ir::vtype_of(out);
   return type == VType::Bool ? VType::I32 : type;
@@ -22,7 +20,7 @@ constexpr DType kElement[] = {DType::Bool, DType::I32, DType::I64, DType::F32, D
 enum class Phase : uint8_t { Whole, Ends, Chains };
 
 // What a scan and those of its blocks' ends have in common.
-struct Rows {
+struct ScannedRows {
   ir::ReduceOp op;
   VType type;
   int64_t rows, length;
@@ -34,7 +32,7 @@ struct Rows {
 
 // Memory: in; the result (Ends: the ends of all blocks but the last, row behind row for a block; Chains: and their running values). Numbers: rows,
 // elements of each, elements from one to the next: in, out; blocks; the kept space.
-std::string text_of(const Rows& r, Phase phase, DType in, DType out, const Space& kept) {
+std::string text_of(const ScannedRows& r, Phase phase, DType in, DType out, const Space& kept) {
   const Target& target = r.launcher.target();
   const Walk walk{5, kept.rank, kept.count};
   Head h;
@@ -67,7 +65,7 @@ std::string text_of(const Rows& r, Phase phase, DType in, DType out, const Space
   return complete(target, text + "  }\n}\n");
 }
 
-void start(const Rows& r, Phase phase, const ir::View& in, const ir::View& out, const Space& kept, void* ends) {
+void start(const ScannedRows& r, Phase phase, const ir::View& in, const ir::View& out, const Space& kept, void* ends) {
   const int64_t blocks = r.blocks() - (phase == Phase::Ends);
   const int memories = phase == Phase::Chains ? 3 : 2;
   Arguments arguments(memories, r.wide);
@@ -84,9 +82,9 @@ void start(const Rows& r, Phase phase, const ir::View& in, const ir::View& out, 
                     kGroup});
 }
 
-void run_rows(const Rows& r, const ir::View& in, const ir::View& out, const Space& kept) {
+void run_rows(const ScannedRows& r, const ir::View& in, const ir::View& out, const Space& kept) {
   if (r.blocks() == 1) return start(r, Phase::Whole, in, out, kept, nullptr);
-  Rows over{r.op, r.type, r.rows, r.blocks() - 1, r.wide, r.launcher};
+  ScannedRows over{r.op, r.type, r.rows, r.blocks() - 1, r.wide, r.launcher};
   ir::View ends;
   ends.data = r.launcher.scratch(static_cast<size_t>(over.rows * over.length) * ir::size_of(r.type));
   ends.dtype = kElement[static_cast<int>(r.type)];

@@ -75,7 +75,7 @@ std::string exchange(const char* key) {
       "{{ const {} k = keys[i]; keys[i] = keys[j]; keys[j] = k; const u32 p = places[i]; places[i] = places[j]; places[j] = p; }}", key);
 }
 
-struct Rows {
+struct SortedRows {
   const ir::Sort& op;
   const Target& target;
   Space kept;  // in, values, indices
@@ -197,7 +197,7 @@ struct Rows {
   void put(Launcher& launcher, void* copy, void* places) const;
 };
 
-void Rows::start(Launcher& launcher) const {
+void SortedRows::start(Launcher& launcher) const {
   const auto pairs = static_cast<size_t>(rows * padded);
   const size_t key_bytes = size_of(op.in.dtype) == 8 ? 8 : 4;
   void* const keys = launcher.scratch(pairs * key_bytes);
@@ -254,7 +254,7 @@ void Rows::start(Launcher& launcher) const {
 }
 
 // Writes the first k values and positions of each row.
-void Rows::put(Launcher& launcher, void* copy, void* places) const {
+void SortedRows::put(Launcher& launcher, void* copy, void* places) const {
   Arguments arguments = numbers(rows * op.k, op.k);
   arguments.add(n);
   void* const memory[] = {copy, places, op.values.data, op.indices.data};
@@ -275,7 +275,7 @@ void run(const ir::Sort& op, Launcher& launcher) {
   const int64_t n = op.shape.back();
   if (op.k < 0 || op.k > n) throw RuntimeError("sort: wanted 0 <= k <= {}, got {}", n, op.k);
   if (n > (int64_t{1} << 31)) throw RuntimeError("sort: wanted rows of at most 2^31 elements, got {}", n);
-  Rows r{op, launcher.target(), Space(shape.first(shape.size() - 1)), 0, n, 1, false};
+  SortedRows r{op, launcher.target(), Space(shape.first(shape.size() - 1)), 0, n, 1, false};
   r.rows = r.kept.numel();
   if (r.rows == 0 || op.k == 0) return;
   if (r.target.loops)

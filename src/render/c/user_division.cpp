@@ -53,7 +53,7 @@ __attribute__((overloadable)) static double naru_quotient(double a, double b) { 
 #define naru_mod_in(a, b) ({ __typeof__(&(a)) naru_at = &(a); *naru_at = naru_mod(*naru_at, b); })
 )c";
 
-struct Token {
+struct Piece {
   enum Kind { Name, Number, Text, Sign } kind;
   size_t at, size;
 };
@@ -62,8 +62,8 @@ constexpr std::string_view kSigns[] = {
     "<<=", ">>=", "...", "->", "++", "--", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+=", "-=", "*=", "/=", "%=", "&=", "^=", "|="};
 
 // Lines that start with # (marks of the preprocessor) are space.
-std::vector<Token> tokens_of(const std::string& s, size_t begin, size_t end) {
-  std::vector<Token> tokens;
+std::vector<Piece> tokens_of(const std::string& s, size_t begin, size_t end) {
+  std::vector<Piece> tokens;
   bool line_start = true;
   const auto part = [&](size_t i) { return i < end && (std::isalnum(static_cast<unsigned char>(s[i])) || s[i] == '_'); };
   for (size_t i = begin; i < end;) {
@@ -81,17 +81,17 @@ std::vector<Token> tokens_of(const std::string& s, size_t begin, size_t end) {
     } else {
       line_start = false;
       const size_t start = i;
-      Token::Kind kind = Token::Sign;
+      Piece::Kind kind = Piece::Sign;
       if (std::isdigit(static_cast<unsigned char>(c)) || (c == '.' && i + 1 < end && std::isdigit(static_cast<unsigned char>(s[i + 1])))) {
-        kind = Token::Number;
+        kind = Piece::Number;
         for (++i; part(i) || (i < end && (s[i] == '.' || ((s[i] == '+' || s[i] == '-') && std::string_view("eEpP").find(s[i - 1]) < 4)));
              ++i) {
         }
       } else if (part(i)) {
-        kind = Token::Name;
+        kind = Piece::Name;
         while (part(i)) ++i;
       } else if (c == '"' || c == '\'') {
-        kind = Token::Text;
+        kind = Piece::Text;
         for (++i; i < end && s[i] != c && s[i] != '\n'; ++i)
           if (s[i] == '\\') ++i;
         i = std::min(i + 1, end);
@@ -130,7 +130,7 @@ class Divisions {
   std::string spelled(size_t begin) {
     for (size_t i = 0; i < tokens_.size(); ++i) {
       const std::string_view w = word(i);
-      if (tokens_[i].kind != Token::Sign || !in_function_[i]) continue;
+      if (tokens_[i].kind != Piece::Sign || !in_function_[i]) continue;
       if (w == "/" || w == "%")
         binary(i, w == "/");
       else if (w == "/=" || w == "%=")
@@ -139,7 +139,7 @@ class Divisions {
     std::string out;
     size_t copied = begin;
     for (size_t i = 0; i < tokens_.size(); ++i) {
-      const Token& t = tokens_[i];
+      const Piece& t = tokens_[i];
       out.append(s_, copied, t.at - copied);
       out += opens_[i];
       out += instead_[i].empty() ? std::string(word(i)) : instead_[i];
@@ -162,12 +162,12 @@ class Divisions {
     size_t body_depth = 0;
     for (size_t i = 0; i < tokens_.size(); ++i) {
       const std::string_view w = word(i);
-      if (tokens_[i].kind == Token::Sign && (w == "(" || w == "[" || w == "{")) {
+      if (tokens_[i].kind == Piece::Sign && (w == "(" || w == "[" || w == "{")) {
         open.push_back(i);
         if (w == "{" && open.size() == 1 && i > 0 && word(i - 1) == ")") body_depth = 1;
       }
       in_function_[i] = body_depth > 0;
-      if (tokens_[i].kind == Token::Sign && (w == ")" || w == "]" || w == "}") && !open.empty()) {
+      if (tokens_[i].kind == Piece::Sign && (w == ")" || w == "]" || w == "}") && !open.empty()) {
         partner_[i] = open.back(), partner_[open.back()] = i;
         open.pop_back();
         if (open.empty()) body_depth = 0;
@@ -176,8 +176,8 @@ class Divisions {
   }
 
   void find_typedefs() {
-    const std::vector<Token> all = tokens_of(s_, 0, s_.size());
-    const auto text = [&](const Token& t) { return std::string_view(s_).substr(t.at, t.size); };
+    const std::vector<Piece> all = tokens_of(s_, 0, s_.size());
+    const auto text = [&](const Piece& t) { return std::string_view(s_).substr(t.at, t.size); };
     for (size_t i = 0; i < all.size(); ++i) {
       if (text(all[i]) != "typedef") continue;
       int depth = 0;
@@ -185,7 +185,7 @@ class Divisions {
       for (++i; i < all.size() && (depth > 0 || text(all[i]) != ";"); ++i) {
         const std::string_view w = text(all[i]);
         depth += w == "{" || w == "(" || w == "[" ? 1 : w == "}" || w == ")" || w == "]" ? -1 : 0;
-        if (depth == 0 && all[i].kind == Token::Name) last = w;
+        if (depth == 0 && all[i].kind == Piece::Name) last = w;
       }
       typedefs_.insert(last);
     }
@@ -212,8 +212,8 @@ class Divisions {
   // Whether an operand ends at this token, so that a sign behind it has two operands.
   bool ends_operand(size_t i) const {
     const std::string_view w = word(i);
-    if (tokens_[i].kind == Token::Name) return !among(kStops, w) && w != "sizeof";
-    if (tokens_[i].kind != Token::Sign) return true;
+    if (tokens_[i].kind == Piece::Name) return !among(kStops, w) && w != "sizeof";
+    if (tokens_[i].kind != Piece::Sign) return true;
     if (w == ")") return !is_cast(partner_[i]) && !(partner_[i] > 0 && among(kHeads, word(partner_[i] - 1)));
     return w == "]" || w == "++" || w == "--" || (w == "}" && is_literal(partner_[i]));
   }
@@ -223,9 +223,9 @@ class Divisions {
     size_t first = op;
     for (size_t i = op; i-- > 0;) {
       const std::string_view w = word(i);
-      if (tokens_[i].kind == Token::Name) {
+      if (tokens_[i].kind == Piece::Name) {
         if (among(kStops, w)) break;
-      } else if (tokens_[i].kind == Token::Sign) {
+      } else if (tokens_[i].kind == Piece::Sign) {
         if (w == ")" || w == "]" || w == "}") {
           const size_t open = partner_[i];
           if (w == ")" && open > 0 && among(kHeads, word(open - 1))) break;
@@ -272,7 +272,7 @@ class Divisions {
   bool is_harmless(size_t first, size_t last) const {
     if (word(first) == "sizeof") return true;
     while (first < last && word(first) == "(" && partner_[first] == last) ++first, --last;
-    if (first != last || tokens_[first].kind != Token::Number) return false;
+    if (first != last || tokens_[first].kind != Piece::Number) return false;
     const std::string_view w = word(first);
     if (w.find('.') != w.npos) return true;
     return w.find_first_of(w.starts_with("0x") || w.starts_with("0X") ? "123456789abcdefABCDEF" : "123456789",
@@ -308,7 +308,7 @@ class Divisions {
 
   const std::string& s_;
   size_t end_;
-  std::vector<Token> tokens_;
+  std::vector<Piece> tokens_;
   std::vector<size_t> partner_;
   std::vector<bool> in_function_;
   std::set<std::string_view> typedefs_;
@@ -319,11 +319,11 @@ class Divisions {
 }  // namespace
 
 bool has_division(const std::string& text) {
-  const std::vector<Token> tokens = tokens_of(text, 0, text.size());
+  const std::vector<Piece> tokens = tokens_of(text, 0, text.size());
   // Directives, too: a macro may hold one.
   if (text.find('#') != std::string::npos) return text.find('/') != std::string::npos || text.find('%') != std::string::npos;
   return std::any_of(tokens.begin(), tokens.end(),
-                     [&](const Token& t) { return t.kind == Token::Sign && (text[t.at] == '/' || text[t.at] == '%'); });
+                     [&](const Piece& t) { return t.kind == Piece::Sign && (text[t.at] == '/' || text[t.at] == '%'); });
 }
 
 std::string with_defined_division(const std::string& text) {

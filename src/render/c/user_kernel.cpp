@@ -198,7 +198,7 @@ std::vector<Region> regions(const ir::UserKernel& k) {
 }
 
 // Numbers of the arguments.
-enum Number { kCount = 0, kFirst = 3, kItems = 6, kGroups = 9, kThreads = 12, kSize = 15, kNumbers = 18 };
+enum Number { kCount = 0, kFirst = 3, kItems = 6, kGroups = 9, kThreads = 12, kSize = 15, kNumberCount = 18 };
 
 struct Variant {
   bool wide, fixed;  // fixed: groups of `threads`, known to the compiler
@@ -240,7 +240,7 @@ std::string device_text(const ir::UserKernel& k, const Variant& v, const Target&
                                  math.text + user_words(*k.source, target) + open_shared(entry, k.shared), v.wide ? "long" : "int", kPlace);
   if (!k.memory.empty()) text += fmt::format(" long o[{}];", k.memory.size());
   if (!k.numbers.empty()) text += fmt::format(" unsigned long p[{}];", k.numbers.size());
-  text += fmt::format(" naru_i d[{}]; }} naru_args;\n", static_cast<int>(kNumbers)) + place_text(v, guard);
+  text += fmt::format(" naru_i d[{}]; }} naru_args;\n", static_cast<int>(kNumberCount)) + place_text(v, guard);
   const int64_t items = v.threads[0] * v.threads[1] * v.threads[2];
   std::string head = (v.fixed ? fmt::format(fmt::runtime(d.entry), items) : std::string(d.any_entry)) + " k(";
   for (size_t i = 0; i < k.memory.size(); ++i) head += fmt::format("{} unsigned char* naru_b{}, ", d.global, i);

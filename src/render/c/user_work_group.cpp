@@ -74,7 +74,7 @@ int naru_run(void* const* memory, const uint64_t* numbers, const int64_t* geomet
 )c";
 
 // Of one group: where it starts, and how many of its items are in the grid.
-constexpr const char* kGroup = R"c(  for (int64_t g = first; g < last; ++g) {
+constexpr const char* kEachGroup = R"c(  for (int64_t g = first; g < last; ++g) {
     naru_place group;
     int64_t rest = g;
     for (int d = 0; d < 3; ++d) {
@@ -93,7 +93,7 @@ const char* user_work_group() noexcept { return kWorkGroup; }
 
 std::string user_loops(bool barriers, const std::string& locals, const std::string& call) {
   if (!barriers)
-    return kOpen + locals + kGroup +
+    return kOpen + locals + kEachGroup +
            R"c(    const naru_i nx = group.size_[0], ny = group.size_[1], nz = group.size_[2], x0 = group.global_[0];
     for (naru_i z = 0; z < nz; ++z)
       for (naru_i y = 0; y < ny; ++y) {
@@ -123,7 +123,7 @@ static void naru_item(struct naru_work_group* t) {
 )c") + locals +
          "  " + call + ";\n}\n" + kOpen + R"c(  void** at = (void**)(stacks + geometry[3] * geometry[4] * geometry[5] * stack_bytes);
   int torn = 0;
-)c" + kGroup +
+)c" + kEachGroup +
          R"c(    struct naru_work work = {{0}, group, memory, numbers};
     work.work_group.at = at, work.work_group.item = naru_item;
     work.work_group.count = (int)(group.size_[0] * group.size_[1] * group.size_[2]);

@@ -13,7 +13,6 @@ using ir::VType;
 using ir::Windows;
 using Op = Windows::Op;
 
-constexpr int kGroup = 64;
 // Results of a looping item.
 constexpr int64_t kEach = 256;
 constexpr char kAxes[] = {'x', 'y', 'z'};

@@ -10,6 +10,8 @@ namespace naru::render {
 
 using InstId = asmjit::x86::Inst::Id;
 
+inline asmjit::x86::Vec vec_of(const asmjit::Operand& o) { return o.as<asmjit::x86::Vec>(); }
+
 class X86LaneMachine : public LaneMachine {
  public:
   Value constant(VType type, uint64_t bits) final;

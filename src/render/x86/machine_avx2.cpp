@@ -13,8 +13,6 @@ x86::Mem part_at(x86::Mem at, int part) {
   return at;
 }
 
-x86::Vec vec_of(const asmjit::Operand& o) { return o.as<x86::Vec>(); }
-
 }  // namespace
 
 x86::Vec MachineAvx2::ones() {

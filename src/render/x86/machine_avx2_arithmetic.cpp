@@ -9,8 +9,6 @@ namespace {
 namespace I = x86::Inst;
 using asmjit::imm;
 
-x86::Vec vec_of(const asmjit::Operand& o) { return o.as<x86::Vec>(); }
-
 }  // namespace
 
 Value MachineAvx2::compare(Prim prim, const Arg& a, const Arg& b) {

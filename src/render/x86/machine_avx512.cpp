@@ -13,7 +13,6 @@ x86::Mem part_at(x86::Mem at, int part) {
   return at;
 }
 
-x86::Vec vec_of(const asmjit::Operand& o) { return o.as<x86::Vec>(); }
 x86::KReg mask_of(const Value& v) { return v.part[0].as<x86::KReg>(); }
 
 }  // namespace

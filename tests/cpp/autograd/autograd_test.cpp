@@ -2,13 +2,13 @@
 
 #include "naru/autograd.h"
 #include "naru/ops.h"
+#include "ops/checks.h"
 
 namespace naru {
 namespace {
 
-using Doubles = std::vector<double>;
-
-Tensor leaf(Doubles v) { return tensor(v, Options(DType::F64)).requires_grad_(); }
+using testing::Doubles;
+using testing::leaf;
 
 TEST(Autograd, GradientsOfASharedOperandAddUp) {
   Tensor x = leaf({1, 2, 3});

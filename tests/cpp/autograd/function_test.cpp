@@ -13,6 +13,7 @@ namespace {
 
 using autograd::Context;
 using testing::Doubles;
+using testing::leaf;
 using List = std::vector<Tensor>;
 
 // f throws a RuntimeError that says so.
@@ -21,8 +22,6 @@ void expect_error(F f, const std::string& part) {
   const std::string text = testing::text_of<RuntimeError>(f);
   EXPECT_NE(text.find(part), std::string::npos) << text;
 }
-
-Tensor leaf(Doubles v) { return tensor(v, Options(DType::F64)).requires_grad_(); }
 
 struct Cube : autograd::Function<Cube> {
   static Tensor forward(Context* ctx, const Tensor& x) {

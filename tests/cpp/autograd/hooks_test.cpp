@@ -12,9 +12,8 @@ namespace naru {
 namespace {
 
 using testing::Doubles;
+using testing::leaf;
 using testing::text_of;
-
-Tensor leaf(Doubles v) { return tensor(v, Options(DType::F64)).requires_grad_(); }
 
 TEST(AutogradHooks, AHookMayTakeOutItselfAndOthersAndTheyStillRunThisOnce) {
   for (const bool of_leaf : {true, false}) {

@@ -100,7 +100,9 @@ TEST(AutogradThreads, AThreadMayReadAndReplaceAGradThatOthersAddTo) {
   std::atomic<bool> stop = false;
   std::thread replacing([&] {
     while (!stop) {
-      if (const Tensor g = w.grad(); g.defined()) EXPECT_EQ(g.sizes(), w.sizes());
+      if (const Tensor g = w.grad(); g.defined()) {
+        EXPECT_EQ(g.sizes(), w.sizes());
+      }
       w.set_grad(zeros({8}));
       w.set_grad({});
     }

@@ -17,7 +17,7 @@ namespace {
 using ir::Lapack;
 using Routine = Lapack::Routine;
 
-const Device kFirst(DeviceType::Cuda, 0);
+const Device kDevice(DeviceType::Cuda, 0);
 constexpr int64_t kBatch = 2, kN = 4, kColumns = 3;
 
 class CudaLapack : public CudaFixture {
@@ -128,11 +128,11 @@ class CudaLapack : public CudaFixture {
       op.arrays[i].data = memory(c.memory[i].size());
       up(s, op.arrays[i].data, c.memory[i].data(), c.memory[i].size());
     }
-    ASSERT_TRUE(backend->takes(kFirst, op));
+    ASSERT_TRUE(backend->takes(kDevice, op));
     s.submit(op, {});
     for (size_t i = 0; i < c.memory.size(); ++i) down(s, c.memory[i].data(), op.arrays[i].data, c.memory[i].size());
     s.synchronize(s.submitted());
-    for (size_t i = 0; i < c.memory.size(); ++i) backend->release(kFirst, MemoryKind::Device, op.arrays[i].data, c.memory[i].size());
+    for (size_t i = 0; i < c.memory.size(); ++i) backend->release(kDevice, MemoryKind::Device, op.arrays[i].data, c.memory[i].size());
   }
   // Does it on both, and leaves the host's in `c`.
   void compare(DeviceStream& s, Call& c) {
@@ -312,16 +312,16 @@ TEST_F(CudaLapack, pivots_that_are_no_rows_are_kept_within_the_matrix) {
 }
 
 TEST_F(CudaLapack, other_routines_and_empty_matrices_and_what_a_library_refuses_are_not_taken) {
-  EXPECT_FALSE(backend->takes(kFirst, call(Routine::Ldl, kTypes[0], kN, kN).op));
-  EXPECT_FALSE(backend->takes(kFirst, call(Routine::Cholesky, kTypes[0], 0, 0).op));
-  EXPECT_TRUE(backend->takes(kFirst, call(Routine::Lu, kTypes[0], kN, kN).op));
+  EXPECT_FALSE(backend->takes(kDevice, call(Routine::Ldl, kTypes[0], kN, kN).op));
+  EXPECT_FALSE(backend->takes(kDevice, call(Routine::Cholesky, kTypes[0], 0, 0).op));
+  EXPECT_TRUE(backend->takes(kDevice, call(Routine::Lu, kTypes[0], kN, kN).op));
   const std::pair<const char*, const char*> troubles[] = {{"NARU_CUSOLVER_LIBRARY", "/nowhere/libcusolver.so"},
                                                           {"NARU_CUSOLVER_LIBRARY", NARU_FAKES "/libnvrtc.so"},
                                                           {"NARU_FAKE_ERROR", "cusolverDnCreate=1"}};
   for (const auto& [variable, value] : troubles) {
     set(variable, value);
     backend = backends::make_cuda();
-    EXPECT_FALSE(backend->takes(kFirst, call(Routine::Lu, kTypes[0], kN, kN).op)) << value;
+    EXPECT_FALSE(backend->takes(kDevice, call(Routine::Lu, kTypes[0], kN, kN).op)) << value;
     unsetenv(variable);
     set("NARU_CUSOLVER_LIBRARY", NARU_FAKES "/libcusolver.so");
   }

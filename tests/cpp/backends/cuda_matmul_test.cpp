@@ -24,14 +24,14 @@ using backends::cuda::Products;
 using ir::MatMul;
 
 // A product of float32 and where its operands lie on a device, in elements from the start of its memory.
-struct Job {
+struct Product {
   MatMul q;
   int64_t a = 0, b = 0, c = 0, bias = -1;
   static constexpr int64_t kSize = 40000;  // elements of each operand's memory
 };
 
-Job job(int64_t batch, int64_t m, int64_t n, int64_t k, bool with_bias = false) {
-  Job j;
+Product job(int64_t batch, int64_t m, int64_t n, int64_t k, bool with_bias = false) {
+  Product j;
   j.q.batch = batch, j.q.m = m, j.q.n = n, j.q.k = k;
   j.q.a = {nullptr, m * k, k, 1}, j.q.b = {nullptr, k * n, n, 1}, j.q.c = {nullptr, m * n, n, 1};
   if (with_bias) j.bias = 0;
@@ -51,19 +51,19 @@ class CudaMatMul : public CudaFixture {
   };
   Memory filled(DeviceStream& s, int device = 0) {
     const auto make = [&](int64_t from) {
-      auto* const p = static_cast<float*>(memory(Job::kSize * 4, device));
-      up(s, p, numbers.data() + from, Job::kSize * 4, device);
+      auto* const p = static_cast<float*>(memory(Product::kSize * 4, device));
+      up(s, p, numbers.data() + from, Product::kSize * 4, device);
       return p;
     };
     return {make(0), make(1000), make(2000), make(3000)};
   }
-  MatMul placed(const Job& j, const Memory& at) {
+  MatMul placed(const Product& j, const Memory& at) {
     MatMul q = j.q;
     q.a.data = at.a + j.a, q.b.data = at.b + j.b, q.c.data = at.c + j.c;
     if (j.bias >= 0) q.bias = at.bias + j.bias;
     return q;
   }
-  float wanted(const Job& j, int64_t item, int64_t row, int64_t col) const {
+  float wanted(const Product& j, int64_t item, int64_t row, int64_t col) const {
     const auto& q = j.q;
     double sum = j.bias < 0 ? 0 : numbers[static_cast<size_t>(3000 + j.bias + col * q.bias_stride)];
     for (int64_t i = 0; i < q.k; ++i)
@@ -72,11 +72,11 @@ class CudaMatMul : public CudaFixture {
     return static_cast<float>(sum);
   }
   // Runs it, and compares all of the result's memory: what is between rows must stay.
-  void check(DeviceStream& s, const Job& j, const Memory& at, int device = 0, float bound = 1e-5f) {
-    std::vector<float> before(Job::kSize, 7), got(Job::kSize);
-    up(s, at.c, before.data(), Job::kSize * 4, device);
+  void check(DeviceStream& s, const Product& j, const Memory& at, int device = 0, float bound = 1e-5f) {
+    std::vector<float> before(Product::kSize, 7), got(Product::kSize);
+    up(s, at.c, before.data(), Product::kSize * 4, device);
     s.submit(placed(j, at), {});
-    s.synchronize(down(s, got.data(), at.c, Job::kSize * 4, device));
+    s.synchronize(down(s, got.data(), at.c, Product::kSize * 4, device));
     for (int64_t i = 0; i < j.q.batch; ++i)
       for (int64_t r = 0; r < j.q.m; ++r)
         for (int64_t c = 0; c < j.q.n; ++c) {
@@ -87,13 +87,13 @@ class CudaMatMul : public CudaFixture {
     EXPECT_EQ(got, before) << "written beside the result";
   }
 
-  std::vector<float> numbers = std::vector<float>(Job::kSize + 3000);
+  std::vector<float> numbers = std::vector<float>(Product::kSize + 3000);
 };
 
-std::vector<Job> jobs_for_the_library() {
-  std::vector<Job> all = {job(1, 5, 7, 9), job(1, 5, 7, 9, true), job(3, 5, 7, 9), job(3, 5, 7, 9, true),
-                          job(1, 1, 7, 9), job(1, 5, 1, 9, true), job(1, 5, 7, 1), job(1, 1, 1, 1, true)};
-  Job j = job(2, 5, 7, 9);  // both transposed
+std::vector<Product> jobs_for_the_library() {
+  std::vector<Product> all = {job(1, 5, 7, 9), job(1, 5, 7, 9, true), job(3, 5, 7, 9), job(3, 5, 7, 9, true),
+                              job(1, 1, 7, 9), job(1, 5, 1, 9, true), job(1, 5, 7, 1), job(1, 1, 1, 1, true)};
+  Product j = job(2, 5, 7, 9);  // both transposed
   j.q.a.row_stride = 1, j.q.a.col_stride = 5, j.q.b.row_stride = 1, j.q.b.col_stride = 9;
   all.push_back(j);
   j.q.a.batch_stride = j.q.b.batch_stride = 0;  // the same for all
@@ -104,8 +104,8 @@ std::vector<Job> jobs_for_the_library() {
   for (int64_t shift : {1, 2, 3, 4, 64}) {  // addresses of every alignment
     j.a = shift, j.b = 2 * shift, j.c = 3 * shift, j.bias = shift;
     all.push_back(j);
-    for (int64_t Job::*one : {&Job::a, &Job::b, &Job::c}) {
-      Job alone = job(1, 5, 8, 12);
+    for (int64_t Product::*one : {&Product::a, &Product::b, &Product::c}) {
+      Product alone = job(1, 5, 8, 12);
       alone.*one = shift;
       all.push_back(alone);
     }
@@ -120,8 +120,8 @@ TEST_F(CudaMatMul, the_library_computes_every_layout_it_takes) {
   const auto s = stream();
   const Memory at = filled(*s);
   listen();
-  const std::vector<Job> jobs = jobs_for_the_library();
-  for (const Job& j : jobs) {
+  const std::vector<Product> jobs = jobs_for_the_library();
+  for (const Product& j : jobs) {
     SCOPED_TRACE(&j - jobs.data());
     check(*s, j, at);
   }
@@ -131,8 +131,8 @@ TEST_F(CudaMatMul, the_library_computes_every_layout_it_takes) {
 }
 
 TEST_F(CudaMatMul, what_is_not_for_the_library_is_done_by_own_kernels) {
-  std::vector<Job> all;
-  Job j = job(2, 5, 7, 9, true);
+  std::vector<Product> all;
+  Product j = job(2, 5, 7, 9, true);
   j.q.precision.deterministic = true;
   all.push_back(j);
   all.push_back(job(1, 5, 7, 0));
@@ -140,7 +140,7 @@ TEST_F(CudaMatMul, what_is_not_for_the_library_is_done_by_own_kernels) {
   const auto s = stream();
   const Memory at = filled(*s);
   listen();
-  for (const Job& each : all) {
+  for (const Product& each : all) {
     SCOPED_TRACE(&each - all.data());
     EXPECT_FALSE(for_library(placed(each, at), true));
     check(*s, each, at);
@@ -158,22 +158,22 @@ TEST_F(CudaMatMul, what_is_not_for_the_library_is_done_by_own_kernels) {
 }
 
 TEST_F(CudaMatMul, a_bias_that_the_library_does_not_take_is_added_behind_its_matmul) {
-  Job apart = job(1, 5, 7, 9, true);
+  Product apart = job(1, 5, 7, 9, true);
   apart.q.bias_stride = 0;  // one number for all
   const auto s = stream();
   const Memory at = filled(*s);
   listen();
   check(*s, apart, at);
   set("NARU_FAKE_NO_BIAS", "1");
-  for (const Job& j : {job(1, 6, 7, 9, true), job(3, 5, 7, 8, true)}) check(*s, j, at);
+  for (const Product& j : {job(1, 6, 7, 9, true), job(3, 5, 7, 8, true)}) check(*s, j, at);
   auto count = counted();
   EXPECT_EQ(count["cublasLtMatmul"], 3);
   EXPECT_EQ(count["cuLaunchKernel"], 3);
 }
 
 TEST_F(CudaMatMul, factors_without_a_unit_stride_are_copied_for_the_library) {
-  std::vector<Job> all;
-  Job j = job(1, 5, 7, 9);
+  std::vector<Product> all;
+  Product j = job(1, 5, 7, 9);
   j.q.a.row_stride = j.q.a.col_stride = 0;  // one number for all
   all.push_back(j);
   j.q.batch = 3, j.q.a.batch_stride = 1, j.bias = 0;  // one for each item
@@ -186,7 +186,7 @@ TEST_F(CudaMatMul, factors_without_a_unit_stride_are_copied_for_the_library) {
   const auto s = stream();
   const Memory at = filled(*s);
   listen();
-  for (const Job& each : all) {
+  for (const Product& each : all) {
     SCOPED_TRACE(&each - all.data());
     check(*s, each, at);
   }
@@ -205,7 +205,7 @@ TEST_F(CudaMatMul, an_algorithm_is_asked_for_once_a_shape_and_a_handle_once_a_de
     there->submit(placed(job(1, 5, 7, 9, true), other), {});
   }
   a->submit(placed(job(1, 5, 7, 8, true), at), {});
-  Job misaligned = job(1, 5, 7, 9, true);
+  Product misaligned = job(1, 5, 7, 9, true);
   misaligned.a = 1;
   a->submit(placed(misaligned, at), {});
   for (auto* s : {a.get(), b.get(), there.get()}) s->synchronize(s->submitted());
@@ -241,7 +241,7 @@ TEST_F(CudaMatMul, the_table_of_algorithms_is_bounded) {
 }
 
 TEST_F(CudaMatMul, without_the_library_an_algorithm_or_memory_to_work_in_own_kernels_do_it) {
-  const Job j = job(2, 5, 7, 9, true);
+  const Product j = job(2, 5, 7, 9, true);
   const std::pair<const char*, const char*> troubles[] = {{"NARU_CUBLASLT_LIBRARY", "/nowhere/libcublasLt.so"},
                                                           {"NARU_CUBLASLT_LIBRARY", NARU_FAKES "/libnvrtc.so"},
                                                           {"NARU_FAKE_ERROR", "cublasLtCreate=1"},
@@ -306,7 +306,7 @@ TEST_F(CudaMatMul, each_stream_has_memory_of_its_own_to_work_in) {
   const auto a = stream(), b = stream();
   const Memory x = filled(*a), y = filled(*b);
   a->synchronize(a->submitted());
-  const Job one = job(1, 20, 30, 40), two = job(2, 10, 30, 40);
+  const Product one = job(1, 20, 30, 40), two = job(2, 10, 30, 40);
   for (int i = 0; i < 4; ++i) a->submit(placed(one, x), {}), b->submit(placed(two, y), {});
   // Each question is a step of the stream's work: the two take turns.
   for (int i = 0; i < 1000; ++i) a->completed(), b->completed();
@@ -331,14 +331,14 @@ TEST_F(CudaMatMul, threads_with_streams_of_their_own_get_their_own_matmuls_and_b
   for (int i = 0; i < kThreads; ++i)
     threads.emplace_back([&, i] {
       const auto at = static_cast<size_t>(i);
-      Job j = job(1, 3, 4, 5, true);
+      Product j = job(1, 3, 4, 5, true);
       j.bias = 64 * i;
       for (int round = 0; round < kRounds; ++round) streams[at]->submit(placed(j, places[at]), {});
       streams[at]->synchronize(down(*streams[at], &got[at], places[at].c + 11, 4));
     });
   for (std::thread& t : threads) t.join();
   for (int i = 0; i < kThreads; ++i) {
-    Job j = job(1, 3, 4, 5, true);
+    Product j = job(1, 3, 4, 5, true);
     j.bias = 64 * i;
     EXPECT_NEAR(got[static_cast<size_t>(i)], wanted(j, 0, 2, 3), 1e-5f) << i;
   }
@@ -348,7 +348,7 @@ TEST_F(CudaMatMul, a_failure_says_which_product_and_what_the_library_said_and_th
   const auto s = stream();
   const Memory at = filled(*s);
   check(*s, job(2, 5, 7, 9, true), at);
-  const auto said = [&](const char* error, const Job& j) -> std::string {
+  const auto said = [&](const char* error, const Product& j) -> std::string {
     set("NARU_FAKE_ERROR", error);
     s->submit(placed(j, at), {});
     try {
@@ -375,7 +375,7 @@ TEST_F(CudaMatMul, a_failure_says_which_product_and_what_the_library_said_and_th
 }
 
 TEST_F(CudaMatMul, factors_are_rounded_to_tf32_only_where_that_is_allowed_and_the_device_can) {
-  Job j = job(1, 1, 1, 1);
+  Product j = job(1, 1, 1, 1);
   for (const bool allowed : {false, true})
     for (const int device : {0, 3}) {
       const auto s = stream(device);
@@ -418,7 +418,7 @@ TEST(CudaRealLibrary, nvidias_own_cublaslt_takes_the_descriptors) {
   EXPECT_NE(lt.version(), 0);
   alignas(16) float memory[4] = {};
   for (const DType t : {DType::F32, DType::F64, DType::F16, DType::BF16})
-    for (Job j : jobs_for_the_library()) {
+    for (Product j : jobs_for_the_library()) {
       j.q.dtype = t, j.q.precision.tf32 = true, j.q.precision.reduced_accumulation = false;
       if (j.bias >= 0) j.q.bias = memory;
       const std::optional<LtMatMul> product = for_library(j.q, true);

@@ -41,9 +41,9 @@ TEST(DataSets, AreChangedByTransformsAsTheyAreRead) {
   EXPECT_EQ(normal.get(0)[0].to_doubles(), (Doubles{0, 0, 0, 0.25, 0.25, 0.25}));
 }
 
-struct Counting : IterableDataset {
+struct Range : IterableDataset {
   int from, to;
-  Counting(int a, int b) : from(a), to(b) {}
+  Range(int a, int b) : from(a), to(b) {}
   std::function<Sample()> begin() const override {
     return [i = from, end = to]() mutable -> Sample { return i < end ? Sample{tensor(static_cast<double>(i++))} : Sample{}; };
   }
@@ -51,7 +51,7 @@ struct Counting : IterableDataset {
 
 TEST(DataSets, ThatCountNothingAreChained) {
   const auto chain = std::make_shared<ChainDataset>(std::vector<std::shared_ptr<const IterableDataset>>{
-      std::make_shared<Counting>(0, 2), std::make_shared<Counting>(3, 3), std::make_shared<Counting>(7, 9)});
+      std::make_shared<Range>(0, 2), std::make_shared<Range>(3, 3), std::make_shared<Range>(7, 9)});
   EXPECT_EQ(first_of_all(DataLoader(chain, {.batch_size = 3})), (Doubles{0, 1, 7, 8}));
 }
 

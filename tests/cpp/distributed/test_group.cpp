@@ -15,12 +15,12 @@ using Ints = std::vector<int64_t>;
 Texts quiet(int size) { return Texts(static_cast<size_t>(size)); }
 
 // Each test runs over both: rings of shared memory and connections.
-class Group : public testing::TestWithParam<const char*> {
+class Group : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override { setenv("NARU_DISTRIBUTED_TRANSPORT", GetParam(), 1); }
   void TearDown() override { unsetenv("NARU_DISTRIBUTED_TRANSPORT"); }
 };
-INSTANTIATE_TEST_SUITE_P(Transports, Group, testing::Values("shared", "tcp"));
+INSTANTIATE_TEST_SUITE_P(Transports, Group, ::testing::Values("shared", "tcp"));
 
 TEST_P(Group, AllReduceGivesTheSameBitsOnEveryRankWhateverTheSize) {
   const Options on_cpu;

@@ -20,7 +20,7 @@ TEST(LibraryCall, a_library_that_ends_the_process_is_not_waited_for) {
         const LibraryCall second(known);
         std::exit(3);
       },
-      testing::ExitedWithCode(3), "");
+      ::testing::ExitedWithCode(3), "");
 }
 
 // Row-major {1, 2; 3, 4} times {5, 6; 7, 8} by the library that there is: its corners.
@@ -39,7 +39,7 @@ TEST(LibraryCall, products_are_computed_when_the_library_is_gone) {
         product_of_corners();
         std::exit(0);
       },
-      testing::ExitedWithCode(0), "right: 1");
+      ::testing::ExitedWithCode(0), "right: 1");
 }
 
 TEST(LibraryCall, whoever_ends_the_process_may_wait_for_another_threads_products) {
@@ -57,7 +57,7 @@ TEST(LibraryCall, whoever_ends_the_process_may_wait_for_another_threads_products
         while (done < 3) std::this_thread::yield();
         std::exit(0);
       },
-      testing::ExitedWithCode(0), "done");
+      ::testing::ExitedWithCode(0), "done");
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ using testing::Layout;
 using testing::program_of;
 using testing::Threads;
 
-const Dims kShapes[] = {{},        {1},        {7},          {0, 3},      {5, 3},       {33, 65}, {3, 1, 70},
-                        {129, 40}, {40, 1030}, {2, 3, 4, 5}, {70, 3, 50}, {1, 1, 2000}, {5000, 2}};
+const Dims kMapShapes[] = {{},        {1},        {7},          {0, 3},      {5, 3},       {33, 65}, {3, 1, 70},
+                           {129, 40}, {40, 1030}, {2, 3, 4, 5}, {70, 3, 50}, {1, 1, 2000}, {5000, 2}};
 
 // One element at a time: the definition, with nothing of the executor's bookkeeping.
 void reference(const ir::Program& program, std::vector<Array*> inputs, std::vector<Array*> outputs, const std::vector<uint64_t>& params) {
@@ -55,7 +55,7 @@ void expect_as_reference(const ir::Program& program, std::vector<Array*> inputs,
 }
 
 TEST(Map, gives_what_one_element_at_a_time_gives_in_every_layout) {
-  for (const Dims& shape : kShapes)
+  for (const Dims& shape : kMapShapes)
     for (Layout a : kLayouts)
       for (Layout b : kLayouts)
         for (Layout o : {Layout::Contiguous, Layout::Transposed, Layout::Offset, Layout::Stepped}) {
@@ -100,7 +100,7 @@ TEST(Map, index_counts_positions_in_row_major_order_whatever_the_layout) {
   p.nodes[0].args_count = 2;
   p.nodes[0].args[0] = {ir::Program::From::Param, DType::I64, 0};
   p.nodes[0].args[1] = {ir::Program::From::Param, DType::I64, 1};
-  for (const Dims& shape : kShapes)
+  for (const Dims& shape : kMapShapes)
     for (Layout o : {Layout::Contiguous, Layout::Transposed, Layout::Stepped}) {
       Array out(shape, DType::I64, o);
       run(p, {}, {&out}, {10, 3});
@@ -109,7 +109,7 @@ TEST(Map, index_counts_positions_in_row_major_order_whatever_the_layout) {
 }
 
 TEST(Map, a_result_may_be_one_of_its_operands) {
-  for (const Dims& shape : kShapes)
+  for (const Dims& shape : kMapShapes)
     for (Layout o : {Layout::Contiguous, Layout::Transposed, Layout::Stepped}) {
       Array x(shape, DType::F64, o, 4), y(shape, DType::F64, Layout::Transposed, 5), expected = x, original = x;
       const auto program = program_of(ir::op::mul, {DType::F64, DType::F64}, DType::F64, DType::F64);
@@ -128,7 +128,7 @@ TEST(Map, several_results_with_layouts_of_their_own) {
   p.nodes[1].args[0] = {ir::Program::From::Node, DType::F32, 0};
   p.outputs_count = 2;
   p.outputs[1] = 1;
-  for (const Dims& shape : kShapes)
+  for (const Dims& shape : kMapShapes)
     for (Layout o : {Layout::Contiguous, Layout::Transposed, Layout::Stepped}) {
       Array x(shape, DType::F32, Layout::Offset, 4), y(shape, DType::I32, Layout::Repeated, 5), s(shape, DType::F32, o),
           t(shape, DType::F16, Layout::Transposed);

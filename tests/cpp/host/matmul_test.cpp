@@ -31,12 +31,12 @@ ir::MatMul product_of(Array& a, Array& b, Array& c, Array* bias = nullptr) {
   return q;
 }
 
-struct Shape {
+struct MatMulShape {
   int64_t batch, m, n, k;
 };
-const Shape kShapes[] = {{1, 1, 1, 1},    {1, 8, 8, 8},       {1, 1, 50, 70},   {1, 50, 1, 70},  {3, 5, 7, 9},
-                         {1, 33, 65, 17}, {1, 130, 140, 150}, {2, 64, 48, 300}, {1, 3, 4, 0},    {0, 3, 4, 5},
-                         {1, 0, 4, 5},    {1, 300, 10, 64},   {1, 64, 96, 400}, {1, 1, 1, 1000}, {1, 7, 600, 1}};
+const MatMulShape kMatMulShapes[] = {{1, 1, 1, 1},    {1, 8, 8, 8},       {1, 1, 50, 70},   {1, 50, 1, 70},  {3, 5, 7, 9},
+                                     {1, 33, 65, 17}, {1, 130, 140, 150}, {2, 64, 48, 300}, {1, 3, 4, 0},    {0, 3, 4, 5},
+                                     {1, 0, 4, 5},    {1, 300, 10, 64},   {1, 64, 96, 400}, {1, 1, 1, 1000}, {1, 7, 600, 1}};
 constexpr Layout kMatrixLayouts[] = {Layout::Contiguous, Layout::Transposed, Layout::Stepped, Layout::Repeated, Layout::Offset};
 
 std::vector<double> values_of(Array& x) {
@@ -59,8 +59,8 @@ void expect_right(const ir::MatMul& q, Array& a, Array& b, Array& c, Array* bias
   }
 }
 
-void check_all_shapes(DType t, double epsilon, bool deterministic = false, std::span<const Shape> shapes = kShapes) {
-  for (const Shape& s : shapes)
+void check_all_shapes(DType t, double epsilon, bool deterministic = false, std::span<const MatMulShape> shapes = kMatMulShapes) {
+  for (const MatMulShape& s : shapes)
     for (Layout la : kMatrixLayouts)
       for (Layout lb : kMatrixLayouts)
         for (Layout lc : {Layout::Contiguous, Layout::Transposed, Layout::Stepped}) {
@@ -102,7 +102,7 @@ TEST(MatMul, float64_float16_and_bfloat16) {
 
 // Where a processor has an instruction for them it computes these, tails of all three sides included.
 TEST(MatMul, bfloat16_large_enough_for_the_processors_own_instruction) {
-  constexpr Shape kLarge[] = {{1, 8, 8, 2048}, {1, 9, 17, 1027}, {2, 71, 63, 30}, {1, 130, 8, 127}, {3, 16, 200, 41}};
+  constexpr MatMulShape kLarge[] = {{1, 8, 8, 2048}, {1, 9, 17, 1027}, {2, 71, 63, 30}, {1, 130, 8, 127}, {3, 16, 200, 41}};
   check_all_shapes(DType::BF16, 8e-3, false, kLarge);
   check_all_shapes(DType::BF16, 8e-3, true, kLarge);
 }
@@ -129,7 +129,7 @@ TEST(MatMul, bool_is_a_typed_error) {
 }
 
 TEST(MatMul, deterministic_is_one_chain_of_fma_in_the_order_of_k) {
-  for (const Shape& s : kShapes) {
+  for (const MatMulShape& s : kMatMulShapes) {
     Array a({s.batch, s.m, s.k}, DType::F32, Layout::Contiguous, 1), b({s.batch, s.k, s.n}, DType::F32, Layout::Transposed, 2),
         c({s.batch, s.m, s.n}, DType::F32), bias({s.n}, DType::F32);
     ir::MatMul q = product_of(a, b, c, &bias);
@@ -151,8 +151,8 @@ TEST(MatMul, deterministic_is_one_chain_of_fma_in_the_order_of_k) {
 
 TEST(MatMul, bits_do_not_depend_on_threads) {
   for (bool deterministic : {false, true})
-    for (const Shape& s :
-         {Shape{1, 300, 200, 257}, Shape{1, 1, 3000, 400}, Shape{1, 2000, 1, 300}, Shape{1, 128, 128, 128}, Shape{40, 16, 16, 16}}) {
+    for (const MatMulShape& s : {MatMulShape{1, 300, 200, 257}, MatMulShape{1, 1, 3000, 400}, MatMulShape{1, 2000, 1, 300},
+                                 MatMulShape{1, 128, 128, 128}, MatMulShape{40, 16, 16, 16}}) {
       Array a({s.batch, s.m, s.k}, DType::F32, Layout::Contiguous, 1), b({s.batch, s.k, s.n}, DType::F32, Layout::Contiguous, 2),
           c({s.batch, s.m, s.n}, DType::F32), d = c;
       ir::MatMul q = product_of(a, b, c);

@@ -17,7 +17,7 @@ using testing::kLayouts;
 using testing::Layout;
 using testing::Threads;
 
-const Dims kShapes[] = {{1}, {7}, {300}, {5, 1}, {5, 130}, {130, 33}, {3, 4, 65}, {0, 4}, {40, 257}, {2, 1, 9}, {600, 10}};
+const Dims kRowShapes[] = {{1}, {7}, {300}, {5, 1}, {5, 130}, {130, 33}, {3, 4, 65}, {0, 4}, {40, 257}, {2, 1, 9}, {600, 10}};
 constexpr DType kTypes[] = {DType::Bool, DType::U8,  DType::I8,   DType::I16, DType::I32,
                             DType::I64,  DType::F16, DType::BF16, DType::F32, DType::F64};
 
@@ -28,7 +28,7 @@ bool less(double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; }
 
 TEST(ArgReduce, finds_the_first_of_the_greatest_and_of_the_least_with_NaN_before_all) {
   for (DType t : kTypes)
-    for (const Dims& shape : kShapes)
+    for (const Dims& shape : kRowShapes)
       for (Layout layout : kLayouts)
         for (bool greatest : {true, false}) {
           Array x(shape, t, layout, 11, true), values(kept_of(shape), t, Layout::Stepped),
@@ -62,7 +62,7 @@ TEST(Scan, combines_blocks_in_order_behind_what_stands_before_them) {
     const float all[] = {a + b, a * b, std::max(a, b), std::min(a, b)};
     return all[static_cast<int>(op)];
   };
-  for (const Dims& shape : kShapes)
+  for (const Dims& shape : kRowShapes)
     for (Layout a : kLayouts)
       for (Layout o : {Layout::Contiguous, Layout::Transposed, Layout::Stepped})
         for (ir::ReduceOp op : {ir::ReduceOp::Sum, ir::ReduceOp::Prod, ir::ReduceOp::Max, ir::ReduceOp::Min}) {
@@ -117,7 +117,7 @@ TEST(Scan, may_run_in_place) {
 
 TEST(Sort, is_stable_with_NaN_greatest_in_either_direction) {
   for (DType t : kTypes)
-    for (const Dims& shape : kShapes)
+    for (const Dims& shape : kRowShapes)
       for (Layout layout : kLayouts)
         for (bool descending : {false, true}) {
           const int64_t n = shape.back();

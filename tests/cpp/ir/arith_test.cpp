@@ -6,22 +6,17 @@
 
 #include "ir/interpret.h"
 #include "ir/math.h"
+#include "naru/element_type.h"
 
 namespace naru::ir {
 namespace {
 
 template <class T>
-constexpr DType kDTypeOf = std::is_same_v<T, float>     ? DType::F32
-                           : std::is_same_v<T, double>  ? DType::F64
-                           : std::is_same_v<T, int32_t> ? DType::I32
-                                                        : DType::I64;
-
-template <class T>
 std::vector<T> apply(V (*f)(V, V), std::vector<T> a, std::vector<T> b) {
   MapKernel kernel;
-  kernel.inputs = {{kDTypeOf<T>}, {kDTypeOf<T>}};
-  kernel.outputs = {kDTypeOf<T>};
-  kernel.results = {f(input(kernel.graph, 0, kDTypeOf<T>), input(kernel.graph, 1, kDTypeOf<T>)).id()};
+  kernel.inputs = {{dtype_of<T>()}, {dtype_of<T>()}};
+  kernel.outputs = {dtype_of<T>()};
+  kernel.results = {f(input(kernel.graph, 0, dtype_of<T>()), input(kernel.graph, 1, dtype_of<T>())).id()};
   std::vector<T> out(a.size());
   void* operands[] = {a.data(), b.data(), out.data()};
   interpret(kernel, operands, nullptr, static_cast<int64_t>(a.size()), 0);

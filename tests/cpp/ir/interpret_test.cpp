@@ -10,18 +10,10 @@
 #include <limits>
 #include <memory>
 
+#include "naru/element_type.h"
+
 namespace naru::ir {
 namespace {
-
-template <class T>
-constexpr DType kDTypeOf = std::is_same_v<T, float>     ? DType::F32
-                           : std::is_same_v<T, double>  ? DType::F64
-                           : std::is_same_v<T, int32_t> ? DType::I32
-                           : std::is_same_v<T, int64_t> ? DType::I64
-                           : std::is_same_v<T, int16_t> ? DType::I16
-                           : std::is_same_v<T, int8_t>  ? DType::I8
-                           : std::is_same_v<T, uint8_t> ? DType::U8
-                                                        : DType::Bool;
 
 template <class Out, class... In>
 std::vector<Out> run(const std::function<V(std::vector<V>)>& f, const std::vector<In>&... in) {
@@ -31,14 +23,14 @@ std::vector<Out> run(const std::function<V(std::vector<V>)>& f, const std::vecto
   int64_t n = 0;
   (
       [&] {
-        args.push_back(input(kernel.graph, args.size(), kDTypeOf<In>));
-        kernel.inputs.push_back({kDTypeOf<In>});
+        args.push_back(input(kernel.graph, args.size(), dtype_of<In>()));
+        kernel.inputs.push_back({dtype_of<In>()});
         operands.push_back(const_cast<In*>(in.data()));
         n = static_cast<int64_t>(in.size());
       }(),
       ...);
   kernel.results = {f(args).id()};
-  kernel.outputs = {kDTypeOf<Out>};
+  kernel.outputs = {dtype_of<Out>()};
   const auto out = std::make_unique<Out[]>(static_cast<size_t>(n));
   operands.push_back(out.get());
   interpret(kernel, operands.data(), nullptr, n, 0);

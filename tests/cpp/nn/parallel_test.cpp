@@ -20,7 +20,7 @@ VirtualOptions four() {
   return o;
 }
 
-struct Parallel : testing::Test {
+struct Parallel : ::testing::Test {
   VirtualDevices devices{DeviceType::Cuda, four()};
   static std::shared_ptr<Module> make() { return std::make_shared<Sequential>(Linear(5, 8), ReLU(), Linear(8, 2)); }
 };

@@ -12,6 +12,9 @@
 namespace naru::testing {
 
 using Doubles = std::vector<double>;
+
+// A vector of float64 that wants a gradient.
+inline Tensor leaf(Doubles v) { return tensor(v, Options(DType::F64)).requires_grad_(); }
 using Ints = std::vector<int64_t>;
 
 // The text of the E that f throws; fails the test if it throws none.

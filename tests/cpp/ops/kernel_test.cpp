@@ -24,7 +24,7 @@ kernel void square_backward(const float* x, float scale, const float* grad_y, fl
 }
 )";
 
-struct Kernels : testing::TestWithParam<const char*> {
+struct Kernels : ::testing::TestWithParam<const char*> {
   Kernels() { set_virtual_devices("cuda:1"); }
   ~Kernels() override { set_virtual_devices(""); }
   Options options() const { return {DType::F32, Device(GetParam())}; }
@@ -89,7 +89,7 @@ TEST_P(Kernels, NameTheParameterThatAnArgumentDoesNotFit) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Kernels, testing::Values("cpu", "cuda:0"),
+INSTANTIATE_TEST_SUITE_P(Devices, Kernels, ::testing::Values("cpu", "cuda:0"),
                          [](const auto& p) { return std::string(p.param).substr(0, 3); });
 
 TEST(KernelSources, SayWhatTheyAre) {

@@ -18,7 +18,7 @@ namespace naru {
 namespace {
 
 // Virtual devices as long as it lives.
-struct Streams : testing::Test {
+struct Streams : ::testing::Test {
   Streams() { set_virtual_devices("cuda:2,mps:1"); }
   ~Streams() override { set_virtual_devices(""); }
 };
@@ -256,7 +256,7 @@ class Program {
 };
 
 void run_programs(unsigned first, unsigned count) {
-  for (unsigned seed = first; seed < first + count && !testing::Test::HasFailure(); ++seed) {
+  for (unsigned seed = first; seed < first + count && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     Program(seed).run(24);
   }

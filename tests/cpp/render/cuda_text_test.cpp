@@ -61,7 +61,9 @@ class Compiler final : public Launcher {
   }
   const Target& target() const override { return target_; }
   void start(const Launch& launch) override {
-    if (const std::string text = launch.text(); texts.insert(text).second) EXPECT_EQ(nvrtc_.complaint(text), "");
+    if (const std::string text = launch.text(); texts.insert(text).second) {
+      EXPECT_EQ(nvrtc_.complaint(text), "");
+    }
   }
   void* scratch(size_t) override { return reinterpret_cast<void*>(uintptr_t{1} << 30); }
   void* faults(int, std::function<std::string(int, uint32_t, int64_t)>) override { return scratch(0); }

@@ -265,14 +265,14 @@ std::vector<ir::MapFunction> compile_all(const ir::MapKernel& kernel, bool strea
   return all;
 }
 
-testing::AssertionResult agrees(const ir::MapKernel& kernel, const std::vector<std::vector<uint8_t>>& inputs,
-                                const std::vector<uint64_t>& params, int64_t n, int64_t index0) {
+::testing::AssertionResult agrees(const ir::MapKernel& kernel, const std::vector<std::vector<uint8_t>>& inputs,
+                                  const std::vector<uint64_t>& params, int64_t n, int64_t index0) {
   return agrees(kernel, compile_all(kernel), inputs, params, n, index0);
 }
 
-testing::AssertionResult agrees(const ir::MapKernel& kernel, const std::vector<ir::MapFunction>& functions,
-                                const std::vector<std::vector<uint8_t>>& inputs, const std::vector<uint64_t>& params, int64_t n,
-                                int64_t index0) {
+::testing::AssertionResult agrees(const ir::MapKernel& kernel, const std::vector<ir::MapFunction>& functions,
+                                  const std::vector<std::vector<uint8_t>>& inputs, const std::vector<uint64_t>& params, int64_t n,
+                                  int64_t index0) {
   for (const auto side : {GuardedBuffer::Side::Behind, GuardedBuffer::Side::Before}) {
     std::vector<std::unique_ptr<GuardedBuffer>> sources;
     std::vector<void*> operands;
@@ -295,14 +295,14 @@ testing::AssertionResult agrees(const ir::MapKernel& kernel, const std::vector<i
     const auto expected =
         run([&](void* const* o, const uint64_t* p, int64_t count, int64_t first) { ir::interpret(kernel, o, p, count, first); });
     for (size_t k = 0; k < functions.size(); ++k) {
-      if (functions[k] == nullptr) return testing::AssertionFailure() << name_of(isas()[k]) << ": no code was made";
+      if (functions[k] == nullptr) return ::testing::AssertionFailure() << name_of(isas()[k]) << ": no code was made";
       const auto got = run(functions[k]);
       for (size_t o = 0; o < got.size(); ++o) {
         const DType t = kernel.outputs[o];
         for (int64_t i = 0; i < n; ++i) {
           const size_t at = static_cast<size_t>(i) * size_of(t);
           if (same(t, expected[o]->data() + at, got[o]->data() + at)) continue;
-          auto failure = testing::AssertionFailure();
+          auto failure = ::testing::AssertionFailure();
           failure << name_of(isas()[k]) << ", n = " << n << ", output " << o << " at " << i << ": " << text_of(t, got[o]->data() + at)
                   << ", the interpreter: " << text_of(t, expected[o]->data() + at) << "; inputs:";
           for (size_t j = 0; j < inputs.size(); ++j) {
@@ -312,11 +312,11 @@ testing::AssertionResult agrees(const ir::MapKernel& kernel, const std::vector<i
           return failure;
         }
         if (!got[o]->surroundings_intact())
-          return testing::AssertionFailure() << name_of(isas()[k]) << ", n = " << n << ": wrote outside output " << o;
+          return ::testing::AssertionFailure() << name_of(isas()[k]) << ", n = " << n << ": wrote outside output " << o;
       }
     }
   }
-  return testing::AssertionSuccess();
+  return ::testing::AssertionSuccess();
 }
 
 }  // namespace naru::test

@@ -31,15 +31,15 @@ ir::ReduceKernel plain(ReduceOp op, DType from, DType to) {
   return k;
 }
 
-testing::AssertionResult equal(VType type, const uint8_t* got, const uint8_t* expected, int64_t count, render::Isa isa) {
+::testing::AssertionResult equal(VType type, const uint8_t* got, const uint8_t* expected, int64_t count, render::Isa isa) {
   const DType t = dtype_of(type);
   for (int64_t i = 0; i < count; ++i) {
     const size_t at = static_cast<size_t>(i) * size_of(t);
     if (!same(t, got + at, expected + at))
-      return testing::AssertionFailure() << name_of(isa) << ", result " << i << ": " << text_of(t, got + at)
-                                         << ", the interpreter: " << text_of(t, expected + at);
+      return ::testing::AssertionFailure() << name_of(isa) << ", result " << i << ": " << text_of(t, got + at)
+                                           << ", the interpreter: " << text_of(t, expected + at);
   }
-  return testing::AssertionSuccess();
+  return ::testing::AssertionSuccess();
 }
 
 // Inputs hold n elements (scalar ones: one, or one a row), each placed before a guard page.
@@ -56,9 +56,9 @@ std::vector<std::unique_ptr<GuardedBuffer>> place(const ir::MapKernel& map, cons
   return placed;
 }
 
-testing::AssertionResult contiguous_agrees(const ir::ReduceKernel& kernel, const std::vector<ir::ContiguousFunction>& functions,
-                                           const std::vector<std::vector<uint8_t>>& inputs, const std::vector<uint64_t>& params,
-                                           int64_t n) {
+::testing::AssertionResult contiguous_agrees(const ir::ReduceKernel& kernel, const std::vector<ir::ContiguousFunction>& functions,
+                                             const std::vector<std::vector<uint8_t>>& inputs, const std::vector<uint64_t>& params,
+                                             int64_t n) {
   std::vector<void*> operands;
   const auto placed = place(kernel.map, inputs, n, operands);
   uint8_t expected[8] = {}, got[8] = {};
@@ -68,18 +68,18 @@ testing::AssertionResult contiguous_agrees(const ir::ReduceKernel& kernel, const
   operands.push_back(values.data());
   ir::interpret_contiguous(kernel, operands.data(), params.data(), n, 11, expected);
   for (size_t k = 0; k < functions.size(); ++k) {
-    if (functions[k] == nullptr) return testing::AssertionFailure() << "no code was made";
+    if (functions[k] == nullptr) return ::testing::AssertionFailure() << "no code was made";
     GuardedBuffer out(ir::size_of(kernel.type), GuardedBuffer::Side::Behind);
     GuardedBuffer stored(bytes, GuardedBuffer::Side::Behind);
     operands.back() = stored.data();
     functions[k](operands.data(), params.data(), n, 11, out.data());
     if (auto r = equal(kernel.type, stored.data(), values.data(), bytes ? n : 0, isas()[k]); !r) return r << ", stored, n = " << n;
-    if (!stored.surroundings_intact()) return testing::AssertionFailure() << "wrote outside its output";
+    if (!stored.surroundings_intact()) return ::testing::AssertionFailure() << "wrote outside its output";
     std::memcpy(got, out.data(), ir::size_of(kernel.type));
     if (auto r = equal(kernel.type, got, expected, 1, isas()[k]); !r) return r << ", n = " << n;
-    if (!out.surroundings_intact()) return testing::AssertionFailure() << "wrote outside its result";
+    if (!out.surroundings_intact()) return ::testing::AssertionFailure() << "wrote outside its result";
   }
-  return testing::AssertionSuccess();
+  return ::testing::AssertionSuccess();
 }
 
 std::vector<ir::ContiguousFunction> contiguous_all(const ir::ReduceKernel& kernel) {
@@ -176,9 +176,9 @@ std::vector<ir::StridedFunction> strided_all(const ir::ReduceKernel& kernel) {
 
 // Inputs hold rows * pitch elements, of which the first `columns` of each row are reduced; the last row ends at a guard
 // page.
-testing::AssertionResult strided_agrees(const ir::ReduceKernel& kernel, const std::vector<ir::StridedFunction>& functions,
-                                        const std::vector<std::vector<uint8_t>>& inputs, const std::vector<uint64_t>& params, int64_t rows,
-                                        int64_t columns, int64_t pitch) {
+::testing::AssertionResult strided_agrees(const ir::ReduceKernel& kernel, const std::vector<ir::StridedFunction>& functions,
+                                          const std::vector<std::vector<uint8_t>>& inputs, const std::vector<uint64_t>& params,
+                                          int64_t rows, int64_t columns, int64_t pitch) {
   std::vector<void*> operands;
   std::vector<int64_t> strides;
   const int64_t used = rows == 0 ? 0 : (rows - 1) * pitch + columns;
@@ -190,7 +190,7 @@ testing::AssertionResult strided_agrees(const ir::ReduceKernel& kernel, const st
   ir::fill_identity(kernel.op, kernel.type, expected.data(), columns);
   ir::interpret_strided(kernel, operands.data(), strides.data(), params.data(), rows, columns, 100, 1000, expected.data());
   for (size_t k = 0; k < functions.size(); ++k) {
-    if (functions[k] == nullptr) return testing::AssertionFailure() << "no code was made";
+    if (functions[k] == nullptr) return ::testing::AssertionFailure() << "no code was made";
     GuardedBuffer out(bytes, GuardedBuffer::Side::Behind);
     // In two calls: what the first leaves, the second goes on from.
     ir::fill_identity(kernel.op, kernel.type, out.data(), columns);
@@ -201,9 +201,9 @@ testing::AssertionResult strided_agrees(const ir::ReduceKernel& kernel, const st
     functions[k](later.data(), strides.data(), params.data(), rows - first, columns, 100 + first * 1000, 1000, out.data());
     if (auto r = equal(kernel.type, out.data(), expected.data(), columns, isas()[k]); !r)
       return r << ", rows " << rows << ", columns " << columns;
-    if (!out.surroundings_intact()) return testing::AssertionFailure() << "wrote outside its results";
+    if (!out.surroundings_intact()) return ::testing::AssertionFailure() << "wrote outside its results";
   }
-  return testing::AssertionSuccess();
+  return ::testing::AssertionSuccess();
 }
 
 TEST(NativeReductions, StridedEqualTheInterpreterForEveryOperatorTypeAndWidth) {

@@ -17,13 +17,13 @@
 namespace naru::runtime {
 namespace {
 
-const Device kDevice("cuda:0");
+const Device kDeviceOfStream("cuda:0");
 
-using Memory = testing::ToyMemory;
+using testing::ToyMemory;
 
 class Numbers final : public EventStream {
  public:
-  explicit Numbers(Memory& memory) : EventStream(kDevice, 4), memory_(memory) {}
+  explicit Numbers(ToyMemory& memory) : EventStream(kDeviceOfStream, 4), memory_(memory) {}
   ~Numbers() override { close(!is_lost); }
 
   uint64_t submit(ir::Instruction, std::vector<Ref<Storage>> hold) override {
@@ -74,19 +74,19 @@ class Numbers final : public EventStream {
   bool forked() const noexcept override { return is_forked; }
   bool lost() const noexcept override { return is_lost; }
 
-  Memory& memory_;
+  ToyMemory& memory_;
 };
 
 // A storage that counts when it dies.
 Ref<Storage> counting(int& deaths) {
-  auto s = make_ref<Storage>(kDevice, 4);
+  auto s = make_ref<Storage>(kDeviceOfStream, 4);
   s->owner = &deaths;
   s->release_memory = [](Storage& dying) noexcept { ++*static_cast<int*>(dying.owner); };
   return s;
 }
 
 TEST(EventStream, an_event_is_recorded_behind_every_fourth_instruction_and_when_somebody_asks) {
-  Memory memory(1 << 20);
+  ToyMemory memory(1 << 20);
   Numbers s(memory);
   for (int i = 1; i <= 9; ++i) EXPECT_EQ(s.submit([] {}), static_cast<uint64_t>(i));
   EXPECT_EQ(s.recorded, 2);
@@ -104,7 +104,7 @@ TEST(EventStream, an_event_is_recorded_behind_every_fourth_instruction_and_when_
 }
 
 TEST(EventStream, whoever_asks_again_and_again_sees_the_end) {
-  Memory memory(1 << 20);
+  ToyMemory memory(1 << 20);
   Numbers s(memory);
   s.submit([] {});
   EXPECT_EQ(s.completed(), 0u);
@@ -113,7 +113,7 @@ TEST(EventStream, whoever_asks_again_and_again_sees_the_end) {
 }
 
 TEST(EventStream, what_an_instruction_needs_is_kept_alive_until_it_is_reached) {
-  Memory memory(1 << 20);
+  ToyMemory memory(1 << 20);
   Numbers s(memory);
   int deaths = 0;
   std::vector<Ref<Storage>> hold;
@@ -127,7 +127,7 @@ TEST(EventStream, what_an_instruction_needs_is_kept_alive_until_it_is_reached) {
 }
 
 TEST(EventStream, asking_how_far_it_is_never_waits_for_who_hands_something_over) {
-  Memory memory(1 << 20);
+  ToyMemory memory(1 << 20);
   Numbers s(memory);
   s.submit([] {});
   std::promise<void> started, over;
@@ -146,7 +146,7 @@ TEST(EventStream, asking_how_far_it_is_never_waits_for_who_hands_something_over)
 }
 
 TEST(EventStream, errors_of_work_are_kept_for_who_waits_and_the_stream_goes_on) {
-  Memory memory(1 << 20);
+  ToyMemory memory(1 << 20);
   Numbers s(memory);
   const uint64_t seq = s.submit([] { throw RuntimeError("a bad kernel"); });
   EXPECT_THROW(s.synchronize(seq), RuntimeError);
@@ -154,7 +154,7 @@ TEST(EventStream, errors_of_work_are_kept_for_who_waits_and_the_stream_goes_on) 
 }
 
 TEST(EventStream, where_the_driver_fails_all_counts_as_reached_and_who_waits_hears_of_it) {
-  Memory memory(1 << 20);
+  ToyMemory memory(1 << 20);
   Numbers s(memory);
   int deaths = 0;
   std::vector<Ref<Storage>> hold;
@@ -167,7 +167,7 @@ TEST(EventStream, where_the_driver_fails_all_counts_as_reached_and_who_waits_hea
 }
 
 TEST(EventStream, on_a_lost_device_nothing_is_asked_of_the_driver_and_nothing_kept) {
-  Memory memory(1 << 20);
+  ToyMemory memory(1 << 20);
   Numbers s(memory);
   int deaths = 0;
   std::vector<Ref<Storage>> hold;
@@ -184,7 +184,7 @@ TEST(EventStream, on_a_lost_device_nothing_is_asked_of_the_driver_and_nothing_ke
 }
 
 TEST(EventStream, a_stream_waits_for_another_on_the_device_where_the_driver_can_and_else_on_the_host) {
-  Memory memory(1 << 20);
+  ToyMemory memory(1 << 20);
   Numbers a(memory), b(memory);
   const uint64_t seq = a.submit([] {});
   b.wait(a, seq);
@@ -199,8 +199,8 @@ TEST(EventStream, a_stream_waits_for_another_on_the_device_where_the_driver_can_
 }
 
 TEST(EventStream, memory_for_intermediate_values_is_used_again_and_counts_as_reserved_until_the_cache_is_emptied) {
-  Memory memory(1 << 20);
-  CachingAllocator cache(memory, kDevice);
+  ToyMemory memory(1 << 20);
+  CachingAllocator cache(memory, kDeviceOfStream);
   Numbers s(memory);
   s.use_cache(cache);
   void *first = nullptr, *again = nullptr;
@@ -218,8 +218,8 @@ TEST(EventStream, memory_for_intermediate_values_is_used_again_and_counts_as_res
 
 TEST(EventStream, where_the_device_has_no_memory_left_the_cache_is_emptied_before_an_instruction_fails) {
   constexpr size_t kMiB = size_t{1} << 20;
-  Memory memory(8 * kMiB);
-  CachingAllocator cache(memory, kDevice);
+  ToyMemory memory(8 * kMiB);
+  CachingAllocator cache(memory, kDeviceOfStream);
   Numbers s(memory), other(memory);
   s.use_cache(cache), other.use_cache(cache);
   other.submit([&] { other.take_scratch(kMiB); });
@@ -240,7 +240,7 @@ TEST(EventStream, where_the_device_has_no_memory_left_the_cache_is_emptied_befor
 
 TEST(EventStream, what_kernels_find_wrong_is_told_to_who_waits_for_them) {
   using Fault = FaultRecords::Fault;
-  Memory memory(1 << 20);
+  ToyMemory memory(1 << 20);
   Numbers s(memory);
   const auto text = [](int, uint32_t found, int64_t value) { return std::to_string(found) + ": " + std::to_string(value); };
   Fault* record = nullptr;
