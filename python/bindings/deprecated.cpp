@@ -33,7 +33,7 @@ void define_sums() {
   define("addcdiv", "addcdiv_", "input + value * tensor1 / tensor2.", &addcdiv, &addcdiv_);
 }
 
-void define_products() {
+void define_old_products() {
   const auto define = [](const char* name, const char* with_alpha, const char* without, const char* doc, auto f) {
     def(kFunction | kDeprecated, name, with_alpha, doc,
         [f](const Scalar& beta, const Tensor& c, const Scalar& alpha, const Tensor& a, const Tensor& b) {
@@ -54,7 +54,7 @@ void define_products() {
 
 void define_deprecated() {
   define_sums();
-  define_products();
+  define_old_products();
 }
 
 }  // namespace naru::py

@@ -14,7 +14,7 @@ namespace F = nn::functional;
 namespace init = nn::init;
 using List = std::vector<Tensor>;
 
-void define_activations() {
+void define_activation_functions() {
   def(kFunction, "_celu", "input, alpha", "x where positive, else alpha (exp(x / alpha) - 1).",
       [](const Tensor& x, double alpha) { return F::celu(x, alpha); });
   def(kFunction, "_selu", "input", "Scaled elu.", [](const Tensor& x) { return F::selu(x); });
@@ -189,7 +189,7 @@ void define_simple_steps() {
 }  // namespace
 
 void define_functional() {
-  define_activations();
+  define_activation_functions();
   define_functions();
   define_class_losses();
   define_init();

@@ -197,7 +197,7 @@ void define_matrix_norms() {
       [](const Tensor& t, const Dims& dim, bool keepdim) { return linalg::vector_norm(t, 2, dim, keepdim); });
 }
 
-void define_products() {
+void define_matrix_products() {
   const auto power = [](const Tensor& a, int64_t n) { return linalg::matrix_power(a, n); };
   const auto exponential = [](const Tensor& a) { return linalg::matrix_exp(a); };
   def(kFunction, "linalg_matrix_power", "input, n, *, out=None", "The n-th power of a matrix.", power);
@@ -231,7 +231,7 @@ void define_linalg() {
   define_orthogonal();
   define_ranks();
   define_matrix_norms();
-  define_products();
+  define_matrix_products();
 }
 
 }  // namespace naru::py

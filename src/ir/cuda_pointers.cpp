@@ -10,14 +10,14 @@
 namespace naru::ir {
 namespace {
 
-enum class Space : uint8_t { Unknown, Tensor, Shared, Private, Constant };
+enum class AddressSpace : uint8_t { Unknown, Tensor, Shared, Private, Constant };
 constexpr const char* kBefore[] = {"", "", "shared ", "private ", "constant "};
 constexpr const char* kNames[] = {"", "a tensor", "a shared array", "an item's own variables", "constants"};
 
 struct Variable {
   std::string name;
   size_t at = 0, type = 0;  // tokens: its name, the first word of its type
-  Space space = Space::Unknown;
+  AddressSpace space = AddressSpace::Unknown;
   bool memory = false, pointer = false;  // pointer: its type is told the space
   size_t from = 0, to = 0;               // what it is set to
 };
@@ -34,7 +34,7 @@ class Pointers {
   Pointers(Spelling& out, const std::vector<const CudaPart*>& parts, const std::vector<const CudaPart*>& constants,
            const std::set<std::string>& types)
       : out_(out), s_(out.source), types_(types) {
-    for (const CudaPart* p : constants) declare(file_, p->begin, p->end, Space::Constant);
+    for (const CudaPart* p : constants) declare(file_, p->begin, p->end, AddressSpace::Constant);
     for (const CudaPart* p : parts)
       if (p->body) functions_.push_back({p, {}, {}, {}});
     for (Function& f : functions_) read(f);
@@ -60,10 +60,12 @@ class Pointers {
   }
 
  private:
-  static const char* name_of(Space space) { return space == Space::Unknown ? "a tensor" : kNames[static_cast<size_t>(space)]; }
+  static const char* name_of(AddressSpace space) {
+    return space == AddressSpace::Unknown ? "a tensor" : kNames[static_cast<size_t>(space)];
+  }
   // Where nothing is said it is a tensor's; of types that the source has made up it has to be said.
-  void say(size_t type, Space space) {
-    const bool tensor = space == Space::Unknown || space == Space::Tensor;
+  void say(size_t type, AddressSpace space) {
+    const bool tensor = space == AddressSpace::Unknown || space == AddressSpace::Tensor;
     out_.before[type] = tensor && types_.contains(std::string(word(type))) ? "global " : kBefore[static_cast<size_t>(space)];
   }
   std::string_view word(size_t i) const { return i < s_.tokens().size() ? s_.word(i) : std::string_view(); }
@@ -82,7 +84,7 @@ class Pointers {
   }
 
   // The declaration that starts at i, if one does: its variables. Returns one behind it, or i.
-  size_t declare(std::vector<Variable>& list, size_t i, size_t end, Space arrays) const {
+  size_t declare(std::vector<Variable>& list, size_t i, size_t end, AddressSpace arrays) const {
     const size_t begin = i, count = list.size();
     for (; i < end; ++i) {
       const std::string_view w = word(i);
@@ -102,9 +104,9 @@ class Pointers {
       if (!out_.is_name(i) || (next != "=" && next != ";" && next != "," && next != "[" && next != ")"))
         return list.size() == count ? begin : i;
       Variable v{std::string(word(i)), i, type};
-      v.pointer = star && !automatic && arrays != Space::Constant;
+      v.pointer = star && !automatic && arrays != AddressSpace::Constant;
       v.memory = star || automatic || next == "[";
-      v.space = star || automatic ? Space::Unknown : arrays;
+      v.space = star || automatic ? AddressSpace::Unknown : arrays;
       for (++i; i < end && word(i) == "["; i = std::min(s_.matching(i) + 1, end)) {
       }
       if (word(i) == "=") {
@@ -122,15 +124,15 @@ class Pointers {
     for (size_t i = p.open + 1; i < p.close;) {
       const size_t last = end_of(i, p.close);
       const size_t before = f.variables.size();
-      declare(f.variables, i, p.close + 1, Space::Private);
+      declare(f.variables, i, p.close + 1, AddressSpace::Private);
       // (A parameter ends at its comma.)
       f.variables.resize(std::min(f.variables.size(), before + 1));
       f.parameters.emplace_back();
       f.told.push_back(0);
       if (f.variables.size() > before) {
         Variable& v = f.variables.back();
-        if (v.space == Space::Private && v.memory) v.space = Space::Unknown, v.pointer = true;  // float p[]
-        if (v.pointer && p.kind == CudaPart::Kind::Kernel) v.space = Space::Tensor;
+        if (v.space == AddressSpace::Private && v.memory) v.space = AddressSpace::Unknown, v.pointer = true;  // float p[]
+        if (v.pointer && p.kind == CudaPart::Kind::Kernel) v.space = AddressSpace::Tensor;
         if (v.pointer) f.parameters.back() = before;
       }
       i = last + 1;
@@ -142,7 +144,7 @@ class Pointers {
         continue;
       bool shared = false;
       for (size_t k = i; word(k) == "__shared__" || is_decoration(word(k)); ++k) shared |= word(k) == "__shared__";
-      if (const size_t end = declare(f.variables, i, p.end, shared ? Space::Shared : Space::Private); end > i) i = end - 1;
+      if (const size_t end = declare(f.variables, i, p.end, shared ? AddressSpace::Shared : AddressSpace::Private); end > i) i = end - 1;
     }
   }
 
@@ -157,7 +159,7 @@ class Pointers {
   }
 
   // What an expression leads to.
-  Space root(const Function& f, size_t begin, size_t end) const {
+  AddressSpace root(const Function& f, size_t begin, size_t end) const {
     for (size_t i = begin; i < end; ++i) {
       if (word(i) == "[" && i > begin) {
         i = s_.matching(i);
@@ -170,19 +172,19 @@ class Pointers {
         if (v && (v->memory || (word(i - 1) == "&" && (i == begin + 1 || !out_.is_name(i - 2))))) return v->space;
       }
     }
-    return Space::Unknown;
+    return AddressSpace::Unknown;
   }
 
   bool flow(Function& f) {
     bool changed = false;
     for (Variable& v : f.variables) {
-      if (v.space != Space::Unknown) continue;
-      Space found = v.from ? root(f, v.from, v.to) : Space::Unknown;
+      if (v.space != AddressSpace::Unknown) continue;
+      AddressSpace found = v.from ? root(f, v.from, v.to) : AddressSpace::Unknown;
       // Set later.
-      for (size_t i = v.at + 1; !v.from && found == Space::Unknown && i < f.part->end; ++i)
+      for (size_t i = v.at + 1; !v.from && found == AddressSpace::Unknown && i < f.part->end; ++i)
         if (word(i) == v.name && word(i + 1) == "=" && word(i + 2) != "=" && find(f, i) == &v)
           found = root(f, i + 2, end_of(i + 2, f.part->end));
-      changed |= found != Space::Unknown;
+      changed |= found != AddressSpace::Unknown;
       v.space = found;
     }
     for (size_t i = f.part->body; i < f.part->end; ++i)
@@ -197,10 +199,10 @@ class Pointers {
       size_t i = at + 2;
       for (size_t n = 0; n < f.parameters.size() && i < s_.matching(at + 1); ++n) {
         const size_t end = end_of(i, s_.tokens().size());
-        const Space space = f.parameters[n] ? root(from, i, end) : Space::Unknown;
-        if (space != Space::Unknown) {
+        const AddressSpace space = f.parameters[n] ? root(from, i, end) : AddressSpace::Unknown;
+        if (space != AddressSpace::Unknown) {
           Variable& v = f.variables[*f.parameters[n]];
-          if (v.space == Space::Unknown) v.space = space, f.told[n] = at, changed = true;
+          if (v.space == AddressSpace::Unknown) v.space = space, f.told[n] = at, changed = true;
           if (v.space != space)
             out_.refuse(at,
                         fmt::format("'{}' is given {} for `{}` here and {} on line {}: pointers of the dialect lead to one kind of memory. "
@@ -225,7 +227,7 @@ class Pointers {
       while (word(k) == "*" || is_decoration(word(k))) ++k;
       if (word(k) != (word(i) == "(" ? ")" : ">")) continue;
       const size_t end = word(i) == "<" ? s_.matching(k + 1) : end_of(k + 1, f.part->end);
-      const Space space = root(f, k + 1, end);
+      const AddressSpace space = root(f, k + 1, end);
       say(type, space);
     }
   }

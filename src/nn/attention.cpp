@@ -14,7 +14,7 @@ namespace naru::nn {
 namespace functional {
 namespace {
 
-using Options = MultiHeadAttentionOptions;
+using HeadOptions = MultiHeadAttentionOptions;
 
 void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, bool is_causal) {
   if (q.dim() < 2 || k.dim() < 2 || v.dim() < 2)
@@ -44,7 +44,7 @@ Tensor for_heads(const Tensor& t, const Tensor& query) {
 }
 
 // Whether there is a dimension of the batch. ValueError for ranks that do not go together.
-bool is_batched(const Tensor& query, const Tensor& key, const Tensor& value, const Options& o) {
+bool is_batched(const Tensor& query, const Tensor& key, const Tensor& value, const HeadOptions& o) {
   if (query.dim() != 2 && query.dim() != 3)
     throw ValueError("query should be unbatched 2D or batched 3D tensor but received {}-D query tensor", query.dim());
   const bool batched = query.dim() == 3;
@@ -78,7 +78,7 @@ Tensor third(const Tensor& t, int64_t i) { return t.defined() ? t.narrow(0, i * 
 struct Projected {
   Tensor q, k, v;
 };
-Projected project(const Tensor& query, const Tensor& key, const Tensor& value, const Options& o) {
+Projected project(const Tensor& query, const Tensor& key, const Tensor& value, const HeadOptions& o) {
   const Tensor& b = o.in_proj_bias;
   if (o.use_separate_proj_weight) {
     for (const auto& [weight, name] : {std::pair(&o.q_proj_weight, "q_proj_weight"), std::pair(&o.k_proj_weight, "k_proj_weight"),
@@ -103,7 +103,7 @@ Projected project(const Tensor& query, const Tensor& key, const Tensor& value, c
   return {q, k, linear(value, third(w, 2), third(b, 2))};
 }
 
-void check_widths(const Tensor& query, const Tensor& key, const Tensor& value, const Options& o) {
+void check_widths(const Tensor& query, const Tensor& key, const Tensor& value, const HeadOptions& o) {
   const auto text = [](const Tensor& t, size_t n) {
     return "torch.Size(" + Dims(std::span<const int64_t>(t.sizes()).first(n)).str() + ")";
   };
@@ -146,7 +146,7 @@ Tensor heads_of(const Tensor& t, int64_t all, const Tensor& fixed, const char* n
 struct Heads {
   Tensor q, k, v, mask, padding;
 };
-Heads all_heads(Projected p, Tensor mask, Tensor padding, int64_t batch, const Options& o) {
+Heads all_heads(Projected p, Tensor mask, Tensor padding, int64_t batch, const HeadOptions& o) {
   const int64_t all = batch * o.num_heads, width = o.embed_dim / o.num_heads;
   if (o.bias_k.defined() != o.bias_v.defined())
     throw ValueError(o.bias_k.defined() ? "bias_k is set but bias_v is None" : "bias_v is set but bias_k is None");
@@ -191,8 +191,9 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   return ops::attention(query, k, v, attn_mask, {factor, is_causal, dropout_p});
 }
 
-std::pair<Tensor, Tensor> multi_head_attention_forward(const Tensor& query, const Tensor& key, const Tensor& value, const Options& given) {
-  Options o = given;
+std::pair<Tensor, Tensor> multi_head_attention_forward(const Tensor& query, const Tensor& key, const Tensor& value,
+                                                       const HeadOptions& given) {
+  HeadOptions o = given;
   const bool batched = is_batched(query, key, value, o);
   if (!batched) {  // as a batch of one
     const Tensor q = query.unsqueeze(1), k = key.is(query) ? q : key.unsqueeze(1), v = value.is(key) ? k : value.unsqueeze(1);

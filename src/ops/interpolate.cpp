@@ -148,7 +148,7 @@ WindowTable in_16_bits(WindowTable table) {
 // Of bytes: along rows, then along columns, each rounded to a byte, halves up.
 Tensor picture_sum(const Tensor& x, const ops::WindowTables& tables) {
   const NoGrad off;
-  const auto bytes = [](const Tensor& t) { return clamp(floor(t + Operand(0.5)), Operand(0.0), Operand(255.0)); };
+  const auto bytes = [](const Tensor& t) { return clamp(floor(t + 0.5), 0.0, 255.0); };
   const Tensor across = bytes(ops::window_sum(x.to(DType::F32), {ops::identity_table(x.size(2)), in_16_bits(tables[1])}, kNodes[0]));
   return bytes(ops::window_sum(across, {in_16_bits(tables[0]), ops::identity_table(across.size(3))}, kNodes[0])).to(DType::U8);
 }

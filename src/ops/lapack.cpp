@@ -103,7 +103,7 @@ Dims with_matrix(const Dims& batch, int64_t rows, int64_t cols) {
   return sizes;
 }
 
-Tensor adjoint(const Tensor& t) { return conjugate(flipped(t)); }
+Tensor adjoint_of(const Tensor& t) { return conjugate(flipped(t)); }
 
 Tensor identity_like(const Tensor& t, int64_t n) {
   return eye(n, n, Options(t.dtype(), t.device())).expand(with_matrix(batch_of(t), n, n));

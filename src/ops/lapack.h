@@ -30,7 +30,7 @@ Dims with_matrix(const Dims& batch, int64_t rows, int64_t cols);
 // (..., m, n) as (..., n, m).
 inline Tensor flipped(const Tensor& t) { return t.transpose(-2, -1); }
 // Its conjugate.
-Tensor adjoint(const Tensor& t);
+Tensor adjoint_of(const Tensor& t);
 // Identity matrices of t's batch, type and device.
 Tensor identity_like(const Tensor& t, int64_t n);
 

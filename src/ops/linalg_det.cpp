@@ -10,7 +10,7 @@
 
 namespace naru {
 
-using ops::adjoint;
+using ops::adjoint_of;
 using Tensors = std::vector<Tensor>;
 
 namespace {
@@ -57,7 +57,7 @@ Tensor det_gradient(const Tensor& g, const Tensor& a, const Tensor& lu, const Te
     near = matmul(p, matmul(l, shift));
   }
   const Tensor b = a + near;
-  return adjoint(linalg::inv(b)) * ops::conjugate(linalg::det(b)).unsqueeze(-1).unsqueeze(-1) * column;
+  return adjoint_of(linalg::inv(b)) * ops::conjugate(linalg::det(b)).unsqueeze(-1).unsqueeze(-1) * column;
 }
 
 }  // namespace
@@ -106,7 +106,7 @@ std::pair<Tensor, Tensor> sign_and_log(const Tensor& a, const char* op) {
         const Tensor factor = slogdet_factor(g[0], g[1], saved[3]);
         if (!factor.defined() || a.size(-1) == 0) return {zeros_like(a)};
         const Tensor right = factor.unsqueeze(-1).unsqueeze(-1) * ops::identity_like(a, a.size(-1));
-        return {grad_enabled() ? solve(adjoint(a), right) : ops::solved(saved[1], saved[2], right, true, true, "linalg.slogdet")};
+        return {grad_enabled() ? solve(adjoint_of(a), right) : ops::solved(saved[1], saved[2], right, true, true, "linalg.slogdet")};
       },
       1);
   return {sign, log};

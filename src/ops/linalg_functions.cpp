@@ -74,7 +74,7 @@ Tensor matrix_exp(const Tensor& a) {
   }
   return autograd::record(y, "LinalgMatrixExpBackward0", {&a}, {&a}, [n](const Tensors& g, const Tensors& saved) -> Tensors {
     // The derivative in the direction of G is a block of the exponential of a matrix twice as large.
-    const Tensor t = ops::adjoint(saved[0]);
+    const Tensor t = ops::adjoint_of(saved[0]);
     const Tensor both = cat({cat({t, g[0]}, -1), cat({zeros_like(t), t}, -1)}, -2);
     return {matrix_exp(both).narrow(-2, 0, n).narrow(-1, n, n)};
   });

@@ -13,7 +13,7 @@
 namespace naru::linalg {
 namespace {
 
-using ops::adjoint;
+using ops::adjoint_of;
 using ops::batch_of;
 using ops::LapackCall;
 using Routine = ir::Lapack::Routine;
@@ -27,7 +27,7 @@ Tensor eye_like(const Tensor& t, int64_t n) { return eye(n, n, Options(t.dtype()
 
 // Of P = pinv(A), in products of both.
 Tensor pinv_gradient(const Tensor& g, const Tensor& p, const Tensor& a) {
-  const Tensor pt = adjoint(p), gt = adjoint(g);
+  const Tensor pt = adjoint_of(p), gt = adjoint_of(g);
   const Tensor outside = eye_like(a, a.size(-2)) - matmul(a, p), inside = eye_like(a, a.size(-1)) - matmul(p, a);
   return matmul(outside, matmul(gt, matmul(p, pt))) + matmul(matmul(pt, p), matmul(gt, inside)) - matmul(pt, matmul(g, pt));
 }
@@ -73,13 +73,13 @@ Tensor pinv(const Tensor& a, const OptOperand& atol, const OptOperand& rtol, boo
     Tensor u, s, vt;
     if (hermitian) {
       std::tie(s, u) = eigh(a);
-      vt = adjoint(u);
+      vt = adjoint_of(u);
     } else {
       std::tie(u, s, vt) = linalg::svd(a, false);
     }
     const Tensor size = hermitian ? abs(s) : s;
     const Tensor inverse = where(gt(size, tolerance(size, a, atol, rtol, kOp)), reciprocal(s), 0.0);
-    p = matmul(adjoint(vt) * inverse.unsqueeze(-2), adjoint(u));
+    p = matmul(adjoint_of(vt) * inverse.unsqueeze(-2), adjoint_of(u));
   }
   return autograd::record(
       p, "LinalgPinvBackward0", {&a}, {&a},
@@ -147,13 +147,13 @@ Tensors lstsq_gradient(const Tensor& gx, const Tensor& gr, const Tensor& a, cons
   const auto add = [](Tensor& to, const Tensor& t) { to = to.defined() ? to + t : t; };
   if (gx.defined()) {
     const Tensor p = pinv(a);
-    add(gb, matmul(adjoint(p), gx));
-    add(ga, pinv_gradient(matmul(gx, adjoint(b)), p, a));
+    add(gb, matmul(adjoint_of(p), gx));
+    add(ga, pinv_gradient(matmul(gx, adjoint_of(b)), p, a));
   }
   if (gr.defined()) {
     const Tensor r = (matmul(a, x) - b) * 2.0 * gr.unsqueeze(-2);
     add(gb, -r);
-    add(ga, matmul(r, adjoint(x)));
+    add(ga, matmul(r, adjoint_of(x)));
   }
   return {ga.defined() ? ops::sum_to(ga, a.sizes()) : ga, gb.defined() ? ops::sum_to(gb, b.sizes()) : gb};
 }

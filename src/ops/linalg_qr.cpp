@@ -10,7 +10,7 @@
 
 namespace naru {
 
-using ops::adjoint;
+using ops::adjoint_of;
 using ops::batch_of;
 using ops::LapackCall;
 using Routine = ir::Lapack::Routine;
@@ -56,13 +56,13 @@ Tensor qr_gradient(Tensor gq, Tensor gr, const Tensor& q, const Tensor& r) {
   if (n > k) {
     const Tensor r2 = r.narrow(-1, k, n - k), g2 = gr.narrow(-1, k, n - k);
     behind = matmul(q, g2);
-    gq = gq + matmul(matmul(q, r2), adjoint(g2));
+    gq = gq + matmul(matmul(q, r2), adjoint_of(g2));
   }
-  const Tensor m = matmul(r1, adjoint(triu(g1))) - matmul(adjoint(gq), q);
-  Tensor s = tril(m) + adjoint(tril(m, -1));
+  const Tensor m = matmul(r1, adjoint_of(triu(g1))) - matmul(adjoint_of(gq), q);
+  Tensor s = tril(m) + adjoint_of(tril(m, -1));
   // The diagonal of R stays real.
   if (is_complex(m.dtype())) s = s - diag_embed(complex(zeros_like(real(m.diagonal(0, -2, -1))), imag(m.diagonal(0, -2, -1))));
-  const Tensor ga = linalg::solve_triangular(adjoint(r1), gq + matmul(q, s), false, false);
+  const Tensor ga = linalg::solve_triangular(adjoint_of(r1), gq + matmul(q, s), false, false);
   return n > k ? cat({ga, behind}, -1) : ga;
 }
 
@@ -137,14 +137,14 @@ Tensors reflectors_gradient(Tensor g, Tensor r, const Tensor& a, const Tensor& t
   const Options like(a.dtype(), a.device());
   std::vector<Tensor> columns, factors;
   for (int64_t i = 0; i < k; ++i) {
-    const Tensor v = reflector(a, i), t = tau.narrow(-1, i, 1).unsqueeze(-1), square = matmul(adjoint(v), v);
+    const Tensor v = reflector(a, i), t = tau.narrow(-1, i, 1).unsqueeze(-1), square = matmul(adjoint_of(v), v);
     const Tensor inverse = t / (t * square - 1.0);
-    r = r - matmul(v, matmul(adjoint(v), r)) * inverse;
-    const Tensor x = matmul(adjoint(g), v), y = matmul(adjoint(r), v), tc = ops::conjugate(t);
-    factors.push_back(-matmul(adjoint(x), y).squeeze(-1));
+    r = r - matmul(v, matmul(adjoint_of(v), r)) * inverse;
+    const Tensor x = matmul(adjoint_of(g), v), y = matmul(adjoint_of(r), v), tc = ops::conjugate(t);
+    factors.push_back(-matmul(adjoint_of(x), y).squeeze(-1));
     const Tensor gv = -(matmul(g, y) * tc + matmul(r, x) * t);
     columns.push_back(cat({zeros(ops::with_matrix(batch_of(a), i + 1, 1), like), gv.narrow(-2, i + 1, m - i - 1)}, -2));
-    g = g - matmul(v, adjoint(x)) * tc;
+    g = g - matmul(v, adjoint_of(x)) * tc;
   }
   if (n > k) columns.push_back(zeros(ops::with_matrix(batch_of(a), m, n - k), like));
   return {columns.empty() ? zeros_like(a) : cat(columns, -1), factors.empty() ? zeros_like(tau) : cat(factors, -1)};
@@ -268,17 +268,17 @@ Tensor ormqr(const Tensor& a, const Tensor& tau, const Tensor& c, bool left, boo
   if (autograd::recording({&a, &tau, &c})) {
     const int64_t m = a.size(-2), n = a.size(-1);
     const Tensor whole = m > n ? cat({a, zeros(ops::with_matrix(batch_of(a), m, m - n), Options(a.dtype(), a.device()))}, -1) : a;
-    const Tensor q = linalg::householder_product(whole, tau), turned = transpose ? adjoint(q) : q;
+    const Tensor q = linalg::householder_product(whole, tau), turned = transpose ? adjoint_of(q) : q;
     return left ? matmul(turned, c) : matmul(c, turned);
   }
   const Dims batch = batch_of(a);
   // C Q is (Qᴴ Cᴴ)ᴴ.
-  const Tensor x = ops::copied_matrices(left ? c : adjoint(c), batch, kOp);
+  const Tensor x = ops::copied_matrices(left ? c : adjoint_of(c), batch, kOp);
   const Tensor matrix = ops::as_matrices(a, batch, kOp), factors = ops::as_vectors(tau, batch, kOp);
   LapackCall call(Routine::QrProduct, batch, a.dtype());
   call->transposed = transpose == left;
   call.reads(matrix).reads(factors, true).writes(x).run();
-  return left ? x : adjoint(x);
+  return left ? x : adjoint_of(x);
 }
 
 }  // namespace naru

@@ -8,7 +8,7 @@
 
 namespace naru {
 
-using ops::adjoint;
+using ops::adjoint_of;
 using ops::batch_of;
 using ops::flipped;
 using ops::LapackCall;
@@ -29,12 +29,12 @@ Lu factored(const Tensor& a, const char* op) {
 Tensor solved(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool adjoint, const char* op) {
   const Dims batch = broadcast_shapes(batch_of(lu), batch_of(b));
   // X A = B is Aᴴ Xᴴ = Bᴴ.
-  const Tensor x = copied_matrices(left ? b : ops::adjoint(b.detach()), batch, op);
+  const Tensor x = copied_matrices(left ? b : ops::adjoint_of(b.detach()), batch, op);
   const Tensor factors = as_matrices(lu, batch, op), exchanges = as_vectors(pivots, batch, op);
   LapackCall call(Routine::LuSolve, batch, x.dtype());
   call->transposed = adjoint != !left;
   call.reads(factors).reads(exchanges, true).writes(x).run();
-  return left ? x : ops::adjoint(x);
+  return left ? x : ops::adjoint_of(x);
 }
 
 }  // namespace ops
@@ -52,7 +52,7 @@ void check_right_side(const Tensor& a, const Tensor& b, bool left, const char* o
 
 // Gradients of X by A and B, where A X = B or X A = B, and gb is that by B. Nothing for A but of its own batch's shape.
 Tensor gradient_of_matrix(const Tensor& gb, const Tensor& x, bool left, const Dims& shape) {
-  return sum_to(-(left ? matmul(gb, adjoint(x)) : matmul(adjoint(x), gb)), shape);
+  return sum_to(-(left ? matmul(gb, adjoint_of(x)) : matmul(adjoint_of(x), gb)), shape);
 }
 
 std::pair<Tensor, Tensor> solve_matrices(const Tensor& a, const Tensor& b, bool left) {
@@ -62,7 +62,7 @@ std::pair<Tensor, Tensor> solve_matrices(const Tensor& a, const Tensor& b, bool 
       {&x}, "LinalgSolveExBackward0", {&a, &b}, {&a, &f.lu, &f.pivots},
       [left, for_a = autograd::requires_grad(a), shape = b.sizes()](const Tensors& g, const Tensors& saved) -> Tensors {
         const Tensor gb =
-            grad_enabled() ? solve(adjoint(saved[0]), g[0], left) : ops::solved(saved[1], saved[2], g[0], left, true, "linalg.solve");
+            grad_enabled() ? solve(adjoint_of(saved[0]), g[0], left) : ops::solved(saved[1], saved[2], g[0], left, true, "linalg.solve");
         return {for_a ? gradient_of_matrix(gb, saved[3], left, saved[0].sizes()) : Tensor(), sum_to(gb, shape)};
       },
       1);
@@ -111,7 +111,7 @@ std::pair<Tensor, Tensor> inv_ex(const Tensor& a, bool check_errors) {
   autograd::record_all(
       {&y}, "LinalgInvExBackward0", {&a}, {},
       [](const Tensors& g, const Tensors& saved) -> Tensors {
-        const Tensor t = adjoint(saved[0]);
+        const Tensor t = adjoint_of(saved[0]);
         return {-matmul(t, matmul(g[0], t))};
       },
       1);
@@ -133,10 +133,10 @@ Tensor lu_gradient(const Tensor& gl, const Tensor& gu, const Tensor& p, const Te
   const int64_t m = l.size(-2), n = u.size(-1), k = l.size(-1);
   // Of dM = L1⁻¹ dA1 U1⁻¹, with the square parts of P⁻¹ A = [A1 A2] or [A1; A2].
   const Tensor l1 = l.narrow(-2, 0, k), u1 = u.narrow(-1, 0, k);
-  const Tensor lh = adjoint(l1), uh = adjoint(u1);
+  const Tensor lh = adjoint_of(l1), uh = adjoint_of(u1);
   Tensor lower = matmul(lh, gl.narrow(-2, 0, k)), upper = matmul(gu.narrow(-1, 0, k), uh);
-  if (n > k) lower = lower - matmul(gu.narrow(-1, k, n - k), adjoint(u.narrow(-1, k, n - k)));
-  if (m > k) upper = upper - matmul(adjoint(l.narrow(-2, k, m - k)), gl.narrow(-2, k, m - k));
+  if (n > k) lower = lower - matmul(gu.narrow(-1, k, n - k), adjoint_of(u.narrow(-1, k, n - k)));
+  if (m > k) upper = upper - matmul(adjoint_of(l.narrow(-2, k, m - k)), gl.narrow(-2, k, m - k));
   const Tensor inner = tril(lower, -1) + triu(upper);
   Tensor ga = solve_triangular(uh, solve_triangular(lh, inner, true, true, true), false, false);
   if (n > k) ga = cat({ga, solve_triangular(lh, gu.narrow(-1, k, n - k), true, true, true)}, -1);
@@ -219,8 +219,8 @@ Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool le
         if (!for_lu) return {Tensor(), sum_to(gb, shape)};
         const auto [p, l, u] = lu_unpack(saved[0], saved[1]);
         const Tensor gm = gradient_of_matrix(gb, saved[2], left, saved[0].sizes());
-        const Tensor ga = matmul(flipped(p), adjoint ? ops::adjoint(gm) : gm);
-        return {tril(matmul(ga, ops::adjoint(u)), -1) + triu(matmul(ops::adjoint(l), ga)), sum_to(gb, shape)};
+        const Tensor ga = matmul(flipped(p), adjoint ? ops::adjoint_of(gm) : gm);
+        return {tril(matmul(ga, ops::adjoint_of(u)), -1) + triu(matmul(ops::adjoint_of(l), ga)), sum_to(gb, shape)};
       },
       1);
   return x;

@@ -10,7 +10,7 @@
 
 namespace naru {
 
-using ops::adjoint;
+using ops::adjoint_of;
 using ops::batch_of;
 using ops::LapackCall;
 using Routine = ir::Lapack::Routine;
@@ -28,7 +28,7 @@ Tensor on_diagonal(int64_t n, Device device) {
 // v on the diagonal, 0 elsewhere.
 Tensor diagonal_matrix(const Tensor& v) { return where(on_diagonal(v.size(-1), v.device()), row(v), 0.0); }
 // A matrix less its adjoint.
-Tensor skew(const Tensor& t) { return t - adjoint(t); }
+Tensor skew(const Tensor& t) { return t - adjoint_of(t); }
 
 // Vectors of complex matrices are determined up to a factor e^{i phi}: a loss must not depend on it, which it does where the imaginary parts along the
 // diagonal of `inner` are not 0. RuntimeError in PyTorch's words then.
@@ -58,8 +58,8 @@ Tensor svd_gradient(Tensor gu, const Tensor& gs, Tensor gvt, const Svd& f) {
   const Tensor gaps = where(same, 1.0, row(s * s) - column(s * s));
   Tensor inner = gs.defined() ? diagonal_matrix(gs) : Tensor();
   const auto add = [](const Tensor& a, const Tensor& b) { return a.defined() ? a + b : b; };
-  const Tensor turn_u = gu.defined() ? skew(matmul(adjoint(u), gu)) : Tensor();
-  const Tensor turn_v = gvt.defined() ? skew(matmul(vt, adjoint(gvt))) : Tensor();
+  const Tensor turn_u = gu.defined() ? skew(matmul(adjoint_of(u), gu)) : Tensor();
+  const Tensor turn_v = gvt.defined() ? skew(matmul(vt, adjoint_of(gvt))) : Tensor();
   require_no_phase(!turn_v.defined() ? turn_u : add(turn_u, turn_v), kSvdPhase);
   if (gu.defined()) inner = add(inner, turn_u / gaps * row(s));
   if (gvt.defined()) inner = add(inner, column(s) * (turn_v / gaps));
@@ -68,11 +68,11 @@ Tensor svd_gradient(Tensor gu, const Tensor& gs, Tensor gvt, const Svd& f) {
     inner = inner + where(same, column(turn_u.diagonal(0, -2, -1) / (s * 2.0)), 0.0);
   Tensor ga = matmul(u, matmul(inner, vt));
   if (gu.defined() && m > k) {
-    const Tensor outside = gu - matmul(u, matmul(adjoint(u), gu));
+    const Tensor outside = gu - matmul(u, matmul(adjoint_of(u), gu));
     ga = ga + matmul(outside / row(s), vt);
   }
   if (gvt.defined() && n > k) {
-    const Tensor outside = gvt - matmul(matmul(gvt, adjoint(vt)), vt);
+    const Tensor outside = gvt - matmul(matmul(gvt, adjoint_of(vt)), vt);
     ga = ga + matmul(u, outside / column(s));
   }
   return ga;
@@ -145,12 +145,12 @@ Eigen eigh_of(const Tensor& a, std::string_view triangle, bool vectors) {
       {&f.values, &f.vectors}, "LinalgEighBackward0", {&a}, {},
       [](const Tensors& g, const Tensors& saved) -> Tensors {
         const Tensor &w = saved[0], &v = saved[1];
-        if (!g[1].defined()) return {g[0].defined() ? matmul(v * row(g[0]), adjoint(v)) : Tensor()};
-        const Tensor same = on_diagonal(w.size(-1), w.device()), turn = matmul(adjoint(v), g[1]);
+        if (!g[1].defined()) return {g[0].defined() ? matmul(v * row(g[0]), adjoint_of(v)) : Tensor()};
+        const Tensor same = on_diagonal(w.size(-1), w.device()), turn = matmul(adjoint_of(v), g[1]);
         require_no_phase(turn, kEighPhase);
         Tensor inner = skew(turn) * 0.5 / where(same, 1.0, row(w) - column(w));
         if (g[0].defined()) inner = inner + diagonal_matrix(g[0]);
-        return {matmul(v, matmul(inner, adjoint(v)))};
+        return {matmul(v, matmul(inner, adjoint_of(v)))};
       },
       3);
   return f;
@@ -189,7 +189,7 @@ Tensor matrix_sqrth(const Tensor& a) {
   ops::require_square(a, "linalg.matrix_sqrth");
   ops::require_floating(a, "linalg.matrix_sqrth", false);
   const auto [w, v] = eigh(a);
-  return matmul(v * row(sqrt(w)), adjoint(v));
+  return matmul(v * row(sqrt(w)), adjoint_of(v));
 }
 
 std::pair<Tensor, Tensor> polar(const Tensor& a) {
@@ -201,24 +201,24 @@ std::pair<Tensor, Tensor> polar(const Tensor& a) {
   {
     const NoGrad off;
     const auto [left, s, vt] = linalg::svd(a, false);
-    u = matmul(left, vt), h = matmul(adjoint(vt) * row(s), vt);
+    u = matmul(left, vt), h = matmul(adjoint_of(vt) * row(s), vt);
   }
   autograd::record_all(
       {&u, &h}, "LinalgPolarBackward0", {&a}, {},
       [](const Tensors& g, const Tensors& saved) -> Tensors {
         const Tensor &u = saved[0], &h = saved[1];
         // Uᴴ dA = W H + dH with W = Uᴴ dU skew, so that W H + H W = Uᴴ dA - dAᴴ U: a Sylvester equation, solved in H's eigenvectors.
-        const Tensor gh = g[1].defined() ? (g[1] + adjoint(g[1])) * 0.5 : zeros_like(h);
+        const Tensor gh = g[1].defined() ? (g[1] + adjoint_of(g[1])) * 0.5 : zeros_like(h);
         const Tensor gu = g[0].defined() ? g[0] : zeros_like(u);
         const auto [w, v] = eigh(h);
         // dH = Uᴴ dA - W H: what flows to W.
-        const Tensor gw = skew(matmul(adjoint(u), gu) - matmul(gh, h)) * 0.5;
-        const Tensor turned = matmul(adjoint(v), matmul(gw, v)) / (row(w) + column(w));
-        const Tensor y = matmul(v, matmul(turned, adjoint(v)));
+        const Tensor gw = skew(matmul(adjoint_of(u), gu) - matmul(gh, h)) * 0.5;
+        const Tensor turned = matmul(adjoint_of(v), matmul(gw, v)) / (row(w) + column(w));
+        const Tensor y = matmul(v, matmul(turned, adjoint_of(v)));
         Tensor ga = matmul(u, gh + y * 2.0);
         if (u.size(-2) > u.size(-1) && g[0].defined()) {
           // dU outside of U's columns: (I - U Uᴴ) dA H⁻¹.
-          const Tensor outside = gu - matmul(u, matmul(adjoint(u), gu));
+          const Tensor outside = gu - matmul(u, matmul(adjoint_of(u), gu));
           ga = ga + solve(h, outside, false);
         }
         return {ga};
@@ -234,7 +234,7 @@ std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& a, bool some, bool compute_
   if (a.dim() < 2) throw RuntimeError("linalg.svd: input should have at least 2 dimensions, but has {} dimensions instead", a.dim());
   if (compute_uv) {
     auto [u, s, vt] = linalg::svd(a, !some);
-    return {u, s, adjoint(vt)};
+    return {u, s, adjoint_of(vt)};
   }
   const Options like(a.dtype(), a.device());
   const Dims batch = batch_of(a);

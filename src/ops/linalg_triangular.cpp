@@ -7,7 +7,7 @@
 
 namespace naru {
 
-using ops::adjoint;
+using ops::adjoint_of;
 using ops::batch_of;
 using ops::flipped;
 using ops::LapackCall;
@@ -51,10 +51,10 @@ Tensor solve_triangular(const Tensor& a, const Tensor& b, bool upper, bool left,
   autograd::record_all(
       {&x}, "LinalgSolveTriangularBackward0", {&a, &b}, {&a},
       [=, for_a = autograd::requires_grad(a), shape = b.sizes()](const Tensors& g, const Tensors& saved) -> Tensors {
-        const Tensor gb = solve_triangular(adjoint(saved[0]), g[0], !upper, left, unitriangular);
+        const Tensor gb = solve_triangular(adjoint_of(saved[0]), g[0], !upper, left, unitriangular);
         Tensor ga;
         if (for_a) {
-          ga = -(left ? matmul(gb, adjoint(saved[1])) : matmul(adjoint(saved[1]), gb));
+          ga = -(left ? matmul(gb, adjoint_of(saved[1])) : matmul(adjoint_of(saved[1]), gb));
           const int64_t beside = unitriangular ? 1 : 0;
           ga = sum_to(upper ? triu(ga, beside) : tril(ga, -beside), saved[0].sizes());
         }
@@ -79,10 +79,10 @@ std::pair<Tensor, Tensor> cholesky_ex(const Tensor& a, bool upper, bool check_er
       {&factor}, "LinalgCholeskyExBackward0", {&a}, {},
       [upper](const Tensors& g, const Tensors& saved) -> Tensors {
         // With L: half of L⁻ᴴ S L⁻¹, S the lower triangle of Lᴴ gL and its reflection.
-        const Tensor l = upper ? adjoint(saved[0]) : saved[0], gl = upper ? adjoint(g[0]) : g[0];
-        const Tensor phi = matmul(adjoint(l), gl);
-        const Tensor s = tril(phi) + adjoint(tril(phi, -1));
-        return {solve_triangular(l, solve_triangular(adjoint(l), s, true), false, false) * 0.5};
+        const Tensor l = upper ? adjoint_of(saved[0]) : saved[0], gl = upper ? adjoint_of(g[0]) : g[0];
+        const Tensor phi = matmul(adjoint_of(l), gl);
+        const Tensor s = tril(phi) + adjoint_of(tril(phi, -1));
+        return {solve_triangular(l, solve_triangular(adjoint_of(l), s, true), false, false) * 0.5};
       },
       1);
   if (check_errors) ops::check_info(info, "linalg.cholesky_ex", a.dim() > 2);
@@ -138,8 +138,8 @@ Tensor cholesky_solve(const Tensor& b, const Tensor& factor, bool upper) {
       [upper, for_factor = autograd::requires_grad(factor), shape = b.sizes()](const Tensors& g, const Tensors& saved) -> Tensors {
         const Tensor gb = cholesky_solve(g[0], saved[0], upper);
         if (!for_factor) return {sum_to(gb, shape), Tensor()};
-        const Tensor s = matmul(gb, adjoint(saved[1]));
-        return {sum_to(gb, shape), sum_to(-gradient_of_factor(s + adjoint(s), saved[0], upper), saved[0].sizes())};
+        const Tensor s = matmul(gb, adjoint_of(saved[1]));
+        return {sum_to(gb, shape), sum_to(-gradient_of_factor(s + adjoint_of(s), saved[0], upper), saved[0].sizes())};
       },
       1);
   return x;
@@ -158,7 +158,7 @@ Tensor cholesky_inverse(const Tensor& factor, bool upper) {
   autograd::record_all(
       {&x}, "CholeskyInverseBackward0", {&factor}, {&factor},
       [upper](const Tensors& g, const Tensors& saved) -> Tensors {
-        const Tensor s = matmul(saved[1], matmul(g[0] + adjoint(g[0]), saved[1]));
+        const Tensor s = matmul(saved[1], matmul(g[0] + adjoint_of(g[0]), saved[1]));
         return {-gradient_of_factor(s, saved[0], upper)};
       },
       1);

@@ -6,6 +6,7 @@
 #include "ops/complex.h"
 #include "ops/elementwise.h"
 #include "ops/history.h"
+#include "ops/lapack.h"
 #include "ops/numbers.h"
 #include "ops/sparse.h"
 #include "ops/type_names.h"
@@ -94,10 +95,9 @@ Tensor product_of(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_t
 
 }  // namespace ops
 
-namespace {
+using ops::adjoint_of;
 
-// Transposed and conjugated, as gradients of products want their factors.
-Tensor adjoint(const Tensor& t) { return ops::conjugate(t.transpose(-2, -1)); }
+namespace {
 
 void require_matrix(const Tensor& t, const char* role, const char* op) {
   ops::require_defined(t, op, role);
@@ -114,7 +114,7 @@ Tensor mm_as(const Tensor& a, const Tensor& b, const char* op) {
   const bool for_a = requires_grad(a), for_b = requires_grad(b);
   return record(product_of(a, b, {}, false, op), "MmBackward0", {&a, &b}, {for_b ? &a : &ops::no_tensor(), for_a ? &b : &ops::no_tensor()},
                 [for_a, for_b](const Tensors& g, const Tensors& saved) -> Tensors {
-                  return {for_a ? mm(g[0], adjoint(saved[1])) : Tensor(), for_b ? mm(adjoint(saved[0]), g[0]) : Tensor()};
+                  return {for_a ? mm(g[0], adjoint_of(saved[1])) : Tensor(), for_b ? mm(adjoint_of(saved[0]), g[0]) : Tensor()};
                 });
 }
 
@@ -143,7 +143,7 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
   const bool for_a = requires_grad(a), for_b = requires_grad(b);
   return record(product_of(a, b, {}, false, "bmm"), "BmmBackward0", {&a, &b}, {&a, &b},
                 [for_a, for_b](const Tensors& g, const Tensors& saved) -> Tensors {
-                  return {for_a ? bmm(g[0], adjoint(saved[1])) : Tensor(), for_b ? bmm(adjoint(saved[0]), g[0]) : Tensor()};
+                  return {for_a ? bmm(g[0], adjoint_of(saved[1])) : Tensor(), for_b ? bmm(adjoint_of(saved[0]), g[0]) : Tensor()};
                 });
 }
 
@@ -178,7 +178,7 @@ Tensor mv(const Tensor& a, const Tensor& v) {
   Tensor y = product_of(a, column_of(v), {}, false, "mv");
   return record(seen_as(y, {a.sizes()[0]}), "MvBackward0", {&a, &v}, {&a, &v},
                 [for_a, for_v](const Tensors& g, const Tensors& saved) -> Tensors {
-                  return {for_a ? outer(g[0], ops::conjugate(saved[1])) : Tensor(), for_v ? mv(adjoint(saved[0]), g[0]) : Tensor()};
+                  return {for_a ? outer(g[0], ops::conjugate(saved[1])) : Tensor(), for_v ? mv(adjoint_of(saved[0]), g[0]) : Tensor()};
                 });
 }
 

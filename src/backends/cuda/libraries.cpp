@@ -14,14 +14,14 @@ namespace {
 struct File {
   const char *name, *folder;
 };
-struct Row {
+struct LibraryRow {
   const char *label, *variable, *wheel, *without;
   File of[3];  // of CUDA 13, 12 and 11
   // Most wheels of CUDA 13 and newer carry no number, and most libraries are in its toolkit.
   const char *number = "", *otherwise = "the CUDA toolkit";
 };
 // In the order of Product.
-constexpr Row kRows[] = {
+constexpr LibraryRow kLibraries[] = {
     {"NVRTC",
      "NARU_NVRTC_LIBRARY",
      "cuda-nvrtc",
@@ -52,12 +52,12 @@ constexpr Row kRows[] = {
      "-cu13",
      "NVIDIA's package of cuDNN 9"},
 };
-static_assert(std::size(kRows) == kProducts);
-const Row& row_of(Product product) { return kRows[static_cast<size_t>(product)]; }
+static_assert(std::size(kLibraries) == kProducts);
+const LibraryRow& row_of(Product product) { return kLibraries[static_cast<size_t>(product)]; }
 
 struct Version {
   int major;
-  size_t column;              // in Row::of
+  size_t column;              // in LibraryRow::of
   const char* headers_wheel;  // its folder in site-packages
 };
 constexpr Version kVersions[] = {{13, 0, "nvidia/cu13"}, {12, 1, "nvidia/cuda_runtime"}, {11, 2, "nvidia/cuda_runtime"}};
@@ -116,7 +116,7 @@ const char* without(Product product) { return row_of(product).without; }
 
 std::string remedy_of(Product product, int driver_version) {
   const int major = driver_version / 1000;
-  const Row& row = row_of(product);
+  const LibraryRow& row = row_of(product);
   return fmt::format("pip install nvidia-{}{}, or {}", row.wheel,
                      major >= 13   ? row.number
                      : major == 12 ? "-cu12"

@@ -36,13 +36,13 @@ Tables backwards(int64_t in) {
   return t;
 }
 
-struct Case {
+struct WindowCase {
   std::array<Tables, 3> tables;
   Windows w;
   Array x, y, indices;
   std::array<std::vector<float>, 3> single;
 
-  Case(Op op, DType type, Layout layout, bool weighs)
+  WindowCase(Op op, DType type, Layout layout, bool weighs)
       : tables{backwards(2), regular(5), regular(7)},
         x({2, 3, 2, 5, 7}, type, layout, 1),
         y({2, 3, tables[0].out, tables[1].out, tables[2].out}, type, layout, 2),
@@ -93,7 +93,7 @@ TEST(Windows, sums_maxima_and_picks_are_right_in_every_layout_and_type) {
       for (const Layout layout : {Layout::Contiguous, Layout::Transposed, Layout::Stepped})
         for (const bool weighs : {false, true}) {
           if (weighs && (op != Op::Sum || (type != DType::F32 && type != DType::F64))) continue;
-          Case c(op, type, layout, weighs);
+          WindowCase c(op, type, layout, weighs);
           execute(c.w);
           const auto n = static_cast<size_t>(c.y.numel());
           std::vector<double> wanted(n, op == Op::Max ? -INFINITY : 0);
@@ -118,7 +118,7 @@ TEST(Windows, sums_maxima_and_picks_are_right_in_every_layout_and_type) {
 
 TEST(Windows, bits_do_not_depend_on_threads) {
   for (const Op op : {Op::Sum, Op::Max, Op::Pick}) {
-    Case one(op, DType::F32, Layout::Contiguous, op == Op::Sum), many(op, DType::F32, Layout::Contiguous, op == Op::Sum);
+    WindowCase one(op, DType::F32, Layout::Contiguous, op == Op::Sum), many(op, DType::F32, Layout::Contiguous, op == Op::Sum);
     {
       const Threads threads(1);
       execute(one.w);
