@@ -1,6 +1,7 @@
 // This file is compiled once for each of the instruction sets that are left here, by including itself.
 // (SVE's code of this Highway calls its library.)
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+#define HWY_IS_DEBUG_BUILD 0  // what its assertions call is in its library, which nothing here needs
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "host/vqsort.cpp"
 #include <hwy/foreach_target.h>
