@@ -7,6 +7,8 @@
 
 namespace naru::render {
 
+inline a64::Vec vec_of(const asmjit::Operand& o) { return o.as<a64::Vec>(); }
+
 class MachineNeon final : public LaneMachine {
  public:
   MachineNeon(a64::Compiler& cc, A64Assembler& assembler) : LaneMachine(4, 32, 0), cc_(cc), a_(assembler) {}
