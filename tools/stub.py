@@ -108,6 +108,7 @@ METHODS = {
     "const_data_ptr": "(self) -> builtins.int",
     "dim_order": "(self, *, ambiguity_check: Any = False) -> tuple[builtins.int, ...]",
     "is_distributed": "(self) -> builtins.bool",
+    "module_load": "(self, other: Tensor, assign: builtins.bool = False) -> Tensor",
     "map2_": "(self, x: Tensor, y: Tensor, callable: Callable[..., Any]) -> Tensor",
     "resize": "(self, *sizes: Any) -> Tensor",
     "to_padded_tensor": "(self, padding: builtins.float, output_size: Any = None, out: Tensor | None = None) -> Tensor",

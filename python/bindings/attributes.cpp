@@ -190,6 +190,8 @@ void add_attributes(std::vector<PyGetSetDef>& list) {
   add("_base", get<base_of>, "The tensor it is a view of, or None.");
   add("output_nr", get<output_number>, "Which output of grad_fn it is.");
   add("name", get<none>, "None.");
+  add("_cdata", get<[](const Tensor& t) { return static_cast<int64_t>(reinterpret_cast<intptr_t>(t.impl())); }>,
+      "A number of the tensor itself, which Tensor objects may exchange.");
   add("_backward_hooks", get<none>, "None.");
 }
 

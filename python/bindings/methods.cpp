@@ -2,6 +2,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include "autograd/node.h"
 #include "core/device_kinds.h"
 #include "naru/autograd.h"
 #include "naru/compositions.h"
@@ -233,6 +234,25 @@ void define_gradients() {
           t.requires_grad_();
         }
         return wrap_as(reinterpret_cast<PyTypeObject*>(cls), t);
+      });
+  def(kMethod, "_use_count", "input", "How many refer to the tensor: its object, what saved it, and a graph that leads to it.",
+      [](PyObject* o) {
+        if (!is_tensor(o)) throw TypeError("_use_count(): expected a Tensor, got {}", Py_TYPE(o)->tp_name);
+        const Tensor& t = tensor_of(o);
+        const autograd::Meta* m = autograd::meta_of(t);
+        const autograd::LeafNode* accumulator = m ? m->accumulator.load(std::memory_order_acquire) : nullptr;
+        return static_cast<int64_t>(t.impl()->use_count()) + (accumulator && accumulator->use_count() > 1);
+      });
+  def(kFunction, "_swap_tensor_impl", "t1, t2", "Exchanges the tensors that two objects stand for: elements, gradient and history.",
+      [](PyObject* a, PyObject* b) -> PyObject* {
+        if (!is_tensor(a) || !is_tensor(b))
+          throw TypeError("swap_tensors(): expected two tensors, got {} and {}", Py_TYPE(a)->tp_name, Py_TYPE(b)->tp_name);
+        auto &x = reinterpret_cast<TensorObject*>(a)->tensor, &y = reinterpret_cast<TensorObject*>(b)->tensor;
+        std::swap(x, y);
+        x.impl()->python = a;
+        y.impl()->python = b;
+        for (PyObject* o : {a, b}) track(o);
+        Py_RETURN_NONE;
       });
   def(kMethod, "as_subclass", "input, cls", "The same elements as an object of a subclass.",
       [](const Tensor& t, PyObject* cls) -> PyObject* {

@@ -35,6 +35,21 @@ def _map2(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:
     return self.copy_(_C.tensor(made, dtype=self.dtype).reshape(self.shape))
 
 
+def _module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
+    """What `Module.load_state_dict` puts in this tensor's place for `other`, where `torch.__future__` says that it swaps: the tensor itself with
+    other's elements, or with `assign` other. Subclasses define it by `__torch_function__`.
+
+    >>> x = naru.zeros(2)
+    >>> x.module_load(naru.ones(2))
+    tensor([1., 1.])
+    """
+    from .overrides import handle_torch_function, has_torch_function
+
+    if has_torch_function((self, other)):
+        return handle_torch_function(Tensor.module_load, (self, other), self, other, assign=assign)
+    return other.detach() if assign else self.copy_(other).detach()
+
+
 def _resize(self: Tensor, *sizes: Any) -> Tensor:
     """The elements in other `sizes`; in PyTorch deprecated in favour of `resize_`.
 
@@ -109,6 +124,7 @@ def _to_padded_tensor(self: Tensor, padding: float, output_size: Any = None, out
 
 
 METHODS = {
+    "module_load": _module_load,
     "to_padded_tensor": _to_padded_tensor,
     "dim_order": _dim_order,
     "map2_": _map2,

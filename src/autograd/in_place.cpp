@@ -15,8 +15,7 @@ void throw_untracked(const Tensor& view, bool indirect) {
   const char* what = indirect ? "its base or another view of its base has been modified inplace" : "is being modified inplace";
   if (view.impl()->view_kind == ViewKind::OfFunction) {
     const Meta* m = meta_of(view);
-    std::string name = m && m->grad_fn ? m->grad_fn->name() : "a custom Function";
-    if (name.ends_with("Backward")) name.resize(name.size() - 8);
+    const std::string name = m && m->grad_fn ? m->grad_fn->name() : "a custom Function";
     throw RuntimeError(
         "Output {} of {} is a view and {}. This view was created inside a custom Function (or because an input was returned as-is) and the "
         "autograd logic to handle view+inplace would override the custom backward associated with the custom Function, leading to "

@@ -25,15 +25,27 @@ std::string text_of(const Tensor& row) {
   return text + "])";
 }
 
+// The i-th element, a view, whatever the strides.
+Tensor element_of(Tensor t, int64_t i) {
+  while (t.dim() > 0) {
+    const int64_t size = t.size(-1);
+    t = t.select(-1, i % size);
+    i /= size;
+  }
+  return t;
+}
+
 // [i][k]: the central differences of output k for element i of `input`.
 std::vector<List> differences(const TensorFunction& f, const List& inputs, const Tensor& input, double eps) {
   const NoGrad off;
   const Tensor whole = input.data();
-  if (!whole.is_contiguous()) throw ValueError("gradcheck: inputs must be contiguous");
-  Tensor flat = parts(whole).reshape({-1});
+  for (int64_t d = 0; d < whole.dim(); ++d)
+    if (whole.stride(d) == 0 && whole.size(d) > 1)
+      throw RuntimeError("gradcheck: an input has a dimension with stride 0, whose elements are one in memory; pass a clone of it");
+  const Tensor each = parts(whole);
   std::vector<List> columns;
-  for (int64_t i = 0; i < flat.numel(); ++i) {
-    Tensor element = flat.select(0, i);
+  for (int64_t i = 0; i < each.numel(); ++i) {
+    Tensor element = element_of(each, i);
     const double value = element.item<double>();
     element.fill_(value + eps);
     const List high = detached(f(inputs));

@@ -62,13 +62,27 @@ def test_anomaly_detection_says_where_a_function_that_fails_was_called():
         Fails.apply(x).sum().backward()
 
 
-@pytest.mark.parametrize("option", ["check_batched_grad", "check_batched_forward_grad"])
-def test_gradcheck_refuses_what_it_can_not_check(option):
+def test_gradcheck_refuses_what_it_can_not_check():
     x = torch.ones(2, dtype=torch.float64, requires_grad=True)
-    with pytest.raises(NotImplementedError, match=option):
-        torch.autograd.gradcheck(lambda t: t * 2, [x], **{option: True})
+    with pytest.raises(NotImplementedError, match="check_batched_forward_grad"):
+        torch.autograd.gradcheck(lambda t: t * 2, [x], check_batched_forward_grad=True)
     with pytest.raises(TypeError):
         torch.autograd.gradcheck(lambda t: t * 2, [x], no_such_option=True)
+
+
+def test_gradcheck_takes_gradients_in_batches_for_those_one_after_another():
+    x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(torch.sin, [x], check_batched_grad=True)
+    assert torch.autograd.gradgradcheck(torch.sin, [x], check_batched_grad=True)
+    with pytest.raises(ValueError, match="check_backward_ad"):
+        torch.autograd.gradcheck(torch.sin, [x], check_batched_grad=True, check_backward_ad=False, check_forward_ad=True)
+
+
+def test_gradcheck_takes_inputs_of_any_strides():
+    x = torch.arange(6.0, dtype=torch.float64).reshape(2, 3).t().requires_grad_()
+    assert torch.autograd.gradcheck(lambda t: t * torch.arange(3.0, dtype=torch.float64)[:, None], [x])
+    with pytest.raises(RuntimeError, match="stride 0"):
+        torch.autograd.gradcheck(torch.sin, [torch.ones(1, dtype=torch.float64).expand(2).detach().requires_grad_()])
 
 
 def test_gradcheck_finds_a_backward_that_gives_another_result_each_time():

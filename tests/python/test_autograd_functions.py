@@ -150,7 +150,7 @@ def test_a_view_that_a_function_gave_is_not_written(cls):
     x = torch.ones(3, requires_grad=True)
     base = x * 1
     view = cls.apply(base)
-    with pytest.raises(RuntimeError, match=f"Output 0 of {cls.__name__} is a view and is being modified inplace"):
+    with pytest.raises(RuntimeError, match=f"Output 0 of {cls.__name__}Backward is a view and is being modified inplace"):
         view.mul_(2)
     view.sum().backward()
     assert x.grad.tolist() == [10.0] * 3

@@ -52,9 +52,9 @@ def _numbers(
     check_grad_dtypes: bool = False,
 ) -> tuple:
     """The options that the core takes; those that it lacks are refused."""
-    unsupported = {"check_batched_grad": check_batched_grad, "check_batched_forward_grad": check_batched_forward_grad}
-    for option, value in unsupported.items():
-        _refuse(option, value, (False,))
+    if check_batched_grad and not check_backward_ad:
+        raise ValueError("Setting check_batched_grad=True requires check_backward_ad to be True")
+    _refuse("check_batched_forward_grad", check_batched_forward_grad, (False,))
     if not check_backward_ad:
         _refuse("check_backward_ad", check_backward_ad, (True,) if not check_forward_ad else (True, False))
     _refuse("masked", masked, (None, False))
@@ -96,8 +96,8 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, raise_exception: bool = 
     """True if d func / d input agrees with central differences of step `eps`, for every input that requires grad.
 
     Options are those of torch.autograd.gradcheck. nondet_tol: how far two backward passes may differ. fast_mode checks everything all the
-    same. check_forward_ad: products of the Jacobian with unit vectors, too. check_batched_grad and check_batched_forward_grad raise
-    NotImplementedError.
+    same. check_forward_ad: products of the Jacobian with unit vectors, too. check_batched_grad adds nothing: batched gradients are a backward
+    for each entry here. check_batched_forward_grad raises NotImplementedError.
     """
     numbers = _numbers(**options)
     called, tensors = _of_tensors(func, inputs)
@@ -114,13 +114,18 @@ def gradgradcheck(
     *,
     gen_non_contig_grad_outputs: bool = False,
     raise_exception: bool = True,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
     **options: Any,
 ) -> bool:
     """True if the second derivatives of `func` agree with differences of the first; see `gradcheck`.
 
-    grad_outputs: the gradients of the outputs to start from; random ones if None.
+    grad_outputs: the gradients of the outputs to start from; random ones if None. check_fwd_over_rev=True and check_rev_over_rev=False raise
+    NotImplementedError: second derivatives are those of a backward through a backward.
     """
     _refuse("gen_non_contig_grad_outputs", gen_non_contig_grad_outputs, (False,))
+    _refuse("check_fwd_over_rev", check_fwd_over_rev, (False,))
+    _refuse("check_rev_over_rev", check_rev_over_rev, (True,))
     numbers = _numbers(**options)
     starts = [] if grad_outputs is None else [grad_outputs] if isinstance(grad_outputs, Tensor) else list(grad_outputs)
     return _told(_C._gradgradcheck(*_of_tensors(func, inputs), starts, *numbers), raise_exception)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
 from .. import _C
@@ -88,13 +89,19 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     True
     """
     if input.dim() not in (3, 4):
-        import warnings
-
         warnings.warn(
             f"dropout2d: Received a {input.dim()}-D input to dropout2d, which is deprecated and will result in an error in a future "
             "release. To retain the behavior and silence this warning, please use dropout instead. Note that dropout2d exists to "
             "provide channel-wise dropout on inputs with 2 spatial dimensions, a channel dimension, and an optional batch dimension "
             "(i.e. 3D or 4D inputs).",
+            stacklevel=2,
+        )
+    if input.dim() == 3:
+        warnings.warn(
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired - input is "
+            "interpreted as shape (N, C, L), where C is the channel dim. This behavior will change in a future release to interpret the "
+            "input as one without a batch dimension, i.e. shape (C, H, W). To maintain the 1D channel-wise dropout behavior, please switch "
+            "to using dropout1d instead.",
             stacklevel=2,
         )
     return _channel_dropout(input, p, training, inplace)
@@ -114,6 +121,14 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     >>> bool((x == x[..., :1, :1, :1]).all())
     True
     """
+    if input.dim() not in (4, 5):
+        warnings.warn(
+            f"dropout3d: Received a {input.dim()}-D input to dropout3d, which is deprecated and will result in an error in a future "
+            "release. To retain the behavior and silence this warning, please use dropout instead. Note that dropout3d exists to "
+            "provide channel-wise dropout on inputs with 3 spatial dimensions, a channel dimension, and an optional batch dimension "
+            "(i.e. 4D or 5D inputs).",
+            stacklevel=2,
+        )
     if input.dim() == 4:
         return _channel_dropout(input.unsqueeze(0), p, training, inplace).squeeze(0)
     return _channel_dropout(input, p, training, inplace)

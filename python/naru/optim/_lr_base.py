@@ -9,6 +9,12 @@ from typing import Any
 from .optimizer import Optimizer
 
 
+EPOCH_DEPRECATION_WARNING = (
+    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use `scheduler.step()` to step "
+    "the scheduler. With an epoch, the closed form is used instead of the chainable one, where there is one."
+)
+
+
 def _warn(text: str, stacklevel: int = 3) -> None:
     import warnings
 
@@ -24,6 +30,11 @@ def _set_rate(group: dict[str, Any], value: Any) -> None:
 
 def _number(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
+
+
+def _copied(value: Any) -> Any:
+    """A rate or momentum of its own: a tensor that the program goes on changing is not shared."""
+    return value.clone() if hasattr(value, "clone") else value
 
 
 def _watch_step(optimizer: Any) -> None:
@@ -143,6 +154,7 @@ class LRScheduler:
             self.last_epoch += 1
             rates = self.get_lr()
         else:
+            _warn(EPOCH_DEPRECATION_WARNING)
             self.last_epoch = epoch
             closed = getattr(self, "_get_closed_form_lr", None)
             rates = closed() if closed is not None else self.get_lr()
@@ -177,7 +189,7 @@ class LRScheduler:
 def _per_group(value: Any, optimizer: Optimizer, name: str) -> list[Any]:
     count = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
-        return [value] * count
+        return [_copied(value) for _ in range(count)]
     if len(value) != count:
         raise ValueError(f"Expected {count} {name}, but got {len(value)}")
-    return list(value)
+    return [_copied(v) for v in value]

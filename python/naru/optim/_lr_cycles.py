@@ -250,6 +250,8 @@ class CyclicLR(LRScheduler):
             self.use_beta1 = "betas" in optimizer.defaults
             self.base_momentums = _per_group(base_momentum, optimizer, "base_momentum")
             self.max_momentums = _per_group(max_momentum, optimizer, "max_momentum")
+            for group, low, high in zip(optimizer.param_groups, self.base_momentums, self.max_momentums):
+                group["base_momentum"], group["max_momentum"] = low, high
         super().__init__(optimizer, last_epoch)
         self.base_lrs = _per_group(base_lr, optimizer, "base_lr")
 

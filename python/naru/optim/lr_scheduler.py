@@ -7,7 +7,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 from .. import _missing
-from ._lr_base import LRScheduler, _number, _per_group, _set_rate
+from ._lr_base import EPOCH_DEPRECATION_WARNING, LRScheduler, _number, _per_group, _set_rate
 from ._lr_cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
 from ._lr_steps import ConstantLR, ExponentialLR, LinearLR, MultiStepLR, PolynomialLR, StepLR
 from .optimizer import Optimizer
@@ -320,6 +320,7 @@ class ReduceLROnPlateau(LRScheduler):
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
+            self._fit_bounds()
             for group, low in zip(self.optimizer.param_groups, self.min_lrs):
                 old = _number(group["lr"])
                 new = max(old * self.factor, low)
@@ -328,5 +329,18 @@ class ReduceLROnPlateau(LRScheduler):
             self.cooldown_counter = self.cooldown
             self.num_bad_epochs = 0
         self._last_lr = self._rates()
+
+    def _fit_bounds(self) -> None:
+        """Groups that were added to the optimizer get the one bound there is."""
+        count = len(self.optimizer.param_groups)
+        if count == len(self.min_lrs):
+            return
+        if self.default_min_lr is None:
+            raise RuntimeError(
+                f"The number of param groups in the `optimizer` ({count}) differs from when `ReduceLROnPlateau` was initialized "
+                f"({len(self.min_lrs)}), usually due to a new param group being added to the optimizer. Please modify the `min_lrs` field to "
+                "match the length of the `optimizer` param groups."
+            )
+        self.min_lrs = [self.default_min_lr] * count
 
 __getattr__ = _missing.module_getattr(__name__)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from .._missing import fail
 from . import hooks
+from ._swap import swap_tensors
 
-__all__ = ["benchmark", "checkpoint", "cpp_extension", "data", "dlpack", "hooks", "model_zoo", "tensorboard"]
+__all__ = ["benchmark", "checkpoint", "cpp_extension", "data", "dlpack", "hooks", "model_zoo", "swap_tensors", "tensorboard"]
 
 _MODULES = frozenset(("benchmark", "checkpoint", "cpp_extension", "data", "dlpack", "model_zoo", "tensorboard", "_pytree"))
 

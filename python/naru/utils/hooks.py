@@ -34,6 +34,15 @@ class RemovableHandle:
         elif extra_dict is not None:
             self._dicts.extend(extra_dict)
 
+    def hooks_dict_ref(self) -> dict:
+        """The dict of hooks that it was registered in.
+
+        >>> layer = naru.nn.ReLU()
+        >>> len(layer.register_forward_hook(lambda module, args, output: None).hooks_dict_ref())
+        1
+        """
+        return self._dicts[0]
+
     def remove(self) -> None:
         """Removes the hook; a second call does nothing."""
         for hooks in self._dicts:

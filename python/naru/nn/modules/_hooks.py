@@ -20,8 +20,9 @@ def _mark(tensors: tuple, on_grads: Callable[[tuple], tuple]) -> tuple:
     class BackwardHookFunction(Function):
         @staticmethod
         def forward(ctx: Any, *inputs: Tensor) -> tuple:
-            ctx.mark_non_differentiable(*[t for t in inputs if not t.requires_grad])
-            return tuple(t.view_as(t) for t in inputs)
+            views = tuple(t.view_as(t) for t in inputs)
+            ctx.mark_non_differentiable(*[view for view, t in zip(views, inputs) if not t.requires_grad])
+            return views
 
         @staticmethod
         def backward(ctx: Any, *grads: Tensor) -> tuple:
@@ -91,7 +92,12 @@ class BackwardHooks:
             self.grad_outputs = tuple(full)
             if not self.inputs_watched:
                 # No input needs a gradient: this is the last that backward sees of the module.
-                self._run((None,) * self.count_inputs)
+                given = (None,) * self.count_inputs
+                changed = self._run(given)
+                if any(grad is not None for grad in changed):
+                    raise RuntimeError(
+                        "Backward hook for Modules where no input requires gradient should always return None or None for all gradients."
+                    )
                 self.grad_outputs = None
             return grads
 

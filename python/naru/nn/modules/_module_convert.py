@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ... import _C
+from ... import _C, __future__ as _future
+from ..parameter import Parameter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,19 +49,50 @@ class ConvertMethods:
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        for param in self._parameters.values():
-            if param is None:
-                continue
-            grad = param.grad
-            with _C.no_grad():
-                param.data = fn(param)
-                if grad is not None:
-                    new_grad = fn(grad.detach())
-                    param.grad = new_grad if new_grad.requires_grad == grad.requires_grad else new_grad.requires_grad_()
+        for name, param in self._parameters.items():
+            if param is not None:
+                self._apply_to_parameter(name, param, fn)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
         return self
+
+    def _apply_to_parameter(self, name: str, param: Any, fn: Callable[[Tensor], Tensor]) -> None:
+        grad = param.grad
+        with _C.no_grad():
+            made = fn(param)
+            new_grad = None if grad is None else fn(grad.detach())
+        if new_grad is not None and new_grad.requires_grad != grad.requires_grad:
+            new_grad = new_grad.requires_grad_(grad.requires_grad)
+        if _future.get_swap_module_params_on_conversion():
+            self._swap_parameter(name, param, made, new_grad)
+            return
+        with _C.no_grad():
+            if _future.get_overwrite_module_params_on_conversion():
+                self._parameters[name] = param = Parameter(made, param.requires_grad)
+            else:
+                param.data = made
+            if grad is not None:
+                param.grad = new_grad
+
+    def _swap_parameter(self, name: str, param: Any, made: Tensor, new_grad: Tensor | None) -> None:
+        """The parameter's object and that of its gradient stay, and stand for the converted tensors from now on."""
+        from ...utils import swap_tensors
+
+        grad = param.grad
+        if not isinstance(made, Parameter):
+            made = Parameter(made, param.requires_grad)
+        try:
+            if grad is not None:
+                param.grad = None  # which is held by nobody else then
+            swap_tensors(param, made)
+            if grad is not None and new_grad is not None:
+                swap_tensors(grad, new_grad)
+                param.grad = grad
+        except Exception as error:
+            if param.grad is None:
+                param.grad = grad
+            raise RuntimeError(f"_apply(): Couldn't swap {self._get_name()}.{name}") from error  # type: ignore[attr-defined]
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Moves and casts parameters and buffers, in place: `to(device)`, `to(dtype)`, `to(device, dtype)`, `to(tensor)`.

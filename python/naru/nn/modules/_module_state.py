@@ -8,7 +8,7 @@ import weakref
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ... import _C
+from ... import _C, __future__ as _future
 from ...utils.hooks import RemovableHandle
 from ..parameter import Parameter
 
@@ -103,6 +103,10 @@ class StateMethods:
         return handle
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        if getattr(hook, "_from_public_api", False):
+            raise RuntimeError(
+                "Cannot register the same function as the state dict post hook that was previously registered via register_state_dict_post_hook"
+            )
         handle = RemovableHandle(self._state_dict_hooks)
         self._state_dict_hooks[handle.id] = hook
         return handle
@@ -287,8 +291,11 @@ class StateMethods:
                 "module instead of copying them in place?)",
                 stacklevel=5,
             )
+        swap = _future.get_swap_module_params_on_conversion()
         try:
-            if assign:
+            if swap:
+                self._swap_in(name, target, value, assign)
+            elif assign:
                 if isinstance(target, Parameter):
                     if not isinstance(value, Parameter):
                         value = Parameter(value, requires_grad=target.requires_grad)
@@ -300,10 +307,25 @@ class StateMethods:
                     target.copy_(value)
         except Exception as error:
             error_msgs.append(
-                f'While {"swapping" if assign else "copying"} the parameter named "{key}", whose dimensions in the '
+                f'While {"swapping" if swap else "copying"} the parameter named "{key}", whose dimensions in the '
                 f"model are {target.size()} and whose dimensions in the checkpoint are {value.size()}, "
                 f"an exception occurred : {error.args}."
             )
+
+    def _swap_in(self, name: str, target: Tensor, value: Tensor, assign: bool) -> None:
+        """The target's object comes to stand for what `module_load` makes of the value."""
+        from ...utils import swap_tensors
+
+        with _C.no_grad():
+            made = target.module_load(value, assign=assign)
+        if made is value or made is target:
+            raise RuntimeError("module_load returned one of self or other, please .detach() the result if returning one of the inputs in module_load")
+        if isinstance(target, Parameter):
+            if not isinstance(made, Parameter):
+                made = Parameter(made, requires_grad=target.requires_grad)
+            else:
+                made.requires_grad_(target.requires_grad)
+        swap_tensors(target, made)
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
