@@ -96,3 +96,25 @@ def test_a_rate_given_as_a_tensor_is_not_shared_with_the_schedule():
     schedule = torch.optim.lr_scheduler.CyclicLR(optimizer, base_lr=0.1, max_lr=top, cycle_momentum=False)
     top.zero_()
     assert schedule.max_lrs == [0.5]
+
+
+def test_modules_refuse_what_they_could_not_keep():
+    module = torch.nn.Linear(1, 1)
+    module.taken = 5
+    with pytest.raises(KeyError):
+        module.taken = torch.nn.Buffer(torch.ones(1))
+    with pytest.raises(TypeError):
+        module.to(torch.device("cpu"), True)
+    module.register_full_backward_pre_hook(lambda module, grad_output: ())
+    with pytest.raises(RuntimeError, match="got 0, but expected 1"):
+        module(torch.ones(1)).backward()
+
+
+def test_a_buffer_goes_to_a_register_buffer_of_the_class():
+    class Old(torch.nn.Module):
+        def register_buffer(self, name, value):
+            super().register_buffer(name, value, False)
+
+    module = Old()
+    module.mean = torch.nn.Buffer(torch.ones(1))
+    assert list(module.buffers()) == [module.mean] and not module.state_dict()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from .. import _C
@@ -220,6 +221,8 @@ def pad_sequence(
     tensor([[1., 1.],
             [1., 0.]])
     """
+    if not isinstance(sequences, Iterable):
+        raise RuntimeError(f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}")
     return _C._pad_sequence(list(sequences), batch_first, padding_value, padding_side)
 
 

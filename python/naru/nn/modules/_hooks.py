@@ -85,7 +85,12 @@ class BackwardHooks:
             for hook in self.pre_hooks:
                 new = hook(self.module, grads)
                 if new is not None:
-                    grads = new if isinstance(new, tuple) else (new,)
+                    new = new if isinstance(new, tuple) else (new,)
+                    if len(new) != len(grads):
+                        raise RuntimeError(
+                            f"Backward pre hook returned an invalid number of grad_output, got {len(new)}, but expected {len(grads)}"
+                        )
+                    grads = new
             full: list[Any] = [None] * len(items)
             for i, grad in zip(where, grads):
                 full[i] = grad

@@ -309,8 +309,12 @@ def _parse_to(args: tuple, kwargs: dict) -> tuple[Any, Any, bool]:
             dtype = rest.pop(0)
         else:
             device = rest.pop(0)
-            if rest and (rest[0] is None or isinstance(rest[0], _C.dtype)):
+            if rest:
                 dtype = rest.pop(0)
+                if dtype is not None and not isinstance(dtype, _C.dtype):
+                    raise TypeError(
+                        f"to() received an invalid combination of arguments - got {type(dtype).__name__} after a device, but expected a dtype"
+                    )
     if rest:
         non_blocking = rest.pop(0)
     if device is not None and not isinstance(device, _C.device):

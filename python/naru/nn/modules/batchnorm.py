@@ -296,6 +296,9 @@ class _InstanceNorm(_NormBase):
         if input.dim() not in (n + 1, n + 2):
             raise ValueError(f"expected {n + 1}D or {n + 2}D input (got {input.dim()}D input)")
 
+    def _get_no_batch_dim(self) -> int:
+        return self._dims + 1
+
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         channels = input.dim() - self._dims - 1

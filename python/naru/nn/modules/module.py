@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import OrderedDict
 from typing import Any
 
@@ -189,8 +190,10 @@ class Module(ConvertMethods, HookMethods, MemberMethods, StateMethods):
             if isinstance(value, Buffer) and buffers is None:
                 raise AttributeError("cannot assign buffer before Module.__init__() call")
             if isinstance(value, Buffer):
-                self._forget(name, "_buffers")
-                self.register_buffer(name, value, value.persistent)
+                if "persistent" in inspect.signature(self.register_buffer).parameters:
+                    self.register_buffer(name, value, value.persistent)
+                else:  # a subclass's, from before there was such an argument
+                    self.register_buffer(name, value)
             else:
                 buffers[name] = value
             return
