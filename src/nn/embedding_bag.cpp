@@ -109,9 +109,7 @@ Tensor added_up(const Tensor& rows, const Tensor& counts, const Tensor& offsets,
   return (sums / clamp_min(sizes, 1).unsqueeze(-1)).to(rows.dtype());
 }
 
-}  // namespace
-
-Tensor embedding_bag(const Tensor& index, const Tensor& weight, const EmbeddingBagOptions& o) {
+Tensor bags_of(const Tensor& index, const Tensor& weight, const EmbeddingBagOptions& o) {
   check_shapes(index, weight, o);
   check_types(index, weight, o);
   const int64_t table = weight.size(0);
@@ -145,6 +143,16 @@ Tensor embedding_bag(const Tensor& index, const Tensor& weight, const EmbeddingB
   const Tensor end = full({1}, index.numel(), Options(DType::I64, index.device()));
   const Tensor ends = o.include_last_offset ? offsets.narrow(0, 1, bags) : cat({offsets.narrow(0, 1, bags - 1), end});
   return greatest(index, weight, offsets.narrow(0, 0, bags), ends, padding);
+}
+
+}  // namespace
+
+Tensor embedding_bag(const Tensor& index, const Tensor& weight, const EmbeddingBagOptions& o) {
+  try {
+    return bags_of(index, weight, o);
+  } catch (const IndexError& error) {  // of an index, which is another error in PyTorch than that of embedding
+    throw RuntimeError("embedding_bag: Expected idx >= 0 && idx < num_embeddings: {}", error.what());
+  }
 }
 
 }  // namespace naru::nn::functional

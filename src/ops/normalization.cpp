@@ -267,7 +267,8 @@ Tensor frequencies(const Tensor& index, int64_t rows, DType type) {
 Tensor sparse_embedding(const Tensor& weight, const Tensor& index, int64_t padding) {
   return record(rows_of(weight, index), "EmbeddingBackward0", {&weight}, {&index},
                 [padding, sizes = weight.sizes()](const Tensors& g, const Tensors& saved) -> Tensors {
-                  Tensor at = saved[0].reshape({-1}), rows = g[0].reshape({-1, sizes[1]});
+                  Tensor at = saved[0].reshape({-1});
+                  Tensor rows = g[0].reshape({at.numel(), sizes[1]});
                   if (padding >= 0) {
                     const Tensor kept = nonzero(at != padding).view({-1});
                     at = index_select(at, 0, kept), rows = index_select(rows, 0, kept);
