@@ -23,7 +23,7 @@ def test_two_lists_a_list_and_a_number_and_a_list_of_numbers_are_taken(name):
     for other, each in ((y, y), (2.0, [2.0, 2.0]), ([2.0, 3.0], [2.0, 3.0])):
         assert all(torch.equal(a, getattr(b, name)(c)) for a, b, c in zip(over(x, other), x, each))
     wanted = over(x, y)
-    assert getattr(torch, f"_foreach_{name}_")(x, y) is None and all(torch.equal(a, b) for a, b in zip(x, wanted))
+    assert getattr(torch, f"_foreach_{name}_")(x, y) is x and all(torch.equal(a, b) for a, b in zip(x, wanted))
 
 
 def test_lists_of_several_kinds_of_arguments():

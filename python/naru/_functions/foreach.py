@@ -1,7 +1,7 @@
 """`torch._foreach_*`: an operator over lists of tensors, as optimizers of others call them. Each is the operator, called for one tensor after another;
 neighbours fuse as all calls do.
 
-The functions are `lists("_foreach_add_")` and the like: with an underscore at the end they write into the first list and return None.
+The functions are `lists("_foreach_add_")` and the like: with an underscore at the end they write into the first list and return it.
 """
 
 from __future__ import annotations
@@ -28,6 +28,10 @@ def _each(name: str, value: Any, count: int) -> list[Any]:
     """`value` for each of `count` tensors: a list's elements, or the same one."""
     if isinstance(value, (list, tuple)):
         if len(value) != count:
+            if not any(isinstance(part, Tensor) for part in value):
+                raise RuntimeError(
+                    f"Tensor list must have same number of elements as scalar list. (_foreach_{name}: got {count} and {len(value)})"
+                )
             raise RuntimeError(f"Tensor lists must have the same number of tensors, got {count} and {len(value)} (in _foreach_{name})")
         return list(value)
     return [value] * count
@@ -58,7 +62,7 @@ def _binary(name: str, in_place: bool) -> Callable[..., Any]:
             return [_C.pow(self, x) for x in _checked(name, other)]
         tensors = _checked(name, self)
         results = [_one_or_two(name, x, y, in_place, alpha) for x, y in zip(tensors, _each(name, other, len(tensors)))]
-        return None if in_place else results
+        return self if in_place else results
 
     return over
 
@@ -66,7 +70,7 @@ def _binary(name: str, in_place: bool) -> Callable[..., Any]:
 def _unary(name: str, in_place: bool) -> Callable[..., Any]:
     def over(self: Any) -> Any:
         results = [getattr(x, name + "_" * in_place)() for x in _checked(name, self)]
-        return None if in_place else results
+        return self if in_place else results
 
     return over
 
@@ -82,7 +86,7 @@ def _ternary(name: str, in_place: bool) -> Callable[..., Any]:
             if isinstance(v, Tensor):  # a factor that is a tensor is multiplied in
                 a, v = a * v, 1
             results.append(getattr(x, name + "_" * in_place)(a, b, value=v))
-        return None if in_place else results
+        return self if in_place else results
 
     return over
 
@@ -93,7 +97,7 @@ def _lerp(in_place: bool) -> Callable[..., Any]:
         amount = next(w for w in (weight, weights, scalars) if w is not None)
         ends, amounts = _each("lerp", tensors1, len(tensors)), _each("lerp", amount, len(tensors))
         results = [x.lerp_(y, w) if in_place else x.lerp(y, w) for x, y, w in zip(tensors, ends, amounts)]
-        return None if in_place else results
+        return self if in_place else results
 
     return over
 
@@ -119,11 +123,12 @@ def products(self: Any, mat2: Any) -> list[Tensor]:
     return [x.mm(y) for x, y in zip(tensors, _each("mm", mat2, len(tensors)))]
 
 
-def copy_(self: Any, src: Any, non_blocking: bool = False) -> None:
-    """Copies the second list into the first."""
+def copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
+    """Copies the second list into the first, and returns that."""
     tensors = _checked("copy_", self)
     for x, y in zip(tensors, _each("copy_", src, len(tensors))):
         x.copy_(y, non_blocking)
+    return self
 
 
 _OTHERS: dict[str, Callable[..., Any]] = {"norm": norm, "powsum": powsum, "max": largest, "mm": products, "copy_": copy_}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _C, _missing
+from ._making import made
 
 Tensor = _C.Tensor
 
@@ -204,30 +205,22 @@ def make_tensor(
     exclude_zero: bool = False,
     memory_format: Any = None,
 ) -> Tensor:
-    """A tensor of `shape`, `dtype` and `device`, of random values between `low` and `high` (by default -9 to 9, 0 to 9 for uint8, False or
-    True for bool).
+    """A tensor of `shape`, `dtype` and `device`, of random values from `low` up to `high`, which is left out (by default -9 and 9 for floating
+    and complex dtypes, -9 and 10 for integers, False or True for bool). Both are brought into the dtype's range.
 
-    `requires_grad` as usual. `noncontiguous`: its elements do not lie side by side. `exclude_zero`: ones in the place of zeros.
-    `memory_format` is taken.
+    `requires_grad` as usual. `noncontiguous`: its elements do not lie side by side. `exclude_zero`: ones, or the smallest normal number, in
+    the place of zeros. `memory_format` says how it lies in memory. ValueError if no value of the dtype lies between `low` and `high`, if one
+    of them is NaN, or for `requires_grad` of integers.
 
     >>> x = naru.testing.make_tensor(2, 3, dtype=naru.float32, low=0, high=1)
     >>> x.shape, bool(((x >= 0) & (x <= 1)).all())
     (torch.Size([2, 3]), True)
     """
     sizes = list(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else list(shape)
-    name = str(dtype).removeprefix("torch.")
-    if name == "bool":
-        out = _C.randint(0, 2, sizes, device=device).to(dtype)
-    elif dtype.is_floating_point:
-        low, high = (-9.0 if low is None else low), (9.0 if high is None else high)
-        out = (_C.rand(sizes, dtype=_C.float64, device=device) * (high - low) + low).to(dtype)
-    else:
-        start = (0 if name == "uint8" else -9) if low is None else int(low)
-        out = _C.randint(start, 10 if high is None else int(high), sizes, device=device).to(dtype)
-    if exclude_zero:
-        out = _C.where(out == 0, _C.ones_like(out), out)
-    if noncontiguous and out.numel() > 1:
-        out = out.repeat_interleave(2, -1)[..., ::2]
+    if requires_grad and not (dtype.is_floating_point or dtype.is_complex):
+        raise ValueError(f"`requires_grad=True` is not supported for boolean and integral dtypes, but got dtype={dtype}")
+    out = made(sizes, dtype, device, low, high, noncontiguous, exclude_zero, memory_format)
     return out.requires_grad_(True) if requires_grad else out
+
 
 __getattr__ = _missing.module_getattr(__name__)
