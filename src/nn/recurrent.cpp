@@ -48,6 +48,8 @@ void check_hidden_of_cell(const Tensor& hx, const char* name, const char* what) 
 
 }  // namespace
 
+constexpr int64_t kMostLayers = 100000;  // more would be made until memory ends
+
 RecurrentBase::RecurrentBase(int64_t gates, int64_t input_size, int64_t hidden_size, const RnnOptions& o, const Options& options)
     : input_size_(input_size), hidden_size_(hidden_size), options_(o) {
   if (!(o.dropout >= 0 && o.dropout <= 1))
@@ -55,6 +57,7 @@ RecurrentBase::RecurrentBase(int64_t gates, int64_t input_size, int64_t hidden_s
   if (input_size <= 0) throw ValueError("input_size must be greater than zero");
   if (hidden_size <= 0) throw ValueError("hidden_size must be greater than zero");
   if (o.num_layers <= 0) throw ValueError("num_layers must be greater than zero");
+  if (o.num_layers > kMostLayers) throw ValueError("num_layers: wanted at most {}, got {}", kMostLayers, o.num_layers);
   if (o.proj_size != 0 && gates != 4) throw ValueError("proj_size argument is only supported for LSTM, not RNN or GRU");
   if (o.proj_size < 0) throw ValueError("proj_size should be a positive integer or zero to disable projections");
   if (o.proj_size >= hidden_size) throw ValueError("proj_size has to be smaller than hidden_size");

@@ -215,6 +215,7 @@ LAYER, X = nn.MultiheadAttention(8, 2), torch.zeros(3, 2, 8)
     (lambda: LAYER(X, X, X[:2]), AssertionError, "key shape torch.Size([3, 2, 8]) does not match value shape torch.Size([2, 2, 8])"),
     (lambda: nn.TransformerEncoderLayer(8, 2, activation="tanh"), RuntimeError, "activation should be relu/gelu, not tanh"),
     (lambda: nn.TransformerEncoder(nn.Linear(1, 1), 1 << 62), ValueError, "num_layers: wanted at most 100000, got 4611686018427387904"),
+    (lambda: nn.RNN(300, 1, num_layers=2**31 - 1), ValueError, "num_layers: wanted at most 100000, got 2147483647"),
     (lambda: nn.TransformerDecoder(None, 2), TypeError, "NoneType is not a Module subclass"),
     (lambda: LAYER([1], X, X), Exception, "'list' object has no attribute"),
 ])  # fmt: skip

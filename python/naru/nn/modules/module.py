@@ -41,6 +41,15 @@ def _addindent(text: str, spaces: int) -> str:
     return text.replace("\n", "\n" + " " * spaces)
 
 
+_MOST_LAYERS = 100_000  # more would be made until memory ends
+
+
+def check_layer_count(count: int) -> None:
+    """ValueError for more layers than a model can have."""
+    if count > _MOST_LAYERS:
+        raise ValueError(f"num_layers: wanted at most {_MOST_LAYERS}, got {count}")
+
+
 def type_name(value: object) -> str:
     """The name of a value's type as PyTorch's messages write it."""
     if isinstance(value, Tensor) and type(value) is Tensor:

@@ -11,7 +11,7 @@ from ... import _C
 from .. import init
 from .._packed import PackedSequence
 from ..parameter import Parameter
-from .module import Module
+from .module import Module, check_layer_count
 
 Tensor = _C.Tensor
 
@@ -44,6 +44,7 @@ def _check_numbers(input_size: Any, hidden_size: Any, num_layers: int, bias: Any
     for name, number in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
         if number <= 0:
             raise ValueError(f"{name} must be greater than zero")
+    check_layer_count(num_layers)
     _C.empty(num_layers, hidden_size, device="meta")  # as many as can be counted; RuntimeError otherwise
     if proj_size < 0:
         raise ValueError("proj_size should be a positive integer or zero to disable projections")

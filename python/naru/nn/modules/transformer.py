@@ -15,7 +15,7 @@ from .attention import MultiheadAttention
 from .container import ModuleList
 from .dropout import Dropout
 from .linear import Linear
-from .module import Module, type_name
+from .module import Module, check_layer_count, type_name
 from .normalization import LayerNorm
 
 if TYPE_CHECKING:
@@ -213,14 +213,10 @@ class TransformerDecoderLayer(_Layer):
         return self.dropout3(self._feed(x))
 
 
-_MOST_LAYERS = 100_000  # more would be copied until memory ends
-
-
 def _get_clones(module: Module, count: int) -> ModuleList:
     if not isinstance(module, Module):
         raise TypeError(f"{type_name(module)} is not a Module subclass")
-    if count > _MOST_LAYERS:
-        raise ValueError(f"num_layers: wanted at most {_MOST_LAYERS}, got {count}")
+    check_layer_count(count)
     copies = ModuleList()
     for _ in range(count):
         copies.append(copy.deepcopy(module))
