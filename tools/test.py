@@ -192,7 +192,7 @@ def main(arguments: list[str]) -> int:
         if asked:
             total += pytest(name, [*([] if paths else [where]), *chosen, *rest], interpreter)
     # Each is one thread for most of its time.
-    with ThreadPoolExecutor(2 if len(side_by_side()) else 1) as pool:
+    with ThreadPoolExecutor(2 if side_by_side() else 1) as pool:
         suites = [pool.submit(cpp_tests, options.gtest_filter)] if cpp else []
         if cpp and not options.gtest_filter:
             suites.append(pool.submit(other_programs, not arguments))

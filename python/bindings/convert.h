@@ -15,6 +15,10 @@ using OptInt = std::optional<int64_t>;
 using OptType = std::optional<DType>;
 using OptText = std::optional<std::string_view>;
 inline Tensor or_undefined(const OptTensor& t) { return t.value_or(Tensor()); }
+inline Options in_format(Options o, std::optional<MemoryFormat> format) {
+  o.memory_format = format;
+  return o;
+}
 
 // Numbers: bool, int, float, NumPy's scalars, and tensors with one element if `tensors`. Throws for integers beyond 64
 // bits.
@@ -293,6 +297,7 @@ struct Named {
   const char* first_name = "values";
   const char* second_name = "indices";
 };
+inline Named named(const char* name, std::pair<Tensor, Tensor> pair) { return {name, pair.first, pair.second}; }
 
 // The same for any number of tensors.
 struct NamedList {

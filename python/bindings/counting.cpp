@@ -6,8 +6,6 @@
 namespace naru::py {
 namespace {
 
-Named named(const char* name, std::pair<Tensor, Tensor> pair) { return {name, pair.first, pair.second}; }
-
 void define_running() {
   def(kBoth, "cummax", "input, dim", "The greatest so far along a dimension: (values, indices).",
       [](const Tensor& t, int64_t dim) { return named("cummax", cummax(t, dim)); });

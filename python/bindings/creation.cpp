@@ -11,11 +11,6 @@ Options after(const Tensor& like, Options o) {
   return o;
 }
 
-Options in_format(Options o, std::optional<MemoryFormat> format) {
-  o.memory_format = format;
-  return o;
-}
-
 // `f` of dense tensors; sparse ones store nothing, whether zeros are asked for or anything.
 template <Tensor (*f)(const Dims&, const Options&)>
 Tensor in_layout(const Dims& sizes, std::optional<Layout> layout, const Options& o) {

@@ -5,8 +5,6 @@
 namespace naru::py {
 namespace {
 
-Named named(const char* name, std::pair<Tensor, Tensor> pair) { return {name, pair.first, pair.second}; }
-
 // The parts of index_put: None stands for a whole dimension.
 std::vector<Index> places_from(PyObject* indices) {
   if (!PyTuple_Check(indices) && !PyList_Check(indices))

@@ -11,8 +11,6 @@ using Extreme = Tensor (*)(const Tensor&, const Tensor&, OptInt, bool, OptType);
 using AlongDim = Tensor (*)(const Tensor&, const Tensor&, int64_t, OptType);
 using Spread = Tensor (*)(const Tensor&, const Tensor&, const OptionalDims&, double, bool, OptType);
 
-Tensor or_none(const OptTensor& mask) { return mask ? *mask : Tensor(); }
-
 void define_masked_reductions() {
   constexpr std::pair<const char*, Reduction> kReductions[] = {{"_masked_sum", &masked::sum},   {"_masked_prod", &masked::prod},
                                                                {"_masked_amax", &masked::amax}, {"_masked_amin", &masked::amin},
@@ -20,27 +18,27 @@ void define_masked_reductions() {
   for (const auto& [name, f] : kReductions)
     def(kFunction, name, "input, mask, dim, keepdim, dtype", "",
         [f = f](const Tensor& t, const OptTensor& mask, const OptionalDims& dim, bool keepdim, OptType dtype) {
-          return f(t, or_none(mask), dim, keepdim, dtype);
+          return f(t, or_undefined(mask), dim, keepdim, dtype);
         });
   constexpr std::pair<const char*, Extreme> kExtremes[] = {{"_masked_argmax", &masked::argmax}, {"_masked_argmin", &masked::argmin}};
   for (const auto& [name, f] : kExtremes)
     def(kFunction, name, "input, mask, dim, keepdim, dtype", "",
         [f = f](const Tensor& t, const OptTensor& mask, OptInt dim, bool keepdim, OptType dtype) {
-          return f(t, or_none(mask), dim, keepdim, dtype);
+          return f(t, or_undefined(mask), dim, keepdim, dtype);
         });
   constexpr std::pair<const char*, Spread> kSpreads[] = {{"_masked_var", &masked::var}, {"_masked_std", &masked::std}};
   for (const auto& [name, f] : kSpreads)
     def(kFunction, name, "input, mask, dim, correction, keepdim, dtype", "",
         [f = f](const Tensor& t, const OptTensor& mask, const OptionalDims& dim, double correction, bool keepdim, OptType dtype) {
-          return f(t, or_none(mask), dim, correction, keepdim, dtype);
+          return f(t, or_undefined(mask), dim, correction, keepdim, dtype);
         });
   def(kFunction, "_masked_median", "input, mask, dim, keepdim, dtype", "",
       [](const Tensor& t, const OptTensor& mask, int64_t dim, bool keepdim, OptType dtype) {
-        return masked::median(t, or_none(mask), dim, keepdim, dtype);
+        return masked::median(t, or_undefined(mask), dim, keepdim, dtype);
       });
   def(kFunction, "_masked_norm", "input, mask, ord, dim, keepdim, dtype", "",
       [](const Tensor& t, const OptTensor& mask, double ord, const OptionalDims& dim, bool keepdim, OptType dtype) {
-        return masked::norm(t, or_none(mask), ord, dim, keepdim, dtype);
+        return masked::norm(t, or_undefined(mask), ord, dim, keepdim, dtype);
       });
 }
 
@@ -55,14 +53,14 @@ void define_masked() {
                                                          {"_masked_log_softmax", &masked::log_softmax}};
   for (const auto& [name, f] : kAlong)
     def(kFunction, name, "input, mask, dim, dtype", "",
-        [f = f](const Tensor& t, const OptTensor& mask, int64_t dim, OptType dtype) { return f(t, or_none(mask), dim, dtype); });
+        [f = f](const Tensor& t, const OptTensor& mask, int64_t dim, OptType dtype) { return f(t, or_undefined(mask), dim, dtype); });
   def(kFunction, "_masked_logaddexp", "input, other, input_mask, other_mask, dtype", "",
       [](const Tensor& a, const Tensor& b, const OptTensor& a_mask, const OptTensor& b_mask, OptType dtype) {
-        return masked::logaddexp(a, b, or_none(a_mask), or_none(b_mask), dtype);
+        return masked::logaddexp(a, b, or_undefined(a_mask), or_undefined(b_mask), dtype);
       });
   def(kFunction, "_masked_normalize", "input, mask, ord, dim, eps, dtype", "",
       [](const Tensor& t, const OptTensor& mask, double ord, int64_t dim, double eps, OptType dtype) {
-        return masked::normalize(t, or_none(mask), ord, dim, eps, dtype);
+        return masked::normalize(t, or_undefined(mask), ord, dim, eps, dtype);
       });
 }
 

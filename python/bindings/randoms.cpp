@@ -11,11 +11,6 @@
 namespace naru::py {
 namespace {
 
-Options in_format(Options o, std::optional<MemoryFormat> format) {
-  o.memory_format = format;
-  return o;
-}
-
 // What PyTorch's get_rng_state() has, byte for byte, but for what waits of single precision.
 struct PyTorchState {
   uint64_t seed;

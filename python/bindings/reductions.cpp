@@ -13,8 +13,6 @@ double correction_of(const std::optional<bool>& unbiased, const std::optional<Sc
   return correction ? correction->to_double() : unbiased.value_or(true) ? 1 : 0;
 }
 
-Named named(const char* name, std::pair<Tensor, Tensor> pair) { return {name, pair.first, pair.second}; }
-
 double order_of(PyObject* p) {
   Scalar s;
   if (p == Py_None) return 2;

@@ -9,8 +9,6 @@ namespace {
 
 using OptNumber = std::optional<double>;
 
-Tensor or_none(const OptTensor& t) { return t.value_or(Tensor()); }
-
 // (low, high), (low, high) ... of a sequence of numbers.
 std::vector<Range> ranges_from(PyObject* o) {
   std::vector<Range> ranges;
@@ -48,21 +46,21 @@ void define_bins() {
       "Counts of elements in equal parts of a range: (hist, bin_edges).",
       [named](const Tensor& t, int64_t bins, PyObject* range, const OptTensor& weight, bool density) -> PyObject* {
         const std::vector<Range> ranges = ranges_from(range);
-        return to_python(named(histogram(t, bins, ranges.empty() ? Range() : ranges[0], or_none(weight), density)));
+        return to_python(named(histogram(t, bins, ranges.empty() ? Range() : ranges[0], or_undefined(weight), density)));
       });
   def(kBoth, "histogram", "input, bins, *, weight=None, density=False, out=None", "Counts of elements between edges: (hist, bin_edges).",
       [named](const Tensor& t, const Tensor& edges, const OptTensor& weight, bool density) {
-        return named(histogram(t, edges, or_none(weight), density));
+        return named(histogram(t, edges, or_undefined(weight), density));
       });
   def(kFunction, "_histogramdd", "input, bins, range, weight, density", "Counts of points, and a list of edges.",
       [](const Tensor& t, const Dims& bins, PyObject* range, const OptTensor& weight, bool density) -> PyObject* {
         const auto [hist, edges] =
-            histogramdd(t, std::vector<int64_t>(bins.begin(), bins.end()), ranges_from(range), or_none(weight), density);
+            histogramdd(t, std::vector<int64_t>(bins.begin(), bins.end()), ranges_from(range), or_undefined(weight), density);
         return nb::make_tuple(wrapped(hist), nb::steal(to_python(edges))).release().ptr();
       });
   def(kFunction, "_histogramdd", "input, bins, range, weight, density", "Counts of points, and a list of edges.",
       [](const Tensor& t, const std::vector<Tensor>& bins, PyObject*, const OptTensor& weight, bool density) -> PyObject* {
-        const auto [hist, edges] = histogramdd(t, bins, or_none(weight), density);
+        const auto [hist, edges] = histogramdd(t, bins, or_undefined(weight), density);
         return nb::make_tuple(wrapped(hist), nb::steal(to_python(edges))).release().ptr();
       });
   def(kFunction, "segment_reduce", "data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None",
@@ -70,7 +68,7 @@ void define_bins() {
       [](const Tensor& t, std::string_view reduce, const OptTensor& lengths, const OptTensor& indices, const OptTensor& offsets,
          int64_t axis, bool unsafe, OptNumber initial) {
         if (indices) throw NotImplementedError("segment_reduce(): indices based reduction is not supported yet.");
-        return segment_reduce(t, reduce, or_none(lengths), or_none(offsets), axis, unsafe, initial);
+        return segment_reduce(t, reduce, or_undefined(lengths), or_undefined(offsets), axis, unsafe, initial);
       });
 }
 

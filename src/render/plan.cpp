@@ -7,7 +7,6 @@
 namespace naru::render {
 namespace {
 
-bool is_leaf(Prim p) noexcept { return p <= Prim::Index; }
 bool is_shift(Prim p) noexcept { return p == Prim::Shl || p == Prim::Shr || p == Prim::ShrU; }
 
 template <class F>

@@ -10,6 +10,9 @@
 
 namespace naru::render {
 
+// No operation: an input, a constant, or the index.
+inline bool is_leaf(ir::Prim p) noexcept { return p <= ir::Prim::Index; }
+
 struct Plan {
   // `scalar[slot]`: the input is one element for the whole run.
   Plan(const ir::Graph& graph, std::span<const uint32_t> results, const std::vector<bool>& scalar);

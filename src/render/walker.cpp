@@ -10,7 +10,6 @@ namespace {
 
 constexpr int kMaxSteps = static_cast<int>(ir::kLanes / 4);  // of 4 lanes, the fewest that a machine has
 
-bool is_leaf(Prim p) noexcept { return p <= Prim::Index; }
 // Element types that need no conversion: machines may take them from memory as operands.
 bool is_direct(DType t) noexcept { return size_of(t) >= 4; }
 

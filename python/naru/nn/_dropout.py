@@ -74,6 +74,18 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return _channel_dropout(input, p, training, inplace)
 
 
+def _warn_of_dimensions(input: Tensor, spatial: int) -> None:
+    low, high, name = spatial + 1, spatial + 2, f"dropout{spatial}d"
+    if input.dim() not in (low, high):
+        warnings.warn(
+            f"{name}: Received a {input.dim()}-D input to {name}, which is deprecated and will result in an error in a future "
+            f"release. To retain the behavior and silence this warning, please use dropout instead. Note that {name} exists to "
+            f"provide channel-wise dropout on inputs with {spatial} spatial dimensions, a channel dimension, and an optional batch dimension "
+            f"(i.e. {low}D or {high}D inputs).",
+            stacklevel=3,
+        )
+
+
 @takes_tensors
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zeroes whole channels of (N, C, H, W).
@@ -88,14 +100,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     >>> bool((x == x[..., :1, :1]).all())
     True
     """
-    if input.dim() not in (3, 4):
-        warnings.warn(
-            f"dropout2d: Received a {input.dim()}-D input to dropout2d, which is deprecated and will result in an error in a future "
-            "release. To retain the behavior and silence this warning, please use dropout instead. Note that dropout2d exists to "
-            "provide channel-wise dropout on inputs with 2 spatial dimensions, a channel dimension, and an optional batch dimension "
-            "(i.e. 3D or 4D inputs).",
-            stacklevel=2,
-        )
+    _warn_of_dimensions(input, 2)
     if input.dim() == 3:
         warnings.warn(
             "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired - input is "
@@ -121,14 +126,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     >>> bool((x == x[..., :1, :1, :1]).all())
     True
     """
-    if input.dim() not in (4, 5):
-        warnings.warn(
-            f"dropout3d: Received a {input.dim()}-D input to dropout3d, which is deprecated and will result in an error in a future "
-            "release. To retain the behavior and silence this warning, please use dropout instead. Note that dropout3d exists to "
-            "provide channel-wise dropout on inputs with 3 spatial dimensions, a channel dimension, and an optional batch dimension "
-            "(i.e. 4D or 5D inputs).",
-            stacklevel=2,
-        )
+    _warn_of_dimensions(input, 3)
     if input.dim() == 4:
         return _channel_dropout(input.unsqueeze(0), p, training, inplace).squeeze(0)
     return _channel_dropout(input, p, training, inplace)

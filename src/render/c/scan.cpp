@@ -1,4 +1,4 @@
-// Running sums, products and extremes, in the order of ir/reduce.h: an item a block. ScannedRows of more than one block take three steps: where the blocks'
+// Running sums, products and extremes, in the order of ir/reduce.h: an item a block. Rows of more than one block take three steps: where the blocks'
 // chains end, the running values of these, which are a scan again, and the chains once more behind what stands before them.
 #include <fmt/format.h>
 

@@ -13,6 +13,7 @@ namespace naru::render::c {
 namespace {
 
 using testing::program_of;
+using testing::unread;
 
 struct Nvrtc {
   int (*create)(void**, const char*, const char*, int, const char* const*, const char* const*) = nullptr;
@@ -74,8 +75,6 @@ class Compiler final : public Launcher {
   Target target_;
 };
 
-ir::View view(DType t, Dims strides) { return {reinterpret_cast<void*>(uintptr_t{1} << 20), t, std::move(strides)}; }
-
 TEST(CudaText, every_kind_of_kernel_compiles) {
   const Nvrtc nvrtc;
   if (!nvrtc.create || !nvrtc.compile)
@@ -89,7 +88,7 @@ TEST(CudaText, every_kind_of_kernel_compiles) {
       if ((static_cast<int>(from) + static_cast<int>(to)) % 3 != 0) continue;  // each type several times: all pairs take long
       ir::Map m;
       m.program = program_of(ir::op::copy, {from}, to, to);
-      m.shape = {40, 64}, m.inputs = {view(from, {64, 1})}, m.outputs = {view(to, {64, 1})};
+      m.shape = {40, 64}, m.inputs = {unread(from, {64, 1})}, m.outputs = {unread(to, {64, 1})};
       run(m, compiler);
     }
   for (const ir::OpId row : {ir::op::exp, ir::op::log, ir::op::sin, ir::op::tanh, ir::op::erf, ir::op::lgamma, ir::op::fmod,
@@ -99,8 +98,8 @@ TEST(CudaText, every_kind_of_kernel_compiles) {
         ir::Map m;
         const int arity = ir::op_table()[row].arity;
         m.program = program_of(row, std::vector<DType>(static_cast<size_t>(arity), t), t, t);
-        m.shape = {40, 64}, m.outputs = {view(t, {64, 1})};
-        for (int i = 0; i < arity; ++i) m.inputs.push_back(view(t, strides));
+        m.shape = {40, 64}, m.outputs = {unread(t, {64, 1})};
+        for (int i = 0; i < arity; ++i) m.inputs.push_back(unread(t, strides));
         run(m, compiler);
       }
   for (const DType t : kTypes) {
@@ -110,20 +109,21 @@ TEST(CudaText, every_kind_of_kernel_compiles) {
         ir::Reduce r;
         r.program = program_of(ir::op::copy, {t}, sum, sum);
         r.op = t == DType::Bool ? ir::ReduceOp::Any : ir::ReduceOp::Max;
-        r.shape = {6, length}, r.reduced = 1, r.contiguous = contiguous, r.inputs = {view(t, contiguous ? Dims{length, 1} : Dims{1, 6})},
-        r.out = view(t, {1});
+        r.shape = {6, length}, r.reduced = 1, r.contiguous = contiguous, r.inputs = {unread(t, contiguous ? Dims{length, 1} : Dims{1, 6})},
+        r.out = unread(t, {1});
         run(r, compiler);
       }
-    run(ir::ArgReduce{true, {6, 90}, view(t, {90, 1}), view(t, {1}), view(DType::I64, {1})}, compiler);
-    run(ir::ArgReduce{false, {6000, 90}, view(t, {90, 1}), {}, view(DType::I64, {1})}, compiler);
-    if (t != DType::Bool) run(ir::Scan{ir::ReduceOp::Sum, {6, 90}, view(t, {90, 1}), view(t, {90, 1})}, compiler);
-    run(ir::Sort{{6, 3000}, 3000, true, view(t, {3000, 1}), view(t, {3000, 1}), view(DType::I64, {3000, 1})}, compiler);
+    run(ir::ArgReduce{true, {6, 90}, unread(t, {90, 1}), unread(t, {1}), unread(DType::I64, {1})}, compiler);
+    run(ir::ArgReduce{false, {6000, 90}, unread(t, {90, 1}), {}, unread(DType::I64, {1})}, compiler);
+    if (t != DType::Bool) run(ir::Scan{ir::ReduceOp::Sum, {6, 90}, unread(t, {90, 1}), unread(t, {90, 1})}, compiler);
+    run(ir::Sort{{6, 3000}, 3000, true, unread(t, {3000, 1}), unread(t, {3000, 1}), unread(DType::I64, {3000, 1})}, compiler);
     ir::Gather g;
-    g.shape = {8, 6}, g.out = view(t, {6, 1}), g.source = view(t, {0, 1}), g.indices = {{view(DType::I64, {1, 0}), 11, 6}};
+    g.shape = {8, 6}, g.out = unread(t, {6, 1}), g.source = unread(t, {0, 1}), g.indices = {{unread(DType::I64, {1, 0}), 11, 6}};
     run(g, compiler);
     for (const bool add : {true, false}) {
       ir::Scatter s;
-      s.shape = {8, 6}, s.value = view(t, {6, 1}), s.target = view(t, {0, 1}), s.indices = {{view(DType::I64, {6, 1}), 11, 6}}, s.add = add;
+      s.shape = {8, 6}, s.value = unread(t, {6, 1}), s.target = unread(t, {0, 1}), s.indices = {{unread(DType::I64, {6, 1}), 11, 6}},
+      s.add = add;
       run(s, compiler);
     }
     ir::RowFused w;
@@ -131,18 +131,18 @@ TEST(CudaText, every_kind_of_kernel_compiles) {
     ir::Reduce reduction;
     reduction.program = program_of(ir::op::copy, {t}, sum, sum);
     reduction.op = t == DType::Bool ? ir::ReduceOp::Any : ir::ReduceOp::Max;
-    reduction.shape = {6, 90}, reduction.reduced = 1, reduction.inputs = {view(t, {90, 1})}, reduction.out = view(t, {1});
+    reduction.shape = {6, 90}, reduction.reduced = 1, reduction.inputs = {unread(t, {90, 1})}, reduction.out = unread(t, {1});
     ir::Map map;
     map.program = program_of(ir::op::add, {sum, t}, t, sum);
-    map.shape = {6, 90}, map.inputs = {view(sum, {90, 1}), view(t, {1, 0})}, map.outputs = {view(t, {90, 1})};
-    for (void* const kept : {view(t, {}).data, static_cast<void*>(nullptr)}) {
+    map.shape = {6, 90}, map.inputs = {unread(sum, {90, 1}), unread(t, {1, 0})}, map.outputs = {unread(t, {90, 1})};
+    for (void* const kept : {unread(t, {}).data, static_cast<void*>(nullptr)}) {
       w.parts = {{reduction, kept}, {map, nullptr}};
       run(w, compiler);
     }
     if (t == DType::Bool) continue;
     ir::MatMul q;
     q.dtype = t, q.m = 30, q.n = 40, q.k = 50;
-    q.a = {view(t, {}).data, 0, 50, 1}, q.b = {view(t, {}).data, 0, 1, 50}, q.c = {view(t, {}).data, 0, 40, 1}, q.bias = q.a.data;
+    q.a = {unread(t, {}).data, 0, 50, 1}, q.b = {unread(t, {}).data, 0, 1, 50}, q.c = {unread(t, {}).data, 0, 40, 1}, q.bias = q.a.data;
     run(q, compiler);
   }
   EXPECT_GT(compiler.texts.size(), 150u);
@@ -213,7 +213,7 @@ TEST(CudaText, convolutions_and_windows_compile) {
     GTEST_SKIP() << "NVRTC was not found: NARU_NVRTC can name its file (libnvrtc.so.12; PyPI: nvidia-cuda-nvrtc-cu12)";
   Compiler compiler(nvrtc);
   for (const DType t : {DType::I64, DType::F16, DType::F32}) {
-    void* const data = view(t, {}).data;
+    void* const data = unread(t, {}).data;
     for (const bool tiles : {false, true})
       for (const auto use : {ir::Convolution::Use::Forward, ir::Convolution::Use::Input, ir::Convolution::Use::Weight}) {
         ir::Convolution q;

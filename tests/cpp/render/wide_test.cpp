@@ -4,9 +4,12 @@
 #include <algorithm>
 
 #include "render/c/launch.h"
+#include "support/arrays.h"
 
 namespace naru::render::c {
 namespace {
+
+using testing::unread;
 
 // Keeps the texts of what it is asked to start.
 class Reader final : public Launcher {
@@ -26,11 +29,9 @@ class Reader final : public Launcher {
   Target target_;
 };
 
-ir::View view_at(DType t, Dims strides) { return {reinterpret_cast<void*>(uintptr_t{1} << 20), t, std::move(strides)}; }
-
 Reader sorted(int64_t n) {
   Reader reader;
-  run(ir::Sort{{n}, n, false, view_at(DType::F32, {1}), view_at(DType::F32, {1}), view_at(DType::I64, {1})}, reader);
+  run(ir::Sort{{n}, n, false, unread(DType::F32, {1}), unread(DType::F32, {1}), unread(DType::I64, {1})}, reader);
   return reader;
 }
 
@@ -46,8 +47,7 @@ TEST(WideKernels, a_sort_never_doubles_a_size_of_32_bits_beyond_its_range) {
 int64_t wide_of_scatter(int64_t rows) {
   Reader reader;
   ir::Scatter s;
-  s.shape = {rows}, s.value = view_at(DType::F32, {1}), s.target = view_at(DType::F32, {0}),
-  s.indices = {{view_at(DType::I64, {1}), 11, 1}};
+  s.shape = {rows}, s.value = unread(DType::F32, {1}), s.target = unread(DType::F32, {0}), s.indices = {{unread(DType::I64, {1}), 11, 1}};
   run(s, reader);
   return reader.wide();
 }

@@ -16,6 +16,9 @@ enum class Layout { Contiguous, Transposed, Offset, Stepped, Repeated };
 inline constexpr Layout kLayouts[] = {Layout::Contiguous, Layout::Transposed, Layout::Offset, Layout::Stepped, Layout::Repeated};
 std::string name_of(Layout layout);
 
+// Of an operand at an address where nothing is, for launchers that look at texts alone.
+inline ir::View unread(DType t, Dims strides) { return {reinterpret_cast<void*>(uintptr_t{1} << 20), t, std::move(strides)}; }
+
 // An array of `shape` in memory of its own, laid out as asked, filled with small random values (bool: 0 or 1).
 class Array {
  public:

@@ -97,8 +97,7 @@ class BackwardHooks:
             self.grad_outputs = tuple(full)
             if not self.inputs_watched:
                 # No input needs a gradient: this is the last that backward sees of the module.
-                given = (None,) * self.count_inputs
-                changed = self._run(given)
+                changed = self._run((None,) * self.count_inputs)
                 if any(grad is not None for grad in changed):
                     raise RuntimeError(
                         "Backward hook for Modules where no input requires gradient should always return None or None for all gradients."

@@ -292,16 +292,16 @@ class _InstanceNorm(_NormBase):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def _check_input_dim(self, input: Tensor) -> None:
-        n = self._dims
-        if input.dim() not in (n + 1, n + 2):
-            raise ValueError(f"expected {n + 1}D or {n + 2}D input (got {input.dim()}D input)")
+        n = self._get_no_batch_dim()
+        if input.dim() not in (n, n + 1):
+            raise ValueError(f"expected {n}D or {n + 1}D input (got {input.dim()}D input)")
 
     def _get_no_batch_dim(self) -> int:
         return self._dims + 1
 
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
-        channels = input.dim() - self._dims - 1
+        channels = input.dim() - self._get_no_batch_dim()
         if input.size(channels) != self.num_features:
             if self.affine:
                 raise ValueError(
