@@ -184,12 +184,13 @@ void define_histories() {
       });
   def(kFunction, "_page", "title, json", "A page of HTML over data as JSON.",
       [](std::string_view title, std::string_view json) { return runtime::page_of(std::string(title), std::string(json)); });
-  def(kFunction, "_begin_instruction_log", "", "Starts a log of what devices are given; the time now, in microseconds, on the log's clock.",
-      [] {
-        runtime::flush_all();
-        runtime::begin_instruction_log();
-        return runtime::host_microseconds();
-      });
+  def(kFunction, "_log_time", "", "The time now, in microseconds, on the clock of logs of what devices are given.",
+      [] { return runtime::host_microseconds(); });
+  def(kFunction, "_begin_instruction_log", "", "Starts a log of what devices are given.", []() -> PyObject* {
+    runtime::flush_all();
+    runtime::begin_instruction_log();
+    Py_RETURN_NONE;
+  });
   def(kFunction, "_end_instruction_log", "",
       "Ends it and waits: a list of (device, stream, name, line, handed over, begun, ended), times in microseconds.",
       [] { return end_log(); });

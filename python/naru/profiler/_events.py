@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 from .. import _C
@@ -96,26 +95,25 @@ class _DeviceLog:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._recorders: list[Recorder] = []
-        self._offset = 0.0
 
     def join(self, recorder: Recorder) -> None:
         with self._lock:
             self._take()
             self._recorders.append(recorder)
-            self._offset = time.perf_counter_ns() / 1e3 - _C._begin_instruction_log()
+            _C._begin_instruction_log()
 
     def leave(self, recorder: Recorder) -> None:
         with self._lock:
             self._take()
             self._recorders.remove(recorder)
             if self._recorders:
-                self._offset = time.perf_counter_ns() / 1e3 - _C._begin_instruction_log()
+                _C._begin_instruction_log()
 
     def _take(self) -> None:
         """Ends the log and gives what is in it to all."""
         for device, stream, name, line, given, begun, ended in _C._end_instruction_log() if self._recorders else ():
-            kernel = FunctionEvent(name, "gpu_memcpy" if name.startswith("copy ") else "kernel", begun + self._offset, None, 0)
-            kernel.end, kernel.given, kernel.device, kernel.line, kernel.on_device = ended + self._offset, given + self._offset, device, line, True
+            kernel = FunctionEvent(name, "gpu_memcpy" if name.startswith("copy ") else "kernel", begun, None, 0)
+            kernel.end, kernel.given, kernel.device, kernel.line, kernel.on_device = ended, given, device, line, True
             kernel.stream = stream
             kernel.device_time_total = kernel.self_device_time_total = ended - begun
             for recorder in self._recorders:
@@ -168,14 +166,14 @@ class Recorder(TorchFunctionMode):
 
     def begin(self, name: str, kind: str, shapes: Any) -> None:
         """A call begins."""
-        event = FunctionEvent(name, kind, time.perf_counter_ns() / 1e3, shapes, len(self._open))
+        event = FunctionEvent(name, kind, _C._log_time(), shapes, len(self._open))
         self.events.append(event)
         self._open.append(event)
 
     def end(self) -> None:
         """The call that began last is over."""
         event = self._open.pop()
-        event.end = time.perf_counter_ns() / 1e3
+        event.end = _C._log_time()
         if self._open:
             self._open[-1].children_time += event.end - event.start
 
