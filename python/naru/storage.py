@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from . import _missing
 from ._C import TypedStorage, UntypedStorage
+from ._storage_methods import _load_from_bytes
+from ._storage_methods import storage_type_names as _dtype_to_storage_type_map
 
-__all__ = ["TypedStorage", "UntypedStorage"]
+__all__ = ["TypedStorage", "UntypedStorage", "_dtype_to_storage_type_map", "_load_from_bytes"]
 
 __getattr__ = _missing.module_getattr(__name__)
