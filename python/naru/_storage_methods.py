@@ -184,21 +184,7 @@ def _repr(self: Any) -> str:
 
 
 def _reduce(self: Any, protocol: int = 2) -> tuple[Any, ...]:
-    import io
-
-    from .serialization import save
-
-    file = io.BytesIO()
-    save(self, file)
-    return _load_from_bytes, (file.getvalue(),)
-
-
-def _load_from_bytes(data: bytes) -> Any:
-    import io
-
-    from .serialization import load
-
-    return load(io.BytesIO(data), weights_only=False)
+    return _storage_of, (self._tensor(), _is_typed(self))
 
 
 def _equal(self: Any, other: Any) -> bool:
