@@ -111,6 +111,7 @@ METHODS = {
     "module_load": "(self, other: Tensor, assign: builtins.bool = False) -> Tensor",
     "map2_": "(self, x: Tensor, y: Tensor, callable: Callable[..., Any]) -> Tensor",
     "resize": "(self, *sizes: Any) -> Tensor",
+    "storage_type": "(self) -> Any",
     "to_padded_tensor": "(self, padding: builtins.float, output_size: Any = None, out: Tensor | None = None) -> Tensor",
     "resize_as": "(self, tensor: Tensor) -> Tensor",
     "smm": "(self, mat: Tensor) -> Tensor",

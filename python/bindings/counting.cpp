@@ -7,13 +7,13 @@ namespace naru::py {
 namespace {
 
 void define_running() {
-  def(kBoth, "cummax", "input, dim", "The greatest so far along a dimension: (values, indices).",
+  def(kBoth, "cummax", "input, dim, *, out=None", "The greatest so far along a dimension: (values, indices).",
       [](const Tensor& t, int64_t dim) { return named("cummax", cummax(t, dim)); });
-  def(kBoth, "cummin", "input, dim", "The least so far along a dimension: (values, indices).",
+  def(kBoth, "cummin", "input, dim, *, out=None", "The least so far along a dimension: (values, indices).",
       [](const Tensor& t, int64_t dim) { return named("cummin", cummin(t, dim)); });
   def(kBoth, "logcumsumexp", "input, dim, *, out=None", "log of the sum of exp so far along a dimension.",
       [](const Tensor& t, int64_t dim) { return logcumsumexp(t, dim); });
-  def(kBoth, "mode", "input, dim=-1, keepdim=False", "What occurs most often along a dimension: (values, indices).",
+  def(kBoth, "mode", "input, dim=-1, keepdim=False, *, out=None", "What occurs most often along a dimension: (values, indices).",
       [](const Tensor& t, int64_t dim, bool keepdim) { return named("mode", mode(t, dim, keepdim)); });
   def(kBoth, "unique_consecutive", "input, return_inverse=False, return_counts=False, dim=None", "The values of runs of equal neighbours.",
       [](const Tensor& t, bool inverse, bool counts, std::optional<int64_t> dim) -> PyObject* {

@@ -326,6 +326,12 @@ Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Dev
     nb::object array = nb::module_::import_("numpy").attr("asarray")(nb::borrow(data));
     if (is_array(array.ptr())) return moved(from_array(array.ptr()), dtype, device, true);
   }
+  if (!plain && PyObject_HasAttrString(data, "_untyped_storage")) {  // a storage: a tensor over it
+    const nb::handle storage(data);
+    const DType own = nb::hasattr(storage, "dtype") ? tensor_of(storage.attr("_tensor")().ptr()).dtype() : default_dtype();
+    const nb::object made = wrapped(empty({0}, Options(dtype.value_or(own), tensor_of(storage.attr("_tensor")().ptr()).device())));
+    return moved(tensor_of(made.attr("set_")(storage).ptr()), std::nullopt, device, false);
+  }
   if (starts_with_array(data)) {
     nb::object array = nb::module_::import_("numpy").attr("array")(nb::borrow(data));
     if (!is_array(array.ptr())) throw TypeError("tensor(): NumPy makes no array of a {}", Py_TYPE(data)->tp_name);

@@ -1,5 +1,6 @@
 // Signatures of PyTorch's past that it still takes: a factor by position, in front of the tensor it scales.
 #include "naru/compositions.h"
+#include "naru/scattered_views.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -48,6 +49,23 @@ void define_old_products() {
          &addmv);
   define("baddbmm", "beta, input, alpha, batch1, batch2, *, out=None", "beta, input, batch1, batch2, *, out=None",
          "beta * input + alpha * batch1 batch2.", &baddbmm);
+  define("addbmm", "beta, input, alpha, batch1, batch2, *, out=None", "beta, input, batch1, batch2, *, out=None",
+         "beta * input + alpha * the sum of batch1 batch2.", &addbmm);
+  const auto define_method = [](const char* name, const char* with_alpha, const char* without, const char* doc, auto f) {
+    def(kMethod | kDeprecated, name, with_alpha, doc,
+        [f](const Tensor& c, const Scalar& beta, const Scalar& alpha, const Tensor& a, const Tensor& b) {
+          return f(c, a, b, beta, alpha);
+        });
+    def(kMethod | kDeprecated, name, without, doc,
+        [f](const Tensor& c, const Scalar& beta, const Tensor& a, const Tensor& b) { return f(c, a, b, beta, 1); });
+    add_in_place(name);
+  };
+  define_method("addmm", "input, beta, alpha, mat1, mat2", "input, beta, mat1, mat2", "beta * input + alpha * mat1 mat2.", &addmm);
+  define_method("addmv", "input, beta, alpha, mat, vec", "input, beta, mat, vec", "beta * input + alpha * mat vec.", &addmv);
+  define_method("addbmm", "input, beta, alpha, batch1, batch2", "input, beta, batch1, batch2",
+                "beta * input + alpha * the sum of batch1 batch2.", &addbmm);
+  define_method("baddbmm", "input, beta, alpha, batch1, batch2", "input, beta, batch1, batch2", "beta * input + alpha * batch1 batch2.",
+                &baddbmm);
 }
 
 }  // namespace

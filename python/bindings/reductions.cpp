@@ -3,6 +3,7 @@
 
 #include "naru/compositions.h"
 #include "naru/linalg.h"
+#include "ops/matmul.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -129,6 +130,8 @@ void define_products() {
   def(kBoth, "matmul", "input, other, *, out=None", "The matrix product; leading dimensions broadcast, vectors count as rows or columns.",
       [](const Tensor& a, const Tensor& b) { return matmul(a, b); });
   def(kBoth, "mm", "input, mat2, *, out=None", "The product of two matrices.", [](const Tensor& a, const Tensor& b) { return mm(a, b); });
+  def(kFunction, "_int_mm", "input, mat2, *, out=None", "The product of two matrices of int8 or uint8, in int32.",
+      [](const Tensor& a, const Tensor& b) { return ops::int_mm(a, b); });
   def(kBoth, "bmm", "input, mat2, *, out=None", "Products of two batches of matrices, (b, n, m) and (b, m, p).",
       [](const Tensor& a, const Tensor& b) { return bmm(a, b); });
   def(kBoth, "mv", "input, vec, *, out=None", "A matrix times a vector.", [](const Tensor& a, const Tensor& b) { return mv(a, b); });

@@ -70,6 +70,7 @@ void define_bins() {
         if (indices) throw NotImplementedError("segment_reduce(): indices based reduction is not supported yet.");
         return segment_reduce(t, reduce, or_undefined(lengths), or_undefined(offsets), axis, unsafe, initial);
       });
+  add_alias("_segment_reduce", "segment_reduce");
 }
 
 void define_places() {

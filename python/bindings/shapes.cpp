@@ -35,7 +35,10 @@ void define_views() {
         [](const Tensor& t, int64_t a, int64_t b) { return t.transpose(a, b); });
   def(kBoth, "t", "input", "The transpose of a matrix.", [](const Tensor& t) { return t.t(); });
   def(kBoth, "adjoint", "input", "The last two dimensions exchanged, and the elements conjugated.",
-      [](const Tensor& t) { return conj(t.transpose(-2, -1)); });
+      [](const Tensor& t) {
+        if (t.dim() == 1) throw RuntimeError("tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.");
+        return mH(t);
+      });
   def(kBoth, "squeeze", "input", "Without the dimensions of size 1.", [](const Tensor& t) { return t.squeeze(); });
   def(kBoth, "squeeze", "input, dim", "Without the named dimensions, where they are of size 1.",
       [](const Tensor& t, const Dims& dims) { return squeeze(t, dims); });
@@ -145,13 +148,14 @@ void define_joins() {
 }
 
 void define_pieces() {
+  // First: a vector of one place would be taken for a number of pieces.
+  def(kBoth, "tensor_split", "input, tensor_indices_or_sections, dim=0", "Pieces that end at the places in a vector.",
+      [](const Tensor& t, const Tensor& ends, int64_t dim) { return tensor_split(t, ends, dim); });
   def(kBoth, "tensor_split", "input, indices_or_sections, dim=0",
       "That many pieces, the first ones larger by one where it does not divide.",
       [](const Tensor& t, int64_t sections, int64_t dim) { return tensor_split(t, sections, dim); });
   def(kBoth, "tensor_split", "input, indices_or_sections, dim=0", "Pieces that end at the given places.",
       [](const Tensor& t, const Sequence& ends, int64_t dim) { return tensor_split(t, ends.dims, dim); });
-  def(kBoth, "tensor_split", "input, tensor_indices_or_sections, dim=0", "Pieces that end at the places in a vector.",
-      [](const Tensor& t, const Tensor& ends, int64_t dim) { return tensor_split(t, ends, dim); });
   def(kBoth, "chunk", "input, chunks, dim=0", "Up to that many pieces of equal size along a dimension.",
       [](const Tensor& t, int64_t count, int64_t dim) { return chunk(t, count, dim); });
   def(kBoth, "unbind", "input, dim=0", "The places of a dimension, one tensor each.",

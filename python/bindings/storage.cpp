@@ -30,9 +30,16 @@ int64_t place_of(int64_t i, int64_t n) {
 }
 
 template <class S>
-void define_class(nb::class_<S>& c, S (*make)(const Tensor&)) {
+void define_class(nb::class_<S>& c, S (*make)(const Tensor&), const char* reader) {
   const auto vector = [](const S& s) -> const Tensor& { return vector_of(s); };
-  c.def("data_ptr", [vector](const S& s) { return reinterpret_cast<uintptr_t>(vector(s).data_ptr()); })
+  // Python sorts the arguments, and makes a vector of them.
+  c.def("__init__",
+        [make, reader](S* self, const nb::args& args, const nb::kwargs& options) {
+          const nb::object made = nb::module_::import_("naru._storage_methods").attr(reader)(*args, **options);
+          new (self) S(make(tensor_of(made.ptr())));
+        })
+      .def("data_ptr",
+           [vector](const S& s) { return vector(s).device().is_meta() ? 0 : reinterpret_cast<uintptr_t>(vector(s).data_ptr()); })
       .def("nbytes", [vector](const S& s) { return vector(s).impl()->storage->bytes; })
       .def("size", [vector](const S& s) { return vector(s).numel(); })
       .def("__len__", [vector](const S& s) { return vector(s).numel(); })
@@ -104,11 +111,13 @@ void define_set() {
 }  // namespace
 
 void define_storage(nb::module_& m) {
-  nb::class_<Untyped> untyped(m, "UntypedStorage", "The memory that a tensor and its views share, as bytes.");
-  define_class<Untyped>(untyped, untyped_of);
+  nb::class_<Untyped> untyped(m, "UntypedStorage", "The memory that a tensor and its views share, as bytes.", nb::dynamic_attr(),
+                              nb::is_weak_referenceable());
+  define_class<Untyped>(untyped, untyped_of, "untyped_vector");
   untyped.def("untyped", [](nb::object self) { return self; });
-  nb::class_<Typed> typed(m, "TypedStorage", "The memory that a tensor and its views share, as elements.");
-  define_class<Typed>(typed, [](const Tensor& t) { return Typed{ops::whole_storage(t, t.dtype())}; });
+  nb::class_<Typed> typed(m, "TypedStorage", "The memory that a tensor and its views share, as elements.", nb::dynamic_attr(),
+                          nb::is_weak_referenceable());
+  define_class<Typed>(typed, [](const Tensor& t) { return Typed{ops::whole_storage(t, t.dtype())}; }, "typed_vector");
   typed.def("untyped", [](const Typed& s) { return untyped_of(s.elements); }).def_prop_ro("dtype", [](const Typed& s) {
     return nb::steal(dtype_object(s.elements.dtype()));
   });

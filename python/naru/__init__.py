@@ -352,6 +352,7 @@ _LAZY = {
         ),
         "_functions.more_names",
     ),
+    **dict.fromkeys(("_int_mm", "_segment_reduce"), "_C"),
     "autocast": "amp.autocast_mode",
     "GradScaler": "amp",
     "ScriptModule": "jit",
@@ -387,6 +388,10 @@ _LAZY = {
 _LEGACY = frozenset(
     "FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor LongTensor BoolTensor".split()
 )
+_LEGACY_STORAGES = frozenset(
+    "DoubleStorage FloatStorage HalfStorage BFloat16Storage LongStorage IntStorage ShortStorage CharStorage ByteStorage BoolStorage "
+    "ComplexDoubleStorage ComplexFloatStorage".split()
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -412,6 +417,11 @@ def __getattr__(name: str) -> Any:
 
         globals().update(tensor_types("cpu"))
         return globals()[name]
+    if name in _LEGACY_STORAGES:
+        from ._storage_methods import storage_types
+
+        globals().update(storage_types("cpu"))
+        return globals()[name]
     from ._missing import fail
 
     fail("", name)
@@ -419,7 +429,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_LEGACY})
+    return sorted({*globals(), *_LAZY, *_LEGACY, *_LEGACY_STORAGES})
 
 
 def _core_name(name: str) -> Any:

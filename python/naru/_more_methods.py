@@ -123,8 +123,22 @@ def _to_padded_tensor(self: Tensor, padding: float, output_size: Any = None, out
     )
 
 
+def _storage_type(self: Tensor) -> Any:
+    """The typed storage that holds such elements, torch.FloatStorage and so on.
+
+    >>> import naru
+    >>> naru.ones(3).storage_type().__name__
+    'FloatStorage'
+    """
+    from ._storage_methods import storage_type_names
+
+    module = sys.modules[__package__]
+    return getattr(module if self.device.type == "cpu" else getattr(module, self.device.type), storage_type_names()[self.dtype])
+
+
 METHODS = {
     "module_load": _module_load,
+    "storage_type": _storage_type,
     "to_padded_tensor": _to_padded_tensor,
     "dim_order": _dim_order,
     "map2_": _map2,

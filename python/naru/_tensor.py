@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _C, _more_methods
+from . import _C, _more_methods, _storage_methods
 from ._missing import Absent, mark_absent
 from ._missing.tensor_names import NAMES
 
@@ -365,5 +365,7 @@ def install() -> None:
     mark_absent(Tensor, "Tensor", NAMES)
     Tensor.__dir__ = _dir
     for kind in (_C.UntypedStorage, _C.TypedStorage):
-        for name, method in {"__copy__": _storage_clone, "__deepcopy__": _storage_deepcopy, "clone": _storage_clone}.items():
+        own = _storage_methods.OF_ELEMENTS if kind is _C.TypedStorage else _storage_methods.OF_BYTES
+        copies = {"__copy__": _storage_clone, "__deepcopy__": _storage_deepcopy, "clone": _storage_clone}
+        for name, method in {**copies, **_storage_methods.METHODS, **own}.items():
             setattr(kind, name, method)

@@ -156,7 +156,7 @@ def is_storage(obj: Any) -> bool:
     >>> naru.is_storage(naru.ones(1).untyped_storage())
     True
     """
-    return type(obj).__name__ in ("UntypedStorage", "TypedStorage")
+    return isinstance(obj, (_C.UntypedStorage, _C.TypedStorage))
 
 
 def typename(obj: Any) -> str:

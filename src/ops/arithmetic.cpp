@@ -98,6 +98,7 @@ bool all_half(const Tensor& t, const Tensor& a, const Tensor& b) {
 
 Tensor add(const Operand& a, const Operand& b, Scalar alpha) {
   if (check_alpha(a, b, alpha)) return add(a, b);
+  if (const Operand both[] = {a, b}; ops::result_type(both) == DType::Bool) alpha = alpha.to_bool();
   return alpha.is_bool() ? add(a, mul(b, Operand(alpha))) : run(op::add_scaled, {a, b, Operand(alpha)});
 }
 Tensor sub(const Operand& a, const Operand& b, Scalar alpha) {
@@ -108,6 +109,7 @@ Tensor rsub(const Tensor& a, const Operand& b, Scalar alpha) {
 }
 void add_(const Tensor& t, const Operand& b, Scalar alpha) {
   if (check_alpha(t, b, alpha)) return run_in_place(op::add, t, {b});
+  if (const Operand both[] = {t, b}; ops::result_type(both) == DType::Bool) alpha = alpha.to_bool();
   alpha.is_bool() ? run_in_place(op::add, t, {mul(b, Operand(alpha))}) : run_in_place(op::add_scaled, t, {b, Operand(alpha)});
 }
 void sub_(const Tensor& t, const Operand& b, Scalar alpha) {

@@ -11,6 +11,7 @@
 #include "ops/complex.h"
 #include "ops/half.h"
 #include "ops/host_loop.h"
+#include "ops/needs_elements.h"
 #include "ops/reduction.h"
 #include "ops/rules.h"
 #include "ops/scan.h"
@@ -119,10 +120,11 @@ std::pair<Tensor, Tensor> mode(const Tensor& t, int64_t dim, bool keepdim) {
 std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& t, std::optional<int64_t> dim) {
   ops::require_defined(t, "unique_consecutive", "input");
   ops::refuse_complex(t.dtype(), "unique");
+  if (dim) ops::require_unique_dim(t, *dim);
   const NoGrad no_history;
   const Tensor x = dim ? t.detach().movedim(*dim, 0) : t.detach().reshape({-1});
   const int64_t n = x.size(0);
-  if (n == 0) return {dim ? t.clone() : x.clone(), zeros({dim ? 0 : t.numel()}, like(t, DType::I64)), zeros({0}, like(t, DType::I64))};
+  if (n == 0) return {dim ? t.clone() : x.clone(), zeros(dim ? Dims{0} : t.sizes(), like(t, DType::I64)), zeros({0}, like(t, DType::I64))};
   Tensor differs = ne(x.narrow(0, 1, n - 1), x.narrow(0, 0, n - 1));
   if (differs.dim() > 1) differs = any(differs.reshape({n - 1, differs.numel() / std::max<int64_t>(n - 1, 1)}), Dims{1});
   differs = cat({ones({1}, like(t, DType::Bool)), differs}, 0);
@@ -334,11 +336,14 @@ Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, int64_t dim) {
   return running_sum_of_pairs(y, diff(at, 1, d), d);
 }
 
-// A floating type stays what it is, however wide the power of two.
+// A floating type stays what it is, however wide the power of two. Whole powers are taken in two halves, each of which is a number where the whole
+// would overflow.
 Tensor ldexp(const Tensor& t, const Operand& exponent) {
-  const Tensor y = t * pow(Operand(2.0), exponent);
-  const bool by_integers = !exponent.is_tensor() || !is_inexact(exponent.tensor().dtype());
-  return is_inexact(t.dtype()) && by_integers ? y.to(t.dtype()) : y;
+  if (exponent.is_tensor() ? is_inexact(exponent.tensor().dtype()) : exponent.scalar().is_float()) return t * pow(Operand(2.0), exponent);
+  const DType type = is_inexact(t.dtype()) ? t.dtype() : default_dtype();
+  const Tensor n = exponent.is_tensor() ? exponent.tensor().to(DType::I64) : scalar_tensor(exponent.scalar(), like(t, DType::I64));
+  const Tensor half = floor_divide(n, Operand(2));
+  return t * pow(Operand(2.0), half.to(type)) * pow(Operand(2.0), (n - half).to(type));
 }
 Tensor logaddexp2(const Tensor& a, const Tensor& b) {
   const Operand operands[] = {a, b};

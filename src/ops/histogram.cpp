@@ -6,6 +6,7 @@
 #include "naru/ops.h"
 #include "naru/selecting.h"
 #include "ops/common.h"
+#include "ops/history.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -156,6 +157,38 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr Reducing kReductions[] = {
     {"sum", "sum", 0}, {"mean", "sum", 0}, {"prod", "prod", 1}, {"max", "amax", -kInfinity}, {"min", "amin", kInfinity}};
 
+// The extreme of each place, of which NaN is one. Its gradient goes in equal parts to all elements that are it.
+Tensor scattered_extreme(const Tensor& begin, int64_t dim, const Tensor& index, const Tensor& data, std::string_view reduce) {
+  const auto backward = [dim](const std::vector<Tensor>& g, const std::vector<Tensor>& saved) {
+    const Tensor &x = saved[0], &places = saved[1], &y = saved[2];
+    if (!g[0].defined()) return std::vector<Tensor>(1);
+    const Tensor chosen = logical_or(eq(x, gather(y, dim, places)), isnan(x)).to(x.dtype());
+    const Tensor count = clamp_min(scatter_add(zeros_like(y), dim, places, chosen), Operand(1));
+    return std::vector{chosen * gather(g[0] / count, dim, places)};
+  };
+  return autograd::record(scatter_reduce(begin, dim, index, data.detach(), reduce, true), "SegmentReduceBackward0", {&data}, {&data, &index},
+                          backward, true);
+}
+
+// The product of each place. The derivative is that of the others, also where an element is 0 or NaN.
+Tensor scattered_product(const Tensor& begin, int64_t dim, const Tensor& index, const Tensor& data) {
+  const auto backward = [dim, begin](const std::vector<Tensor>& g, const std::vector<Tensor>& saved) {
+    const Tensor &x = saved[0], &places = saved[1], &y = saved[2];
+    if (!g[0].defined()) return std::vector<Tensor>(1);
+    const Tensor zero = eq(x, 0.0), nan = isnan(x), special = logical_or(zero, nan);
+    const auto among_others = [&](const Tensor& found) {
+      const Tensor mine = found.to(x.dtype());
+      return gt(gather(scatter_add(zeros_like(y), dim, places, mine), dim, places) - mine, 0.0);
+    };
+    const Tensor rest = gather(scatter_reduce(begin, dim, places, where(special, ones_like(x), x), "prod", true), dim, places);
+    const Tensor of_special = where(among_others(nan), rest * std::numeric_limits<double>::quiet_NaN(), where(among_others(zero), rest * 0.0, rest));
+    const Tensor others = where(special, of_special, gather(y, dim, places) / where(special, ones_like(x), x));
+    return std::vector{others * gather(g[0], dim, places)};
+  };
+  return autograd::record(scatter_reduce(begin, dim, index, data.detach(), "prod", true), "SegmentReduceBackward0", {&data}, {&data, &index},
+                          backward, true);
+}
+
 }  // namespace
 
 Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor& given, const Tensor& offsets, int64_t axis, bool unsafe,
@@ -172,6 +205,7 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor&
   if (!is_integral(form.dtype()))
     throw RuntimeError("segment_reduce(): wanted lengths or offsets of integers, got {}", name_of(form.dtype()));
   const Tensor lengths = given.defined() ? given : diff(offsets);
+  if (!given.defined()) unsafe = true;  // offsets may leave elements out, at both ends
   const Dims batch(std::span<const int64_t>(lengths.sizes()).first(static_cast<size_t>(d)));
   if (!(batch == Dims(std::span<const int64_t>(data.sizes()).first(static_cast<size_t>(d)))))
     throw RuntimeError("segment_reduce(): Expected all leading dimensions of lengths to match data, got {} and {}", lengths.sizes().str(),
@@ -183,8 +217,10 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor&
     if (whole.numel() > 0 && !ops::holds(all(whole == n)))
       throw RuntimeError("segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe.");
   }
-  // Which segment each place of the dimension is in: how many of them end at it or before.
-  const Tensor ends = cumsum(lengths, -1);
+  // Which segment each place of the dimension is in: how many of them end at it or before. The first is of what is before all (by offsets).
+  Dims first = lengths.sizes();
+  first.back() = 1;
+  const Tensor ends = given.defined() ? cat({zeros(first, Options(DType::I64, lengths.device())), cumsum(lengths, -1)}, -1) : offsets.contiguous();
   const Tensor position = arange(0, n, 1, Options(DType::I64, data.device()));
   Dims wide = batch;
   wide.push_back(n);
@@ -193,11 +229,14 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor&
   Tensor index = segment;
   for (int64_t k = d + 1; k < data.dim(); ++k) index = index.unsqueeze(-1);
   index = index.expand(data.sizes());
-  // What lies behind the last segment (unsafe) goes to one more, which nobody sees.
-  shape[static_cast<size_t>(d)] = segments + 1;
+  // What lies before the first segment, and behind the last (unsafe), goes to one more each, which nobody sees.
+  shape[static_cast<size_t>(d)] = segments + 2;
   const double start = initial.value_or(row->start);
   const Tensor begin = full(shape, Scalar(start), Options(data.dtype(), data.device()));
-  Tensor out = scatter_reduce(begin, d, index, data, row->scatter, true).narrow(d, 0, segments);
+  const Tensor all = row->scatter == "sum"    ? scatter_reduce(begin, d, index, data, "sum", true)
+                     : row->scatter == "prod" ? scattered_product(begin, d, index, data)
+                                              : scattered_extreme(begin, d, index, data, row->scatter);
+  const Tensor out = all.narrow(d, 1, segments);
   if (reduce != "mean") return out;
   Tensor count = lengths.to(data.dtype());
   for (int64_t k = d + 1; k < data.dim(); ++k) count = count.unsqueeze(-1);

@@ -66,7 +66,14 @@ Tensor column_stack(const List& tensors) {
   return cat(each(tensors, [](const Tensor& t) { return t.dim() < 2 ? t.reshape({-1, 1}) : t; }), 1);
 }
 
+namespace {
+void require_dims_to_split(const Tensor& t) {
+  if (t.dim() == 0) throw RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims");
+}
+}  // namespace
+
 List tensor_split(const Tensor& t, int64_t sections, int64_t dim) {
+  require_dims_to_split(t);
   if (sections <= 0) throw RuntimeError("number of sections must be larger than 0, got {}", sections);
   const int64_t n = t.size(dim);
   constexpr int64_t kMost = int64_t{1} << 28;
@@ -77,6 +84,7 @@ List tensor_split(const Tensor& t, int64_t sections, int64_t dim) {
 }
 
 List tensor_split(const Tensor& t, const Dims& ends, int64_t dim) {
+  require_dims_to_split(t);
   List pieces;
   int64_t start = 0;
   const auto clamped = [n = t.size(dim)](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + n : i, 0, n); };

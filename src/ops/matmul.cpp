@@ -126,6 +126,18 @@ Tensor mm(const Tensor& a, const Tensor& b) {
   return mm_as(a, b, "mm");
 }
 
+Tensor ops::int_mm(const Tensor& a, const Tensor& b) {
+  for (const Tensor* t : {&a, &b}) {
+    const char* name = t == &a ? "self" : "mat2";
+    ops::require_defined(*t, "_int_mm", name);
+    if (t->dim() != 2) throw RuntimeError("_int_mm: {} must be a matrix, got {}-D tensor", name, t->dim());
+    if (t->dtype() != DType::I8 && t->dtype() != DType::U8)
+      throw RuntimeError("_int_mm: Expected {} dtype to be int8 or uint8 but got {}", name, ops::c_name(t->dtype()));
+  }
+  if (a.size(1) != b.size(0)) throw_not_multiplicable(a.sizes(), b.sizes(), "_int_mm");
+  return mm_as(a.to(DType::I32), b.to(DType::I32), "_int_mm");
+}
+
 // a (batch, m, k), b (batch, k, n) -> (batch, m, n)
 Tensor bmm(const Tensor& a, const Tensor& b) {
   if (const autocast::Casts c("bmm", {&a, &b}); c) return bmm(c[0], c[1]);

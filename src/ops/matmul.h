@@ -14,4 +14,7 @@ void check_factors(const Tensor& a, const Tensor& b, const char* op);
 // shapes must fit. Any strides will do: a transposed view is not copied. bias: n elements in the last dimension, or undefined.
 Tensor product_of(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_transposed, const char* op);
 
+// The product of matrices of int8 or uint8, in int32.
+Tensor int_mm(const Tensor& a, const Tensor& b);
+
 }  // namespace naru::ops

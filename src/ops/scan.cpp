@@ -63,6 +63,7 @@ Tensor cumsum(const Tensor& t, int64_t dim, std::optional<DType> dtype) {
   if (const autocast::Casts c("cumsum", {&t}, dtype.has_value()); c) return cumsum(c[0], dim, dtype);
   ops::require_defined(t, "cumsum", "input");
   const int64_t d = wrap_dim(dim, t.dim());
+  if (dtype && is_complex(t.dtype()) && !is_complex(*dtype)) return cumsum(t.to(*dtype), d, dtype);
   const bool flat = t.dim() == 0;
   return record(raw_scan(ir::ReduceOp::Sum, t, d, scan_type(t, dtype), "cumsum"), "CumsumBackward0", {&t}, {},
                 [d, flat, type = t.dtype()](const Tensors& g, const Tensors&) -> Tensors {
@@ -109,6 +110,7 @@ Tensor cumprod(const Tensor& t, int64_t dim, std::optional<DType> dtype) {
   const int64_t d = wrap_dim(dim, t.dim());
   const DType type = scan_type(t, dtype);
   if (is_complex(type)) return complex_cumprod(t.to(type), d);
+  if (is_complex(t.dtype())) return cumprod(t.to(type), d, dtype);
   return record(raw_scan(ir::ReduceOp::Prod, t, d, type, "cumprod"), "CumprodBackward0", {&t}, {&t},
                 [d, type](const Tensors& g, const Tensors& saved) -> Tensors {
                   const Tensor& original = saved[0];

@@ -104,7 +104,7 @@ Tensor extreme(const Call& c, bool greatest) {
     const Tensor mine = (x == y).to(x.dtype());
     const Tensor theirs = (source == gather(y, dim, positions)).to(x.dtype());
     const Tensor n = scatter_add(mine, dim, positions, theirs);
-    const Tensor part = g[0] / where(n == 0, ones_like(n), n);
+    const Tensor part = g[0] / n;  // NaN where the extreme is NaN, which equals nothing
     r[0] = include ? mine * part : where(scatter(zeros_like(x), dim, positions, Operand(1)) == 0, g[0], zeros_like(g[0]));
     r[1] = theirs * gather(part, dim, positions);
     return r;
@@ -122,7 +122,11 @@ Tensor scatter_reduce(const Tensor& t, int64_t dim, const Tensor& index, const T
   if (source.dtype() != t.dtype())
     throw RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype (scatter_reduce: {} and {})", name_of(t.dtype()),
                        name_of(source.dtype()));
-  if (index.numel() == 0) return t.clone();
+  if (index.numel() == 0)
+    return autograd::record(t.detach().clone(), "ScatterReduceBackward0", {&t, &source}, {&source},
+                            [](const std::vector<Tensor>& g, const std::vector<Tensor>& s) {
+                              return std::vector{g[0], g[0].defined() ? zeros_like(s[0]) : Tensor()};
+                            });
   // Sizes are checked by a scatter, which every reduction does.
   Tensor used = source;
   for (int64_t d = 0; d < index.dim() && d < source.dim(); ++d)

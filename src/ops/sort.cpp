@@ -132,9 +132,7 @@ std::tuple<Tensor, Tensor, Tensor> unique(const Tensor& t, int64_t given) {
   const int64_t dim = wrap_dim(given, t.dim());
   if (t.dim() == 0) return unique(t);
   const int64_t count = t.size(dim);
-  if (t.numel() == 0 && count != 0)
-    throw RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied (shape {}, dim {})",
-                       t.sizes().str(), dim);
+  ops::require_unique_dim(t, dim);
   const Tensor rows = t.detach().movedim(dim, 0).reshape({count, t.numel() ? -1 : 0});
   const auto [order, differs] =
       is_floating(t.dtype()) ? slices_in_order(rows.to_doubles(), count) : slices_in_order(ops::in_signed_order(rows).to_ints(), count);

@@ -61,7 +61,9 @@ Tensor xlog1py(const Operand& a, const Operand& b) {
   const auto tensor_of = [&](const Operand& o, const Operand& other) {
     return o.is_tensor() ? o.tensor() : scalar_tensor(o.scalar(), other.tensor().device());
   };
-  const Tensor x = tensor_of(a, b), y = tensor_of(b, a);
+  const Operand both[] = {a, b};
+  const DType found = ops::result_type(both), type = is_inexact(found) ? found : default_dtype();
+  const Tensor x = tensor_of(a, b).to(type), y = tensor_of(b, a).to(type);
   // The logarithm's pole counts only where x does not vanish.
   const Tensor counts = logical_or(ne(x, 0.0), isnan(y));
   return where(counts, mul(x, log1p(where(counts, y, zeros_like(y)))), 0.0);
@@ -129,9 +131,11 @@ Tensor orthogonal_polynomial(std::string_view name, const Operand& x, const Oper
   if (family == std::end(kFamilies)) throw RuntimeError("there is no polynomial named {}", name);
   if (!x.is_tensor() && !n.is_tensor()) throw TypeError("{}(): wanted a Tensor among x and n", name);
   const Device device = x.is_tensor() ? x.tensor().device() : n.tensor().device();
-  const Tensor given = x.is_tensor() ? x.tensor() : scalar_tensor(x.scalar(), Options(default_dtype(), device));
+  const Operand both[] = {x, n};
+  const DType both_types = ops::result_type(both), type = is_inexact(both_types) ? both_types : default_dtype();
+  const Tensor given = x.is_tensor() ? x.tensor().to(type) : scalar_tensor(x.scalar(), Options(type, device));
   const Dims shape = n.is_tensor() ? broadcast_shapes(given.sizes(), n.tensor().sizes()) : given.sizes();
-  const Tensor at = given.to(result_type(given)).expand(shape), point = family->shifted ? at * 2.0 - 1.0 : at;
+  const Tensor at = given.expand(shape), point = family->shifted ? at * 2.0 - 1.0 : at;
   // Orders of elements, whose greatest the host must know; or one order for all.
   const Tensor orders = n.is_tensor() ? trunc(n.tensor().to(DType::F64)).expand(shape) : Tensor();
   const double most = !n.is_tensor() ? std::trunc(n.scalar().to_double()) : orders.numel() ? ops::number_or(max(orders), 2) : 0;

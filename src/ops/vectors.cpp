@@ -183,11 +183,17 @@ Tensor trapezoid(const Tensor& y, const Tensor& x, int64_t dim) {
 
 Tensor addmv(const Tensor& c, const Tensor& matrix, const Tensor& vector, Scalar beta, Scalar alpha) {
   if (const Casts k("addmv", {&c, &matrix, &vector}); k) return addmv(k[0], k[1], k[2], beta, alpha);
+  if (c.dtype() != matrix.dtype() || c.dtype() != vector.dtype())
+    throw RuntimeError("addmv input tensors must have the same dtype, but got {}, {}, and {}", ops::torch_name(c.dtype()),
+                       ops::torch_name(matrix.dtype()), ops::torch_name(vector.dtype()));
   return scaled_sum(c, mv(matrix, vector), beta, alpha);
 }
 
 Tensor baddbmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
   if (const Casts k("baddbmm", {&c, &a, &b}); k) return baddbmm(k[0], k[1], k[2], beta, alpha);
+  if (c.dtype() != a.dtype() || c.dtype() != b.dtype())
+    throw RuntimeError("Input dtypes must be the same, got: input {}, batch1: {}, batch2: {} (baddbmm)", ops::c_name(c.dtype()),
+                       ops::c_name(a.dtype()), ops::c_name(b.dtype()));
   return scaled_sum(c, bmm(a, b), beta, alpha);
 }
 

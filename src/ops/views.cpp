@@ -109,7 +109,6 @@ int64_t reinterpreted(const Tensor& t, DType type, Dims& sizes, Dims& strides) {
 }  // namespace
 
 Tensor Tensor::view(DType type) const {
-  if (type == dtype()) return view(sizes());
   Dims new_sizes = sizes(), new_strides = strides();
   const int64_t offset = reinterpreted(*this, type, new_sizes, new_strides);
   Tensor v = ops::make_view(*this, new_sizes, new_strides, offset, "view");

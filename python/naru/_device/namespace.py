@@ -14,7 +14,6 @@ _GRAPHS = "it looks into CUDA's own graphs; `naru.Graph` records on every device
 _ALLOCATOR = "allocators can't be replaced; `set_per_process_memory_fraction` and `empty_cache` are there"
 _SENSORS = "it is read from the vendor's management library, which naru does not open; `nvidia-smi` or the like shows it"
 _RUNTIME = "it is a handle of CUDA's runtime, which naru does not use (it speaks to the driver)"
-_STORAGE = "typed storages are PyTorch's past; use `tensor.untyped_storage()`"
 
 _ABSENT = {
     **dict.fromkeys(
@@ -32,11 +31,7 @@ _ABSENT = {
         _RUNTIME,
     ),
     **dict.fromkeys("compile_shader load_metallib".split(), "Metal's own source is not taken"),
-    **dict.fromkeys(
-        f"{name}Storage" for name in "BFloat16 Bool Byte Char ComplexDouble ComplexFloat Double Float Half Int Long Short".split()
-    ),
 }
-_ABSENT = {name: reason or _STORAGE for name, reason in _ABSENT.items()}
 
 
 def absent(module: str, name: str) -> NoReturn:

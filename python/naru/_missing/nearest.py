@@ -50,9 +50,7 @@ _ROWS = {
         compiler.get_default_backend""",
     "int, float and bool: shapes are known when an operator is called": "SymInt SymFloat SymBool",
     "torch.UntypedStorage, by tensor.untyped_storage()": """
-        BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage
-        HalfStorage IntStorage LongStorage ShortStorage QInt32Storage QInt8Storage QUInt2x4Storage QUInt4x2Storage QUInt8Storage
-        Tensor.storage_type""",
+        QInt32Storage QInt8Storage QUInt2x4Storage QUInt4x2Storage QUInt8Storage""",
     "torch.Tensor.to_sparse, or a dense tensor times a mask": """
         sparse.to_sparse_semi_structured sparse.SparseSemiStructuredTensor sparse.SparseSemiStructuredTensorCUSPARSELT
         sparse.SparseSemiStructuredTensorCUTLASS sparse.semi_structured backends.cusparselt""",

@@ -107,10 +107,11 @@ def device_if_present(location: str) -> Any:
         return None
 
 
-class LoadedStorage:
+class LoadedStorage(_C.TypedStorage):
     """A storage that was read: a one-dimensional tensor, and where it was when it was saved."""
 
     def __init__(self, tensor: Tensor, location: str) -> None:
+        super().__init__(wrap_storage=tensor)
         self.tensor = tensor
         self.location = location
 
@@ -123,10 +124,6 @@ class LoadedStorage:
         return LoadedStorage(self.tensor != 0 if dtype == _C.bool else self.tensor.view(dtype), self.location)
 
     # What a map_location function does with storages.
-    @property
-    def device(self) -> Any:
-        return self.tensor.device
-
     def cpu(self) -> LoadedStorage:
         """This storage on the CPU."""
         return LoadedStorage(self.tensor.to("cpu"), "cpu")

@@ -292,6 +292,13 @@ def __getattr__(name: str) -> Any:
         if name in types:
             globals().update(types)
             return types[name]
+    if name.endswith("Storage"):
+        from .._storage_methods import storage_types
+
+        storages = storage_types(_KIND)
+        if name in storages:
+            globals().update(storages)
+            return storages[name]
     if name == "graphs":
         from .. import graphs
 
