@@ -300,7 +300,6 @@ bool starts_with_array(PyObject* data) {
   return is_array(data);
 }
 
-// Rows of one tensor each, where all of them are tensors with one element.
 Tensor moved(Tensor t, std::optional<DType> dtype, std::optional<Device> device, bool copy) {
   if (!device) {
     const Device d = default_device();
@@ -326,11 +325,10 @@ Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Dev
     nb::object array = nb::module_::import_("numpy").attr("asarray")(nb::borrow(data));
     if (is_array(array.ptr())) return moved(from_array(array.ptr()), dtype, device, true);
   }
-  if (!plain && PyObject_HasAttrString(data, "_untyped_storage")) {  // a storage: a tensor over it
-    const nb::handle storage(data);
-    const DType own = nb::hasattr(storage, "dtype") ? tensor_of(storage.attr("_tensor")().ptr()).dtype() : default_dtype();
-    const nb::object made = wrapped(empty({0}, Options(dtype.value_or(own), tensor_of(storage.attr("_tensor")().ptr()).device())));
-    return moved(tensor_of(made.attr("set_")(storage).ptr()), std::nullopt, device, false);
+  if (!plain && PyObject_HasAttrString(data, "_untyped_storage")) {  // a storage: over it
+    const Tensor all = tensor_of(nb::object(nb::handle(data).attr("_tensor")()).ptr());
+    const Options options(dtype.value_or(nb::hasattr(data, "dtype") ? all.dtype() : default_dtype()), all.device());
+    return moved(tensor_of(nb::object(wrapped(empty({0}, options)).attr("set_")(nb::handle(data))).ptr()), std::nullopt, device, false);
   }
   if (starts_with_array(data)) {
     nb::object array = nb::module_::import_("numpy").attr("array")(nb::borrow(data));

@@ -34,11 +34,10 @@ void define_views() {
     def(kBoth, name, name[4] == 'a' ? "input, axis0, axis1" : "input, dim0, dim1", "Two dimensions exchanged.",
         [](const Tensor& t, int64_t a, int64_t b) { return t.transpose(a, b); });
   def(kBoth, "t", "input", "The transpose of a matrix.", [](const Tensor& t) { return t.t(); });
-  def(kBoth, "adjoint", "input", "The last two dimensions exchanged, and the elements conjugated.",
-      [](const Tensor& t) {
-        if (t.dim() == 1) throw RuntimeError("tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.");
-        return mH(t);
-      });
+  def(kBoth, "adjoint", "input", "The last two dimensions exchanged, and the elements conjugated.", [](const Tensor& t) {
+    if (t.dim() == 1) throw RuntimeError("tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.");
+    return mH(t);
+  });
   def(kBoth, "squeeze", "input", "Without the dimensions of size 1.", [](const Tensor& t) { return t.squeeze(); });
   def(kBoth, "squeeze", "input, dim", "Without the named dimensions, where they are of size 1.",
       [](const Tensor& t, const Dims& dims) { return squeeze(t, dims); });

@@ -117,7 +117,8 @@ void define_storage(nb::module_& m) {
   untyped.def("untyped", [](nb::object self) { return self; });
   nb::class_<Typed> typed(m, "TypedStorage", "The memory that a tensor and its views share, as elements.", nb::dynamic_attr(),
                           nb::is_weak_referenceable());
-  define_class<Typed>(typed, [](const Tensor& t) { return Typed{ops::whole_storage(t, t.dtype())}; }, "typed_vector");
+  define_class<Typed>(
+      typed, [](const Tensor& t) { return Typed{ops::whole_storage(t, t.dtype())}; }, "typed_vector");
   typed.def("untyped", [](const Typed& s) { return untyped_of(s.elements); }).def_prop_ro("dtype", [](const Typed& s) {
     return nb::steal(dtype_object(s.elements.dtype()));
   });

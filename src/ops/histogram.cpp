@@ -166,8 +166,8 @@ Tensor scattered_extreme(const Tensor& begin, int64_t dim, const Tensor& index, 
     const Tensor count = clamp_min(scatter_add(zeros_like(y), dim, places, chosen), Operand(1));
     return std::vector{chosen * gather(g[0] / count, dim, places)};
   };
-  return autograd::record(scatter_reduce(begin, dim, index, data.detach(), reduce, true), "SegmentReduceBackward0", {&data}, {&data, &index},
-                          backward, true);
+  return autograd::record(scatter_reduce(begin, dim, index, data.detach(), reduce, true), "SegmentReduceBackward0", {&data},
+                          {&data, &index}, backward, true);
 }
 
 // The product of each place. The derivative is that of the others, also where an element is 0 or NaN.
@@ -181,12 +181,13 @@ Tensor scattered_product(const Tensor& begin, int64_t dim, const Tensor& index, 
       return gt(gather(scatter_add(zeros_like(y), dim, places, mine), dim, places) - mine, 0.0);
     };
     const Tensor rest = gather(scatter_reduce(begin, dim, places, where(special, ones_like(x), x), "prod", true), dim, places);
-    const Tensor of_special = where(among_others(nan), rest * std::numeric_limits<double>::quiet_NaN(), where(among_others(zero), rest * 0.0, rest));
+    const Tensor of_special =
+        where(among_others(nan), rest * std::numeric_limits<double>::quiet_NaN(), where(among_others(zero), rest * 0.0, rest));
     const Tensor others = where(special, of_special, gather(y, dim, places) / where(special, ones_like(x), x));
     return std::vector{others * gather(g[0], dim, places)};
   };
-  return autograd::record(scatter_reduce(begin, dim, index, data.detach(), "prod", true), "SegmentReduceBackward0", {&data}, {&data, &index},
-                          backward, true);
+  return autograd::record(scatter_reduce(begin, dim, index, data.detach(), "prod", true), "SegmentReduceBackward0", {&data},
+                          {&data, &index}, backward, true);
 }
 
 }  // namespace
@@ -220,7 +221,8 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor&
   // Which segment each place of the dimension is in: how many of them end at it or before. The first is of what is before all (by offsets).
   Dims first = lengths.sizes();
   first.back() = 1;
-  const Tensor ends = given.defined() ? cat({zeros(first, Options(DType::I64, lengths.device())), cumsum(lengths, -1)}, -1) : offsets.contiguous();
+  const Tensor ends =
+      given.defined() ? cat({zeros(first, Options(DType::I64, lengths.device())), cumsum(lengths, -1)}, -1) : offsets.contiguous();
   const Tensor position = arange(0, n, 1, Options(DType::I64, data.device()));
   Dims wide = batch;
   wide.push_back(n);

@@ -21,7 +21,8 @@ inline void require_unique_dim(const Tensor& t, int64_t dim) {
   int64_t empty = 0;
   for (int64_t n : t.sizes()) empty += n == 0;
   if (empty > 1)
-    throw RuntimeError("Number of zero sized dimensions is more than one, so unique cannot be applied (shape {}, dim {})", t.sizes().str(), dim);
+    throw RuntimeError("Number of zero sized dimensions is more than one, so unique cannot be applied (shape {}, dim {})", t.sizes().str(),
+                       dim);
   if (t.size(dim) != 0)
     throw RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied (shape {}, dim {})",
                        t.sizes().str(), dim);

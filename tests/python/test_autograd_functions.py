@@ -233,3 +233,37 @@ def test_results_that_are_no_tensors_get_no_gradient_and_views_of_arguments_have
     assert text == "text" and same is not x and same.grad_fn is double.grad_fn
     double.sum().backward()
     assert x.grad.tolist() == [2.0, 2.0]
+
+
+class _OnlyForward(torch.autograd.Function):
+    @staticmethod
+    def forward(x, y):
+        return x * y, x + y
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def jvp(ctx, of_x, of_y):
+        x, y = ctx.saved_tensors
+        return of_x * y + x * of_y, of_x + of_y
+
+
+def test_a_function_that_has_but_a_forward_derivative_is_differentiated_by_it():
+    x, y = torch.randn(2, 3, dtype=torch.float64, requires_grad=True), torch.randn(3, dtype=torch.float64)
+    y = y.expand(2, 3).clone().requires_grad_()
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(x, torch.full_like(x, 2.0))
+        tangents = [torch.autograd.forward_ad.unpack_dual(out).tangent for out in _OnlyForward.apply(dual, y)]
+    assert torch.equal(tangents[0], 2 * y) and torch.equal(tangents[1], torch.full_like(x, 2.0))
+    forward = {"check_forward_ad": True, "check_backward_ad": False}
+    assert torch.autograd.gradcheck(_OnlyForward.apply, (x, y), **forward)
+
+    class Wrong(_OnlyForward):
+        @staticmethod
+        def jvp(ctx, of_x, of_y):
+            return of_x * 3, of_x + of_y
+
+    with pytest.raises(RuntimeError):
+        torch.autograd.gradcheck(Wrong.apply, (x, y), **forward)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _C
+from .grad_mode import enable_grad
 
 Tensor = _C.Tensor
 
@@ -42,7 +43,9 @@ class FunctionCtx:
         self._to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Does nothing: there is no forward mode."""
+        """Keeps tensors for jvp. Where there is no backward to keep them for, `saved_tensors` are these."""
+        if not self._to_save:
+            self.save_for_backward(*tensors)
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
@@ -136,7 +139,10 @@ class Function:
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """The forward derivative. Not called here: forward derivatives are the derivative of backward."""
+        """The forward derivative: of the outputs, given those of forward's arguments (None for what is no tensor).
+
+        Forward derivatives are the derivative of backward here, so it is called only where there is no backward, which it then serves, too.
+        """
         raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
 
     @classmethod
@@ -210,13 +216,30 @@ class _Backward:
         self.is_tensor = [isinstance(arg, Tensor) for arg in args]
         self.where = where
         self.outputs = outputs
+        self.backward = next((f for f, default in ((cls.vjp, Function.vjp), (cls.backward, Function.backward)) if f is not default), None)
+        if self.backward is None:
+            self.backward = cls.backward if cls.jvp is Function.jvp else self._transposed_jvp
+            self.tangents = [arg.detach() if t else None for arg, t in zip(args, self.is_tensor)]
+
+    def _transposed_jvp(self, ctx: FunctionCtx, *grads: Any) -> list[Any]:
+        """Backward of a class that has but a jvp, which is linear in its tangents: the gradients of that."""
+        recording = _C.is_grad_enabled()
+        with enable_grad():
+            tangents = [_C.zeros_like(t).requires_grad_(t.is_floating_point() or t.is_complex()) if t is not None else None for t in self.tangents]
+            out = self.cls.jvp(ctx, *tangents)
+        pairs = [(o, g) for o, g in zip(out if isinstance(out, (tuple, list)) else (out,), grads) if isinstance(o, Tensor) and o.requires_grad and g is not None]
+        asked = [t for t in tangents if t is not None and t.requires_grad]
+        if not pairs:
+            return [None] * len(tangents)
+        outputs, starts = zip(*pairs)
+        found = iter(_C._grad(list(outputs), asked, list(starts), recording, recording, True))
+        return [next(found) if t is not None and t.requires_grad else None for t in tangents]
 
     def __call__(self, grads: list[Tensor | None]) -> list[Tensor | None]:
         full: list[Any] = [None] * self.outputs
         for i, grad in zip(self.where, grads):
             full[i] = grad
-        backward = self.cls.vjp if self.cls.vjp is not Function.vjp else self.cls.backward
-        result = backward(self.ctx, *full)
+        result = self.backward(self.ctx, *full)
         if not isinstance(result, (tuple, list)):
             result = (result,)
         wanted = len(self.is_tensor)
