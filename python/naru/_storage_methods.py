@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from . import _C
@@ -231,6 +232,7 @@ class _StorageType(type):
         return _C.TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls.dtype, device=where)
 
 
+@functools.cache  # a type is one object
 def storage_types(kind: str) -> dict[str, Any]:
     """torch.FloatStorage and its like of a `kind` of device, by name."""
     module = "torch" if kind == "cpu" else "torch." + kind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from . import _C
@@ -84,6 +85,7 @@ def legacy_tensor(dtype: Any, device: Any, args: tuple) -> Tensor:
     raise TypeError(f"new(): data must be a sequence (got {type(bad).__name__})")
 
 
+@functools.cache  # a type is one object
 def tensor_types(kind: str, layout: Any = _C.strided, make: Any = legacy_tensor) -> dict[str, Any]:
     """The old tensor types of a `kind` of device and a `layout`, by name; `make(dtype, device, arguments)` makes a tensor.
 

@@ -224,8 +224,6 @@ def __getattr__(name: str) -> Any:
     if name.endswith("Tensor"):
         from .legacy import tensor_types
 
-        types = tensor_types("cpu", _C.sparse_coo, _old)
-        if name in types:
-            globals().update(types)
+        if name in (types := tensor_types("cpu", _C.sparse_coo, _old)):
             return types[name]
     return _missing_name(name)

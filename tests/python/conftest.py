@@ -1,6 +1,7 @@
 """Virtual devices for the whole run, so that every test sees several kinds of device on any machine."""
 import gc
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -10,6 +11,10 @@ if "NARU_TEST_DEVICES" not in os.environ:
         os.environ.pop(hides, None)
 # Kernels of devices are not kept: writing them takes as long as compiling (the test of the cache has one of its own).
 os.environ.setdefault("NARU_CACHE_DIR", "")
+
+# A shell lets what it runs in the background ignore Ctrl-C, and so would the programs that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # for tools
 

@@ -288,16 +288,12 @@ def __getattr__(name: str) -> Any:
     if name.endswith("Tensor"):
         from ..legacy import tensor_types
 
-        types = tensor_types(_KIND)
-        if name in types:
-            globals().update(types)
+        if name in (types := tensor_types(_KIND)):
             return types[name]
     if name.endswith("Storage"):
         from .._storage_methods import storage_types
 
-        storages = storage_types(_KIND)
-        if name in storages:
-            globals().update(storages)
+        if name in (storages := storage_types(_KIND)):
             return storages[name]
     if name == "graphs":
         from .. import graphs
