@@ -312,3 +312,14 @@ def test_a_process_that_was_not_told_to_tell_does_not(tmp_path):
     code = "import naru, sys, threading; print([m for m in sys.modules if m.startswith('naru._command')], threading.active_count())"
     env = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path), "PYTHONPATH": HOME, "NARU_TOP": "0"}
     assert subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True).stdout == "[] 1\n" and os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("words", [["--help"], ["version"], ["devices"], ["top", "--once"], ["top", "--json"]], ids=" ".join)
+def test_a_reader_that_goes_away_is_no_error_of_the_command(words):
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run([sys.executable, "-m", "naru", *words], stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60)
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (1, "")

@@ -162,6 +162,16 @@ def _asks_for_help(words: str, arguments: list[str]) -> bool:
 
 def main(arguments: list[str]) -> int:
     """Runs a command line; returns the exit status."""
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # whoever read the output has what it wanted: head, say
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _run(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         return show_help(command_of(arguments[1:])[0])
     if arguments[0] == "--version":
@@ -193,10 +203,4 @@ def main(arguments: list[str]) -> int:
             _C._virtual_devices()
         except RuntimeError as error:  # the environment's variables name devices that cannot be
             return screen.wrong("", str(error))
-    try:
-        return COMMANDS[words](*positional, **named)
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:  # whoever read the output has what it wanted: head, say
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+    return COMMANDS[words](*positional, **named)

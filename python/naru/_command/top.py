@@ -95,6 +95,8 @@ def top(interval: float, once: bool, as_json: bool) -> int:
         else:
             with contextlib.suppress(KeyboardInterrupt):
                 _live(interval)
+    except BrokenPipeError:
+        raise  # of the output, which no command says anything of
     except OSError as error:
         return screen.wrong("top", str(error))
     return 0
