@@ -170,26 +170,6 @@ Tensor scattered_extreme(const Tensor& begin, int64_t dim, const Tensor& index, 
                           {&data, &index}, backward, true);
 }
 
-// The product of each place. The derivative is that of the others, also where an element is 0 or NaN.
-Tensor scattered_product(const Tensor& begin, int64_t dim, const Tensor& index, const Tensor& data) {
-  const auto backward = [dim, begin](const std::vector<Tensor>& g, const std::vector<Tensor>& saved) {
-    const Tensor &x = saved[0], &places = saved[1], &y = saved[2];
-    if (!g[0].defined()) return std::vector<Tensor>(1);
-    const Tensor zero = eq(x, 0.0), nan = isnan(x), special = logical_or(zero, nan);
-    const auto among_others = [&](const Tensor& found) {
-      const Tensor mine = found.to(x.dtype());
-      return gt(gather(scatter_add(zeros_like(y), dim, places, mine), dim, places) - mine, 0.0);
-    };
-    const Tensor rest = gather(scatter_reduce(begin, dim, places, where(special, ones_like(x), x), "prod", true), dim, places);
-    const Tensor of_special =
-        where(among_others(nan), rest * std::numeric_limits<double>::quiet_NaN(), where(among_others(zero), rest * 0.0, rest));
-    const Tensor others = where(special, of_special, gather(y, dim, places) / where(special, ones_like(x), x));
-    return std::vector{others * gather(g[0], dim, places)};
-  };
-  return autograd::record(scatter_reduce(begin, dim, index, data.detach(), "prod", true), "SegmentReduceBackward0", {&data},
-                          {&data, &index}, backward, true);
-}
-
 }  // namespace
 
 Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor& given, const Tensor& offsets, int64_t axis, bool unsafe,
@@ -235,9 +215,9 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor&
   shape[static_cast<size_t>(d)] = segments + 2;
   const double start = initial.value_or(row->start);
   const Tensor begin = full(shape, Scalar(start), Options(data.dtype(), data.device()));
-  const Tensor all = row->scatter == "sum"    ? scatter_reduce(begin, d, index, data, "sum", true)
-                     : row->scatter == "prod" ? scattered_product(begin, d, index, data)
-                                              : scattered_extreme(begin, d, index, data, row->scatter);
+  const bool extreme = row->scatter == "amax" || row->scatter == "amin";
+  const Tensor all =
+      extreme ? scattered_extreme(begin, d, index, data, row->scatter) : scatter_reduce(begin, d, index, data, row->scatter, true);
   const Tensor out = all.narrow(d, 1, segments);
   if (reduce != "mean") return out;
   Tensor count = lengths.to(data.dtype());

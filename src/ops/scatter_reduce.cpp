@@ -57,8 +57,10 @@ Tensor prod(const Call& c) {
   const int64_t n = value.dim() == 0 ? 1 : value.size(c.dim);
   for (int64_t step = 1; step < n; step *= 2) {
     const Tensor same = places.narrow(c.dim, 0, n - step) == places.narrow(c.dim, step, n - step);
-    const Tensor later = value.narrow(c.dim, step, n - step);
-    value = cat({value.narrow(c.dim, 0, step), where(same, value.narrow(c.dim, 0, n - step) * later, later)}, c.dim);
+    const Tensor later = value.narrow(c.dim, step, n - step), ones = ones_like(later.detach());
+    // No numbers of other places: a gradient of 0 times NaN would be NaN.
+    const Tensor product = where(same, value.narrow(c.dim, 0, n - step), ones) * where(same, later, ones);
+    value = cat({value.narrow(c.dim, 0, step), where(same, product, later)}, c.dim);
   }
   // What a later one overwrites has no part in the gradient.
   if (n > 1) {

@@ -80,3 +80,9 @@ def test_segments_without_elements_have_a_history_and_nan_is_an_extreme():
     torch.segment_reduce(y, "prod", lengths=torch.tensor([1, 2, 2])).sum().backward()
     assert str(y.grad.tolist()) == "[1.0, 3.0, nan, 5.0, 0.0]"
     assert torch.segment_reduce(torch.arange(5.0), "sum", offsets=torch.tensor([1, 3])).tolist() == [3]
+
+
+def test_the_gradient_of_a_product_is_of_its_own_place_alone():
+    x = torch.tensor([2.0, NAN, 3.0, 4.0, 0.0, 5.0], requires_grad=True)
+    torch.ones(3).scatter_reduce(0, torch.tensor([0, 1, 1, 2, 2, 2]), x, "prod").sum().backward()
+    assert str(x.grad.tolist()) == "[1.0, 3.0, nan, 0.0, 20.0, 0.0]"
