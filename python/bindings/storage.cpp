@@ -44,7 +44,6 @@ void define_class(nb::class_<S>& c, S (*make)(const Tensor&), const char* reader
       .def("size", [vector](const S& s) { return vector(s).numel(); })
       .def("__len__", [vector](const S& s) { return vector(s).numel(); })
       .def("element_size", [vector](const S& s) { return vector(s).element_size(); })
-      .def("tolist", [vector](const S& s) { return nb::steal(tolist(vector(s))); })
       .def("__iter__", [vector](const S& s) { return nb::iter(nb::steal(tolist(vector(s)))); })
       .def("__getitem__",
            [vector](const S& s, int64_t i) { return nb::steal(scalar_object(item_of(vector(s)[place_of(i, vector(s).numel())]))); })
@@ -55,7 +54,6 @@ void define_class(nb::class_<S>& c, S (*make)(const Tensor&), const char* reader
              vector(s)[place_of(i, vector(s).numel())].fill_(Operand(number));
            })
       .def("_tensor", [](const S& s) { return wrapped(own_of(s)); })  // what copies are made of, in python/naru/_tensor.py
-      .def("cpu", [make](const S& s) { return make(own_of(s).cpu()); })
       .def("__sizeof__", [vector](const S& s) { return sizeof(S) + vector(s).impl()->storage->bytes; })
       .def("is_shared", [vector](const S& s) { return ops::is_in_shared_memory(vector(s)); })
       .def("share_memory_",

@@ -388,10 +388,6 @@ _LAZY = {
 _LEGACY = frozenset(
     "FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor LongTensor BoolTensor".split()
 )
-_LEGACY_STORAGES = frozenset(
-    "DoubleStorage FloatStorage HalfStorage BFloat16Storage LongStorage IntStorage ShortStorage CharStorage ByteStorage BoolStorage "
-    "ComplexDoubleStorage ComplexFloatStorage".split()
-)
 
 
 def __getattr__(name: str) -> Any:
@@ -417,9 +413,9 @@ def __getattr__(name: str) -> Any:
 
         globals().update(tensor_types("cpu"))
         return globals()[name]
-    if name in _LEGACY_STORAGES:
-        from ._storage_methods import storage_types
+    from ._storage_methods import NAMES, storage_types
 
+    if name in NAMES:
         globals().update(storage_types("cpu"))
         return globals()[name]
     from ._missing import fail
@@ -429,7 +425,9 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_LEGACY, *_LEGACY_STORAGES})
+    from ._storage_methods import NAMES
+
+    return sorted({*globals(), *_LAZY, *_LEGACY, *NAMES})
 
 
 def _core_name(name: str) -> Any:

@@ -9,7 +9,8 @@ from . import _C
 
 Tensor = _C.Tensor
 
-_NAMES = {
+# The typed storages, and the dtypes that they hold.
+NAMES = {
     "DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16", "LongStorage": "int64", "IntStorage": "int32",
     "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8", "BoolStorage": "bool", "BFloat16Storage": "bfloat16",
     "ComplexDoubleStorage": "complex128", "ComplexFloatStorage": "complex64",
@@ -72,7 +73,8 @@ def _elements(self: Any) -> Tensor:
     return vector if _is_typed(self) or vector.dtype == _C.uint8 else vector.view(_C.uint8)
 
 
-def _storage_of(vector: Tensor, typed: bool) -> Any:
+def storage_of(vector: Tensor, typed: bool) -> Any:
+    """The storage of a vector, as elements or as bytes."""
     return vector.storage() if typed else vector.untyped_storage()
 
 
@@ -130,17 +132,22 @@ def _copy(self: Any, source: Any, non_blocking: bool = False) -> Any:
     return self
 
 
+def _clone(self: Any) -> Any:
+    """A copy of the storage."""
+    return storage_of(self._tensor().clone(), _is_typed(self))
+
+
 def _cpu(self: Any) -> Any:
     """A copy on the cpu; the storage itself if it is there."""
     if self.device.type == "meta":
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
-    return self if self.device.type == "cpu" else _storage_of(self._tensor().cpu(), _is_typed(self))
+    return self if self.device.type == "cpu" else storage_of(self._tensor().cpu(), _is_typed(self))
 
 
 def _to(self: Any, *, device: Any, non_blocking: bool = False) -> Any:
     """A copy on `device`; the storage itself if it is there."""
     moved = self._tensor().to(device, non_blocking=non_blocking)
-    return self if moved.device == self.device else _storage_of(moved, _is_typed(self))
+    return self if moved.device == self.device else storage_of(moved, _is_typed(self))
 
 
 def _cuda(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
@@ -150,7 +157,7 @@ def _cuda(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
 
 def _byteswap(self: Any, dtype: Any) -> None:
     """Turns around the bytes of each element of `dtype`, in place."""
-    size = (_C.view_as_real(_C.empty(0, dtype=dtype)) if dtype.is_complex else _C.empty(0, dtype=dtype)).element_size()
+    size = dtype.itemsize // (2 if dtype.is_complex else 1)
     vector = _elements(self)
     if vector.numel() % size:
         raise RuntimeError(f"byteswap(): wanted a whole number of elements of {size} bytes, got {vector.numel()} bytes")
@@ -163,18 +170,20 @@ def _type(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
         return _full_name(self)
     if isinstance(dtype, str):
         dtype = dtype.rpartition(".")[2]
-        if dtype not in _NAMES:
-            raise ValueError(f"type(): wanted one of {', '.join(_NAMES)}, got {dtype!r}")
-        dtype = getattr(_C, _NAMES[dtype])
+        if dtype not in NAMES:
+            raise ValueError(f"type(): wanted one of {', '.join(NAMES)}, got {dtype!r}")
+        dtype = getattr(_C, NAMES[dtype])
     return _elements(self).to(dtype.dtype if isinstance(dtype, type) else dtype, non_blocking=non_blocking).storage()
 
 
 def _full_name(self: Any) -> str:
     if not _is_typed(self):
         return "torch.storage.UntypedStorage"
-    names = {getattr(_C, dtype): name for name, dtype in _NAMES.items()}
-    kind = self.device.type
-    return f"torch{'' if kind == 'cpu' else '.' + kind}.{names.get(self.dtype, 'TypedStorage')}"
+    return f"{_module(self.device.type)}.{storage_type_names().get(self.dtype, 'TypedStorage')}"
+
+
+def _module(kind: str) -> str:
+    return "torch" if kind == "cpu" else "torch." + kind
 
 
 def _repr(self: Any) -> str:
@@ -185,7 +194,7 @@ def _repr(self: Any) -> str:
 
 
 def _reduce(self: Any, protocol: int = 2) -> tuple[Any, ...]:
-    return _storage_of, (self._tensor(), _is_typed(self))
+    return storage_of, (self._tensor(), _is_typed(self))
 
 
 def _equal(self: Any, other: Any) -> bool:
@@ -202,15 +211,15 @@ def _cast(dtype: str) -> Any:
 
 METHODS: dict[str, Any] = {
     "__getitem__": _getitem, "__setitem__": _setitem, "__repr__": _repr, "__reduce_ex__": _reduce, "__eq__": _equal, "tolist": _tolist, "fill_": _fill, "copy_": _copy,
+    "clone": _clone, "__copy__": _clone, "_untyped_storage": property(lambda self: self.untyped()),
     "__hash__": lambda self: hash((self.data_ptr(), self.nbytes())),
     "cpu": _cpu, "to": _to, "cuda": _cuda, "type": _type, "get_device": lambda self: self._tensor().get_device(),
     "is_pinned": lambda self, device="cuda": self._tensor().is_pinned(), "resizable": lambda self: True, "_cdata": property(lambda self: self.data_ptr()),
-    "pin_memory": lambda self, device="cuda": _storage_of(self._tensor().pin_memory(), _is_typed(self)),
+    "pin_memory": lambda self, device="cuda": storage_of(self._tensor().pin_memory(), _is_typed(self)),
     "is_cuda": property(lambda self: self.device.type == "cuda"), "is_sparse": False, "is_sparse_csr": False, "filename": None,
     **{name: _cast(dtype) for name, dtype in _CASTS.items()},
 }  # fmt: skip
-OF_BYTES = {"byteswap": _byteswap, "_untyped_storage": property(lambda self: self)}
-OF_ELEMENTS = {"_untyped_storage": property(lambda self: self.untyped())}
+OF_BYTES: dict[str, Any] = {"byteswap": _byteswap}
 
 
 # --- the typed names
@@ -235,10 +244,9 @@ class _StorageType(type):
 @functools.cache  # a type is one object
 def storage_types(kind: str) -> dict[str, Any]:
     """torch.FloatStorage and its like of a `kind` of device, by name."""
-    module = "torch" if kind == "cpu" else "torch." + kind
-    return {name: _StorageType(name, (), {"dtype": getattr(_C, dtype), "kind": kind, "__module__": module}) for name, dtype in _NAMES.items()}
+    return {name: _StorageType(name, (), {"dtype": getattr(_C, dtype), "kind": kind, "__module__": _module(kind)}) for name, dtype in NAMES.items()}
 
 
 def storage_type_names() -> dict[Any, str]:
     """The names of the typed storages of dtypes."""
-    return {getattr(_C, dtype): name for name, dtype in _NAMES.items()}
+    return {getattr(_C, dtype): name for name, dtype in NAMES.items()}

@@ -153,13 +153,7 @@ def _copy(self: Tensor) -> Tensor:
 def _storage_deepcopy(self: Any, memo: dict) -> Any:
     flat = self._tensor()
     copy = _storage_copy(flat, memo) if flat.numel() else flat.clone()
-    return copy.storage() if isinstance(self, _C.TypedStorage) else copy.untyped_storage()
-
-
-def _storage_clone(self: Any) -> Any:
-    """A copy of the storage."""
-    copy = self._tensor().clone()
-    return copy.storage() if isinstance(self, _C.TypedStorage) else copy.untyped_storage()
+    return _storage_methods.storage_of(copy, isinstance(self, _C.TypedStorage))
 
 
 def _rebuild_from_type_v2(func: Any, new_type: type, args: tuple[Any, ...], state: Any) -> Tensor:
@@ -365,7 +359,6 @@ def install() -> None:
     mark_absent(Tensor, "Tensor", NAMES)
     Tensor.__dir__ = _dir
     for kind in (_C.UntypedStorage, _C.TypedStorage):
-        own = _storage_methods.OF_ELEMENTS if kind is _C.TypedStorage else _storage_methods.OF_BYTES
-        copies = {"__copy__": _storage_clone, "__deepcopy__": _storage_deepcopy, "clone": _storage_clone}
-        for name, method in {**copies, **_storage_methods.METHODS, **own}.items():
+        own = _storage_methods.OF_BYTES if kind is _C.UntypedStorage else {}
+        for name, method in {"__deepcopy__": _storage_deepcopy, **_storage_methods.METHODS, **own}.items():
             setattr(kind, name, method)

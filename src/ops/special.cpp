@@ -28,6 +28,12 @@ Tensor density(const Tensor& x) { return exp(x * x * -0.5) * (1 / std::sqrt(2 * 
 Tensor is_tiny(const Tensor& x) { return abs(x) <= (x.dtype() == DType::F64 ? 0x1p-52 : 0x1p-23); }
 Tensor or_half(const Tensor& x, const Tensor& y) { return where(is_tiny(x), 0.5, y); }
 
+DType inexact_type_of(const Operand& a, const Operand& b) {
+  const Operand both[] = {a, b};
+  const DType type = ops::result_type(both);
+  return is_inexact(type) ? type : default_dtype();
+}
+
 }  // namespace
 
 namespace special {
@@ -61,8 +67,7 @@ Tensor xlog1py(const Operand& a, const Operand& b) {
   const auto tensor_of = [&](const Operand& o, const Operand& other) {
     return o.is_tensor() ? o.tensor() : scalar_tensor(o.scalar(), other.tensor().device());
   };
-  const Operand both[] = {a, b};
-  const DType found = ops::result_type(both), type = is_inexact(found) ? found : default_dtype();
+  const DType type = inexact_type_of(a, b);
   const Tensor x = tensor_of(a, b).to(type), y = tensor_of(b, a).to(type);
   // The logarithm's pole counts only where x does not vanish.
   const Tensor counts = logical_or(ne(x, 0.0), isnan(y));
@@ -131,8 +136,7 @@ Tensor orthogonal_polynomial(std::string_view name, const Operand& x, const Oper
   if (family == std::end(kFamilies)) throw RuntimeError("there is no polynomial named {}", name);
   if (!x.is_tensor() && !n.is_tensor()) throw TypeError("{}(): wanted a Tensor among x and n", name);
   const Device device = x.is_tensor() ? x.tensor().device() : n.tensor().device();
-  const Operand both[] = {x, n};
-  const DType both_types = ops::result_type(both), type = is_inexact(both_types) ? both_types : default_dtype();
+  const DType type = inexact_type_of(x, n);
   const Tensor given = x.is_tensor() ? x.tensor().to(type) : scalar_tensor(x.scalar(), Options(type, device));
   const Dims shape = n.is_tensor() ? broadcast_shapes(given.sizes(), n.tensor().sizes()) : given.sizes();
   const Tensor at = given.expand(shape), point = family->shifted ? at * 2.0 - 1.0 : at;

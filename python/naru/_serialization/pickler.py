@@ -59,14 +59,13 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the Python one:
         self._known: dict[Any, tuple[_StorageRef, Tensor]] = {}
 
     def persistent_id(self, obj: Any) -> Any:
-        if isinstance(obj, (_C.TypedStorage, _C.UntypedStorage)):
-            untyped = isinstance(obj, _C.UntypedStorage)
+        untyped = isinstance(obj, _C.UntypedStorage)
+        if untyped or isinstance(obj, _C.TypedStorage):
             obj = self._storage(obj._tensor())[0]
-            if untyped and not self._legacy:
-                return ("storage", STORAGE_TYPES["UntypedStorage"], obj.key, obj.location, obj.numel * obj.dtype.itemsize)
-        if type(obj) is not _StorageRef:
+        elif type(obj) is not _StorageRef:
             return None
-        if name_of(obj.dtype) not in STORAGE_OF_DTYPE and not self._legacy:  # bytes; the tensor's dtype stands beside them
+        # Bytes; the dtype of a tensor that has no storage type stands beside them.
+        if not self._legacy and (untyped or name_of(obj.dtype) not in STORAGE_OF_DTYPE):
             return ("storage", STORAGE_TYPES["UntypedStorage"], obj.key, obj.location, obj.numel * obj.dtype.itemsize)
         pid = ("storage", self._kind(obj.dtype), obj.key, obj.location, obj.numel)
         return (*pid, None) if self._legacy else pid

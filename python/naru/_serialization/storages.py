@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
+from .._storage_methods import NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,22 +13,7 @@ if TYPE_CHECKING:
 Tensor = _C.Tensor
 
 # The storage types that PyTorch's files name, and the dtypes that they hold.
-STORAGES = {
-    "FloatStorage": "float32",
-    "DoubleStorage": "float64",
-    "HalfStorage": "float16",
-    "BFloat16Storage": "bfloat16",
-    "LongStorage": "int64",
-    "IntStorage": "int32",
-    "ShortStorage": "int16",
-    "CharStorage": "int8",
-    "ByteStorage": "uint8",
-    "BoolStorage": "bool",
-    "ComplexHalfStorage": "complex32",
-    "ComplexFloatStorage": "complex64",
-    "ComplexDoubleStorage": "complex128",
-    "UntypedStorage": "uint8",
-}
+STORAGES = {**NAMES, "ComplexHalfStorage": "complex32", "UntypedStorage": "uint8"}
 DTYPE_NAMES = (
     "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex32 complex64 complex128".split()
 )
