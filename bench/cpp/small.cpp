@@ -31,7 +31,7 @@ template <class Optimizer, class OptimizerOptions>
 void training(const char* work, OptimizerOptions options) {
   namespace nn = naru::nn;
   const naru::Tensor x = naru::randn({4, 2}), y = naru::randn({4, 1});
-  nn::Sequential model(nn::Linear(2, 16), nn::Tanh(), nn::Linear(16, 1));
+  nn::Sequential model{nn::Linear(2, 16), nn::Tanh(), nn::Linear(16, 1)};
   const auto step = [&](Optimizer& optimizer) {
     optimizer.zero_grad();
     naru::mse_loss(model(x), y).backward();

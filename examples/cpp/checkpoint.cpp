@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
   const std::string file = argc > 1 ? argv[1] : "checkpoint.pt";
   naru::manual_seed(0);
   const Tensor x = naru::randn({64, 8}), y = x.sum({1}, true).sin();
-  nn::Sequential model(nn::Linear(8, 16), nn::ReLU(), nn::Linear(16, 1));
+  nn::Sequential model{nn::Linear(8, 16), nn::ReLU(), nn::Linear(16, 1)};
   naru::optim::Adam optimizer(model.parameters(), 0.01);
   int64_t step = 0;
 

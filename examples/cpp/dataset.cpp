@@ -29,7 +29,7 @@ int main() {
   const auto parts = data::random_split(std::make_shared<Spirals>(1000), {0.8, 0.2});
   const data::DataLoader loader(parts[0], {.batch_size = 32, .shuffle = true, .num_workers = 2});
 
-  nn::Sequential model(nn::Linear(2, 32), nn::Tanh(), nn::Linear(32, 32), nn::Tanh(), nn::Linear(32, 2));
+  nn::Sequential model{nn::Linear(2, 32), nn::Tanh(), nn::Linear(32, 32), nn::Tanh(), nn::Linear(32, 2)};
   naru::optim::Adam optimizer(model.parameters(), 0.01);
   for (int epoch = 0; epoch < 20; ++epoch) {
     for (const data::Sample& batch : loader) {

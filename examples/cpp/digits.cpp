@@ -82,7 +82,7 @@ int run(const Settings& s) {
   const auto parts = data::random_split(all, {fifth, count - fifth});
   const data::DataLoader loader(parts[1], {.batch_size = kBatch, .shuffle = true, .drop_last = true});
 
-  nn::Sequential model(nn::Linear(784, 256), nn::ReLU(), nn::Linear(256, 10));
+  nn::Sequential model{nn::Linear(784, 256), nn::ReLU(), nn::Linear(256, 10)};
   model.to(s.device);
   nn::CrossEntropyLoss loss_of;
   naru::optim::Adam optimizer(model.parameters(), kLearningRate);

@@ -9,7 +9,7 @@ namespace nn = naru::nn;
 
 int main() {
   naru::manual_seed(0);
-  nn::Sequential model(nn::Linear(2, 16), nn::Tanh(), nn::Linear(16, 1));
+  nn::Sequential model{nn::Linear(2, 16), nn::Tanh(), nn::Linear(16, 1)};
   naru::optim::SGD optimizer(model.parameters(), 0.1);
   Tensor x = naru::empty({4, 2}), y = naru::empty({4, 1}), loss;  // a graph reads and writes the tensors it was recorded with
 

@@ -13,7 +13,7 @@ int main() {
   const naru::Device device = naru::best_device();
   const Tensor x = naru::randn({256, 32}, device), y = (x * x).mean({1}, true);
 
-  nn::Sequential model(nn::Linear(32, 64), nn::ReLU(), nn::Linear(64, 1));
+  nn::Sequential model{nn::Linear(32, 64), nn::ReLU(), nn::Linear(64, 1)};
   model.to(device);
   naru::optim::Adam optimizer(model.parameters(), 0.01);
   naru::GradScaler scaler;
