@@ -1,4 +1,4 @@
-"""What a cross-compiled program is, and what it wants of its system: read out of the file, as nothing of it is run.
+"""What a cross-compiled program is, and what it wants of its system: read out of the file.
 
     python tools/linked.py macos-arm64|windows-x64 FILE...
 
@@ -78,7 +78,7 @@ def main(system, *paths):
     if troubles or not paths:
         sys.exit(1)
     names = ", ".join(sorted(Path(path).name for path in paths))
-    print(f"naru: for {system}: {names}. Linked, of the right format, and in want of the system's own libraries only; not run here.")
+    print(f"naru: for {system}: {names}. Linked, of the right format, and in want of the system's own libraries only.")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import linked
+from tools import linked, under_wine
 
 ROOT = Path(__file__).resolve().parents[2]
 SYSTEMS = ["macos-arm64", "windows-x64"]
@@ -55,3 +55,13 @@ def test_each_system_has_a_preset_and_a_toolchain():
 def test_a_target_that_there_is_not_is_named():
     answer = subprocess.run([ROOT / "run", "build", "--target", "amiga-68k"], capture_output=True, text=True)
     assert answer.returncode == 1 and "amiga-68k" in answer.stderr and "windows-x64" in answer.stderr
+
+
+def test_what_programs_say_under_wine_is_what_they_say_here():
+    here = (0, "loss 0.25\n", "")
+    assert under_wine.trouble("regression", here, here) == under_wine.trouble("regression", here, None) == ""
+    assert "loss 0.26" in under_wine.trouble("regression", (0, "loss 0.26\n", ""), here)
+    assert "status 3" in under_wine.trouble("regression", (3, "", "an error"), None)
+    refusal = under_wine.REFUSES["vec_add"]
+    assert under_wine.trouble("vec_add", (3, "", refusal), here) == ""
+    assert refusal in under_wine.trouble("vec_add", here, here)

@@ -1,0 +1,76 @@
+"""Runs programs made for Windows under wine, beside the same programs made for this machine: their output is the same, to the bit where they print it.
+
+    python tools/under_wine.py FOLDER [NATIVE_FOLDER]
+
+Runs each FOLDER/*.exe; ends with status 1 where one fails, or says other things than NATIVE_FOLDER's program of its name.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PLACES = ("/usr/lib/wine/wine64", "/usr/lib/wine/wine")
+SECONDS = 300
+# Programs that end with an error, and what it says: a kernel of one's own, which Windows does not have yet; digits that are not there.
+REFUSES = {"vec_add": "kernels in C run on the cpu on Linux only", "digits": "cannot open digits.bin"}
+
+
+def wine():
+    """Its path; None where there is none."""
+    found = shutil.which("wine64") or shutil.which("wine")
+    return found or next((place for place in PLACES if os.path.exists(place)), None)
+
+
+def environment():
+    """One in which wine keeps what it makes under build/, and both sides have naru's own products: OpenBLAS is not looked for on Windows."""
+    quiet = {"WINEDEBUG": "-all", "WINEDLLOVERRIDES": "winemenubuilder.exe=d;mscoree=d;mshtml=d"}
+    return {**os.environ, "WINEPREFIX": str(ROOT / "build" / "wine"), "NARU_MATMUL": "own", **quiet}
+
+
+def said(command, around):
+    """Status, output and errors of a program in a folder of its own; lines end and times read as everywhere."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(command, cwd=folder, env=around, capture_output=True, text=True, errors="replace", timeout=SECONDS)
+    return done.returncode, re.sub(r"[\d.]+ us", "... us", done.stdout), done.stderr
+
+
+def trouble(name, theirs, ours):
+    """What is wrong with what a program said under wine, given what it says here (None: unknown); "" where nothing is."""
+    status, output, errors = theirs
+    if name in REFUSES:
+        return "" if status != 0 and REFUSES[name] in errors else f"{name} was to say {REFUSES[name]!r}, and said: {output}{errors}"
+    if ours is None:
+        return "" if status == 0 else f"{name} ended with status {status}: {output}{errors}"
+    if (status, output) == ours[:2]:
+        return ""
+    return f"{name} ended with status {status} under wine and {ours[0]} here, and said\n{output}{errors}where here it says\n{ours[1]}{ours[2]}"
+
+
+def main(folder, native=None):
+    path = wine()
+    if path is None:
+        print("naru: no wine on this machine, so that nothing for Windows was run (Debian: apt install wine64)")
+        return 0
+    around = environment()
+    Path(around["WINEPREFIX"]).parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run([path, "wineboot", "-i"], env=around, capture_output=True, timeout=SECONDS)
+    troubles, compared, programs = [], 0, sorted(Path(folder).resolve().glob("*.exe"))
+    for program in programs:
+        here = Path(native or "").resolve() / program.stem
+        ours = said([here], around) if native and here.is_file() else None
+        compared += ours is not None and ours[0] == 0 and program.stem not in REFUSES
+        troubles.append(trouble(program.stem, said([path, program], around), ours))
+    for found in filter(None, troubles):
+        print(f"naru: {found}", file=sys.stderr)
+    if any(troubles) or not programs:
+        return 1
+    print(f"naru: {len(programs)} programs for Windows ran under wine; {compared} of them were compared with this machine's and say the same")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
