@@ -249,7 +249,7 @@ requires ModuleLike<M> std::shared_ptr<Module> share_module(M&& module) {
 // --- containers
 // -------------------------------------------------------------------------------------------------------------------
 
-// Calls its modules one after another. Names: "0", "1" ..., or those given.
+// Calls its modules one after another. Names: "0", "1" ..., or those given. Braces make modules in their order, so draw random numbers in it; () may not.
 class Sequential : public Module {
  public:
   Sequential();

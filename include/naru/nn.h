@@ -2,7 +2,7 @@
 // naru/ops.h. Modules themselves: naru/module.h; layers without parameters: naru/nn_activations.h; losses: naru/nn_losses.h; of images:
 // naru/nn_images.h.
 //
-//   nn::Sequential model(nn::Linear(784, 256), nn::ReLU(), nn::Linear(256, 10));
+//   nn::Sequential model{nn::Linear(784, 256), nn::ReLU(), nn::Linear(256, 10)};
 //   model.to("cuda");
 //   Tensor scores = model(x);
 #pragma once

@@ -1,7 +1,7 @@
 // Lazy modules: layers that learn how many features or channels come in from the first tensor they are called with (or the first state they are given).
 // Their parameters are there from the start, without elements: an optimizer made before the first call is right.
 //
-//   nn::Sequential model(nn::LazyConv2d(16, Dims{3}), nn::ReLU(), nn::Flatten(), nn::LazyLinear(10));
+//   nn::Sequential model{nn::LazyConv2d(16, Dims{3}), nn::ReLU(), nn::Flatten(), nn::LazyLinear(10)};
 //   model(x);                       // from here on they are Conv2d and Linear, by name too
 #pragma once
 
