@@ -240,6 +240,8 @@ PyObject* to_python(const std::pair<Tensor, Tensor>& pair) {
 
 namespace {
 
+const std::string kReturnTypes = "torch.return_types.";
+
 // As PyTorch prints them: each field on a line of its own.
 PyObject* named_repr(PyObject* o) {
   return guarded([&] {
@@ -255,14 +257,14 @@ PyObject* named_repr(PyObject* o) {
 }
 
 // Made once per name. Wants the GIL.
-PyTypeObject* return_type(const NamedList& n) {
+PyTypeObject* return_type(const std::string& kind, const std::vector<const char*>& names) {
   static std::map<std::string, PyTypeObject*> known;
-  PyTypeObject*& type = known[n.kind];
+  PyTypeObject*& type = known[kind];
   if (type) return type;
-  auto* text = new std::string(std::string("torch.return_types.") + n.kind);  // the type refers to it for ever
-  auto* fields = new PyStructSequence_Field[n.fields.size() + 1]{};
-  for (size_t i = 0; i < n.fields.size(); ++i) fields[i].name = n.fields[i].first;
-  PyStructSequence_Desc desc = {text->c_str(), nullptr, fields, static_cast<int>(n.fields.size())};
+  auto* text = new std::string(kReturnTypes + kind);  // the type refers to it for ever
+  auto* fields = new PyStructSequence_Field[names.size() + 1]{};
+  for (size_t i = 0; i < names.size(); ++i) fields[i].name = names[i];
+  PyStructSequence_Desc desc = {text->c_str(), nullptr, fields, static_cast<int>(names.size())};
   type = PyStructSequence_NewType(&desc);
   check(reinterpret_cast<PyObject*>(type));
   type->tp_repr = named_repr;
@@ -273,8 +275,24 @@ PyTypeObject* return_type(const NamedList& n) {
 
 }  // namespace
 
+PyObject* with_fields_of(PyObject* result, PyObject* tensors) {
+  const std::string name = Py_TYPE(result)->tp_name;
+  if (name.rfind(kReturnTypes, 0) != 0) return Py_NewRef(tensors);
+  nb::object fields = nb::borrow(result).attr("__match_args__");
+  std::vector<const char*> names;  // strings of the type of result, which lives for ever
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(fields.ptr()); ++i) names.push_back(PyUnicode_AsUTF8(PyTuple_GET_ITEM(fields.ptr(), i)));
+  nb::object o = nb::steal(check(PyStructSequence_New(return_type(name.substr(kReturnTypes.size()) + "_out", names))));
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto at = static_cast<Py_ssize_t>(i);
+    PyStructSequence_SET_ITEM(o.ptr(), at, Py_NewRef(PySequence_Fast_GET_ITEM(tensors, at)));
+  }
+  return o.release().ptr();
+}
+
 PyObject* to_python(const NamedList& n) {
-  nb::object o = nb::steal(check(PyStructSequence_New(return_type(n))));
+  std::vector<const char*> names;
+  for (const auto& field : n.fields) names.push_back(field.first);
+  nb::object o = nb::steal(check(PyStructSequence_New(return_type(n.kind, names))));
   for (size_t i = 0; i < n.fields.size(); ++i) PyStructSequence_SET_ITEM(o.ptr(), static_cast<Py_ssize_t>(i), wrap(n.fields[i].second));
   return o.release().ptr();
 }

@@ -318,6 +318,8 @@ inline PyObject* to_python(PyObject* o) { return o; }
 inline PyObject* to_python(nb::object o) { return o.release().ptr(); }
 PyObject* to_python(const Named& n);
 PyObject* to_python(const NamedList& n);
+// A list or tuple of tensors as torch.return_types.<kind>_out where result is a torch.return_types.<kind>; else as it is.
+PyObject* with_fields_of(PyObject* result, PyObject* tensors);
 PyObject* to_python(const std::pair<Tensor, Tensor>& pair);
 PyObject* to_python(const std::vector<Tensor>& list);  // a tuple
 

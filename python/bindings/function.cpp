@@ -197,7 +197,7 @@ PyObject* with_out(const Definition& d, PyObject* out, nb::object result) {
           throw TypeError("{}(): out must be a tuple of Tensors, got {} at position {}", d.name, short_name(target), i);
         write_out(d.name, rule, tensor_of(target), tensor_of(PyTuple_GET_ITEM(result.ptr(), i)));
       }
-      return Py_NewRef(out);
+      return with_fields_of(result.ptr(), out);
     }
   }
   throw TypeError("{}(): argument 'out' must be Tensor, not {}", d.name, short_name(out));

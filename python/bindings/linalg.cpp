@@ -170,22 +170,27 @@ void define_ranks() {
       [](const Tensor& a, std::string_view p) { return linalg::cond(a, p); });
 }
 
+double order_of(const char* op, const Scalar& ord) {
+  if (ord.is_complex()) throw RuntimeError("{}: Expected a non-complex scalar as the order of norm.", op);
+  return ord.to_double();
+}
+
 void define_matrix_norms() {
   def(kFunction, "linalg_vector_norm", "input, ord=2, dim=None, keepdim=False, *, dtype=None, out=None", "The norm of vectors.",
-      [](const Tensor& t, double ord, const OptionalDims& dim, bool keepdim, OptType dtype) {
-        return linalg::vector_norm(t, ord, dim, keepdim, dtype);
+      [](const Tensor& t, const Scalar& ord, const OptionalDims& dim, bool keepdim, OptType dtype) {
+        return linalg::vector_norm(t, order_of("linalg.vector_norm", ord), dim, keepdim, dtype);
       });
   def(kFunction, "linalg_matrix_norm", "input, ord, dim=None, keepdim=False, *, dtype=None, out=None", "The norm of matrices.",
-      [](const Tensor& t, double ord, const OptionalDims& dim, bool keepdim, OptType dtype) {
-        return linalg::matrix_norm(t, ord, dim.value_or(kLast), keepdim, dtype);
+      [](const Tensor& t, const Scalar& ord, const OptionalDims& dim, bool keepdim, OptType dtype) {
+        return linalg::matrix_norm(t, order_of("linalg.matrix_norm", ord), dim.value_or(kLast), keepdim, dtype);
       });
   def(kFunction, "linalg_matrix_norm", "input, ord='fro', dim=None, keepdim=False, *, dtype=None, out=None", "The norm of matrices.",
       [](const Tensor& t, std::string_view ord, const OptionalDims& dim, bool keepdim, OptType dtype) {
         return linalg::matrix_norm(t, ord, dim.value_or(kLast), keepdim, dtype);
       });
   def(kFunction, "linalg_norm", "input, ord=None, dim=None, keepdim=False, *, dtype=None, out=None", "The norm of vectors or matrices.",
-      [](const Tensor& t, OptNumber ord, const OptionalDims& dim, bool keepdim, OptType dtype) {
-        return linalg::norm(t, ord, dim, keepdim, dtype);
+      [](const Tensor& t, const std::optional<Scalar>& ord, const OptionalDims& dim, bool keepdim, OptType dtype) {
+        return linalg::norm(t, ord ? OptNumber(order_of("linalg.matrix_norm", *ord)) : OptNumber(), dim, keepdim, dtype);
       });
   def(kFunction, "linalg_norm", "input, ord, dim=None, keepdim=False, *, dtype=None, out=None", "The norm of matrices.",
       [](const Tensor& t, std::string_view ord, const OptionalDims& dim, bool keepdim, OptType dtype) {

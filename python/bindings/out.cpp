@@ -90,6 +90,8 @@ constexpr Entry kEntries[] = {
     {"triu", OutRule::Same},
     {"diag", OutRule::Same},
     {"cross", OutRule::Same},
+    {"linalg_multi_dot", OutRule::Same},
+    {"chain_matmul", OutRule::Same},
     {"sort", OutRule::Same},
     {"msort", OutRule::Same},
     {"argsort", OutRule::Same},

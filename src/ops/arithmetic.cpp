@@ -26,14 +26,8 @@ bool check_alpha(const Operand& a, const Operand& b, Scalar alpha) {
   if (alpha.kind() == Scalar::Kind::Int) return alpha.to_int() == 1;
   const Operand operands[] = {a, b};
   const DType type = ops::result_type(operands);
-  if (alpha.is_bool() && type != DType::Bool)
-    throw RuntimeError("Boolean alpha only supported for Boolean results. (got {})", name_of(type));
-  if (alpha.is_complex() && !is_complex(type))
-    throw RuntimeError("For non-complex input tensors, argument alpha must not be a complex number. (got {} for alpha)", name_of(type));
-  if (alpha.is_complex()) return alpha.equals(1);
-  if (alpha.is_float() && !is_inexact(type))
-    throw RuntimeError("For integral input tensors, argument alpha must not be a floating point number. (got {})", alpha.to_double());
-  return alpha.to_double() == 1;
+  ops::require_factor(type, alpha, "alpha");
+  return alpha.is_complex() ? alpha.equals(1) : alpha.to_double() == 1;
 }
 
 Scalar negative(Scalar s) {

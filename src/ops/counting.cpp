@@ -12,6 +12,7 @@
 #include "ops/half.h"
 #include "ops/host_loop.h"
 #include "ops/needs_elements.h"
+#include "ops/numbers.h"
 #include "ops/reduction.h"
 #include "ops/rules.h"
 #include "ops/scan.h"
@@ -295,13 +296,16 @@ Tensor addr(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Scal
   if (const autocast::Casts k("addr", {&c, &a, &b}); k) return addr(k[0], k[1], k[2], beta, alpha);
   require_vector(a, "addr");
   require_vector(b, "addr");
+  const Operand operands[] = {c, a, b};
+  const DType type = ops::result_type(operands);
+  ops::require_factor(type, beta, "beta"), ops::require_factor(type, alpha, "alpha");
   const bool none = !beta.to_bool();
-  if (c.dtype() == DType::Bool && a.dtype() == DType::Bool && b.dtype() == DType::Bool) {
+  if (type == DType::Bool) {
     const Tensor both = logical_and(logical_and(a.unsqueeze(1), b.unsqueeze(0)), Operand(alpha.to_bool()));
-    return none ? both : logical_or(c, both);
+    return none ? both : logical_or(logical_and(c, Operand(true)), both);
   }
-  const Tensor product = outer(a, b) * alpha;
-  return none ? product : c * beta + product;
+  const Tensor product = outer(a.to(type), b.to(type)) * alpha;
+  return none ? product : c.to(type) * beta + product;
 }
 
 namespace {

@@ -207,7 +207,7 @@ void check_sizes(const std::vector<Labelled>& operands) {
 }  // namespace
 
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands) {
-  if (operands.empty()) throw RuntimeError("einsum(): must provide at least one operand");
+  if (operands.empty()) throw ValueError("einsum(): must provide at least one operand");
   for (const Tensor& t : operands) ops::require_defined(t, "einsum", "operands");
   const size_t arrow = equation.find("->");
   const std::string_view inputs = equation.substr(0, arrow);

@@ -201,8 +201,8 @@ void check_lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, boo
   const int64_t n = lu.size(-2);
   for (const int64_t p : pivots.to_ints())
     if (p < 1 || p > n)
-      throw RuntimeError(
-          "Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly pass the result of lu_factor?");
+      throw RuntimeError("Pivots given to lu_solve must all be {}. Did you properly pass the result of lu_factor?",
+                         p < 1 ? "greater or equal to 1" : "smaller or equal to LU.size(-2)");
 }
 
 }  // namespace

@@ -16,7 +16,10 @@ Scalar converted(Scalar number, DType type);
 // The same without a check of floating-point types: too great a number is infinity there, as conversions of elements have it.
 Scalar rounded(Scalar number, DType type);
 
-// The same for numbers that take part in an operator of the table. Most wrap around to the type computed in; those that PyTorch converts first
+// A factor of a sum's part (alpha, beta) is of the kind of the result, RuntimeError says which is not.
+void require_factor(DType result, const Scalar& factor, const char* name);
+
+// As converted() for numbers that take part in an operator of the table. Most wrap around to the type computed in; those that PyTorch converts first
 // (exponents, factors, what where() and threshold() write) must fit, and limits of clamp() are cut to the range.
 void fit_numbers(ir::OpId id, Types types, std::span<OpOperand> operands);
 

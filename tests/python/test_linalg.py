@@ -352,3 +352,42 @@ def test_complex_systems_are_solved_from_both_sides():
     np.testing.assert_allclose(L.inv(a).numpy(), np.linalg.inv(a.numpy()), atol=1e-12)
     with pytest.raises(L.LinAlgError, match="singular"):
         L.solve(torch.zeros(2, 2, dtype=torch.complex64), torch.ones(2, dtype=torch.complex64))
+
+
+def test_what_is_written_to_out_has_the_fields_of_the_result():
+    a, places = good(3, 3), torch.empty(0, dtype=torch.int32)
+    inverse = L.inv_ex(a, out=(torch.empty(0, dtype=F64), places))
+    assert type(inverse).__name__ == "linalg_inv_ex_out" and inverse.info is places
+    np.testing.assert_allclose((a @ inverse.inverse).numpy(), np.eye(3), atol=1e-12)
+    values = torch.empty(0, dtype=F64)
+    assert torch.max(a, 0, out=[values, torch.empty(0, dtype=torch.int64)]).values is values
+
+
+def test_a_right_side_of_least_squares_is_of_vectors_only_if_its_batch_is_that_of_the_matrices():
+    a, b, of_vectors = random(2, 4, 2), random(4, 2, seed=2), random(2, 4, seed=2)
+    np.testing.assert_allclose(L.lstsq(a, b).solution.numpy(), (L.pinv(a) @ b).numpy(), atol=1e-12)
+    np.testing.assert_allclose(L.lstsq(a, of_vectors).solution.numpy(), (L.pinv(a) @ of_vectors.unsqueeze(-1)).squeeze(-1).numpy(), atol=1e-12)
+    with pytest.raises(RuntimeError, match=r"input.size\(-2\) should match other.size\(-2\)"):
+        L.lstsq(random(1, 1, 1), random(3, 1))
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: torch.addr(torch.ones(2, 2, dtype=torch.int16), *[torch.ones(2, dtype=torch.int16)] * 2, beta=2.0), "beta must not be a floating point"),
+        (lambda: torch.addr(torch.ones(2, 2), torch.ones(2), torch.ones(2), alpha=True), "Boolean alpha only supported for Boolean results"),
+        (lambda: L.vector_norm(torch.ones(2), 2 + 0j), "linalg.vector_norm: Expected a non-complex scalar"),
+        (lambda: L.norm(torch.ones(2, 2), 1j), "linalg.matrix_norm: Expected a non-complex scalar"),
+        (lambda: L.multi_dot([torch.eye(2)] * 2, out=torch.empty(0, dtype=F64)), "to have dtype float, but got double"),
+        (lambda: L.lu_solve(torch.eye(2), torch.zeros(2, dtype=torch.int32), torch.eye(2)), "greater or equal to 1"),
+    ],
+)
+def test_factors_orders_and_pivots_that_do_not_fit_are_pytorchs_errors(call, text):
+    with pytest.raises(RuntimeError, match=text):
+        call()
+
+
+def test_the_type_of_addr_is_that_of_all_three():
+    small, flags = torch.ones(2, dtype=torch.uint8), torch.ones(2, dtype=torch.bool)
+    assert torch.addr(torch.ones(2, 2, dtype=torch.bool), small, flags, alpha=3).dtype == torch.uint8
+    assert torch.addr(torch.zeros(2, 2, dtype=torch.bool), flags, flags).all()
