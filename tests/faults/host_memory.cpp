@@ -69,15 +69,19 @@ void* take(size_t bytes, const void* caller) {
   if (void* const p = fails(caller) ? nullptr : std::malloc(bytes ? bytes : 1)) return p;
   throw std::bad_alloc();
 }
-void* take(size_t bytes, std::align_val_t alignment, const void* caller) {
+void* aligned(size_t bytes, std::align_val_t alignment, const void* caller) noexcept {
   void* p = nullptr;
-  if (!fails(caller) && posix_memalign(&p, static_cast<size_t>(alignment), bytes ? bytes : 1) == 0) return p;
+  return !fails(caller) && posix_memalign(&p, static_cast<size_t>(alignment), bytes ? bytes : 1) == 0 ? p : nullptr;
+}
+void* take(size_t bytes, std::align_val_t alignment, const void* caller) {
+  if (void* const p = aligned(bytes, alignment, caller)) return p;
   throw std::bad_alloc();
 }
 
 }  // namespace
 }  // namespace naru::faults
 
+using naru::faults::aligned;
 using naru::faults::fails;
 using naru::faults::take;
 #define CALLER __builtin_return_address(0)
@@ -88,6 +92,9 @@ void* operator new(size_t bytes, std::align_val_t a) { return take(bytes, a, CAL
 void* operator new[](size_t bytes, std::align_val_t a) { return take(bytes, a, CALLER); }
 void* operator new(size_t bytes, const std::nothrow_t&) noexcept { return fails(CALLER) ? nullptr : std::malloc(bytes ? bytes : 1); }
 void* operator new[](size_t bytes, const std::nothrow_t&) noexcept { return fails(CALLER) ? nullptr : std::malloc(bytes ? bytes : 1); }
+// What naru's allocators take memory from.
+void* operator new(size_t bytes, std::align_val_t a, const std::nothrow_t&) noexcept { return aligned(bytes, a, CALLER); }
+void* operator new[](size_t bytes, std::align_val_t a, const std::nothrow_t&) noexcept { return aligned(bytes, a, CALLER); }
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete[](void* p) noexcept { std::free(p); }
 void operator delete(void* p, size_t) noexcept { std::free(p); }
@@ -98,9 +105,5 @@ void operator delete(void* p, size_t, std::align_val_t) noexcept { std::free(p);
 void operator delete[](void* p, size_t, std::align_val_t) noexcept { std::free(p); }
 void operator delete(void* p, const std::nothrow_t&) noexcept { std::free(p); }
 void operator delete[](void* p, const std::nothrow_t&) noexcept { std::free(p); }
-
-// What naru's allocators take memory from.
-extern "C" void* aligned_alloc(size_t alignment, size_t bytes) noexcept {
-  void* p = nullptr;
-  return !fails(CALLER) && posix_memalign(&p, alignment, bytes) == 0 ? p : nullptr;
-}
+void operator delete(void* p, std::align_val_t, const std::nothrow_t&) noexcept { std::free(p); }
+void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcept { std::free(p); }

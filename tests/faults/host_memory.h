@@ -1,4 +1,4 @@
-// The host's memory as this program gets it (operator new, aligned_alloc), which fails where it is told to.
+// The host's memory as this program gets it (operator new, in all its forms), which fails where it is told to.
 #pragma once
 
 #include <cstdint>
