@@ -23,6 +23,13 @@ PROBE = """
     for (let i = 0; i < pixels.length; i += 4) { const key = [pixels[i], pixels[i + 1], pixels[i + 2], pixels[i + 3]].join(); found[key] = (found[key] || 0) + 1; }
     return Object.entries(found).sort((a, b) => b[1] - a[1])[0][0];
   };
+  // The texts of a picture: [text, left, right, top].
+  const texts = chart => {
+    const found = [], prototype = CanvasRenderingContext2D.prototype, plain = prototype.fillText;
+    prototype.fillText = function (text, x, y) { const w = this.measureText(text).width; found.push([text, x - w * ({center: 0.5, right: 1}[this.textAlign] || 0), w, y - (this.textBaseline === "middle" ? 6 : 0)]); };
+    try { chart.draw(); } finally { prototype.fillText = plain; }
+    return found.map(([text, left, w, y]) => [text, left, left + w, y]);
+  };
   const told = (chart, ms) => { chart.point(chart.x(ms), chart.y ? chart.y(1) : 60); return chart.info.textContent; };
   const out = {overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth, title: document.title};
   const p = memory.panel, [first, peak] = [axis.of(0), axis.of(p.t[p.peak])];
@@ -31,6 +38,7 @@ PROBE = """
   look(p.t[p.peak], p.t[p.peak + 1] || whole.to); memory.draw();  // nothing but the peak
   out.colours = of.points.map(bytes => colour(memory, memory.left + memory.width / 2, memory.y(bytes)));
   look(whole.from, whole.to);
+  out.texts = texts(memory);
   out.told = of.times.map(ms => told(memory, ms));
   out.peak = document.getElementById("peak").textContent; out.rows = [...document.querySelectorAll("#holders tr")].map(r => [...r.cells].map(c => c.textContent));
   out.blocks = [...document.querySelectorAll("#blocks tr")].slice(1).map(r => [...r.cells].map(c => c.textContent));
@@ -130,6 +138,19 @@ def test_what_is_drawn_is_what_was_held_by_what_it_was_for_at_three_widths(recor
         assert at_width["legend"] == ["cache", *reversed(ROLES)]
         assert 0 < at_width["zoomed"] < 1
         assert at_width["by_event"] == [0, True]
+
+
+def test_axes_have_units_steps_are_marked_and_no_text_hides_another_at_three_widths(recorded):
+    for width, at_width in zip(WIDTHS, recorded[4]):
+        texts = at_width["texts"]
+        words = [text for text, *_ in texts]
+        assert {"0", "peak " + at_width["peak"]} < set(words) and any(w.startswith("step ") for w in words)
+        assert all(re.fullmatch(r"0|step \d|the end|peak .*|-?[\d.]+ (bytes|[KMG]iB|s|ms|µs)", word) for word in words), words
+        assert sum(word.endswith("iB") for word in words) > 1 and sum(word.endswith("s") for word in words) > 1
+        for i, (text, left, right, top) in enumerate(texts):
+            assert left >= 0 and right <= width, text
+            hidden = [other[0] for other in texts[:i] if abs(other[3] - top) < 11 and left < other[2] and other[1] < right]
+            assert hidden == [], (width, text, hidden)
 
 
 def test_the_figures_of_the_page_are_those_of_the_history(recorded):
