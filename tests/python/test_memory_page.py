@@ -2,6 +2,7 @@
 import html
 import json
 import re
+import time
 from urllib.parse import urlsplit
 
 import naru
@@ -188,6 +189,8 @@ def test_two_runs_stand_on_one_page_with_what_grew_and_a_profile_has_a_timeline(
             x = naru.ones(n, device="cuda:0")
             naru.cuda.synchronize()
             del x
+            time.sleep(0.01)
+            history.mark("behind all allocations")
         return history
 
     before = run(MIB, "before").save(tmp_path / "before.json")
@@ -195,6 +198,7 @@ def test_two_runs_stand_on_one_page_with_what_grew_and_a_profile_has_a_timeline(
     found, _ = looked_at(page, tmp_path, widths=(800,))
     assert found[0]["charts"] == 2 and found[0]["rows"][0] == ["line and operator", "before", "after", "grew by"]
     assert found[0]["rows"][1][1:] == ["4.00 MiB", "12.00 MiB", "+8.00 MiB"]
+    assert "behind all allocations" in [text for text, *_ in found[0]["texts"]]
     (tmp_path / "other.json").write_text("{}")
     with pytest.raises(ValueError, match="no file of memory_history.save"):
         naru.memory_history.compare(tmp_path / "no.html", tmp_path / "other.json")
