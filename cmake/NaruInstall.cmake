@@ -20,3 +20,15 @@ endif()
 file(RELATIVE_PATH up "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
 configure_file("${PROJECT_SOURCE_DIR}/cmake/naru.pc.in" "${PROJECT_BINARY_DIR}/naru.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/naru.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+# `cpack` in the build folder makes a package for Debian of the same; apt brings along what a program that links naru needs.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME libnaru-dev)
+set(CPACK_PACKAGE_CONTACT "the naru developers")
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "libstdc++-12-dev | libstdc++-13-dev | libstdc++-14-dev, libasmjit-dev, libfmt-dev")
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libopenblas0, libdnnl2")
+set(CPACK_COMPONENTS_ALL Unspecified)  # the Python extension is pip's affair
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+include(CPack)

@@ -13,11 +13,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import naru as torch
 from naru import nn
 
 from export_digits import SIZE, load_digits
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 BATCH = 64
 LEARNING_RATE = 2e-3
@@ -134,16 +138,10 @@ def progress(steps: int) -> Iterator[Report]:
         yield lambda step, loss: bar.update(task, completed=step, loss=loss)
 
 
-def draw(result: Result, path: pathlib.Path) -> bool:
+def figure_of(result: Result) -> Figure:
     """The loss curve above, digits and what they were taken for below; the mistaken ones first."""
-    try:
-        import matplotlib
+    from matplotlib import pyplot as plt
 
-        matplotlib.use("Agg")
-        from matplotlib import pyplot as plt
-    except ImportError:
-        print("no picture: matplotlib is not installed here")
-        return False
     losses, answers, labels = result.losses.numpy(), result.answers.tolist(), result.labels.tolist()
     shown = sorted(range(len(answers)), key=lambda i: answers[i] == labels[i])[:20]
     figure = plt.figure(figsize=(9, 6), layout="constrained")
@@ -159,6 +157,20 @@ def draw(result: Result, path: pathlib.Path) -> bool:
         place.set_title(str(answers[i]) if right else f"{answers[i]}, not {labels[i]}", fontsize=9, color="black" if right else "tab:red")
     for place in digits.axes:
         place.axis("off")
+    return figure
+
+
+def draw(result: Result, path: pathlib.Path) -> bool:
+    """Writes the picture; says so and returns False where matplotlib is not installed."""
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        from matplotlib import pyplot as plt
+    except ImportError:
+        print("no picture: matplotlib is not installed here")
+        return False
+    figure = figure_of(result)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
     plt.close(figure)

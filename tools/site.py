@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import pkgutil
+import re
 import shutil
 import subprocess
 import sys
@@ -16,34 +18,28 @@ from types import ModuleType
 ROOT = Path(__file__).resolve().parents[1]
 DOCS, SITE, API = ROOT / "docs", ROOT / "site", ROOT / "docs" / "api"
 
-# The namespaces of the reference, and what each is for.
-NAMESPACES = {
-    "naru": "tensors, their functions, devices",
-    "naru.nn": "modules",
-    "naru.nn.functional": "functions of networks",
-    "naru.nn.init": "first values of parameters",
-    "naru.nn.utils": "norms, packed sequences, vectors of parameters",
-    "naru.optim": "optimizers",
-    "naru.optim.lr_scheduler": "schedules of learning rates",
-    "naru.autograd": "derivatives",
-    "naru.autograd.functional": "Jacobians, Hessians",
-    "naru.amp": "mixed precision",
-    "naru.cuda": "devices of kind cuda",
-    "naru.mps": "devices of kind mps",
-    "naru.xpu": "devices of kind xpu",
-    "naru.cpu": "the processor",
-    "naru.accelerator": "the best device, whatever its kind",
-    "naru.fallback": "operators that a device lacks",
-    "naru.linalg": "linear algebra",
-    "naru.fft": "Fourier transforms",
-    "naru.special": "special functions",
-    "naru.signal.windows": "windows",
-    "naru.random": "random numbers",
-    "naru.utils.data": "data sets and loaders",
-    "naru.utils.dlpack": "tensors of other libraries",
-    "naru.serialization": "files",
-    "naru.safetensors": "safetensors files",
-}
+# The first namespace says what the package is, not what it holds.
+FIRST = "tensors, their functions, devices"
+
+
+def namespaces() -> dict[str, ModuleType]:
+    """The public modules of naru, packages before what they consist of; the lists of cases of the tests are none."""
+    import naru
+
+    found = {"naru": naru}
+    for info in pkgutil.walk_packages(naru.__path__, "naru."):
+        private = any(part.startswith("_") for part in info.name.split("."))
+        if not private and not info.name.startswith("naru.testing."):
+            found[info.name] = importlib.import_module(info.name)
+    return dict(sorted(found.items(), key=lambda row: (row[0].count("."), row[0])))
+
+
+def about(module: ModuleType) -> str:
+    """What a namespace is for: the first sentence of its docstring, without its name."""
+    if module.__name__ == "naru":
+        return FIRST
+    first = re.split(r"\.(?:\s|$)|\n\n", inspect.getdoc(module) or "", maxsplit=1)[0]
+    return " ".join(re.sub(r"^`?torch(vision)?[\w.]*`?(?:'s small core)?:\s+", "", first).split()).rstrip(".")
 
 
 def public(module: ModuleType) -> list[str]:
@@ -96,38 +92,34 @@ def write_reference() -> int:
     """Writes docs/api; returns how many names it has."""
     shutil.rmtree(API, ignore_errors=True)
     API.mkdir()
-    count, rows, seen = 0, [], set()
-    for space, about in NAMESPACES.items():
-        module = importlib.import_module(space)
-        lines = [
-            f"# {space}",
-            "",
-            about[0].upper() + about[1:] + ".",
-            "",
-            "```{eval-rst}",
-            f".. py:currentmodule:: {space}",
-            "",
-        ]
-        for name in public(module):
-            thing = getattr(module, name)
-            if not inspect.getdoc(thing):
-                continue
+    pages: list[str] = []
+    rows: list[str] = []
+    seen: set[int] = set()
+    for space, module in namespaces().items():
+        things = {name: getattr(module, name) for name in public(module)}
+        things = {name: thing for name, thing in things.items() if inspect.getdoc(thing)}
+        if {id(thing) for thing in things.values()} <= seen:
+            continue  # another namespace has it all
+        words = about(module)
+        lines = [f"# {space}", "", f"{words[0].upper()}{words[1:]}.", ""]
+        lines += ["```{eval-rst}", f".. py:currentmodule:: {space}", ""]
+        for name, thing in things.items():
             lines += [f".. {'autoclass' if inspect.isclass(thing) else 'autofunction'}:: {space}.{name}"]
             lines += ["   :members:"] if space == "naru" and name == "Tensor" else []
-            lines += (
-                ["   :no-index:", ""] if thing in seen else [""]
-            )  # a name that stands in several namespaces has its place in the first
-            seen.add(thing)
-            count += 1
+            # A name that stands in several namespaces has its place in the first.
+            lines += ["   :no-index:", ""] if id(thing) in seen else [""]
+            seen.add(id(thing))
         (API / f"{space}.md").write_text("\n".join([*lines, "```", ""]), encoding="utf-8")
-        rows.append(f"| [{space}]({space}.md) | {about} |")
+        pages.append(space)
+        rows.append(f"| [{space}]({space}.md) | {words.replace('|', chr(92) + '|')} |")
+    count = len(seen)
     contents = [
         "What PyTorch has and naru lacks: [the list](missing.md).",
         "",
         "```{toctree}",
         ":hidden:",
         "",
-        *NAMESPACES,
+        *pages,
         "missing",
         "```",
         "",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 MOST_BYTES = 8 << 20
 # What a wheel for Linux may expect of a system (PEP 600); all else is linked in.
+NEWEST_GLIBC = (2, 34)  # of Debian 12, Ubuntu 22.04, RHEL 9: what README.md says
 SYSTEM = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "libpthread.so.0", "libdl.so.2"}
 
 TRAIN = """
@@ -121,6 +123,9 @@ def faults(wheel: Path) -> list[str]:
             file = archive.extract(name, folder)
             needed = {line.split("[")[1].rstrip("]") for line in run("readelf", "-d", file).splitlines() if "(NEEDED)" in line}
             found += [f"{name} needs {library}" for library in sorted(needed - SYSTEM)]
+            glibc = re.findall(r"\bGLIBC_(\d+)\.(\d+)", run("readelf", "-W", "--version-info", file))
+            if (newest := max((int(a), int(b)) for a, b in glibc)) > NEWEST_GLIBC:
+                found.append(f"{name} needs glibc {newest[0]}.{newest[1]}")
             # (readelf reads the files of every processor, nm its own.)
             symbols = [line.split() for line in run("readelf", "-W", "--dyn-syms", file).splitlines()]
             shown = {row[7].split("@")[0] for row in symbols if len(row) > 7 and row[4] in ("GLOBAL", "WEAK") and row[6].isdigit()}

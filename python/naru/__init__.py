@@ -20,8 +20,6 @@ from ._C import *  # also `float`, `int`, `bool`, `abs` ...: in this file the bu
 from .torch_version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     from . import (
         accelerator as accelerator,
         amp as amp,
@@ -252,17 +250,7 @@ if TYPE_CHECKING:
         sym_not as sym_not,
     )
     from .jit import ScriptModule as ScriptModule
-
-    FloatTensor: TypeAlias = _C.Tensor
-    DoubleTensor: TypeAlias = _C.Tensor
-    HalfTensor: TypeAlias = _C.Tensor
-    BFloat16Tensor: TypeAlias = _C.Tensor
-    ByteTensor: TypeAlias = _C.Tensor
-    CharTensor: TypeAlias = _C.Tensor
-    ShortTensor: TypeAlias = _C.Tensor
-    IntTensor: TypeAlias = _C.Tensor
-    LongTensor: TypeAlias = _C.Tensor
-    BoolTensor: TypeAlias = _C.Tensor
+    from ._old_types import *  # FloatTensor, FloatStorage ...
 
 if getattr(_C.Tensor, "__module__", "").split(".")[0] == "naru":
     from . import _tensor

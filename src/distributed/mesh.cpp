@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <random>
 
 #include "distributed/tcp_server.h"
 
@@ -65,8 +64,7 @@ std::string own_address(Store& store) {
 
 Mesh::Mesh(Store& store, int rank, int size, Deadline deadline)
     : store_(store), rank_(rank), size_(size), deadline_(deadline), listener_(listen_on(0)) {
-  std::random_device random;
-  if (rank == 0) store.set("token", std::to_string((uint64_t{random()} << 32) | random()));
+  if (rank == 0) store.set("token", std::to_string(random_token()));
   Message mine;
   mine.add(this_host()), mine.add(own_address(store)), mine.add(std::to_string(listener_.port));
   const auto bytes = mine.bytes();

@@ -13,7 +13,6 @@
 #include <cstring>
 #include <ctime>
 #include <new>
-#include <random>
 
 #include "distributed/channels.h"
 #include "runtime/system.h"
@@ -137,9 +136,8 @@ SharedMemory::SharedMemory(int ranks) : file_(runtime::system::new_shared_file(a
   if (!file_) throw DistBackendError("shared memory can't be made: {}", words_for(errno));
   map();
   // The pages are zeros, which is what these begin with.
-  std::random_device random;
   new (data_) Head;
-  reinterpret_cast<Head*>(data_)->token = (uint64_t{random()} << 32) | random() | 1;
+  reinterpret_cast<Head*>(data_)->token = random_token() | 1;
 }
 
 SharedMemory::SharedMemory(int ranks, const std::string& path, uint64_t token)

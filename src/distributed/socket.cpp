@@ -103,6 +103,13 @@ void Descriptor::close() noexcept {
   number_ = -1;
 }
 
+uint64_t random_token() {
+  uint64_t token = 0;
+  // (std::random_device would ask for glibc 2.36 of every system.)
+  if (!runtime::system::random_bytes(&token, sizeof token)) throw DistBackendError("the system gives no random numbers to name a group by");
+  return token;
+}
+
 std::string words_for(int error) {
   char text[128];
   return strerror_r(error, text, sizeof text);

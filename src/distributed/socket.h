@@ -54,6 +54,8 @@ void receive_all(const Descriptor& socket, std::span<char> bytes, Deadline deadl
 void make_nonblocking(const Descriptor& socket);
 // The address that the connection has on this side.
 std::string address_of(const Descriptor& socket);
+// By which a group's own members tell each other from others that knock. DistBackendError where the system gives no random numbers.
+uint64_t random_token();
 // "Connection refused"
 std::string words_for(int error);
 // Waits until `socket` can be read (or written) or the deadline; false at that. Ctrl-C ends it.

@@ -314,12 +314,13 @@ def test_a_process_that_was_not_told_to_tell_does_not(tmp_path):
     assert subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True).stdout == "[] 1\n" and os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("words", [["--help"], ["version"], ["devices"], ["top", "--once"], ["top", "--json"]], ids=" ".join)
+@pytest.mark.parametrize("words", [["--help"], ["version"], ["completion", "bash"], ["devices"], ["top", "--once"], ["top", "--json"]], ids=" ".join)
 def test_a_reader_that_goes_away_is_no_error_of_the_command(words):
     reader, writer = os.pipe()
     os.close(reader)
+    buffered = {**os.environ, "PYTHONUNBUFFERED": ""}  # as at a shell: what is written is heard of late
     try:
-        done = subprocess.run([sys.executable, "-m", "naru", *words], stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60)
+        done = subprocess.run([sys.executable, "-m", "naru", *words], env=buffered, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60)
     finally:
         os.close(writer)
     assert (done.returncode, done.stderr) == (1, "")

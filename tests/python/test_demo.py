@@ -41,6 +41,28 @@ def test_two_devices_give_the_bits_of_one(demo):
         assert demo.same_bits(a, b)
 
 
+def test_the_picture_shows_the_losses_and_the_answers_and_clips_nothing(demo):
+    pyplot = pytest.importorskip("matplotlib.pyplot", reason="matplotlib, which draws the picture, is not installed")
+    cpu = naru.device("cpu")
+    result = demo.train(cpu, cpu, 0, 50)
+    figure = demo.figure_of(result)
+    try:
+        figure.canvas.draw()
+        curve, *digits = [axes for part in figure.subfigs for axes in part.axes]
+        (line,) = curve.get_lines()
+        assert line.get_ydata().tolist() == result.losses.tolist()
+        answers, labels = result.answers.tolist(), result.labels.tolist()
+        wrong = [f"{a}, not {b}" for a, b in zip(answers, labels) if a != b][:20]  # told in words, not by colour alone
+        titles = [axes.get_title() for axes in digits]
+        assert len(titles) == 20 and titles[: len(wrong)] == wrong
+        boxes = [t.get_window_extent() for axes in (curve, *digits) for t in (axes.title, axes.xaxis.label, axes.yaxis.label) if t.get_text()]
+        for i, box in enumerate(boxes):
+            assert figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 and figure.bbox.y0 <= box.y0 and box.y1 <= figure.bbox.y1
+            assert not any(box.overlaps(other) for other in boxes[:i])
+    finally:
+        pyplot.close(figure)
+
+
 def test_the_program_ends_with_its_line_and_leaves_a_picture(tmp_path):
     command = [sys.executable, str(EXAMPLES / "demo.py"), "--steps", "50", "--device", "cpu", "--out", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)

@@ -1,7 +1,12 @@
 """`naru diverge`: two runs of a script, and the first operator whose bits differ."""
 import json
 import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
+import naru
 import pytest
 from naru._command.diverge import compared, first_difference
 from naru._command.line import main
@@ -65,6 +70,24 @@ def test_programs_that_go_different_ways_and_scripts_that_fail_are_said_to(scrip
     capsys.readouterr()
     assert main(["diverge", os.fspath(script), "--a", "cpu", "--b", "cuda"]) == 2 and "--b stands behind the program" in capsys.readouterr().err
     assert main(["diverge", "--a", "cpu", os.fspath(script)]) == 2 and main(["diverge", "--a", "cpu", "--b", "cpu"]) == 2
+
+
+def test_another_version_is_run_by_its_own_python(script, tmp_path, monkeypatch, capsys):
+    """One that adds otherwise, in an environment of its own; this one's folder on PYTHONPATH does not come before it."""
+    home = Path(naru.__file__).parent
+    monkeypatch.setenv("PYTHONPATH", str(home.parent))
+    environment = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    (site,) = (environment / "lib").glob("python3*/site-packages")
+    shutil.copytree(home, site / "naru", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    extension = Path(naru._C.__file__)
+    (site / "naru" / extension.name).symlink_to(extension)
+    with (site / "naru" / "__init__.py").open("a") as file:
+        file.write("\n\ndef relu(x):\n    return _C.exp(x)\n")
+    script.write_text("import torch\nx = torch.ones(2) * 2\ny = torch.relu(x)\n")
+    assert main(["diverge", "--a", "cpu", "--b", f"cpu,python={environment / 'bin' / 'python'}", "--json", str(script)]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["operator"]["name"] == "relu" and found["operator"]["line"].endswith("train.py:3") and found["other"]["name"] == "exp"
 
 
 def test_notes_are_compared_in_order_and_results_by_their_bits(tmp_path):

@@ -2,6 +2,7 @@
 import html
 import json
 import re
+import time
 from urllib.parse import urlsplit
 
 import naru
@@ -23,6 +24,13 @@ PROBE = """
     for (let i = 0; i < pixels.length; i += 4) { const key = [pixels[i], pixels[i + 1], pixels[i + 2], pixels[i + 3]].join(); found[key] = (found[key] || 0) + 1; }
     return Object.entries(found).sort((a, b) => b[1] - a[1])[0][0];
   };
+  // The texts of a picture: [text, left, right, top].
+  const texts = chart => {
+    const found = [], prototype = CanvasRenderingContext2D.prototype, plain = prototype.fillText;
+    prototype.fillText = function (text, x, y) { const w = this.measureText(text).width; found.push([text, x - w * ({center: 0.5, right: 1}[this.textAlign] || 0), w, y - (this.textBaseline === "middle" ? 6 : 0)]); };
+    try { chart.draw(); } finally { prototype.fillText = plain; }
+    return found.map(([text, left, w, y]) => [text, left, left + w, y]);
+  };
   const told = (chart, ms) => { chart.point(chart.x(ms), chart.y ? chart.y(1) : 60); return chart.info.textContent; };
   const out = {overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth, title: document.title};
   const p = memory.panel, [first, peak] = [axis.of(0), axis.of(p.t[p.peak])];
@@ -31,6 +39,7 @@ PROBE = """
   look(p.t[p.peak], p.t[p.peak + 1] || whole.to); memory.draw();  // nothing but the peak
   out.colours = of.points.map(bytes => colour(memory, memory.left + memory.width / 2, memory.y(bytes)));
   look(whole.from, whole.to);
+  out.texts = texts(memory);
   out.told = of.times.map(ms => told(memory, ms));
   out.peak = document.getElementById("peak").textContent; out.rows = [...document.querySelectorAll("#holders tr")].map(r => [...r.cells].map(c => c.textContent));
   out.blocks = [...document.querySelectorAll("#blocks tr")].slice(1).map(r => [...r.cells].map(c => c.textContent));
@@ -132,6 +141,19 @@ def test_what_is_drawn_is_what_was_held_by_what_it_was_for_at_three_widths(recor
         assert at_width["by_event"] == [0, True]
 
 
+def test_axes_have_units_steps_are_marked_and_no_text_hides_another_at_three_widths(recorded):
+    for width, at_width in zip(WIDTHS, recorded[4]):
+        texts = at_width["texts"]
+        words = [text for text, *_ in texts]
+        assert {"0", "peak " + at_width["peak"]} < set(words) and any(w.startswith("step ") for w in words)
+        assert all(re.fullmatch(r"0|step \d|the end|peak .*|-?[\d.]+ (bytes|[KMG]iB|s|ms|µs)", word) for word in words), words
+        assert sum(word.endswith("iB") for word in words) > 1 and sum(word.endswith("s") for word in words) > 1
+        for i, (text, left, right, top) in enumerate(texts):
+            assert left >= 0 and right <= width, text
+            hidden = [other[0] for other in texts[:i] if abs(other[3] - top) < 11 and left < other[2] and other[1] < right]
+            assert hidden == [], (width, text, hidden)
+
+
 def test_the_figures_of_the_page_are_those_of_the_history(recorded):
     history, _, peak, held, found, _ = recorded
     one = found[0]
@@ -167,6 +189,8 @@ def test_two_runs_stand_on_one_page_with_what_grew_and_a_profile_has_a_timeline(
             x = naru.ones(n, device="cuda:0")
             naru.cuda.synchronize()
             del x
+            time.sleep(0.01)
+            history.mark("behind all allocations")
         return history
 
     before = run(MIB, "before").save(tmp_path / "before.json")
@@ -174,6 +198,7 @@ def test_two_runs_stand_on_one_page_with_what_grew_and_a_profile_has_a_timeline(
     found, _ = looked_at(page, tmp_path, widths=(800,))
     assert found[0]["charts"] == 2 and found[0]["rows"][0] == ["line and operator", "before", "after", "grew by"]
     assert found[0]["rows"][1][1:] == ["4.00 MiB", "12.00 MiB", "+8.00 MiB"]
+    assert "behind all allocations" in [text for text, *_ in found[0]["texts"]]
     (tmp_path / "other.json").write_text("{}")
     with pytest.raises(ValueError, match="no file of memory_history.save"):
         naru.memory_history.compare(tmp_path / "no.html", tmp_path / "other.json")

@@ -38,6 +38,20 @@ def test_a_project_finds_an_installed_naru(prefix, tmp_path):
     assert [path.parent.name for path in tmp_path.glob("CMakeFiles/*/cmake_pch.hxx")] == ["plugin.dir"]
 
 
+@pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-deb is not installed")
+def test_the_first_program_of_the_page_is_built_as_it_says_from_a_package_of_debian(tmp_path):
+    page = (ROOT / "docs" / "cpp.md").read_text(encoding="utf-8").partition("\n## A first program\n")[2].partition("\n## ")[0]
+    (tmp_path / "first.cpp").write_text(page.partition("```cpp\n")[2].partition("```")[0])
+    (tmp_path / "CMakeLists.txt").write_text(page.partition("```cmake no-run: ")[2].partition("\n")[2].partition("```")[0])
+    run("cpack", "-G", "DEB", "-B", tmp_path / "packed", cwd=BUILD)
+    (package,) = (tmp_path / "packed").glob("libnaru-dev_*.deb")
+    assert "libasmjit-dev, libfmt-dev" in run("dpkg-deb", "-f", package, "Depends").stdout
+    run("dpkg-deb", "-x", package, tmp_path / "root")
+    run("cmake", "-S", tmp_path, "-B", tmp_path / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={tmp_path / 'root' / 'usr'}")
+    run("cmake", "--build", tmp_path / "build")
+    assert " on cuda:0" in run(tmp_path / "build" / "first", env={**os.environ, "NARU_VIRTUAL": "cuda:2"}).stdout
+
+
 @pytest.mark.parametrize("version", ["0.2", "1"])
 def test_a_version_with_another_interface_is_not_taken(prefix, tmp_path, version):
     (tmp_path / "CMakeLists.txt").write_text(f"cmake_minimum_required(VERSION 3.25)\nproject(asks LANGUAGES NONE)\nfind_package(naru {version} QUIET)\n"

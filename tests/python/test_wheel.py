@@ -42,7 +42,10 @@ def test_the_version_is_said_once(wheel):
     assert f"-{said}-" in wheel.name
     with zipfile.ZipFile(wheel) as archive:
         (metadata,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
-        assert f"\nVersion: {said}\n" in archive.read(metadata).decode()
+        text = archive.read(metadata).decode()
+    assert f"\nVersion: {said}\n" in text
+    major, minor, _ = map(int, said.split("."))  # the types of `import torch` have the version, too
+    assert re.search(rf"^Requires-Dist: naru-torch-stubs<{major}\.{minor + 1},>={major}\.{minor} *; extra == .stubs.$", text, re.MULTILINE)
     asked = {(page.name, version) for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
              for version in re.findall(r"\bnaru(?:\[\w+\])?==([\w.]+)", page.read_text(encoding="utf-8"))}  # fmt: skip
     assert asked and {version for _, version in asked} == {said}, asked

@@ -31,6 +31,7 @@ THEIRS = {
     "seed_memory_figures": ("list\\[Tensor\\]", "lists are appended to a list of tensors"),
     "docs_tutorials_choosing_and_moving": ("possibly unbound", "a loop may have no pass"),
     "docs_tutorials_device_management": ("possibly unbound", "a loop may have no pass"),
+    "distributed_train": ("possibly unbound", "a loop may have no pass"),
     "seed_products_on_every_device": ("possibly unbound", "a loop may have no pass"),
     "test_parallel": ("multiple values", "a call with * and a keyword"),
     "docs_notebooks": ("_repr_html_", "it is there only after set_printoptions(html=True)"),
@@ -193,7 +194,7 @@ def test_types_of_what_programs_hold_are_known(inside, tmp_path):
 UNKNOWN = {"naru.backends.cuda", "naru.nn.functional", "naru.nn.modules.activation"} | {
     "naru.nn.parallel.parallel_apply", "naru.nn.parallel.data_parallel", "naru.nn.parallel.replicate", "naru.nn.utils.weight_norm",
     "naru.nn.utils.spectral_norm", "naru.multiprocessing.spawn",
-    "naru.fx", "naru.library", "naru.jit.annotations", "naru.distributed",  # placeholders
+    "naru.fx", "naru.library", "naru.jit.annotations", "naru.distributed", "naru.distributed.tensor",  # placeholders
     "naru.return_types",
     "naru.hub.tqdm",  # another package's
 }  # fmt: skip
@@ -214,5 +215,5 @@ def test_every_public_name_is_known_to_type_checkers(inside, tmp_path):
     said_to_be_any = {f"{space}.{name}" for space, name in names if getattr(importlib.import_module(space), name, None) is Any}
     assert {f"{s}.{n}" for s, n in names} - set(told) == set(), done[-3000:]
     unknown = {n for n, t in told.items() if t == "Any"} - said_to_be_any - UNKNOWN
-    assert {n.rpartition(".")[0] for n in unknown} <= UNKNOWN
+    assert sorted(n for n in unknown if n.rpartition(".")[0] not in UNKNOWN) == []
     print(f"{len(told)} names, {sum(t == 'Any' for t in told.values())} of them Any")

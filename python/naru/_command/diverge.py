@@ -41,16 +41,20 @@ class _Failed(Exception):
     """A side that could not be run to its end: its words."""
 
 
+def _path(of_another: bool) -> str:
+    """PYTHONPATH of a side: this naru's folder before the others, or, where another installation has a naru of its own, the others alone."""
+    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+    others = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p and os.path.realpath(p) != home]
+    return os.pathsep.join(others if of_another else [home, *others])
+
+
 def _run(program: list[str], sides: list[tuple[str, str, dict[str, str]]], folder: str, stop: int = -1) -> None:
     """Runs both sides at the same time; each leaves NAME.notes in `folder`, and NAME.values where it is to stop."""
     children = []
     for name, device, variables in sides:
         notes, values = (os.path.join(folder, f"{name}.{kind}") for kind in ("notes", "values"))
         command = [variables.get("python", sys.executable), "-m", "naru._command._diverge_child", notes, device, str(stop), values, *program]
-        path = os.pathsep.join(filter(None, (os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), os.environ.get("PYTHONPATH"))))
-        if "python" in variables:  # another environment has a naru of its own
-            path = os.environ.get("PYTHONPATH", "")
-        environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": path, **variables}
+        environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": _path("python" in variables), **variables}
         children.append(subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
     said = [child.communicate()[1] for child in children]
     for (name, device, variables), child, words in zip(sides, children, said):

@@ -163,7 +163,10 @@ def _asks_for_help(words: str, arguments: list[str]) -> bool:
 def main(arguments: list[str]) -> int:
     """Runs a command line; returns the exit status."""
     try:
-        return _run(arguments)
+        status = _run(arguments)
+        if sys.stdout and not (arguments and arguments[0] in PROGRAMS):  # what a program left unwritten is its own affair
+            sys.stdout.flush()  # here, where a reader that went away is heard of
+        return status
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # whoever read the output has what it wanted: head, say

@@ -16,12 +16,12 @@ from ..streams import StreamContext as StreamContext, of_kind as _of_kind, set_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import TypeAlias
 
 _KIND = "cuda"
 
 CUDAGraph = _Graph
 if TYPE_CHECKING:
+    from .._old_types import *  # FloatTensor, FloatStorage ...
     from ..streams import Event as Event, Stream as Stream
 
     def current_stream(device: Any = None) -> Stream: ...
@@ -29,16 +29,6 @@ if TYPE_CHECKING:
     def default_stream(device: Any = None) -> Stream: ...
 
     default_generators: tuple[_C.Generator, ...]
-    FloatTensor: TypeAlias = _C.Tensor
-    DoubleTensor: TypeAlias = _C.Tensor
-    HalfTensor: TypeAlias = _C.Tensor
-    BFloat16Tensor: TypeAlias = _C.Tensor
-    ByteTensor: TypeAlias = _C.Tensor
-    CharTensor: TypeAlias = _C.Tensor
-    ShortTensor: TypeAlias = _C.Tensor
-    IntTensor: TypeAlias = _C.Tensor
-    LongTensor: TypeAlias = _C.Tensor
-    BoolTensor: TypeAlias = _C.Tensor
 else:
     Stream, Event, current_stream, default_stream = _of_kind(_KIND)
 graph, is_current_stream_capturing = _graphs_of_kind(_KIND)
