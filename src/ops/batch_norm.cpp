@@ -142,13 +142,12 @@ namespace {
 
 // layer_norm of rows, in x's shape; then weight and bias of channels.
 Tensor normalised_rows(const Tensor& x, int64_t rows, const Tensor& weight, const Tensor& bias, double eps) {
-  if (x.numel() == 0) return x.clone();
   if (ops::is_half(x.dtype())) {  // rounded once
     const auto wide = [](const Tensor& t) { return t.defined() ? t.to(DType::F32) : t; };
     return normalised_rows(wide(x), rows, wide(weight), wide(bias), eps).to(x.dtype());
   }
-  const int64_t width = x.numel() / rows;
-  Tensor y = layer_norm(x.reshape({rows, width}), {width}, {}, {}, eps).view(x.sizes());
+  const int64_t width = x.numel() ? x.numel() / rows : 0;
+  Tensor y = width ? layer_norm(x.reshape({rows, width}), {width}, {}, {}, eps).view(x.sizes()) : x.clone();
   if (weight.defined()) y = y * beside(weight, x);
   if (bias.defined()) y = y + beside(bias, x);
   return y.to(x.dtype());

@@ -9,6 +9,7 @@
 #include "naru/resampling.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/history.h"
 #include "ops/host_loop.h"
 #include "ops/type_names.h"
 
@@ -123,6 +124,15 @@ Tensor cubic(const Tensor& x, const std::vector<Tensor>& places, const Sampling&
   return sum;
 }
 
+// y, whose gradient by the grid is 0: the nearest element stays the same when the place moves a little.
+Tensor without_slope(const Tensor& y, const Tensor& grid) {
+  if (!autograd::recording({&grid})) return y;
+  return autograd::record(y.detach(), "GridSampler2DBackward0", {&y, &grid}, {&grid},
+                     [](const std::vector<Tensor>& g, const std::vector<Tensor>& saved) -> std::vector<Tensor> {
+                       return {g[0], zeros_like(saved[0])};
+                     });
+}
+
 void check_grid(const Tensor& x, const Tensor& grid) {
   ops::require_defined(x, "grid_sample", "input");
   ops::require_defined(grid, "grid_sample", "grid");
@@ -181,8 +191,8 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, std::string_view mode, s
     places.push_back(mode == "bicubic" ? at : inside(at, x.size(d + 2), s));
   }
   const Tensor source = x.to(exact);
-  const Tensor y = mode == "nearest" ? nearest(source, places) : mode == "bilinear" ? linear(source, places) : cubic(source, places, s);
-  return y.to(x.dtype()).view(out);
+  if (mode == "nearest") return without_slope(nearest(source, places).to(x.dtype()).view(out), grid);
+  return (mode == "bilinear" ? linear(source, places) : cubic(source, places, s)).to(x.dtype()).view(out);
 }
 
 Tensor affine_grid(const Tensor& theta, const Dims& size, bool align_corners) {

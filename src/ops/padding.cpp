@@ -89,6 +89,15 @@ constexpr Mode kModes[] = {{"reflect", reflected, "ReflectionPadBackward0", "ref
                            {"replicate", replicated, "ReplicationPadBackward0", "replication_pad"},
                            {"circular", wrapped, "CircularPadBackward0", nullptr}};
 
+// A batch may be empty, other dimensions may not.
+void require_elements(const Tensor& x, bool batched, const std::string& dims) {
+  for (int64_t d = batched; d < x.dim(); ++d)
+    if (x.size(d) == 0)
+      throw RuntimeError(
+          "Expected {} (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: {}", dims,
+          x.sizes().str());
+}
+
 void check_amounts(const Tensor& x, const Mode& mode, int64_t before, int64_t behind, int64_t d) {
   const int64_t size = x.size(d), whole = ops::plus(ops::plus(size, before), behind);
   if (mode.seen == reflected && (before >= size || behind >= size))
@@ -122,6 +131,7 @@ Tensor pad_by(const Tensor& x, const Dims& amounts, const Mode& mode) {
         amounts.size(), x.dim());
   if (x.dtype() == DType::Bool && mode.refuses_bool)
     throw NotImplementedError("\"{}{}d\" not implemented for 'Bool'", mode.refuses_bool, n);
+  if (mode.seen != wrapped) require_elements(x, x.dim() == n + 2, fmt::format("{}D or {}D", n + 1, n + 2));
   const Tensor batched = x.dim() == n + 2 ? x : x.unsqueeze(0);
   const auto amount = [&](int64_t i, int64_t side) { return amounts[static_cast<size_t>(2 * i + side)]; };
   Dims out;
@@ -238,6 +248,7 @@ Tensor unfold(const Tensor& x, const Dims& kernel, const Dims& dilation, const D
     throw RuntimeError(
         "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: {} (unfold)",
         x.sizes().str());
+  require_elements(x, x.dim() == 4, "3D or 4D");
   if (!is_inexact(x.dtype()) && x.dtype() != DType::Bool) ops::throw_not_implemented("im2col_out_cpu", x.dtype());
   const int64_t down = c.positions(x.size(-2), 0), across = c.positions(x.size(-1), 1);
   if (x.size(-2) + 2 * c.padding[0] < c.dilation[0] * (c.kernel[0] - 1) + 1 ||
@@ -264,7 +275,12 @@ Tensor fold(const Tensor& x, const Dims& output_size, const Dims& kernel, const 
         "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input.size(1)={} and kernel_size=({}, "
         "{}).",
         x.size(-2), c.kernel[0], c.kernel[1]);
-  if (down < 1 || across < 1 || x.size(-1) != down * across)
+  if (down < 1 || across < 1)
+    throw RuntimeError(
+        "Given output_size=({}, {}), {}, stride=({}, {}), calculated shape of the array of sliding blocks as ({}, {}), which is too small "
+        "(non-positive)",
+        out[0], out[1], c.str(), c.stride[0], c.stride[1], down, across);
+  if (x.size(-1) != down * across)
     throw RuntimeError(
         "Given output_size=({}, {}), {}, stride=({}, {}), expected size of input's dimension 2 to match the calculated number of sliding "
         "blocks {} * {} = "

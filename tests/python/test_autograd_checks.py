@@ -111,6 +111,19 @@ def test_gradgradcheck_checks_second_derivatives():
     assert torch.autograd.gradgradcheck(lambda t: t**3, [x]) and torch.autograd.gradcheck(Wrong.apply, [x])
     with pytest.raises(RuntimeError, match="Jacobian mismatch"):
         torch.autograd.gradgradcheck(Wrong.apply, [x])
+    with pytest.raises(RuntimeError, match="Jacobian computed with forward mode mismatch"):
+        torch.autograd.gradgradcheck(Wrong.apply, [x], check_fwd_over_rev=True, check_rev_over_rev=False)
+    with pytest.raises(ValueError, match="at least one"):
+        torch.autograd.gradgradcheck(torch.sin, [x], check_rev_over_rev=False)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+def test_second_and_complex_derivatives_are_checked_forwards(dtype):
+    x = torch.tensor([0.3, 0.7], dtype=dtype, requires_grad=True)
+    y = torch.tensor([1.5, -2.0], dtype=torch.float64, requires_grad=True)
+    f = lambda a, b: (a.sin() * b, (a * a.conj()).real, b * 2)  # noqa: E731
+    assert torch.autograd.gradcheck(f, [x, y], check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(f, [x, y], check_fwd_over_rev=True)
 
 
 def test_gradcheck_looks_at_forward_derivatives_where_it_is_asked_to():

@@ -275,3 +275,47 @@ def test_a_residual_network_trains_to_the_same_bits_on_every_device_and_its_loss
         return [bits(t) for t in model.state_dict().values()]
 
     assert train(device) == train("cpu")
+
+
+@pytest.mark.parametrize("layer", [nn.GroupNorm(2, 4), nn.InstanceNorm2d(4, affine=True), nn.BatchNorm2d(4), nn.LayerNorm([4, 2, 2]), nn.Conv2d(4, 2, 1)])
+def test_parameters_get_gradients_of_zero_from_an_empty_batch(layer):
+    layer(naru.zeros(0, 4, 2, 2, requires_grad=True)).sum().backward()
+    assert all(p.grad is not None and not p.grad.any() for p in layer.parameters())
+
+
+@pytest.mark.parametrize(("image", "places"), [((1, 1, 2, 2), (1, 2, 2, 2)), ((1, 1, 2, 2, 2), (1, 2, 2, 2, 3))])
+def test_the_nearest_element_has_no_slope_by_its_place(image, places):
+    x, grid = naru.rand(image, requires_grad=True), naru.zeros(places, requires_grad=True)
+    F.grid_sample(x, grid, mode="nearest", align_corners=False).sum().backward()
+    assert not grid.grad.any() and x.grad.sum() == np.prod(places[1:-1])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: nn.ReflectionPad1d(2)(naru.zeros(3, 0, 10)), RuntimeError, "Expected 2D or 3D .batch mode. tensor with possibly 0 batch size"),
+        (lambda: nn.ReplicationPad3d(1)(naru.zeros(3, 2, 0, 3, 3)), RuntimeError, "Expected 4D or 5D"),
+        (lambda: F.unfold(naru.zeros(3, 0, 3, 4), 2), RuntimeError, "Expected 3D or 4D"),
+        (lambda: F.fold(naru.zeros(1, 4, 12), (4, 5), 2, dilation=8), RuntimeError, "too small .non-positive."),
+        (lambda: F.interpolate(naru.zeros(1, 1, 4), scale_factor=1e20), RuntimeError, "without overflow"),
+        (lambda: F.interpolate(naru.zeros(1, 1, 4), size=[1.5]), TypeError, "expected size to be one of int"),
+        (lambda: F.linear(naru.tensor(1.0), naru.ones(1, 1)), RuntimeError, "need to be at least 1D, but they are 0D and 2D"),
+        (lambda: F.fractional_max_pool2d(naru.zeros(1, 4, 4), 2, output_ratio=[0.5]), ValueError, "requires output_ratio to either be a single Int"),
+    ],
+)
+def test_sizes_that_can_not_be_are_pytorchs_errors(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_who_does_not_say_where_the_corners_are_is_told():
+    with pytest.warns(UserWarning, match="align_corners=False since 1.3.0"):
+        F.affine_grid(naru.eye(2, 3)[None], (1, 1, 2, 2))
+    with pytest.warns(UserWarning, match="unit-size grids"):
+        F.affine_grid(naru.eye(2, 3)[None], (1, 1, 1, 2), align_corners=True)
+
+
+def test_a_plain_dict_of_parameters_is_taken_in_the_order_of_its_names():
+    values = nn.ParameterDict({"b": naru.ones(1), "a": naru.ones(1)})
+    values.update([("d", naru.ones(1)), ("c", naru.ones(1))])
+    assert list(values) == ["a", "b", "d", "c"]

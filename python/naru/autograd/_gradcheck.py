@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
@@ -67,11 +68,9 @@ def _forward_failure(called: Callable[[tuple], list[Tensor]], tensors: list[Tens
     for i, tensor in enumerate(tensors):
         if not tensor.requires_grad:
             continue
-        if tensor.is_complex():
-            raise NotImplementedError("gradcheck: check_forward_ad of complex inputs is not supported yet")
-        for j in range(tensor.numel()):
+        for j, direction in itertools.product(range(tensor.numel()), (1, 1j) if tensor.is_complex() else (1,)):
             unit = _C.zeros(tensor.numel(), dtype=tensor.dtype, device=tensor.device)
-            unit[j] = 1
+            unit[j] = direction
             step = unit.reshape(tensor.shape)
             around = [called(tuple(t + sign * eps * step if k == i else t for k, t in enumerate(given))) for sign in (1, -1)]
             tangents = [step if k == i else _C.zeros_like(t) for k, t in enumerate(given)]
@@ -84,6 +83,22 @@ def _forward_failure(called: Callable[[tuple], list[Tensor]], tensors: list[Tens
                         f"numerical:{numerical}\nanalytical:{product}\n(the column of element {j})"
                     )
     return None
+
+
+def _gradient_of(called: Callable[[tuple], list[Tensor]], tensors: list[Tensor], starts: list[Tensor]) -> tuple[Callable, list[Tensor]]:
+    """The gradient as a function of the tensors and of what it starts from (random where `starts` is empty), and these."""
+    outputs = [o for o in called(tuple(tensors)) if o.requires_grad]
+    starts = starts or [_C.randn_like(o) for o in outputs]
+    inputs = [t.requires_grad for t in tensors] + [False] * len(starts)
+    wanted = [i for i, t in enumerate(tensors) if t.requires_grad]
+
+    def gradient(given: tuple) -> list[Tensor]:
+        given = tuple(t if t.requires_grad or not is_input else t.detach().requires_grad_() for t, is_input in zip(given, inputs))
+        results = [o for o in called(given[: len(tensors)]) if o.requires_grad]
+        grads = _C._grad(results, [given[i] for i in wanted], list(given[len(tensors) :]), True, True, True)
+        return [_C.zeros_like(given[i]) if g is None else g for i, g in zip(wanted, grads)]
+
+    return gradient, [*tensors, *(g if g.requires_grad else g.detach().requires_grad_() for g in starts)]
 
 
 def _told(failure: str | None, raise_exception: bool) -> bool:
@@ -120,12 +135,16 @@ def gradgradcheck(
 ) -> bool:
     """True if the second derivatives of `func` agree with differences of the first; see `gradcheck`.
 
-    grad_outputs: the gradients of the outputs to start from; random ones if None. check_fwd_over_rev=True and check_rev_over_rev=False raise
-    NotImplementedError: second derivatives are those of a backward through a backward.
+    grad_outputs: the gradients of the outputs to start from; random ones if None. check_rev_over_rev: by a backward through the backward.
+    check_fwd_over_rev: by products of the gradient's Jacobian with unit vectors, as check_forward_ad of gradcheck takes them of the function's.
     """
     _refuse("gen_non_contig_grad_outputs", gen_non_contig_grad_outputs, (False,))
-    _refuse("check_fwd_over_rev", check_fwd_over_rev, (False,))
-    _refuse("check_rev_over_rev", check_rev_over_rev, (True,))
+    if not (check_fwd_over_rev or check_rev_over_rev):
+        raise ValueError("gradgradcheck: expected at least one of check_fwd_over_rev and check_rev_over_rev to be True")
     numbers = _numbers(**options)
+    called, tensors = _of_tensors(func, inputs)
     starts = [] if grad_outputs is None else [grad_outputs] if isinstance(grad_outputs, Tensor) else list(grad_outputs)
-    return _told(_C._gradgradcheck(*_of_tensors(func, inputs), starts, *numbers), raise_exception)
+    failure = _C._gradgradcheck(called, tensors, starts, *numbers) if check_rev_over_rev else None
+    if failure is None and check_fwd_over_rev:
+        failure = _forward_failure(*_gradient_of(called, tensors, starts), *numbers[:3])
+    return _told(failure, raise_exception)

@@ -168,6 +168,11 @@ def _target_size(input: Tensor, size: Any, scale_factor: Any, recompute: bool) -
         if recompute:
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
         sizes = list(size) if isinstance(size, (tuple, list)) else [size] * n
+        if not all(hasattr(s, "__index__") for s in sizes):
+            raise TypeError(
+                "expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], but got size with types "
+                f"{[type(s) for s in sizes]}"
+            )
         if len(sizes) != n:
             raise ValueError(
                 f"Input and output must have the same number of spatial dimensions, but got input with spatial dimensions of {spatial} and "
@@ -182,6 +187,8 @@ def _target_size(input: Tensor, size: Any, scale_factor: Any, recompute: bool) -
             f"scale_factor of shape {reprlib.repr(scale_factor)}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and scale_factor in "
             "(s1, s2, ...,sK) format."
         )
+    if not all(abs(d * s) < 2**63 for d, s in zip(spatial, scales)):
+        raise RuntimeError(f"interpolate: scale_factor {reprlib.repr(scale_factor)}: value cannot be converted to type int64_t without overflow")
     sizes = [int(d * s) for d, s in zip(spatial, scales)]
     return sizes, None if recompute else scales
 
@@ -272,6 +279,14 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
     return interpolate(input, size, scale_factor, "bilinear", True)
 
 
+def _warn_of_corners(name: str) -> None:
+    warnings.warn(
+        f"Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify align_corners=True if the "
+        f"old behavior is desired. See the documentation of {name} for details.",
+        stacklevel=4,
+    )
+
+
 @takes_tensors
 def grid_sample(
     input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
@@ -287,6 +302,8 @@ def grid_sample(
     >>> naru.nn.functional.grid_sample(naru.arange(4.0).reshape(1, 1, 2, 2), naru.zeros(1, 1, 1, 2), align_corners=True)
     tensor([[[[1.5000]]]])
     """
+    if align_corners is None:
+        _warn_of_corners("grid_sample")
     return _C._grid_sample(input, grid, mode, padding_mode, bool(align_corners))
 
 
@@ -301,4 +318,12 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
     tensor([[[[-0.5000,  0.0000],
               [ 0.5000,  0.0000]]]])
     """
+    if align_corners is None:
+        _warn_of_corners("affine_grid")
+    if align_corners and 1 in tuple(size)[2:]:
+        warnings.warn(
+            "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True: an edge of one element has its "
+            "place at 0, not at -1. See the documentation of affine_grid for details.",
+            stacklevel=3,
+        )
     return _C.affine_grid_generator(theta, size, bool(align_corners))

@@ -268,6 +268,8 @@ def _fractional(n: int, name: str, example: str) -> Any:
             if output_ratio is None:
                 raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
             ratio = tuple(output_ratio) if isinstance(output_ratio, (tuple, list)) else (output_ratio,) * n
+            if len(ratio) != n:
+                raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints. (got {len(ratio)}, wanted {n})")
             output_size = [int(size * r) for size, r in zip(input.shape[-n:], ratio)]
         images = 1 if input.dim() == n + 1 else input.size(0)
         if _random_samples is not None:

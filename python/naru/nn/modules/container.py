@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import collections.abc
 import itertools
 import operator
 from typing import TYPE_CHECKING, Any
@@ -413,7 +415,7 @@ class ParameterDict(Module):
         """Adds values from a dict or from pairs.
 
         Args:
-            parameters: tensors and other objects by name.
+            parameters: tensors and other objects by name; those of a plain dict are added in the order of their names.
 
         >>> values = naru.nn.ParameterDict()
         >>> values.update({"scale": naru.ones(2)})
@@ -426,6 +428,8 @@ class ParameterDict(Module):
                 f"{type(parameters).__name__}"
             )
         pairs = parameters.items() if hasattr(parameters, "items") else parameters
+        if isinstance(parameters, collections.abc.Mapping) and not isinstance(parameters, collections.OrderedDict):
+            pairs = sorted(pairs)
         for key, value in pairs:
             self[key] = value
 
