@@ -6,8 +6,8 @@ namespace naru::py {
 
 PyObject* with_example(std::string text, const char* name) {
   try {
-    const auto example = nb::cast<std::string>(nb::module_::import_("naru._documentation").attr("example")(name));
-    if (!example.empty()) text += "\n\n" + example;
+    const auto below = nb::cast<std::string>(nb::module_::import_("naru._documentation").attr("below")(text, name));
+    if (!below.empty()) text += "\n\n" + below;
   } catch (nb::python_error& e) {
     e.restore();
     return nullptr;

@@ -289,7 +289,7 @@ PyObject* get_doc(PyObject* self, void*) {
     if (o->deprecated && d.overloads.size() > 1) continue;
     text += fmt::format("{}{}{} -> {}\n\n{}", text.empty() ? "" : "\n\n", d.name, text_of(*o, d.method), o->result, o->doc);
   }
-  return with_example(text, d.name);
+  return with_example(text, fmt::format("{}{}", d.method ? "Tensor." : "", d.name).c_str());
 }
 std::string hint_of(const Param& p) { return std::string(p.hint) + (p.or_none ? " | None" : ""); }
 // The signatures in the form nanobind's functions have them, for stubs: a tuple of (signature, docstring, defaults).

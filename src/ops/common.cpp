@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <vector>
 
 #include "autograd/node.h"
 #include "core/language.h"
@@ -396,17 +397,32 @@ void apply_into(ir::OpId id, std::span<const OpOperand> operands, const Tensor& 
   if (queue.synchronous() && o.numel <= kSmall && fuse_depth == 0 && !queue.recording()) queue.flush_nodes();
 }
 
+namespace {
+
+// That of operands which lie on several: as common_device has it.
+Device device_of_mixed(std::initializer_list<OpOperand> operands, const char* op) {
+  static constexpr const char* kRoles[] = {"input", "other", "third", "fourth"};
+  std::vector<const Tensor*> tensors;
+  for (const OpOperand& o : operands)
+    if (o.tensor && tensors.size() < std::size(kRoles)) tensors.push_back(o.tensor);
+  return common_device(tensors, {kRoles, tensors.size()}, op);
+}
+
+}  // namespace
+
 Tensor apply(ir::OpId id, std::initializer_list<OpOperand> operands, DType out, const char* op) {
   Dims shape;
   Device device;
-  bool first = true;
+  bool first = true, mixed = false;
   for (const OpOperand& o : operands) {
     if (!o.tensor) continue;
     shape = first ? o.tensor->sizes() : broadcast_shapes(shape, o.tensor->sizes());
     const Device d = o.tensor->impl()->storage->device;
+    mixed |= !first && d != device;
     if (first || device.is_cpu()) device = d;
     first = false;
   }
+  if (mixed) device = device_of_mixed(operands, op);
   Tensor result = make_result(shape, out, device, op, true);
   apply_into(id, {operands.begin(), operands.size()}, result);
   return result;

@@ -98,6 +98,10 @@ Tensor cdist(const Tensor& a, const Tensor& b, double p, std::string_view comput
 Tensor cross(const Tensor& a, const Tensor& b, std::optional<int64_t> given) {
   if (const Casts c("cross", {&a, &b}); c) return cross(c[0], c[1], given);
   const Dims shape = broadcast_shapes(a.sizes(), b.sizes());
+  // (The parts of a single vector are numbers, which may come from another device.)
+  const Tensor* const both[] = {&a, &b};
+  static constexpr const char* kRoles[] = {"input", "other"};
+  ops::common_device(both, kRoles, "linalg_cross");
   const Tensor x = a.expand(shape), y = b.expand(shape);
   int64_t dim = -1;
   if (given) {

@@ -161,7 +161,7 @@ def test_completion_knows_the_commands_and_their_options(shell, cyclopts, capsys
     if cyclopts:
         assert status == 0 and all(words.split()[0] in out for words in line.COMMANDS) and "no-peers" in out
     else:
-        assert status == 1 and "pip install cyclopts rich" in err and out == ""
+        assert status == 2 and "pip install cyclopts rich" in err and out == ""
 
 
 # --- what commands show --------------------------------------------------------------------------------------------

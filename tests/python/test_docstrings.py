@@ -1,4 +1,5 @@
 """Every public name says what it does and what its parameters are, and shows it; what is shown is true."""
+import ast
 import contextlib
 import doctest
 import enum
@@ -14,7 +15,7 @@ from collections import defaultdict
 
 import naru
 import pytest
-from naru._documentation import _blocks, _glossary, example, examples, tables
+from naru._documentation import _DIMENSIONS, _blocks, _glossary, example, examples, raised, signatures_in, tables
 
 ALL = {"naru": naru} | {
     info.name: importlib.import_module(info.name)
@@ -206,6 +207,66 @@ def test_the_parameters_that_a_docstring_lists_are_those_of_the_signature():
 def test_a_public_name_shows_an_example_and_names_its_parameters():
     """A name needs both: an example in its docstring or in a table of naru/_documentation, and all its parameters in the docstring's text."""
     assert lacking() == []
+
+
+def test_a_function_says_what_it_returns():
+    silent = [name for name, value in NAMES if not inspect.isclass(value) and not isinstance(value, FUNCTIONS) and not re.search(r"[Rr]eturn|gives?\b|->", text_of(value))
+              and inspect.signature(value).return_annotation is inspect.Signature.empty]  # fmt: skip
+    assert silent == []
+    assert [name for name in of_the_extension() if not all(re.search(r"\) -> \S", line) for line in signatures(name))] == []
+
+
+def calls_shown(name):
+    """(the names that an example's line sees, its call of a function of the extension), in order."""
+    names, base = {"naru": naru}, re.sub(r"^(fft|linalg|special|signal)_", "", name)
+    for at in PARSER.get_examples(examples().get(name) or example(name)):
+        for node in ast.walk(ast.parse(at.source)):
+            if isinstance(node, ast.Call) and (node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")) in (name, base):
+                yield dict(names), node
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(Exception):
+            exec(compile(at.source, "<example>", "exec"), names)
+
+
+def value_of(node, names):
+    return eval(compile(ast.fix_missing_locations(ast.Expression(node)), "<example>", "eval"), names)
+
+
+def changed(names, node, positional, row):
+    """The call with a tensor on another device, or a dimension that is not there; False where it has none to change."""
+    if row.startswith("IndexError"):
+        for keyword in node.keywords:
+            if keyword.arg in _DIMENSIONS:
+                keyword.value = ast.Constant(99)
+                return True
+        at = [i for i, p in enumerate(positional) if p in _DIMENSIONS and i < len(node.args)]
+    else:
+        at = [i for i, argument in enumerate(node.args) if isinstance(value := value_of(argument, names), naru.Tensor) and value.dim() > 0]
+        at = at[1:] if len(at) == len(node.args) or len(at) > 1 else []
+    if at:
+        node.args[at[0]] = ast.Constant(99) if row.startswith("IndexError") else ast.Call(ast.Attribute(node.args[at[0]], "to", ast.Load()), [ast.Constant("cuda:0")], [])
+    return bool(at)
+
+
+def test_what_a_function_is_said_to_raise_for_what_its_parameters_are_it_raises():
+    """By its own example, changed: as far as that has tensors with dimensions, or a dimension, among its arguments."""
+    asked, wrong = {"RuntimeError": 0, "IndexError": 0}, []
+    for name in sorted(of_the_extension()):
+        text = (getattr(naru._C, name, None) or vars(naru.Tensor)[name]).__doc__
+        for row in raised(text, name):
+            assert f"    {row}\n" in text
+            for names, node in calls_shown(name):
+                positional = [p for _, p, _ in signatures_in(text, name)[0]]
+                if len(signatures_in(text, name)) > 1 or not changed(names, node, positional, row):
+                    continue
+                kind = row.partition(":")[0]
+                asked[kind] += 1
+                try:
+                    wrong.append(f"{name}: {ast.unparse(node)} is {value_of(node, names)}, not a {kind}")
+                except Exception as error:
+                    if type(error).__name__ != kind or kind == "RuntimeError" and "device" not in str(error):
+                        wrong.append(f"{name}: {ast.unparse(node)} raises {error!r}, not a {kind}")
+    assert wrong == []
+    assert min(asked.values()) > 40, asked
 
 
 def words_of(text):

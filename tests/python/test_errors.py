@@ -75,6 +75,12 @@ def test_mixed_devices_name_each_operand_and_its_line():
     assert "[10, 3]" in text and "[3, 3]" in text and "test_errors.py:" in text
 
 
+@pytest.mark.parametrize("call", [torch.nextafter, torch.cross, torch.linalg.cross], ids=lambda f: f.__name__)
+def test_vectors_on_two_devices_are_an_error_whatever_they_are_made_into(call):
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu"):
+        call(torch.ones(3), torch.ones(3, device="cuda:0"))
+
+
 def test_the_line_is_the_users_even_behind_python_of_ours():
     w = torch.nn.Linear(3, 2).cuda()
     here = sys._getframe().f_lineno + 1

@@ -97,7 +97,7 @@ def test_the_kernel_runs_this_python_under_naru_run(tmp_path, monkeypatch, capsy
     assert "env" not in mine and [found["display_name"], mine["display_name"]] == ["Python (naru)", "Python (naru, mine)"]
     monkeypatch.setattr(kernel.importlib.util, "find_spec", lambda name: None)
     capsys.readouterr()
-    assert main(["jupyter", "install"]) == 1 and "pip install ipykernel" in capsys.readouterr().err
+    assert main(["jupyter", "install"]) == 2 and "pip install ipykernel" in capsys.readouterr().err
 
 
 SHELL = """

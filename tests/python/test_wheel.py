@@ -96,6 +96,13 @@ def test_commands_work_where_there_is_no_other_package(alone, tmp_path, command)
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("command, package", [("selftest cpu", "NumPy"), ("completion bash", "Cyclopts"), ("jupyter install", "ipykernel"), ("bench --picture a.png", "matplotlib")])
+def test_a_command_that_needs_another_package_says_which_in_a_line(alone, tmp_path, command, package):
+    done = subprocess.run([alone.parent / "naru", *command.split()], cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "NARU_VIRTUAL": ""})
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr
+    assert f"needs {package}, which this Python does not have: pip install " in done.stderr
+
+
 def test_what_needs_numpy_says_so(alone):
     program = "import naru\ntry: naru.ones(2).numpy()\nexcept RuntimeError as e: print(e)\nprint(repr(naru.arange(3)), naru.arange(6).reshape(2, 3).tolist())"
     done = subprocess.run([alone, "-c", program], capture_output=True, text=True, env={})

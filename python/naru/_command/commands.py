@@ -139,6 +139,10 @@ def selftest(device: str, /, *, quick: bool = False, json: bool = False) -> int:
         device = _C._describe_device(_C.device(device))["device"]
     except RuntimeError as error:
         return screen.wrong("selftest", str(error))
+    try:
+        import numpy  # noqa: F401  (what results are compared with)
+    except ImportError:
+        return screen.wrong("selftest", "needs NumPy, which this Python does not have: pip install numpy")
     from ..testing.selftest import CASES, figures, report, run
 
     with screen.progress(f"{device}: operators", len(CASES)) as tell:

@@ -68,8 +68,7 @@ def completion(shell: Literal["bash", "zsh", "fish"], /, *, install: bool = Fals
         install: Puts the script where the shell looks for it, and says where that is.
     """
     if not has_cyclopts():
-        print(f"naru completion: needs Cyclopts, which this Python does not have: {EXTRA}", file=sys.stderr)
-        return 1
+        return screen.wrong("completion", f"needs Cyclopts, which this Python does not have: {EXTRA}")
     if install:
         print(app().install_completion(shell=shell))
     else:

@@ -8,6 +8,7 @@ parameters that the function's own text does not explain: `parameters.txt` says 
 from __future__ import annotations
 
 import functools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -56,20 +57,76 @@ def _glossary() -> dict[str, str]:
     return found
 
 
+def _block(name: str) -> tuple[list[str], str]:
+    """That of a function, or of the function which it does in place."""
+    blocks = _blocks("examples")
+    return blocks.get(name) or blocks.get(name.removesuffix("_")) or ([], "")
+
+
 def example(name: str) -> str:
-    """What stands below the text of a function: what parameters are that the text does not name, and its example, or those of the function which
-    it does in place; "" where there is none.
+    """The example of a function of the extension; "" where there is none.
 
     >>> from naru._documentation import example
-    >>> print(example("atan2_").partition("\\n\\n")[0])
+    >>> example("numel").splitlines()[-1]
+    '6'
+    """
+    return _block(name)[1]
+
+
+# Functions of two tensors that may lie on two devices: what is written is copied, or nothing but shapes and types is looked at.
+_ANY_DEVICE = {"as_strided_scatter", "diagonal_scatter", "select_scatter", "slice_scatter", "is_same_size", "lu_unpack", "result_type", "can_cast"}
+_DIMENSIONS = {"dim", "dim0", "dim1", "axis0", "axis1", "start_dim", "end_dim"}
+
+
+def signatures_in(text: str, name: str) -> list[list[tuple[str, str, bool]]]:
+    """The signatures that a function's text begins with: (type, name, whether it may be left out) of each parameter.
+
+    >>> from naru._documentation import signatures_in
+    >>> signatures_in("sum(Tensor input, tuple of ints dim = None) -> Tensor", "sum")
+    [[('Tensor', 'input', False), ('tuple of ints', 'dim', True)]]
+    """
+    found = []
+    for line in text.splitlines():
+        if line.startswith(f"{name}(") and ") -> " in line:
+            inside = line[len(name) + 1 : line.rindex(") -> ")]
+            parts = (part.strip().partition(" = ") for part in re.sub(r"\(.*?\)|\[.*?\]", "", inside).split(","))
+            found.append([(*part.rpartition(" ")[::2], bool(given)) for part, given, _ in parts if part.strip("*/")])
+    return found
+
+
+def raised(text: str, name: str, of_a_tensor: bool = False) -> list[str]:
+    """What a function raises by what its parameters are, a line each; `of_a_tensor`: it is a method.
+
+    >>> from naru._documentation import raised
+    >>> raised("gather(Tensor input, int dim, Tensor index) -> Tensor", "gather")
+    ['RuntimeError: for tensors on different devices', 'IndexError: for a dimension that the tensor does not have']
+    """
+    rows = []
+    for parameters in signatures_in(text, name):
+        tensors = [p for kind, p, optional in parameters if kind == "Tensor" and not optional]
+        if len(tensors) + of_a_tensor > 1 and name.removesuffix("_") not in _ANY_DEVICE:
+            rows.append("RuntimeError: for tensors on different devices")
+        if any(kind in ("int", "tuple of ints") and p in _DIMENSIONS for kind, p, _ in parameters):
+            rows.append("IndexError: for a dimension that the tensor does not have")
+    return [row for i, row in enumerate(rows) if row not in rows[:i]]
+
+
+def below(text: str, name: str) -> str:
+    """What stands below the text of a function ("add") or a method ("Tensor.add"): what parameters are that the text does not name, what it
+    raises, and its example.
+
+    >>> from naru._documentation import below
+    >>> print(below("atan2_(Tensor other) -> Tensor", "Tensor.atan2_").partition("\\n\\n")[0])
     Args:
         other: the second operand, which is broadcast against the first; dtypes are promoted
     """
-    blocks, base = _blocks("examples"), name.removesuffix("_")
-    parameters, text = blocks.get(name) or blocks.get(base) or ([], "")
-    words = _glossary()
-    rows = [f"    {p}: {words.get(f'{p} {name}') or words.get(f'{p} {base}') or words[p]}" for p in parameters]
-    return "\n".join(["Args:", *rows, "", text] if rows else [text])
+    of_a_tensor, name = name.startswith("Tensor."), name.removeprefix("Tensor.")
+    parameters, shown = _block(name)
+    words, base = _glossary(), name.removesuffix("_")
+    explained = [f"    {p}: {words.get(f'{p} {name}') or words.get(f'{p} {base}') or words[p]}" for p in parameters]
+    errors = [f"    {row}" for row in raised(text, name, of_a_tensor)]
+    parts = [["Args:", *explained] if explained else [], ["Raises:", *errors] if errors else [], [shown] if shown else []]
+    return "\n\n".join("\n".join(part) for part in parts if part)
 
 
 def show(names: dict[str, Any], table: str, **words: str) -> None:

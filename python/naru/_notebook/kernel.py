@@ -34,12 +34,11 @@ def data_folder() -> Path:
 
 
 def install(name: str, display_name: str, virtual: str | None, prefix: str | None, as_json: bool) -> int:
-    """Writes the kernel's folder. 1 where ipykernel is missing, 2 where the name or the folder will not do."""
+    """Writes the kernel's folder. 2 where ipykernel is missing, and where the name or the folder will not do."""
     if not name or not all(c.isalnum() or c in "-_." for c in name):
         return wrong("jupyter install", f"--name: wanted letters, digits, '-', '_' and '.', got '{name}'")
     if importlib.util.find_spec("ipykernel") is None:
-        print(f"naru jupyter install: needs ipykernel, which this Python does not have: {EXTRA}", file=sys.stderr)
-        return 1
+        return wrong("jupyter install", f"needs ipykernel, which this Python does not have: {EXTRA}")
     folder = (Path(prefix) / "share" / "jupyter" if prefix else data_folder()) / "kernels" / name
     try:
         folder.mkdir(parents=True, exist_ok=True)
