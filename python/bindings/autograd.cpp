@@ -274,7 +274,53 @@ struct SavedHooksScope {
   }
 };
 
+// What a node has saved, before it is unpacked.
+struct SavedTensor {
+  Ref<Node> node;
+  std::string name;
+  autograd::Saved* place() const { return node->saved_as(name).tensor; }
+  Tensor get() const {
+    std::optional<autograd::Saved> copy;  // hooks may run anything
+    {
+      const Node::SavedGuard guard(*node);
+      copy = *place();
+    }
+    return copy->get(node.get());
+  }
+  void register_hooks(nb::object pack, nb::object unpack) const {
+    for (const nb::object& f : {pack, unpack})
+      if (!PyCallable_Check(f.ptr())) throw TypeError("register_hooks: hooks must be callable, got {}", Py_TYPE(f.ptr())->tp_name);
+    autograd::Saved copy;
+    {
+      const Node::SavedGuard guard(*node);
+      copy = *place();
+    }
+    SavedHooksScope scope;
+    scope.enter(pack, unpack);
+    copy.pack_kept();
+    const Node::SavedGuard guard(*node);
+    *place() = std::move(copy);
+  }
+};
+
 }  // namespace
+
+bool saved_attribute(const Ref<autograd::Node>& node, std::string_view name, PyObject** found) {
+  const bool raw = name.starts_with("_raw_saved_");
+  if (!raw && !name.starts_with("_saved_")) return false;
+  name.remove_prefix(raw ? 11 : 7);
+  const autograd::SavedValue value = node->saved_as(name);
+  if (!value.tensor && (!value.number || raw)) return false;
+  *found = guarded([&]() -> PyObject* {
+    if (!value.tensor) return scalar_object(*value.number);
+    const SavedTensor saved{node, std::string(name)};
+    if (raw) return nb::cast(saved).release().ptr();
+    const Tensor t = saved.get();
+    if (!t.defined()) Py_RETURN_NONE;
+    return wrap(t);
+  });
+  return true;
+}
 
 PyObject* grad_fn_of(const Tensor& t) {
   if (!t.requires_grad() || t.is_leaf()) Py_RETURN_NONE;
@@ -297,6 +343,15 @@ void define_autograd(nb::module_& m) {
       .def(nb::init<>())
       .def("enter", [](InferenceScope& s, bool on) { s.mode.emplace(on); })
       .def("leave", [](InferenceScope& s) { s.mode.reset(); });
+  nb::class_<SavedTensor>(m, "_SavedTensor", "What a node has saved for backward: grad_fn._raw_saved_self and the like.")
+      .def(
+          "__init__",
+          [](SavedTensor*, const nb::args&, const nb::kwargs&) {
+            throw RuntimeError("Trying to create a SavedTensor object from Python is forbidden.");
+          })
+      .def_prop_ro("data", [](const SavedTensor& s) { return wrapped(s.get()); }, "The tensor.")
+      .def("register_hooks", &SavedTensor::register_hooks, nb::arg("pack_hook"), nb::arg("unpack_hook"),
+           "Keeps pack_hook(tensor) in its place; backward gets the tensor back from unpack_hook of that.");
   nb::class_<SavedHooksScope>(m, "_SavedHooksScope", "One stay within hooks on saved tensors.")
       .def(nb::init<>())
       .def("enter", &SavedHooksScope::enter)

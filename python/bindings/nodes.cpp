@@ -91,7 +91,7 @@ PyObject* get_metadata(PyObject* o, void*) {
 
 PyObject* always(PyObject*, void*) { Py_RETURN_TRUE; }
 
-// What a node has beside the attributes of all: AccumulateGrad its variable, a function's node what its context has.
+// What a node has beside the attributes of all: AccumulateGrad its variable, operators' nodes what they have saved, a function's node what its context has.
 PyObject* get_attribute(PyObject* o, PyObject* name) {
   if (PyObject* found = PyObject_GenericGetAttr(o, name)) return found;
   if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return nullptr;
@@ -99,6 +99,12 @@ PyObject* get_attribute(PyObject* o, PyObject* name) {
   if (auto* leaf = dynamic_cast<autograd::AccumulateGrad*>(node.get()); leaf && PyUnicode_CompareWithASCIIString(name, "variable") == 0) {
     PyErr_Clear();
     return guarded([&] { return wrap(leaf->variable()); });
+  }
+  if (const char* const text = PyUnicode_AsUTF8(name)) {
+    PyErr_Clear();
+    PyObject* found = nullptr;
+    if (saved_attribute(node, text, &found)) return found;
+    PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute '%s'", node->name().c_str(), text);
   }
   if (auto* function = static_cast<PyObject*>(node->python_object())) {
     PyErr_Clear();

@@ -16,6 +16,8 @@ nb::object hook_handle(autograd::HookPlace place);
 std::string name_of_callable(PyObject* f);
 // The gradients as a tuple, None for undefined ones.
 nb::object tuple_of(const std::vector<Tensor>& grads);
+// The attributes `_saved_NAME` and `_raw_saved_NAME`: false where the node has none; null with an error set where the tensor can't be had.
+bool saved_attribute(const Ref<autograd::Node>& node, std::string_view name, PyObject** found);
 void define_nodes(nb::module_& m);
 
 }  // namespace naru::py

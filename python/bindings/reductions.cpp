@@ -1,6 +1,7 @@
 // Reductions, comparing and products.
 #include <cmath>
 
+#include "core/uninitialized.h"
 #include "naru/compositions.h"
 #include "naru/linalg.h"
 #include "ops/matmul.h"
@@ -158,6 +159,10 @@ void define_products() {
       [](bool on) { use_deterministic_algorithms(on); });
   def(kFunction, "are_deterministic_algorithms_enabled", "", "Whether use_deterministic_algorithms(True) holds.",
       [] { return deterministic_algorithms(); });
+  def(kFunction, "_set_deterministic_fill_uninitialized_memory", "mode", "Whether deterministic mode fills memory that nobody has written.",
+      [](bool on) { fill_uninitialized_memory(on); });
+  def(kFunction, "_get_deterministic_fill_uninitialized_memory", "", "What was set last; at first it does.",
+      [] { return fills_uninitialized_memory(); });
   def(kFunction, "_allow_tf32", "mode", "Whether float32 factors of products on cuda may be rounded to TF32.",
       [](bool on) { allow_tf32(on); });
   def(kFunction, "_tf32_allowed", "", "What was set last; at first not.", [] { return tf32_allowed(); });

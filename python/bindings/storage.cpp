@@ -22,6 +22,21 @@ const Tensor& own_of(const Untyped& s) { return s.own; }
 const Tensor& own_of(const Typed& s) { return s.elements; }
 Untyped untyped_of(const Tensor& t) { return {ops::whole_storage(t, DType::U8), ops::whole_storage(t, t.dtype())}; }
 
+Untyped make_again(const Untyped& s) { return {ops::whole_storage(s.bytes, DType::U8), ops::whole_storage(s.own, s.own.dtype())}; }
+Typed make_again(const Typed& s) { return {ops::whole_storage(s.elements, s.elements.dtype())}; }
+
+// Tensors over the storage would reach behind its end if it became smaller.
+void resize_storage(const Tensor& vector, int64_t size) {
+  if (size < 0) throw RuntimeError("resize_: wanted a size of at least 0, got {}", size);
+  if (size < vector.numel() && !vector.device().is_meta())
+    throw NotImplementedError("resize_: a storage does not become smaller (wanted {} elements, it has {}); clone() the part that is needed",
+                              size, vector.numel());
+  if (vector.device().is_meta())
+    vector.impl()->storage->bytes = static_cast<size_t>(size) * size_of(vector.dtype());
+  else
+    ops::grow_storage(vector, size);
+}
+
 // --- the classes
 
 int64_t place_of(int64_t i, int64_t n) {
@@ -61,6 +76,14 @@ void define_class(nb::class_<S>& c, S (*make)(const Tensor&), const char* reader
              share_memory_(vector(nb::cast<const S&>(self)));
              return self;
            })
+      .def("resize_",
+           [vector](nb::object self, int64_t size) {
+             S& s = nb::cast<S&>(self);
+             resize_storage(vector(s), size);
+             s = make_again(s);
+             return self;
+           },
+           nb::arg("size"))
       .def_prop_ro("device", [vector](const S& s) { return nb::steal(device_object(vector(s).device())); });
 }
 

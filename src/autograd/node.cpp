@@ -127,6 +127,22 @@ Saved::Saved(const Tensor& t, bool output_of_this_node, uint32_t output)
     tensor_ = output_of_this_node ? t.detach() : t;
 }
 
+SavedValue Node::saved_as(std::string_view) { return {}; }
+
+void Saved::pack_kept() {
+  if (released_)
+    throw RuntimeError(
+        "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed when you call "
+        ".backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if you need "
+        "to access saved variables after calling backward.");
+  if (undefined_) throw RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden");
+  if (packed_)
+    throw RuntimeError(
+        "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed at a time.");
+  pack(tensor_);
+  tensor_ = {};
+}
+
 void Saved::pack(const Tensor& t) {
   const NoGrad guard;
   auto packed = make_ref<PackedTensor>();

@@ -23,6 +23,7 @@ namespace naru::autograd {
 
 class Node;
 struct Meta;
+struct SavedValue;
 
 // Where a gradient goes: input number `slot` of `node`; nowhere if node is null.
 struct Edge {
@@ -42,6 +43,7 @@ class Node : public RefCounted<Node> {
   virtual void release_saved() {}
   // f(t) for each tensor that the node owns a reference to, as far as it can tell.
   virtual void each_saved(const TensorVisitor&) const {}
+  virtual SavedValue saved_as(std::string_view name);  // none
   // The Python object that the node owns a reference to, or null.
   virtual void* python_object() const { return nullptr; }
 
@@ -154,6 +156,14 @@ struct PackedTensor : RefCounted<PackedTensor> {
   SavedTensorHooks::Unpack unpack;
   Edge edge;
 };
+class Saved;
+// What the attribute `_saved_NAME` of a node stands for; nothing where the node has none of that name.
+struct SavedValue {
+  Saved* tensor = nullptr;
+  const Scalar* number = nullptr;
+};
+// Where a node of a name keeps `saved`, as PyTorch calls it; -1 where it does not.
+int place_of_saved(const std::string& node, std::string_view saved) noexcept;
 // Those that count on this thread.
 inline thread_local constinit const SavedTensorHooks* saved_tensor_hooks = nullptr;
 
@@ -168,6 +178,9 @@ class Saved {
   Tensor get(Node* self) const;
   // Whether get() runs hooks: then not while a SavedGuard is held.
   bool is_packed() const noexcept { return static_cast<bool>(packed_); }
+  // Gives the tensor to the hooks that count on this thread, as if they had counted when it was saved. RuntimeError where there is none any
+  // more, and where it was packed before.
+  void pack_kept();
   void release() {
     tensor_ = {};
     packed_ = {};
@@ -220,6 +233,10 @@ class FunctionNode final : public Node {
   void each_saved(const TensorVisitor& f) const override {
     const SavedGuard guard(*this);
     for (const Saved& s : saved) s.visit(f);
+  }
+  SavedValue saved_as(std::string_view what) override {
+    const int at = place_of_saved(name(), what);
+    return {at >= 0 && static_cast<size_t>(at) < saved.size() ? &saved[static_cast<size_t>(at)] : nullptr};
   }
 
  private:

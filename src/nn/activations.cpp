@@ -7,6 +7,7 @@
 #include "naru/nn_functional.h"
 #include "nn/limits.h"
 #include "ops/common.h"
+#include "ops/history.h"
 #include "ops/host_draws.h"
 #include "ops/shrink.h"
 
@@ -57,6 +58,14 @@ Tensor selu(const Tensor& x) { return Scalar(kSeluScale) * naru::elu(x, kSeluAlp
 Tensor hardtanh(const Tensor& x, double min_val, double max_val) {
   if (min_val > max_val) throw ValueError("min_val cannot be greater than max_val");
   if (x.dtype() == DType::Bool) throw NotImplementedError("Bool inputs not supported for hardtanh");
+  if (is_floating(x.dtype()) && x.requires_grad() && grad_enabled()) {
+    using Tensors = const std::vector<Tensor>&;
+    // A NaN's gradient passes, unlike clamp's.
+    return autograd::record(x.detach().clamp(min_val, max_val), "HardtanhBackward0", {&x}, {&x},
+                            [min_val, max_val](Tensors g, Tensors saved) -> std::vector<Tensor> {
+                              return {masked_fill(g[0], (saved[0] <= min_val) | (saved[0] >= max_val), 0.0)};
+                            });
+  }
   if (is_floating(x.dtype())) return x.clamp(min_val, max_val);
   return x.clamp(static_cast<int64_t>(min_val), static_cast<int64_t>(max_val));
 }

@@ -3,9 +3,23 @@
 #include "naru/ops.h"
 #include "ops/complex.h"
 #include "ops/sparse.h"
+#include "ops/strides.h"
 
 namespace naru::autograd {
 namespace {
+
+// As a leaf's first gradient lies: like the leaf where that is dense, else in row-major order.
+bool lies_as(const TensorImpl& g, const TensorImpl& leaf) {
+  if (!ops::is_dense(leaf.sizes, leaf.strides)) return g.contiguous;
+  for (size_t i = 0; i < leaf.sizes.size(); ++i)
+    if (leaf.sizes[i] != 1 && leaf.strides[i] != g.strides[i]) return false;
+  return true;
+}
+Tensor laid_as(const Tensor& g, const TensorImpl& leaf) {
+  const Options options(g.dtype(), g.device());
+  const Tensor own = ops::is_dense(leaf.sizes, leaf.strides) ? empty_strided(leaf.sizes, leaf.strides, options) : empty(leaf.sizes, options);
+  return own.copy_(g);
+}
 
 // Adds g to the leaf's grad. What is replaced is handed over to be freed without the lock.
 void add_gradient(Meta& m, Tensor g, Tensor& replaced) {
@@ -18,8 +32,12 @@ void add_gradient(Meta& m, Tensor g, Tensor& replaced) {
   if (const DType type = element_type(leaf.dtype); g.dtype() != type) g = ops::gradient_as(g, type);
   if (!m.grad.defined()) {
     // A gradient nobody else holds is taken over; else the leaf gets its own.
-    const bool sole = g.impl()->use_count() == 1 && g.impl()->storage->use_count() == 1 && !g.impl()->base && g.is_contiguous();
-    m.grad = sole || grad_enabled() ? std::move(g) : ops::has_sparse_form(g) ? g.detach() : g.clone();
+    if (ops::has_sparse_form(g)) {
+      m.grad = grad_enabled() || g.impl()->use_count() == 1 ? std::move(g) : g.detach();
+    } else {
+      const bool sole = g.impl()->use_count() == 1 && g.impl()->storage->use_count() == 1 && !g.impl()->base;
+      m.grad = sole && lies_as(*g.impl(), leaf) ? std::move(g) : laid_as(g, leaf);
+    }
     m.grad.impl()->serves(MemoryRole::Gradient);
   } else if (grad_enabled()) {
     replaced = std::move(m.grad);

@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <vector>
 
 #include "autograd/node.h"
 #include "core/language.h"
+#include "core/uninitialized.h"
 #include "ir/inspect.h"
 #include "naru/ops.h"
+#include "naru/precision.h"
 #include "ops/complex.h"
 #include "ops/fast_call.h"
 #include "ops/sparse.h"
@@ -315,12 +318,34 @@ void bump_version(const Tensor& t) {
   (t.impl()->silent_version ? s.silent_writes : s.version).fetch_add(1, std::memory_order_relaxed);
 }
 
+namespace {
+Scalar greatest_integer(DType t) {
+  const auto bits = 8 * static_cast<int>(size_of(t));
+  if (t != DType::U8 && !is_wide_unsigned(t)) return std::numeric_limits<int64_t>::max() >> (64 - bits);
+  const uint64_t most = std::numeric_limits<uint64_t>::max() >> (64 - bits);
+  return bits == 64 ? Scalar::of_unsigned(most) : Scalar(static_cast<int64_t>(most));
+}
+}  // namespace
+
+void fill_unwritten(const Tensor& t) {
+  if (!deterministic_algorithms() || !fills_uninitialized_memory() || t.numel() == 0) return;
+  const DType type = t.dtype();
+  const NoGrad off;
+  if (is_inexact(type))
+    t.fill_(Operand(std::numeric_limits<double>::quiet_NaN()));
+  else if (type == DType::Bool)
+    t.fill_(Operand(true));
+  else
+    t.fill_(Operand(greatest_integer(type)));
+}
+
 void grow_storage(const Tensor& t, int64_t elements) {
   Storage& old = *t.impl()->storage;
   const auto room = static_cast<int64_t>(old.bytes / size_of(t.dtype()));
   if (elements <= room) return;
   if (!old.resizable) throw RuntimeError("Trying to resize storage that is not resizable");
   const Tensor larger = zeros({elements}, Options(t.dtype(), t.device()));
+  fill_unwritten(larger.narrow(0, room, elements - room));
   if (room > 0) larger.narrow(0, 0, room).copy_(make_view(t.detach(), {room}, {1}, 0, "resize_"));
   runtime::take_memory(old, *larger.impl()->storage);
 }

@@ -63,6 +63,9 @@ ir::View view_of(const Tensor& t, const Dims& shape);
 void submit(ir::Instruction&& instruction, std::initializer_list<const Tensor*> reads, std::initializer_list<const Tensor*> writes);
 void submit(ir::Instruction&& instruction, std::span<const Tensor* const> reads, std::span<const Tensor* const> writes);
 
+// Gives elements that nobody has written a value that is known, in deterministic mode: NaN, the greatest integer, true.
+void fill_unwritten(const Tensor& t);
+
 // Throws RuntimeError, which names op with its ending, where elements of the target share memory (it is expanded).
 void require_distinct_elements(const Tensor& target, const char* op, const char* ending = "");
 

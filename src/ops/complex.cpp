@@ -243,7 +243,8 @@ Tensor complex_derivative(ir::OpId id, int i, std::span<const Tensor> args) {
   if (id == o::acosh) return args[2] / (sqrt(args[0] + 1.0) * sqrt(args[0] - 1.0));
   if (id == o::pow && i == 1) {
     const Tensor &a = args[0], &b = args[1], &y = args[2], &g = args[3];
-    return masked_fill(g * y * log(a), (a == 0.0) & (real(b) >= 0.0), 0.0);
+    const Tensor logarithm = is_complex(a.dtype()) ? log(a) : conj(log(a.to(b.dtype())));  // of a negative number, too
+    return masked_fill(g * y * logarithm, (a == 0.0) & (real(b) >= 0.0), 0.0);
   }
   return {};
 }

@@ -9,6 +9,7 @@
 #include "ops/common.h"
 #include "ops/complex.h"
 #include "ops/elementwise.h"
+#include "ops/history.h"
 #include "ops/sparse.h"
 #include "ops/type_names.h"
 
@@ -71,7 +72,11 @@ Tensor heaviside(const Tensor& t, const Tensor& at_zero) {
     throw RuntimeError("heaviside is not yet implemented for tensors with different dtypes. (got {} and {})", name_of(t.dtype()),
                        name_of(at_zero.dtype()));
   ops::refuse_complex(t, "heaviside");
-  return where(eq(t, Operand(0)), at_zero, gt(t, Operand(0)).to(t.dtype()));
+  Tensor out = where(eq(t, Operand(0)), at_zero.detach(), gt(t, Operand(0)).to(t.dtype()));
+  return autograd::record(std::move(out), "NotImplemented", {&t, &at_zero}, {},
+                          [](const std::vector<Tensor>&, const std::vector<Tensor>&) -> std::vector<Tensor> {
+                            throw RuntimeError("derivative for aten::heaviside is not implemented (take its detach(), or no_grad())");
+                          });
 }
 
 Tensor gelu(const Tensor& t, std::string_view approximate) {

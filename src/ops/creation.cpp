@@ -60,6 +60,7 @@ namespace {
 Tensor empty_as(const Dims& sizes, const Options& o, const Dims* model) {
   Tensor t = fresh(sizes, o, "empty", default_dtype(), model);
   if (!t.impl()->storage->data && t.impl()->storage->bytes) runtime::allocate_storage(*t.impl()->storage);
+  ops::fill_unwritten(t);
   return finish(t, o);
 }
 

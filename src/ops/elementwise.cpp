@@ -165,6 +165,14 @@ class TableNode final : public autograd::Node {
     for (auto& s : saved_) s.release();
     result_.release();
   }
+  autograd::SavedValue saved_as(std::string_view name) override {
+    const size_t n = static_cast<size_t>(kTable[id_].arity);
+    const uint8_t needs = derivative_needs(id_, 0) | derivative_needs(id_, 1) | derivative_needs(id_, 2);
+    if (name == "result") return {needs >> n & 1 ? &result_ : nullptr};
+    const size_t i = operand_called(id_, name);
+    if (i >= n || !(needs >> i & 1)) return {};
+    return is_number_[i] ? autograd::SavedValue{nullptr, &numbers_[i]} : autograd::SavedValue{&saved_[i]};
+  }
   void each_saved(const autograd::TensorVisitor& f) const override {
     const SavedGuard guard(*this);
     for (const auto& s : saved_) s.visit(f);

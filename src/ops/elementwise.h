@@ -32,5 +32,7 @@ void run_op_in_place(ir::OpId id, const Tensor& target, std::span<const Operand>
 Tensor sum_to(const Tensor& g, const Dims& shape);
 // What PyTorch calls the node of an operator with these operands: "AddBackward0".
 const char* backward_name(ir::OpId id, std::span<const Operand> operands);
+// Which operand PyTorch's node calls so ("self", "other", "exponent"); too great a number where none.
+size_t operand_called(ir::OpId id, std::string_view name);
 
 }  // namespace naru::ops

@@ -82,5 +82,7 @@ Tensor gradient_of_base(const Tensor& g, const Dims& strides, int64_t shift, con
 void rebase_history(const Tensor& target, Ref<Node> node);
 // A view follows the history of its base: gives it a new grad_fn where the base has been written in place since.
 void follow_base(const Tensor& view, Meta& m);
+// After a view took another geometry: its history is made anew.
+void leave_history(const Tensor& view);
 
 }  // namespace naru::autograd

@@ -144,4 +144,11 @@ void follow_base(const Tensor& view, Meta& m) {
   m.history.store(now, std::memory_order_release);
 }
 
+void leave_history(const Tensor& view) {
+  Meta& m = ensure_meta(view);
+  const auto& base = static_cast<const Meta&>(*view.impl()->base->autograd);
+  m.history.store(base.history.load(std::memory_order_acquire) - 1, std::memory_order_release);
+  follow_base(view, m);
+}
+
 }  // namespace naru::autograd

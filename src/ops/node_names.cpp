@@ -1,4 +1,6 @@
 // The names of the nodes that the operators of the elementwise table leave behind.
+#include <algorithm>
+#include <array>
 #include <cctype>
 #include <string>
 #include <vector>
@@ -35,7 +37,58 @@ std::string camel_case(const char* name) {
   return s;
 }
 
+// The names of operands that are not "self" and "other".
+struct OperandNames {
+  ir::OpId id;
+  std::array<std::string_view, 3> names;
+};
+constexpr OperandNames kOperandNames[] = {
+    {ir::op::pow, {"self", "exponent"}},     {ir::op::lerp, {"self", "end", "weight"}},
+    {ir::op::clamp, {"self", "min", "max"}}, {ir::op::clamp_min, {"self", "min"}},
+    {ir::op::clamp_max, {"self", "max"}},    {ir::op::leaky_relu, {"self", "negative_slope"}},
+    {ir::op::elu, {"self", "alpha"}},        {ir::op::softplus, {"self", "beta", "threshold"}},
+    {ir::op::threshold, {"self", "threshold", "value"}}, {ir::op::where, {"condition", "self", "other"}},
+    {ir::op::add_scaled, {"self", "other", "alpha"}},
+};
+
+// What nodes of other operators save, in their order.
+struct SavedNames {
+  std::string_view node;
+  std::array<std::string_view, 2> names;
+};
+constexpr SavedNames kSavedNames[] = {
+    {"BmmBackward0", {"self", "mat2"}},
+    {"MvBackward0", {"self", "vec"}},
+    {"DotBackward0", {"self", "tensor"}},
+    {"MseLossBackward0", {"self", "target"}},
+    {"SmoothL1LossBackward0", {"self", "target"}},
+    {"SoftmaxBackward0", {"result"}},
+    {"LogSoftmaxBackward0", {"result"}},
+    {"ProdBackward0", {"self"}},
+    {"ProdBackward1", {"self"}},
+    {"CumprodBackward0", {"self"}},
+    {"MaxBackward1", {"self"}},
+    {"MinBackward1", {"self"}},
+    {"MaxBackward0", {"indices"}},
+    {"MinBackward0", {"indices"}},
+    {"StdBackward0", {"self"}},
+    {"VarBackward0", {"self"}},
+    {"LinalgVectorNormBackward0", {"self"}},
+    {"LogsumexpBackward0", {"self"}},
+    {"NativeLayerNormBackward0", {"input", "weight"}},
+    {"ConvolutionBackward0", {"input", "weight"}},
+    {"GatherBackward0", {"index"}},
+    {"MaskedFillBackward0", {"mask"}},
+};
+
 }  // namespace
+
+size_t operand_called(ir::OpId id, std::string_view name) {
+  std::array<std::string_view, 3> names{"self", "other"};
+  for (const OperandNames& n : kOperandNames)
+    if (n.id == id) names = n.names;
+  return static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+}
 
 const char* backward_name(ir::OpId id, std::span<const Operand> operands) {
   // By operator and numbers.
@@ -56,3 +109,15 @@ const char* backward_name(ir::OpId id, std::span<const Operand> operands) {
 }
 
 }  // namespace naru::ops
+
+namespace naru::autograd {
+
+int place_of_saved(const std::string& node, std::string_view saved) noexcept {
+  for (const auto& n : ops::kSavedNames)
+    if (n.node == node)
+      for (size_t i = 0; i < n.names.size(); ++i)
+        if (n.names[i] == saved) return static_cast<int>(i);
+  return -1;
+}
+
+}  // namespace naru::autograd

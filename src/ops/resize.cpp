@@ -16,14 +16,18 @@ void take_geometry(const Tensor& t, const Tensor& view, const char* op) {
   ops::bump_version(t);  // backward of whoever has saved it would meet another shape
   autograd::Edge history;
   if (t.requires_grad()) {
-    autograd::check_in_place(t, op);
-    if (t.impl()->base || !grad_enabled())
-      throw RuntimeError("an in-place change of shape is not supported for a {} that requires grad; use the form without underscore ({})",
-                         t.impl()->base ? "view" : "tensor", op);
-    history = autograd::gradient_edge(view);
+    if (grad_enabled()) autograd::check_in_place(t, op);
+    // A leaf may change while nothing is recorded: its gradients have the new shape. A view takes its place among its base's elements anew.
+    if (!grad_enabled() && !t.is_leaf())
+      throw RuntimeError("an in-place change of shape is not supported for a tensor with history under no_grad(); use the form without "
+                         "underscore ({})",
+                         op);
+    if (grad_enabled() && !t.impl()->base) history = autograd::gradient_edge(view);
   }
+  const bool moved = t.requires_grad() && grad_enabled() && t.impl()->base;
   t.impl()->set_geometry(view.sizes(), view.strides(), view.storage_offset());
   if (history.node) autograd::rebase_history(t, history.node);
+  if (moved) autograd::leave_history(t);
 }
 
 }  // namespace

@@ -267,3 +267,55 @@ def test_a_function_that_has_but_a_forward_derivative_is_differentiated_by_it():
 
     with pytest.raises(RuntimeError):
         torch.autograd.gradcheck(Wrong.apply, (x, y), **forward)
+
+
+def test_what_is_differentiable_once_refuses_more():
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx, g):
+            return 2 * ctx.saved_tensors[0] * g
+
+    x = torch.tensor(3.0, requires_grad=True)
+    (g,) = torch.autograd.grad(Square.apply(x) ** 2, x, create_graph=True)
+    assert g.item() == 108 and g.requires_grad
+    with pytest.raises(RuntimeError, match="differentiate twice a function that was marked with @once_differentiable"):
+        g.backward()
+
+
+def test_setup_context_gets_arguments_that_were_left_out():
+    class Power(torch.autograd.Function):
+        forward = staticmethod(lambda x, y=3: x**y)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.x, ctx.y = inputs
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.y * ctx.x ** (ctx.y - 1), None
+
+    x = torch.tensor(2.0, requires_grad=True)
+    Power.apply(x).backward()
+    assert x.grad.item() == 12
+
+
+def test_a_mode_stays_while_a_generator_is_closed():
+    seen = []
+
+    @torch.no_grad()
+    def steps():
+        try:
+            yield 1
+        finally:
+            seen.append(torch.is_grad_enabled())
+
+    s = steps()
+    next(s)
+    s.close()
+    assert seen == [False] and torch.is_grad_enabled()

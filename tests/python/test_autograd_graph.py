@@ -164,3 +164,18 @@ def test_weak_references_to_plain_tensors_end_with_their_objects():
     del x
     assert ref() is None
     y.sum().backward()
+
+
+def test_views_and_leaves_change_their_shape_in_place():
+    x = torch.arange(6.0).view(2, 3).requires_grad_()
+    base = x * 1
+    view = base.view(3, 2)
+    view.t_()
+    view.mul_(2)
+    (base * torch.arange(6.0).view(2, 3)).sum().backward()
+    assert view.shape == (2, 3) and x.grad.tolist() == [[0, 2, 4], [6, 8, 10]]
+    with torch.no_grad():
+        x.t_()
+    x.grad = None
+    x.sum().backward()
+    assert x.grad.shape == (3, 2)

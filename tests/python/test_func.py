@@ -188,3 +188,56 @@ def test_a_batch_of_gradients_and_vectorized_jacobians():
     close(functional.jacobian(torch.sin, V, vectorize=True, strategy="forward-mode"), V.cos().diag())
     with pytest.raises(NotImplementedError, match="only implemented for `vectorize=True`"):
         functional.jacobian(torch.sin, V, strategy="forward-mode")
+
+
+def test_products_are_differentiated_by_their_cotangents_and_tangents():
+    _, pull = vjp(torch.sin, V)
+    close(grad(lambda c: pull(c)[0].sum())(V * 2), V.cos())
+    _, push = linearize(torch.sin, V)
+    close(grad(lambda t: push(t).sum())(V * 2), V.cos())
+    close(vmap(push)(torch.eye(4).double()), V.cos().diag())
+
+
+def test_no_grad_within_a_function_makes_constants_of_derivatives():
+    def f(x):
+        with torch.no_grad():
+            slope, value = grad_and_value(lambda a: a**3)(x)
+            out, pull = vjp(torch.sin, x)
+            (one,) = pull(torch.ones(()).double())
+        return x**3 - slope - value + one + out
+
+    x = torch.tensor(1.5, dtype=torch.float64, requires_grad=True)
+    y = grad(f)(x)
+    close(y.detach(), torch.tensor(3 * 1.5**2).double())
+    close(torch.autograd.grad(y, x)[0], torch.tensor(6 * 1.5).double())
+    with torch.no_grad():
+        assert not grad(number)(V.clone().requires_grad_()).requires_grad
+
+
+def two_returns(x):
+    class F1(torch.autograd.Function):
+        forward = staticmethod(lambda x: x * 1)
+        setup_context = staticmethod(lambda ctx, inputs, output: None)
+        vmap = staticmethod(lambda info, dims, x: x * 1)
+    return vmap(F1.apply)(x)
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda: grad(number, argnums=[0])(V), "argnums must be int or Tuple"),
+    (lambda: grad(number, argnums=())(V), "argnums must be non-empty"),
+    (lambda: grad(number, argnums=("0",))(V), "argnum must be int, got"),
+    (lambda: jacrev(torch.mul, argnums=(0, -2))(V, V), "argnums elements must be unique"),
+    (lambda: grad(lambda a: (a.sum(), [1]), has_aux=True)(V), "Expected tensors, got unsupported type <class 'int'>"),
+    (lambda: jvp(lambda a: [a, a], (V,), (V,), has_aux=True), "output of function f should be a tuple"),
+    (lambda: vjp(lambda a: (), V), "vjp.*Expected f to be a function that has non-empty output"),
+    (lambda: jvp(lambda a: 1, (V,), (V,)), "jvp.*expected f.*to return only tensors"),
+    (lambda: jvp(torch.sin, (), ()), "at least one Tensor"),
+    (lambda: jvp(lambda a: (a, W), (V,), (V,), strict=True), "strict"),
+    (lambda: vjp(lambda a: (a, (a, a)), V)[1](((V, (V, V)),)), "Expected pytree structure of cotangents"),
+    (lambda: jacrev(torch.conj)(V + 0j), "jacrev: Expected all inputs"),
+    (lambda: jacfwd(lambda a: a * 1j)(V), "jacfwd: Expected all outputs"),
+    (lambda: two_returns(X), "to have two returns"),
+])  # fmt: skip
+def test_arguments_and_results_of_transformed_functions_are_checked(call, text):
+    with pytest.raises(RuntimeError, match=text):
+        call()

@@ -78,3 +78,26 @@ def test_rrelu_draws_as_pytorch_for_the_elements_that_are_not_positive():
         assert F.rrelu(x.double(), 0.1, 0.3, training=True).tolist() == [-0.1068216391301041, 2.0, -0.47204413603278417, 0.0, 5.0]
     finally:
         naru.random.set_algorithm(before)
+
+
+def test_hardtanh_passes_the_gradient_of_nan_and_heaviside_has_none():
+    x = naru.tensor([float("nan"), 1.0, -1.0, 0.5], requires_grad=True)
+    F.hardtanh(x).sum().backward()
+    assert x.grad.tolist() == [1, 0, 0, 1]
+    with pytest.raises(RuntimeError, match="derivative for aten::heaviside is not implemented"):
+        naru.heaviside(x, naru.ones(1)).sum().backward()
+
+
+def test_a_real_negative_base_has_a_gradient_by_a_complex_exponent():
+    e = naru.tensor([0.5 + 0.25j], dtype=naru.complex128, requires_grad=True)
+    assert naru.autograd.gradcheck(lambda e: naru.pow(naru.tensor([-1.5], dtype=naru.float64), e), (e,))
+
+
+def test_a_leafs_first_gradient_lies_as_the_leaf():
+    dense = naru.rand(2, 3, 4, 5).to(memory_format=naru.channels_last).requires_grad_()
+    (dense * naru.rand(2, 3, 4, 5)).sum().backward()
+    assert dense.grad.stride() == dense.stride()
+    given, leaf = naru.ones(3), naru.ones(3, requires_grad=True)
+    leaf.backward(given, create_graph=True)
+    leaf.grad.detach().zero_()
+    assert given.tolist() == [1, 1, 1]

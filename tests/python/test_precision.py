@@ -127,3 +127,20 @@ def test_what_deterministic_algorithms_were_asked_for_is_told(mode, enabled, war
         torch.set_deterministic_debug_mode("sometimes")
     with pytest.raises(RuntimeError, match="expected 0, 1, or 2, but got 3"):
         torch.set_deterministic_debug_mode(3)
+
+
+def test_deterministic_mode_fills_memory_that_nobody_has_written():
+    settings = torch.utils.deterministic
+    torch.use_deterministic_algorithms(True)
+    try:
+        assert settings.fill_uninitialized_memory is True
+        for dtype, value in ((torch.int16, 32767), (torch.uint8, 255), (torch.uint64, 2**64 - 1), (torch.int64, 2**63 - 1), (torch.bool, True)):
+            assert torch.empty(3, dtype=dtype).tolist() == [value] * 3
+        assert torch.empty_like(torch.zeros(2, 2)).isnan().all() and torch.empty_strided((2, 2), (1, 3), dtype=torch.complex64).isnan().all()
+        grown = torch.zeros(2).resize_(4)
+        assert grown[:2].tolist() == [0, 0] and grown[2:].isnan().all()
+        settings.fill_uninitialized_memory = False
+        assert torch.empty_like(torch.zeros(100)).shape == (100,) and settings.fill_uninitialized_memory is False
+    finally:
+        settings.fill_uninitialized_memory = True
+        torch.use_deterministic_algorithms(False)

@@ -164,3 +164,32 @@ def test_a_hook_on_several_gradients_waits_for_those_that_come():
     assert len(first) == 1
     with pytest.raises(ValueError, match="Expects mode to be one of"):
         register_multi_grad_hook((a,), print, mode="some")
+
+
+def test_a_node_shows_what_it_has_saved():
+    a, b = torch.tensor([2.0, 3.0], requires_grad=True), torch.tensor([4.0, 5.0])
+    y = a * b
+    assert y.grad_fn._saved_other is b and y.grad_fn._saved_self is None
+    assert torch.equal(a.exp().grad_fn._saved_result, a.exp()) and (a**2.5).grad_fn._saved_exponent == 2.5
+    assert torch.softmax(a, 0).grad_fn._saved_result.tolist() == torch.softmax(a, 0).tolist()
+    with pytest.raises(AttributeError, match="'SinBackward0' object has no attribute '_saved_other'"):
+        a.sin().grad_fn._saved_other
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+        y.grad_fn._saved_other
+
+
+def test_hooks_are_put_on_what_is_saved_already():
+    a = torch.tensor([2.0, 3.0], requires_grad=True)
+    y = a.sin()
+    kept = y.grad_fn._raw_saved_self
+    assert isinstance(kept, torch.autograd.SavedTensor) and kept.data is a
+    kept.register_hooks(lambda t: t.tolist(), lambda values: torch.tensor(values) * 2)
+    with pytest.raises(RuntimeError, match="hooks have already been set"):
+        kept.register_hooks(lambda t: t, lambda t: t)
+    with pytest.raises(RuntimeError, match="value None is forbidden"):
+        (a * 3).grad_fn._raw_saved_self.register_hooks(lambda t: t, lambda t: t)
+    y.sum().backward()
+    assert torch.allclose(a.grad, (a.detach() * 2).cos())
+    with pytest.raises(RuntimeError, match="from Python is forbidden"):
+        torch.autograd.SavedTensor()

@@ -74,3 +74,12 @@ def test_storages_take_attributes_subclasses_and_weak_references():
     assert (s.size(), s.note, r()) == (2, "here", s)
     del s
     assert r() is None
+
+
+def test_a_storage_grows_for_all_tensors_over_it():
+    t = torch.arange(3.0)
+    s = t.untyped_storage()
+    assert s.resize_(20) is s and s.nbytes() == len(s) == 20 == t.untyped_storage().nbytes() and t.tolist() == [0, 1, 2]
+    assert t.storage().resize_(7).size() == 7 and torch.ones(2, device="meta").untyped_storage().resize_(4).nbytes() == 4
+    with pytest.raises(NotImplementedError, match="does not become smaller"):
+        s.resize_(4)

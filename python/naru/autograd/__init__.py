@@ -10,6 +10,7 @@ from .function import Function
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled
 
 Tensor = _C.Tensor
+SavedTensor = _C._SavedTensor
 
 __all__ = [
     "Function", "Variable", "backward", "enable_grad", "function", "functional", "grad", "gradcheck", "gradgradcheck", "inference_mode", "no_grad",

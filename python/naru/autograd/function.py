@@ -153,6 +153,8 @@ class Function:
 
             nested = any(isinstance(arg, Tensor) and arg.is_nested for arg in args)
             return importlib.import_module("naru.nested._functions" if nested else "naru.func._functions").apply(cls, args, kwargs)
+        if (kwargs or getattr(cls.forward, "__defaults__", None)) and cls.setup_context is not Function.setup_context:
+            args, kwargs = _with_defaults(cls.forward, args, kwargs), {}
         ctx = FunctionCtx()
         tensors = [arg for arg in args if isinstance(arg, Tensor)]
         recording = _C.is_grad_enabled() and any(t.requires_grad for t in tensors)
@@ -186,6 +188,15 @@ class Function:
         if single:
             return items[0]
         return type(result)(items) if type(result) in (tuple, list) else type(result)(*items)
+
+
+def _with_defaults(forward: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """All arguments of a forward, those that were left out too: setup_context takes them apart."""
+    import inspect
+
+    bound = inspect.signature(forward).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.args
 
 
 class InplaceFunction(Function):
@@ -287,6 +298,27 @@ def once_differentiable(fn: Any) -> Any:
     @functools.wraps(fn)
     def wrapper(ctx: Any, *grads: Any) -> Any:
         with _C.no_grad():
-            return fn(ctx, *grads)
+            found = fn(ctx, *grads)
+        if not (_C.is_grad_enabled() and any(isinstance(g, Tensor) and g.requires_grad for g in grads)):
+            return found
+        single = not isinstance(found, tuple)
+        items = [found] if single else list(found)
+        where = [i for i, item in enumerate(items) if isinstance(item, Tensor)]
+        again = _DifferentiatedTwice.apply(*(items[i].detach().requires_grad_() for i in where))
+        for i, item in zip(where, again):
+            items[i] = item
+        return items[0] if single else tuple(items)
 
     return wrapper
+
+
+class _DifferentiatedTwice(Function):
+    """Gives tensors on, and refuses backward through them."""
+
+    @staticmethod
+    def forward(ctx: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
+        return tuple(t.view_as(t) for t in tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")

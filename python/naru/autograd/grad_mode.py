@@ -26,7 +26,14 @@ def _decorate(fn: Any, mode: Callable[[], Any]) -> Any:
     import inspect
 
     if inspect.isclass(fn):
-        raise TypeError("a gradient mode decorates functions and generator functions, not classes; decorate the methods")
+        import warnings
+
+        warnings.warn(
+            "Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or methods. To "
+            "preserve the current behavior of class decoration, you can directly decorate the `__init__` method and nothing else.",
+            FutureWarning,
+            stacklevel=3,
+        )
     if inspect.isgeneratorfunction(fn):
 
         @functools.wraps(fn)
@@ -42,7 +49,8 @@ def _decorate(fn: Any, mode: Callable[[], Any]) -> Any:
                 try:
                     send = ("send", (yield value))
                 except GeneratorExit:
-                    inner.close()
+                    with mode():
+                        inner.close()
                     raise
                 except BaseException as error:
                     send = ("throw", error)

@@ -22,6 +22,13 @@ def apply(cls: type[Function], args: tuple, kwargs: dict[str, Any]) -> Any:
     """A call by the function's own rule; one call for each entry, with a warning, where it asks for a rule to be made."""
     number = max(x.level for x in args if is_batched(x))
     level = next(known for known in here.levels if known.number == number)
+    if any(isinstance(x, Tensor) for x in kwargs.values()):
+        raise NotImplementedError(f"You tried to vmap over {cls.__name__} with kwarg-only Tensor args, which is not supported; pass them by position")
+    if cls.setup_context is Function.setup_context:
+        raise RuntimeError(
+            f"In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the setup_context "
+            f"staticmethod ({cls.__name__}: split forward(ctx, ...) into forward(...) and setup_context(ctx, inputs, output))"
+        )
     own = cls.vmap is not Function.vmap
     if own and cls.generate_vmap_rule:
         raise RuntimeError(
@@ -31,8 +38,17 @@ def apply(cls: type[Function], args: tuple, kwargs: dict[str, Any]) -> Any:
         )
     if own:
         dims = tuple(0 if has_batch(x, level) else None for x in args)
-        output, out_dims = cls.vmap(VmapInfo(level.size, level.randomness), dims, *(opened(x, level) for x in args))
-        if not isinstance(output, tuple):
+        found = cls.vmap(VmapInfo(level.size, level.randomness), dims, *(opened(x, level) for x in args), **kwargs)
+        if not (isinstance(found, tuple) and len(found) == 2):
+            raise RuntimeError(f"Expected the vmap staticmethod of {cls.__name__} to have two returns (output, out_dims), got {type(found)}")
+        output, out_dims = found
+        several = isinstance(output, (tuple, list))
+        if isinstance(out_dims, tuple) and (not several or len(out_dims) != len(output)):
+            raise RuntimeError(
+                f"The vmap staticmethod of {cls.__name__} returned an incompatible (output, out_dims) tuple: wanted one of out_dims={out_dims} "
+                f"for each output, got {f'{len(output)} outputs' if several else 'a single output'}"
+            )
+        if not several:
             return output if out_dims is None else wrapped(output.movedim(out_dims, 0), level)
         each = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(output)
         return tuple(o if d is None else wrapped(o.movedim(d, 0), level) for o, d in zip(output, each))

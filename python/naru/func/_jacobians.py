@@ -33,6 +33,12 @@ def _split(x: Tensor, tensors: list[Tensor]) -> list[Tensor]:
     return [part.reshape((*t.shape, *tuple(x.shape)[1:])) for part, t in zip(x.split([t.numel() for t in tensors], 0), tensors)]
 
 
+def _require_real(api: str, what: str, tree: Any) -> None:
+    for x in tree_flatten(tree)[0]:
+        if isinstance(x, Tensor) and x.is_complex():
+            raise RuntimeError(f"{api}: Expected all {what} to be real but received complex tensor of dtype {x.dtype}; take view_as_real")
+
+
 def jacrev(
     func: Callable[..., Any], argnums: Any = 0, *, has_aux: bool = False, chunk_size: int | None = None, _preallocate_and_copy: bool = False
 ) -> Callable[..., Any]:
@@ -46,10 +52,14 @@ def jacrev(
             [0., 1.]])
     """
 
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError(f"jacrev: `chunk_size` should be greater than 0. (got {chunk_size})")
+
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         numbers, single = _argnums(argnums, args)
         picked = tuple(args[n] for n in numbers)
+        _require_real("jacrev", "inputs", picked)
 
         def of(*values: Any) -> Any:
             return func(*_replaced(args, numbers, values), **kwargs)
@@ -58,8 +68,7 @@ def jacrev(
         found = vjp(of, *picked, has_aux=has_aux)
         output, aux = found[0], found[2] if has_aux else None
         flat, out_spec = tree_flatten(output)
-        if not all(isinstance(o, Tensor) for o in flat):
-            raise RuntimeError(f"jacrev: Expected all outputs of the function to be Tensors, got {[type(o) for o in flat]}")
+        _require_real("jacrev", "outputs", flat)
 
         def row(*cotangents: Any) -> Any:
             _C.default_generator.set_state(state)  # the numbers that the first run has drawn
@@ -91,12 +100,14 @@ def jacfwd(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *,
         numbers, single = _argnums(argnums, args)
         picked = tuple(args[n] for n in numbers)
         flat, in_spec = tree_flatten(picked)
+        _require_real("jacfwd", "inputs", flat)
 
         def of(*values: Any) -> Any:
             return func(*_replaced(args, numbers, values), **kwargs)
 
         def column(*tangents: Any) -> Any:
             found = jvp(of, picked, tree_unflatten(list(tangents), in_spec), has_aux=has_aux)
+            _require_real("jacfwd", "outputs", found[0])
             return (found[1], found[2]) if has_aux else found[1]
 
         columns = vmap(column, randomness=randomness)(*_basis(flat))

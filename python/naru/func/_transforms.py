@@ -61,7 +61,7 @@ class _Inputs:
             if not (x.is_floating_point() or x.is_complex()):
                 raise RuntimeError(f"only Tensors of floating point dtype can require gradients (got {x.dtype})")
         lifted = [_lifted(x) for x in given]
-        self.outer = _depth[0] > 0 or (_C.is_grad_enabled() and any(p.requires_grad for p, _ in lifted))
+        self.outer = _depth[0] > 0 or any(p.requires_grad for p, _ in lifted)  # the program may differentiate once more
         with enable_grad():
             self.plain = [p.view_as(p) if p.requires_grad else p.detach().requires_grad_() for p, _ in lifted]
         self.levels = [levels for _, levels in lifted]
@@ -91,11 +91,20 @@ class _Within:
 
 def _argnums(argnums: Any, args: tuple) -> tuple[tuple[int, ...], bool]:
     single = isinstance(argnums, int)
-    numbers = (argnums,) if single else tuple(argnums)
-    for n in numbers:
+    if not single and not isinstance(argnums, tuple):
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
+    given = (argnums,) if single else argnums
+    if not given:
+        raise RuntimeError("argnums must be non-empty")
+    for n in given:
+        if not isinstance(n, int):
+            raise RuntimeError(f"argnum must be int, got: {type(n)}")
         if not -len(args) <= n < len(args):
             raise RuntimeError(f"Got argnum={n}, but only {len(args)} positional inputs")
-    return tuple(n % len(args) for n in numbers), single
+    numbers = tuple(n % len(args) for n in given)
+    if len(set(numbers)) < len(numbers):
+        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
+    return numbers, single
 
 
 def _replaced(args: tuple, numbers: tuple[int, ...], values: Any) -> tuple:
@@ -103,6 +112,29 @@ def _replaced(args: tuple, numbers: tuple[int, ...], values: Any) -> tuple:
     for n, v in zip(numbers, values):
         new[n] = v
     return tuple(new)
+
+
+def _with_aux(output: Any, api: str, has_aux: bool) -> tuple[Any, Any]:
+    """(output, aux) of what a function gave; aux is None where it gives none."""
+    if not has_aux:
+        return output, None
+    if not (isinstance(output, tuple) and len(output) == 2):
+        raise RuntimeError(f"{api}: output of function f should be a tuple: (output, aux) if has_aux is True")
+    for x in tree_flatten(output[1])[0]:
+        if not isinstance(x, Tensor):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(x)} ({api}: in aux)")
+    return output
+
+
+def _outputs(output: Any, api: str) -> tuple[list[Any], Any]:
+    """The tensors that a function gave, and how they lay."""
+    flat, spec = tree_flatten(output)
+    if output is None or not flat:
+        raise RuntimeError(f"{api}: Expected f to be a function that has non-empty output (got output = {output})")
+    for o in flat:
+        if not isinstance(o, Tensor):
+            raise RuntimeError(f"{api}: expected f(*primals) to return only tensors, got unsupported type {type(o)}")
+    return flat, spec
 
 
 def _without_history(tree: Any, keep: bool) -> Any:
@@ -145,13 +177,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = F
         inputs = _Inputs(tuple(args[n] for n in numbers))
         with enable_grad(), _Within():
             output = func(*_replaced(args, numbers, inputs.trees()), **kwargs)
-        aux = None
-        if has_aux:
-            if not (isinstance(output, tuple) and len(output) == 2):
-                raise RuntimeError(
-                    "grad_and_value(f)(*args): output of function f should be a tuple: (output, aux) if has_aux is True"
-                )
-            output, aux = output
+        output, aux = _with_aux(output, "grad_and_value(f)(*args)", has_aux)
         if not isinstance(output, Tensor):
             raise RuntimeError(f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(output)}")
         if output.dim() != 0:
@@ -160,7 +186,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = F
                 "use the vjp or jacrev APIs instead?"
             )
         plain, _ = _layers(output)
-        create = inputs.outer or (_C.is_grad_enabled() and _reaches_outside([plain], inputs.plain))
+        create = _C.is_grad_enabled() and (inputs.outer or _reaches_outside([plain], inputs.plain))
         found = inputs.gradients([plain], [_C.ones_like(plain.detach())], create_graph=create, retain=create)
         gradients = tree_unflatten(found, inputs.spec)
         result = (gradients[0] if single else gradients), _without_history(output, create)
@@ -196,27 +222,22 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     inputs = _Inputs(primals)
     with enable_grad(), _Within():
         output = func(*inputs.trees())
-    aux = None
-    if has_aux:
-        if not (isinstance(output, tuple) and len(output) == 2):
-            raise RuntimeError("vjp(f, *args): output of function f should be a tuple: (output, aux) if has_aux is True")
-        output, aux = output
-    flat, spec = tree_flatten(output)
-    for o in flat:
-        if not isinstance(o, Tensor):
-            raise RuntimeError(f"vjp(f, *primals): Expected f(*primals) to return only tensors, got {type(o)}")
+    output, aux = _with_aux(output, "vjp(f, *primals)", has_aux)
+    flat, spec = _outputs(output, "vjp(f, *primals)")
     plain = [_layers(o) for o in flat]
-    create = inputs.outer or (_C.is_grad_enabled() and _reaches_outside([p for p, _ in plain], inputs.plain))
+    outer = inputs.outer or _reaches_outside([p for p, _ in plain], inputs.plain)
 
     def products(*cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         given, given_spec = tree_flatten(cotangents[0] if len(cotangents) == 1 else cotangents)
-        if len(given) != len(flat):
+        if given_spec != spec:
             raise RuntimeError(f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. cotangents: {given_spec}, primal output: {spec}")
+        create = _C.is_grad_enabled() and (outer or any(isinstance(c, Tensor) and _layers(c)[0].requires_grad for c in given))
         found = _pulled(inputs, plain, given, create if create_graph is None else create_graph)
         return tree_unflatten(found, inputs.spec)
 
-    shown = _without_history(output, create)
-    return (shown, products, _without_history(aux, create)) if has_aux else (shown, products)
+    keep = outer and _C.is_grad_enabled()
+    shown = _without_history(output, keep)
+    return (shown, products, _without_history(aux, keep)) if has_aux else (shown, products)
 
 
 def _pulled(inputs: _Inputs, outputs: list[tuple[Tensor, list[int]]], cotangents: list[Any], create: bool) -> list[Any]:
@@ -280,24 +301,30 @@ def _tangents(inputs: _Inputs, tangents: Any, name: str) -> list[Any]:
 
 
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
-    """(func(*primals), the Jacobian of `func` at the tuple `primals` times the tuple `tangents`); with `has_aux` and aux. `strict` is taken.
-    By backward's derivative: it costs about as much as two backwards. RuntimeError for other shapes or containers.
+    """(func(*primals), the Jacobian of `func` at the tuple `primals` times the tuple `tangents`); with `has_aux` and aux. with `strict`
+    an output that does not depend on them is a RuntimeError. By backward's derivative: it costs about as much as two backwards. RuntimeError for other shapes or containers.
 
     >>> jvp(naru.sin, (naru.tensor(0.0),), (naru.tensor(2.0),))
     (tensor(0.), tensor(2.))
     """
-    for name, given in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(given, tuple):
-            raise RuntimeError(f"jvp(f, primals, tangents): Expected {name} to be a tuple. E.g. it should be valid to call f(*primals).")
+    if not isinstance(primals, tuple):
+        raise RuntimeError("jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
+    api = "jvp(f, primals, tangents)"
+    if tree_flatten(tangents)[1] == tree_flatten(primals)[1]:
+        for x in (*tree_flatten(primals)[0], *tree_flatten(tangents)[0]):
+            if not isinstance(x, Tensor):
+                raise RuntimeError(f"{api}: Expected primals and tangents to only contain Tensors, got {type(x)}")
     inputs = _Inputs(primals)
-    given = _tangents(inputs, tangents, "jvp(f, primals, tangents)")
-    outer = inputs.outer or any(t.requires_grad for t in given)
+    if not inputs.plain:
+        raise RuntimeError(f"{api}: Expected primals and tangents to have at least one Tensor")
+    given = _tangents(inputs, tangents, api)
+    outer = _C.is_grad_enabled() and (inputs.outer or any(t.requires_grad for t in given))
     with enable_grad(), _Within():
         output = func(*inputs.trees())
-    aux = None
-    if has_aux:
-        output, aux = output
-    flat, spec = tree_flatten(output)
+    output, aux = _with_aux(output, api, has_aux)
+    flat, spec = _outputs(output, api)
+    if strict and not all(_layers(o)[0].requires_grad for o in flat):
+        raise RuntimeError(f"{api}: The output of f is independent of the inputs. This is not allowed with strict=True.")
     found = _pushed(inputs, [_layers(o) for o in flat], given, outer)
     result = _without_history(output, outer), tree_unflatten(found, spec)
     return (*result, _without_history(aux, outer)) if has_aux else result
@@ -318,6 +345,18 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     outputs = [_layers(o) for o in flat]
 
     def product(*tangents: Any) -> Any:
-        return tree_unflatten(_pushed(inputs, outputs, _tangents(inputs, tangents, "linearize(f, *primals)"), False), spec)
+        levels = {n for own in inputs.levels for n in own}
+        given, given_spec = tree_flatten(tangents)
+        later = [level for level in here.levels if level.number not in levels and any(level.number in _layers(t)[1] for t in given)]
+        if later:  # a batch of tangents: entry by entry
+            level = later[-1]
+            rows = []
+            for i in range(level.size):
+                one = [t.value.select(0, i) if is_batched(t) and t.level == level.number else t for t in given]
+                rows.append(tree_flatten(product(*tree_unflatten(one, given_spec)))[0])
+            return tree_unflatten([BatchedTensor(_C.stack(list(column)), level.number) for column in zip(*rows)], spec)
+        plain = _tangents(inputs, tangents, "linearize(f, *primals)")
+        create = _C.is_grad_enabled() and any(t.requires_grad for t in plain)
+        return tree_unflatten(_pushed(inputs, outputs, plain, create), spec)
 
     return _without_history(output, False), product

@@ -8,15 +8,15 @@ from .._missing import fail
 from . import hooks
 from ._swap import swap_tensors
 
-__all__ = ["benchmark", "checkpoint", "cpp_extension", "data", "dlpack", "hooks", "model_zoo", "swap_tensors", "tensorboard"]
+__all__ = ["benchmark", "checkpoint", "cpp_extension", "data", "deterministic", "dlpack", "hooks", "model_zoo", "swap_tensors", "tensorboard"]
 
-_MODULES = frozenset(("benchmark", "checkpoint", "cpp_extension", "data", "dlpack", "model_zoo", "tensorboard", "_pytree"))
+_MODULES = frozenset(("benchmark", "checkpoint", "cpp_extension", "data", "deterministic", "dlpack", "model_zoo", "tensorboard", "_pytree"))
 
 
 if TYPE_CHECKING:
     from . import (
-        benchmark as benchmark, checkpoint as checkpoint, cpp_extension as cpp_extension, data as data, dlpack as dlpack, model_zoo as model_zoo,
-        tensorboard as tensorboard,
+        benchmark as benchmark, checkpoint as checkpoint, cpp_extension as cpp_extension, data as data, deterministic as deterministic, dlpack as dlpack,
+        model_zoo as model_zoo, tensorboard as tensorboard,
     )  # fmt: skip
 
 
