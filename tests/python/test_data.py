@@ -307,3 +307,22 @@ def test_the_same_seed_gives_the_order_of_the_loader_in_cpp():
     assert [[b.tolist() for (b,) in loader] for _ in range(2)] == SEEDED
     loader = D.DataLoader(range(10), batch_size=10, shuffle=True, generator=seeded(5))
     assert [b.tolist() for b in loader] == SEEDED_OWN
+
+
+def test_data_sets_side_by_side_give_many_samples_at_once():
+    class Many(D.Dataset):
+        asked = 0
+
+        def __len__(self):
+            return 3
+
+        def __getitems__(self, indices):
+            self.asked += 1
+            return [10 * i for i in indices]
+
+    many = Many()
+    assert D.StackDataset([1, 2, 3], many).__getitems__([2, 0]) == [(3, 20), (1, 0)] and many.asked == 1
+    assert D.StackDataset(a=[1, 2, 3], b=many).__getitems__([1]) == [{"a": 2, "b": 10}]
+    many.__getitems__ = lambda indices: []
+    with pytest.raises(ValueError, match="Expected 1, got 0"):
+        D.StackDataset(many).__getitems__([1])

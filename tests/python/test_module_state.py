@@ -281,3 +281,23 @@ def test_extra_state_is_saved_and_loaded():
     a.count = 5
     b.load_state_dict(a.state_dict())
     assert b.count == 5
+
+
+def test_a_dict_of_parameters_does_what_dicts_do():
+    a, b = (nn.Parameter(torch.full((1,), float(n))) for n in range(2))
+    values = nn.ParameterDict({"a": a, "b": b})
+    assert list(reversed(values)) == ["b", "a"] and values.setdefault("a", b) is a and values.setdefault("c", 1) == 1
+    other = values.copy()
+    assert other.popitem() == ("c", 1) and "c" in values and other["a"] is a
+    assert list(other | {"z": a, "y": b}) == ["a", "b", "y", "z"] and list({"z": a} | other) == ["z", "a", "b"]
+    same = other
+    other |= nn.ParameterDict({"d": a})
+    assert same is other and other["d"] is a and other.fromkeys(["p", "q"], 3).get("q") == 3
+    with pytest.raises(KeyError, match="empty"):
+        nn.ParameterDict().popitem()
+
+
+def test_a_sequence_is_multiplied_in_place():
+    model = before = nn.Sequential(nn.ReLU())
+    model *= 3
+    assert model is before and len(model) == 3 and model[0] is model[2]

@@ -48,6 +48,7 @@ class ProcessRaisedException(ProcessException):
 
     def __init__(self, msg: str, error_index: int, error_pid: int) -> None:
         super().__init__(msg, error_index, error_pid)
+        self.error_pid = error_pid
 
 
 class ProcessExitedException(ProcessException):

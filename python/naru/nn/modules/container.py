@@ -138,6 +138,11 @@ class Sequential(_ModuleSequence):
 
     __rmul__ = __mul__
 
+    def __imul__(self, times: int) -> Self:
+        for module in list(self * times)[len(self) :]:
+            self.append(module)
+        return self
+
     def extend(self, sequential: Iterable[Module]) -> Self:
         """Adds modules at the end."""
         for module in list(sequential):
@@ -405,6 +410,44 @@ class ParameterDict(Module):
         value = self[key]
         del self[key]
         return value
+
+    def popitem(self) -> tuple[str, Any]:
+        """Removes the pair of name and value that was added last, and returns it; KeyError where there is none."""
+        if not self._keys:
+            raise KeyError("popitem(): ParameterDict is empty")
+        key = next(reversed(self._keys))
+        return key, self.pop(key)
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """The value under `key`, which is `default` from now on where there was none."""
+        if key not in self._keys:
+            self[key] = default
+        return self[key]
+
+    def copy(self) -> ParameterDict:
+        """A ParameterDict of its own with the same parameters."""
+        return ParameterDict(collections.OrderedDict(self.items()))
+
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
+        """A ParameterDict with `default` under each of `keys`."""
+        return ParameterDict(collections.OrderedDict((key, default) for key in keys))
+
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(self._keys)
+
+    def __or__(self, other: ParameterDict) -> ParameterDict:
+        both = self.copy()
+        both.update(other)
+        return both
+
+    def __ror__(self, other: ParameterDict) -> ParameterDict:
+        both = ParameterDict(collections.OrderedDict(other.items()))
+        both.update(self)
+        return both
+
+    def __ior__(self, other: ParameterDict) -> Self:
+        self.update(other)
+        return self
 
     def clear(self) -> None:
         """Removes all values."""

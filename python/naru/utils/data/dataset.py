@@ -81,6 +81,17 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
         return self.tensors[0].size(0)
 
 
+def _samples_of(data: Any, indices: Iterable[int]) -> list[Any]:
+    """Those of a list of places; all at once where the data set can."""
+    if not callable(getattr(data, "__getitems__", None)):
+        return [data[i] for i in indices]
+    wanted = list(indices)
+    found = data.__getitems__(wanted)
+    if len(found) != len(wanted):
+        raise ValueError(f"Nested dataset's output size mismatch. Expected {len(wanted)}, got {len(found)}")
+    return found
+
+
 class StackDataset(Dataset):
     """Samples of several data sets side by side, as tuples or, given keywords, dicts.
 
@@ -103,6 +114,12 @@ class StackDataset(Dataset):
         if isinstance(self.datasets, dict):
             return {key: data[index] for key, data in self.datasets.items()}
         return tuple(data[index] for data in self.datasets)
+
+    def __getitems__(self, indices: Iterable[int]) -> list[Any]:
+        if isinstance(self.datasets, dict):
+            columns = {key: _samples_of(data, indices) for key, data in self.datasets.items()}
+            return [dict(zip(columns, row)) for row in zip(*columns.values())]
+        return list(zip(*(_samples_of(data, indices) for data in self.datasets)))
 
     def __len__(self) -> int:
         return self._length
@@ -127,7 +144,12 @@ class ConcatDataset(Dataset[T_co]):
             raise AssertionError("datasets should not be an empty iterable")
         if any(isinstance(d, IterableDataset) for d in self.datasets):
             raise AssertionError("ConcatDataset does not support IterableDataset")
-        self.cumulative_sizes = list(accumulate(len(d) for d in self.datasets))  # type: ignore[arg-type]
+        self.cumulative_sizes = self.cumsum(self.datasets)
+
+    @staticmethod
+    def cumsum(sequence: Iterable[Any]) -> list[int]:
+        """How many samples there are up to the end of each data set of `sequence`."""
+        return list(accumulate(len(d) for d in sequence))
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
