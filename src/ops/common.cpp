@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
-#include <vector>
 
 #include "autograd/node.h"
 #include "core/language.h"
@@ -406,9 +405,11 @@ void apply_into(ir::OpId id, std::span<const OpOperand> operands, const Tensor& 
         s.tensor = &t;
       }
     } else {
-      if (in.tensor && in.tensor->numel() != 1)
-        throw DeviceMismatchError(fmt::format("{}: an operand of shape {} is on {}, the result on {}", ir::op_table()[id].name,
-                                              in.tensor->sizes().str(), in.tensor->device().str(), out.device().str()));
+      if (in.tensor && in.tensor->numel() != 1) {
+        const Tensor* const both[] = {in.tensor, &out};
+        static constexpr const char* kRoles[] = {"operand", "result"};
+        throw_mismatch(both, kRoles, ir::op_table()[id].name, out.device(), in.tensor->device());
+      }
       s.bits = param_bits(in.tensor ? read_scalar(*in.tensor) : in.scalar, in.as);
     }
   }
@@ -422,32 +423,17 @@ void apply_into(ir::OpId id, std::span<const OpOperand> operands, const Tensor& 
   if (queue.synchronous() && o.numel <= kSmall && fuse_depth == 0 && !queue.recording()) queue.flush_nodes();
 }
 
-namespace {
-
-// That of operands which lie on several: as common_device has it.
-Device device_of_mixed(std::initializer_list<OpOperand> operands, const char* op) {
-  static constexpr const char* kRoles[] = {"input", "other", "third", "fourth"};
-  std::vector<const Tensor*> tensors;
-  for (const OpOperand& o : operands)
-    if (o.tensor && tensors.size() < std::size(kRoles)) tensors.push_back(o.tensor);
-  return common_device(tensors, {kRoles, tensors.size()}, op);
-}
-
-}  // namespace
-
 Tensor apply(ir::OpId id, std::initializer_list<OpOperand> operands, DType out, const char* op) {
   Dims shape;
   Device device;
-  bool first = true, mixed = false;
+  bool first = true;
   for (const OpOperand& o : operands) {
     if (!o.tensor) continue;
     shape = first ? o.tensor->sizes() : broadcast_shapes(shape, o.tensor->sizes());
     const Device d = o.tensor->impl()->storage->device;
-    mixed |= !first && d != device;
     if (first || device.is_cpu()) device = d;
     first = false;
   }
-  if (mixed) device = device_of_mixed(operands, op);
   Tensor result = make_result(shape, out, device, op, true);
   apply_into(id, {operands.begin(), operands.size()}, result);
   return result;

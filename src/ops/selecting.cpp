@@ -150,6 +150,9 @@ Tensor neighbour(const Tensor& given, const Tensor& towards, DType type) {
 
 Tensor nextafter(const Tensor& given, const Tensor& towards) {
   ops::require_defined(given, "nextafter", "input"), ops::require_defined(towards, "nextafter", "other");
+  const Tensor* const both[] = {&given, &towards};
+  static constexpr const char* kRoles[] = {"input", "other"};
+  ops::common_device(both, kRoles, "nextafter");
   const DType type = promote(given.dtype(), towards.dtype());
   if (!is_floating(type)) ops::throw_not_implemented("nextafter_cpu", type);
   Tensor value;
