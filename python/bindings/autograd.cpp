@@ -344,12 +344,10 @@ void define_autograd(nb::module_& m) {
       .def("enter", [](InferenceScope& s, bool on) { s.mode.emplace(on); })
       .def("leave", [](InferenceScope& s) { s.mode.reset(); });
   nb::class_<SavedTensor>(m, "_SavedTensor", "What a node has saved for backward: grad_fn._raw_saved_self and the like.")
-      .def(
-          "__init__",
-          [](SavedTensor*, const nb::args&, const nb::kwargs&) {
-            throw RuntimeError("Trying to create a SavedTensor object from Python is forbidden.");
-          })
-      .def_prop_ro("data", [](const SavedTensor& s) { return wrapped(s.get()); }, "The tensor.")
+      .def("__init__", [](SavedTensor*, const nb::args&,
+                          const nb::kwargs&) { throw RuntimeError("Trying to create a SavedTensor object from Python is forbidden."); })
+      .def_prop_ro(
+          "data", [](const SavedTensor& s) { return wrapped(s.get()); }, "The tensor.")
       .def("register_hooks", &SavedTensor::register_hooks, nb::arg("pack_hook"), nb::arg("unpack_hook"),
            "Keeps pack_hook(tensor) in its place; backward gets the tensor back from unpack_hook of that.");
   nb::class_<SavedHooksScope>(m, "_SavedHooksScope", "One stay within hooks on saved tensors.")

@@ -76,14 +76,15 @@ void define_class(nb::class_<S>& c, S (*make)(const Tensor&), const char* reader
              share_memory_(vector(nb::cast<const S&>(self)));
              return self;
            })
-      .def("resize_",
-           [vector](nb::object self, int64_t size) {
-             S& s = nb::cast<S&>(self);
-             resize_storage(vector(s), size);
-             s = make_again(s);
-             return self;
-           },
-           nb::arg("size"))
+      .def(
+          "resize_",
+          [vector](nb::object self, int64_t size) {
+            S& s = nb::cast<S&>(self);
+            resize_storage(vector(s), size);
+            s = make_again(s);
+            return self;
+          },
+          nb::arg("size"))
       .def_prop_ro("device", [vector](const S& s) { return nb::steal(device_object(vector(s).device())); });
 }
 

@@ -17,7 +17,8 @@ bool lies_as(const TensorImpl& g, const TensorImpl& leaf) {
 }
 Tensor laid_as(const Tensor& g, const TensorImpl& leaf) {
   const Options options(g.dtype(), g.device());
-  const Tensor own = ops::is_dense(leaf.sizes, leaf.strides) ? empty_strided(leaf.sizes, leaf.strides, options) : empty(leaf.sizes, options);
+  const Tensor own =
+      ops::is_dense(leaf.sizes, leaf.strides) ? empty_strided(leaf.sizes, leaf.strides, options) : empty(leaf.sizes, options);
   return own.copy_(g);
 }
 

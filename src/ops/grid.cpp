@@ -128,9 +128,9 @@ Tensor cubic(const Tensor& x, const std::vector<Tensor>& places, const Sampling&
 Tensor without_slope(const Tensor& y, const Tensor& grid) {
   if (!autograd::recording({&grid})) return y;
   return autograd::record(y.detach(), "GridSampler2DBackward0", {&y, &grid}, {&grid},
-                     [](const std::vector<Tensor>& g, const std::vector<Tensor>& saved) -> std::vector<Tensor> {
-                       return {g[0], zeros_like(saved[0])};
-                     });
+                          [](const std::vector<Tensor>& g, const std::vector<Tensor>& saved) -> std::vector<Tensor> {
+                            return {g[0], zeros_like(saved[0])};
+                          });
 }
 
 void check_grid(const Tensor& x, const Tensor& grid) {

@@ -67,8 +67,9 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias) {
   }
   if (w.dim() == 1) return bias.defined() ? matmul(x, w) + bias : matmul(x, w);
   if (w.dim() != 2 || x.dim() == 0)
-    throw RuntimeError("both arguments to linear need to be at least 1D, but they are {}D and {}D (wanted: input (..., in), weight (out, in))",
-                       x.dim(), w.dim());
+    throw RuntimeError(
+        "both arguments to linear need to be at least 1D, but they are {}D and {}D (wanted: input (..., in), weight (out, in))", x.dim(),
+        w.dim());
   if (ops::has_sparse_form(x) || ops::has_sparse_form(w)) [[unlikely]]
     return of_sparse(x, w, bias);
   ops::check_factors(x, w, "linear");

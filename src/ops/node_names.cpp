@@ -43,11 +43,16 @@ struct OperandNames {
   std::array<std::string_view, 3> names;
 };
 constexpr OperandNames kOperandNames[] = {
-    {ir::op::pow, {"self", "exponent"}},     {ir::op::lerp, {"self", "end", "weight"}},
-    {ir::op::clamp, {"self", "min", "max"}}, {ir::op::clamp_min, {"self", "min"}},
-    {ir::op::clamp_max, {"self", "max"}},    {ir::op::leaky_relu, {"self", "negative_slope"}},
-    {ir::op::elu, {"self", "alpha"}},        {ir::op::softplus, {"self", "beta", "threshold"}},
-    {ir::op::threshold, {"self", "threshold", "value"}}, {ir::op::where, {"condition", "self", "other"}},
+    {ir::op::pow, {"self", "exponent"}},
+    {ir::op::lerp, {"self", "end", "weight"}},
+    {ir::op::clamp, {"self", "min", "max"}},
+    {ir::op::clamp_min, {"self", "min"}},
+    {ir::op::clamp_max, {"self", "max"}},
+    {ir::op::leaky_relu, {"self", "negative_slope"}},
+    {ir::op::elu, {"self", "alpha"}},
+    {ir::op::softplus, {"self", "beta", "threshold"}},
+    {ir::op::threshold, {"self", "threshold", "value"}},
+    {ir::op::where, {"condition", "self", "other"}},
     {ir::op::add_scaled, {"self", "other", "alpha"}},
 };
 

@@ -99,7 +99,8 @@ void require_factor(DType result, const Scalar& factor, const char* name) {
   if (factor.is_bool() && result != DType::Bool)
     throw RuntimeError("Boolean {} only supported for Boolean results. (got {})", name, name_of(result));
   if (factor.is_complex() && !is_complex(result))
-    throw RuntimeError("For non-complex input tensors, argument {0} must not be a complex number. (the result is {1})", name, name_of(result));
+    throw RuntimeError("For non-complex input tensors, argument {0} must not be a complex number. (the result is {1})", name,
+                       name_of(result));
   if (factor.is_float() && !is_inexact(result))
     throw RuntimeError("For integral input tensors, argument {} must not be a floating point number. (got {})", name, factor.to_double());
 }

@@ -93,9 +93,8 @@ constexpr Mode kModes[] = {{"reflect", reflected, "ReflectionPadBackward0", "ref
 void require_elements(const Tensor& x, bool batched, const std::string& dims) {
   for (int64_t d = batched; d < x.dim(); ++d)
     if (x.size(d) == 0)
-      throw RuntimeError(
-          "Expected {} (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: {}", dims,
-          x.sizes().str());
+      throw RuntimeError("Expected {} (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: {}",
+                         dims, x.sizes().str());
 }
 
 void check_amounts(const Tensor& x, const Mode& mode, int64_t before, int64_t behind, int64_t d) {

@@ -19,9 +19,10 @@ void take_geometry(const Tensor& t, const Tensor& view, const char* op) {
     if (grad_enabled()) autograd::check_in_place(t, op);
     // A leaf may change while nothing is recorded: its gradients have the new shape. A view takes its place among its base's elements anew.
     if (!grad_enabled() && !t.is_leaf())
-      throw RuntimeError("an in-place change of shape is not supported for a tensor with history under no_grad(); use the form without "
-                         "underscore ({})",
-                         op);
+      throw RuntimeError(
+          "an in-place change of shape is not supported for a tensor with history under no_grad(); use the form without "
+          "underscore ({})",
+          op);
     if (grad_enabled() && !t.impl()->base) history = autograd::gradient_edge(view);
   }
   const bool moved = t.requires_grad() && grad_enabled() && t.impl()->base;
