@@ -152,3 +152,38 @@ def test_a_tensor_that_is_kept_beyond_its_vmap_is_an_error():
     vmap(lambda a: kept.append(a) or a)(g(3))
     with pytest.raises(RuntimeError, match="a vmap that is over"):
         torch.sin(kept[0])
+
+
+def test_chunks_with_the_same_randomness_draw_the_same_numbers():
+    found = vmap(lambda x: x + torch.randn(()), randomness="same", chunk_size=2)(torch.zeros(5))
+    assert found.unique().numel() == 1
+
+
+def test_numbers_of_a_batch_are_those_of_one_draw():
+    for within, plain in ((lambda x: x + torch.randn(()), torch.randn), (lambda x: x + torch.rand(()), torch.rand)):
+        torch.manual_seed(0)
+        found = vmap(vmap(within, randomness="different"), randomness="different")(torch.zeros(2, 3))
+        torch.manual_seed(0)
+        assert torch.equal(found, plain(2, 3))
+
+
+@pytest.mark.parametrize("draw", [lambda c: torch.nn.functional.dropout(c, 0.5), torch.rand_like, lambda c: torch.bernoulli(c / 2)], ids=["dropout", "rand_like", "bernoulli"])
+def test_random_functions_of_tensors_without_a_batch_follow_the_choice(draw):
+    c, x = torch.ones(64), torch.ones(3)
+    with pytest.raises(RuntimeError, match="randomness error mode"):
+        vmap(lambda _: draw(c))(x)
+    assert vmap(lambda _: draw(c), randomness="different")(x).unique(dim=0).shape[0] == 3
+    assert vmap(lambda _: draw(c), randomness="same")(x).unique(dim=0).shape[0] == 1
+    with pytest.raises(RuntimeError, match="different inplace randomness on an unbatched tensor"):
+        vmap(lambda _: c.clone().normal_(), randomness="different")(x)
+    assert torch.equal(vmap(lambda _: torch.nn.functional.dropout(c, 0.5, False))(x), torch.ones(3, 64))
+
+
+def test_small_rules_of_a_batch():
+    x = torch.ones(3, requires_grad=True)
+    rows = vmap(lambda v: torch.autograd.grad([x * x], [x], grad_outputs=[v])[0])(torch.eye(3))
+    assert torch.equal(rows, 2 * torch.eye(3))
+    assert vmap(lambda a, v: a.fill_(v))(torch.zeros(2, 2), torch.tensor([1.0, 2.0])).tolist() == [[1, 1], [2, 2]]
+    assert vmap(lambda a: "text", out_dims=None)(x) == "text"
+    assert torch.equal(vmap(lambda a: a.transpose(0, -1))(x), x)
+    assert vmap(lambda a, b: torch.cat([a, b], 1))(torch.ones(2, 1, 2), torch.ones(2, 0)).shape == (2, 1, 2)

@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import _C
 from .._stand_in import ALL, BROADCAST, DIMS, IN_PLACE, UNARY, leaves, mapped, sizes_of
-from ._batched import Level, has_batch, is_batched, opened, random_error, rank, rule, with_batch, wrapped
+from ._batched import Level, by_loop, has_batch, is_batched, opened, random_error, rank, rule, with_batch, wrapped
 
 Tensor = _C.Tensor
 
@@ -55,6 +55,11 @@ def _in_place(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> A
             "PyTorch framework, please file a bug report instead."
         )
     most = rank(target, level)
+    if func.__name__ == "fill_" and isinstance(args[1], Tensor):
+        if rank(args[1], level):
+            raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {rank(args[1], level)} dimensions.")
+        target.value.copy_(_aligned(args[1], level, most))
+        return target
     func(target.value, *mapped(lambda x: _aligned(x, level, most), args[1:]), **mapped(lambda x: _aligned(x, level, most), kwargs))
     return target
 
@@ -222,6 +227,8 @@ def _first_dims(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) ->
     x, of_rank = args[0], rank(args[0], level)
     if kwargs or any(is_batched(a) for a in args[1:]):
         return NotImplemented
+    if of_rank == 0 and func.__name__ in ("transpose", "swapaxes", "swapdims") and all(d in (0, -1) for d in args[1:3]):
+        return x
     dims = [_moved(d, of_rank) for d in args[1 : 1 + count]]
     return wrapped(func(x.value, *dims, *args[1 + count :]), level)
 
@@ -294,11 +301,24 @@ def _joined(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any
     tensors = list(args[0] if args else kwargs["tensors"])
     dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
     of_rank = max(rank(x, level) for x in tensors) + (name == "stack")
+    if name != "stack" and of_rank > 1:  # a vector without elements counts as nothing beside tensors of more dimensions
+        tensors = [x for x in tensors if rank(x, level) != 1 or x.numel()]
     return wrapped(func([with_batch(x, level) for x in tensors], _moved(dim, of_rank)), level)
 
 
-@rule("bernoulli", "rand_like", "randn_like", "randint_like", "normal", "poisson", "uniform_", "normal_", "exponential_", "bernoulli_", "random_", "cauchy_",
-      "log_normal_", "geometric_", "multinomial", "binomial", "standard_gamma")  # fmt: skip
+@rule("_grad")
+def _gradients(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Products of a batch with a graph that was made without it: one for each entry, so the graph stays."""
+    return by_loop(level, func, (*args[:3], True, *args[4:]), kwargs, warn=False)
+
+
+RANDOM = (
+    "bernoulli", "rand_like", "randn_like", "randint_like", "normal", "poisson", "uniform_", "normal_", "exponential_", "bernoulli_", "random_", "cauchy_",
+    "log_normal_", "geometric_", "multinomial", "binomial", "standard_gamma",
+)  # fmt: skip
+
+
+@rule(*RANDOM)
 def _random(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     if level.randomness == "error":
         raise random_error()

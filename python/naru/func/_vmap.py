@@ -9,7 +9,8 @@ from .. import _C
 from ..overrides import TorchFunctionMode
 from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 from . import _layers, _rules  # noqa: F401
-from ._batched import BatchedTensor, Level, here, is_batched, random_error
+from .._stand_in import sizes_of
+from ._batched import BatchedTensor, Level, has_batch, here, is_batched, random_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,21 +18,55 @@ if TYPE_CHECKING:
 Tensor = _C.Tensor
 
 _FACTORIES = frozenset(("rand", "randn", "randint", "randperm", "normal"))
+_DROPS = frozenset(("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", "rrelu"))
 
 
 class _Randomness(TorchFunctionMode):
-    """What functions that draw tensors of their own do within a vmap."""
+    """What functions do within a vmap that draw numbers and see no batch: those of a shape, and those of tensors that are one for all entries."""
 
     def __init__(self, level: Level) -> None:
         self.level = level
 
     def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
         kwargs = kwargs or {}
-        if func.__name__ not in _FACTORIES or any(isinstance(a, Tensor) for a in args) or self.level.randomness == "same":
+        name = func.__name__
+        tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
+        if self.level.randomness == "same" or not (name in _DROPS or name in _rules.RANDOM or (name in _FACTORIES and not tensors)):
             return func(*args, **kwargs)
+        if tensors:
+            return self._of_tensors(func, tensors, args, kwargs)
         if self.level.randomness == "error":
             raise random_error()
-        return BatchedTensor(_C.stack([func(*args, **kwargs) for _ in range(self.level.size)]), self.level.number)
+        return BatchedTensor(self._drawn(func, args, kwargs), self.level.number)
+
+    def _drawn(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Tensor:
+        """All entries' numbers: one draw, as without vmap, where the arguments say a shape."""
+        size = self.level.size
+        if "size" in kwargs:
+            return func(*args, **{**kwargs, "size": (size, *kwargs["size"])})
+        if func.__name__ in ("rand", "randn"):
+            return func((size, *sizes_of(args)), **kwargs)
+        if func.__name__ == "randint":
+            return func(*args[:-1], (size, *args[-1]), **kwargs)
+        return _C.stack([func(*args, **kwargs) for _ in range(size)])
+
+    def _of_tensors(self, func: Any, tensors: list[Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+        level, name = self.level, func.__name__
+        training = kwargs.get("training", args[2 if name != "rrelu" else 3] if len(args) > (2 if name != "rrelu" else 3) else name != "rrelu")
+        if any(has_batch(t, level) for t in tensors) or (name in _DROPS and not training):
+            return func(*args, **kwargs)
+        if level.randomness == "error":
+            raise random_error()
+        if name.endswith("_"):
+            raise RuntimeError(
+                "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same randomness. If this is "
+                f"necessary for your usage, take {name.rstrip('_')} of a tensor that has the batch."
+            )
+        first = next(i for i, a in enumerate(args) if isinstance(a, Tensor)) if any(isinstance(a, Tensor) for a in args) else None
+        if first is None:
+            return func(*args, **kwargs)
+        each = BatchedTensor(args[first].unsqueeze(0).expand((level.size, *args[first].shape)).clone(), level.number)
+        return func(*args[:first], each, *args[first + 1 :], **kwargs)
 
 
 def _flat_inputs(in_dims: Any, args: tuple, name: str) -> tuple[int, list[Any], list[Any], Any]:
@@ -79,15 +114,12 @@ def _flat_inputs(in_dims: Any, args: tuple, name: str) -> tuple[int, list[Any], 
 
 def _unwrapped(outputs: Any, out_dims: Any, level: Level, name: str) -> Any:
     flat, spec = tree_flatten(outputs)
-    for o in flat:
-        if not isinstance(o, Tensor):
-            raise ValueError(f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(o)}. Did you mean to set out_dims= to None for output?")
     if isinstance(outputs, Tensor) and isinstance(out_dims, int):
         dims = [out_dims]
     elif isinstance(outputs, Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
         dims = [out_dims[0]]
-    elif out_dims is None and isinstance(outputs, Tensor):
-        dims = [None]
+    elif out_dims is None:
+        dims = [None] * len(flat)
     else:
         dims = _broadcast_to_and_flatten(out_dims, spec, is_leaf=lambda d: d is None or isinstance(d, int))
         if dims is None:
@@ -97,6 +129,8 @@ def _unwrapped(outputs: Any, out_dims: Any, level: Level, name: str) -> Any:
             )
     results = []
     for o, dim in zip(flat, dims):
+        if not isinstance(o, Tensor) and dim is not None:
+            raise ValueError(f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(o)}. Did you mean to set out_dims= to None for output?")
         mine = is_batched(o) and o.level == level.number
         if dim is None:
             if mine:
@@ -112,7 +146,10 @@ def _unwrapped(outputs: Any, out_dims: Any, level: Level, name: str) -> Any:
 
 def _chunks(func: Any, flat: list, dims: list, spec: Any, size: int, chunk: int, out_dims: Any, randomness: str, kwargs: dict) -> Any:
     found = []
+    state = _C.default_generator.get_state() if randomness == "same" else None
     for start in range(0, size, chunk):
+        if state is not None:
+            _C.default_generator.set_state(state)  # every chunk draws the numbers of the first
         part = [x if d is None else x.narrow(d, start, min(chunk, size - start)) for x, d in zip(flat, dims)]
         found.append(_run(func, part, dims, spec, min(chunk, size - start), out_dims, randomness, kwargs))
     leaves = [tree_flatten(f) for f in found]
