@@ -64,7 +64,7 @@ def _of_subclass(cls: type, func: Callable[..., Any], types: Iterable[type], arg
     if not all(issubclass(cls, t) for t in types):
         return NotImplemented
     result = _plain(func, types, args, kwargs)
-    if func in get_default_nowrap_functions():
+    if func in get_default_nowrap_functions() or getattr(func, "__name__", "") == "as_subclass":
         return result
 
     def converted(value: Any) -> Any:
