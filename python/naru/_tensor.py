@@ -163,6 +163,8 @@ def _rebuild_from_type_v2(func: Any, new_type: type, args: tuple[Any, ...], stat
     made = func(*args)
     if made.is_nested:  # what PyTorch has as its attributes are the arguments
         return made
+    if type(made) is Tensor and isinstance(new_type, type) and issubclass(new_type, Tensor) and new_type is not Tensor:
+        made = made.as_subclass(new_type)
     return _with_state(made, state[0] if isinstance(state, tuple) and len(state) == 2 else state)
 
 
@@ -186,6 +188,8 @@ def _reduce(self: Tensor, protocol: Any) -> tuple:
         str(self.device),
         self.requires_grad and self.is_leaf,
     )
+    if type(self) is not Tensor:
+        return _rebuild_from_type_v2, (_tensor_from_bytes, type(self), args, self.__dict__)
     return (_tensor_from_bytes, args, self.__dict__) if self.__dict__ else (_tensor_from_bytes, args)
 
 
@@ -199,8 +203,7 @@ def _dir(self: Tensor) -> list[str]:
 
 def _init_subclass(cls: type, **kwargs: Any) -> None:
     super(Tensor, cls).__init_subclass__(**kwargs)
-    own = next((base for base in cls.__mro__ if "__torch_function__" in vars(base)), Tensor)
-    if own is not Tensor and getattr(cls.__torch_function__, "__func__", None) is not None:
+    if getattr(cls.__torch_function__, "__func__", None) is not None:
         from .overrides import _watch
 
         _watch(subclasses=True)

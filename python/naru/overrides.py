@@ -54,19 +54,24 @@ def _plain(func: Callable[..., Any], types: Any, args: tuple = (), kwargs: dict[
         return func(*args, **(kwargs or {}))
 
 
+def _plain_results(func: Callable[..., Any], types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
+    """The `__torch_function__` of classes whose results are plain tensors: they are not asked."""
+    return _plain(func, types, args, kwargs)
+
+
 def _of_subclass(cls: type, func: Callable[..., Any], types: Iterable[type], args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
     """Calls `func`; tensors that it gives are of the subclass."""
     if not all(issubclass(cls, t) for t in types):
         return NotImplemented
     result = _plain(func, types, args, kwargs)
-    if func in get_default_nowrap_functions():
+    if func in get_default_nowrap_functions() or getattr(func, "__name__", "") == "as_subclass":
         return result
 
     def converted(value: Any) -> Any:
         if isinstance(value, Tensor) and type(value) is Tensor and cls is not Tensor:
             return value.as_subclass(cls)
-        if type(value) in (tuple, list):
-            return type(value)(converted(v) for v in value)
+        if isinstance(value, (tuple, list)) and any(isinstance(v, (Tensor, tuple, list)) for v in value):
+            return type(value)([converted(v) for v in value])
         return value
 
     return converted(result)
@@ -74,9 +79,7 @@ def _of_subclass(cls: type, func: Callable[..., Any], types: Iterable[type], arg
 
 def _overrides(kind: type) -> bool:
     found = getattr(kind, "__torch_function__", None)
-    if found is None or kind is Tensor:
-        return False
-    return getattr(found, "__func__", found) is not Tensor.__torch_function__.__func__
+    return found is not None and found is not _plain_results and kind is not Tensor
 
 
 def _takers(values: Iterable[Any]) -> list[Any]:

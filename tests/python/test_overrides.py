@@ -1,4 +1,5 @@
 """__torch_function__: calls that other classes, subclasses of Tensor and modes take over."""
+import pickle
 import naru as torch
 import pytest
 from naru.overrides import TorchFunctionMode, has_torch_function, is_tensor_like
@@ -65,3 +66,16 @@ def test_within_a_mode_each_call_goes_to_it_and_afterwards_none():
         torch.ones(2).sin() + 1
     torch.ones(1)
     assert inner.names == outer.names == ["ones", "sin", "add"]
+
+
+class Kind(torch.Tensor):
+    pass
+
+
+def test_results_of_a_subclass_without_a_rule_of_its_own_are_of_it_and_so_is_its_pickle():
+    x = torch.ones(2).as_subclass(Kind)
+    x.note = "kept"
+    assert [type(r) for r in (x + 1, x.new_ones(3), torch.cat([x, torch.ones(1)]), x.max(0).values)] == [Kind] * 4
+    assert type(torch.nn.Parameter(torch.ones(2)) * 2) is torch.Tensor and type(torch.nn.Buffer(torch.ones(2)) * 2) is torch.Tensor
+    again = pickle.loads(pickle.dumps(x))
+    assert type(again) is Kind and again.note == "kept" and again.tolist() == [1, 1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from .. import _C
+from ..overrides import _plain_results
 
 Tensor = _C.Tensor
 
@@ -23,6 +24,8 @@ class Parameter(Tensor):
     >>> p.requires_grad, p.is_leaf
     (True, True)
     """
+
+    __torch_function__ = staticmethod(_plain_results)
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         if data is None:
@@ -63,6 +66,7 @@ class Buffer(Tensor):
     """
 
     persistent: bool
+    __torch_function__ = staticmethod(_plain_results)
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
         if data is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import naru
+from naru.overrides import _plain_results
 
 from . import _names
 from ._pil import is_pil
@@ -22,6 +23,8 @@ class Image(naru.Tensor):
     >>> image.shape, type(image).__name__, type(image + 1).__name__
     (torch.Size([1, 1, 2]), 'Image', 'Tensor')
     """
+
+    __torch_function__ = staticmethod(_plain_results)
 
     def __new__(cls, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool | None = None) -> Any:
         if is_pil(data):
