@@ -142,3 +142,27 @@ def test_gradcheck_looks_at_forward_derivatives_where_it_is_asked_to():
 
     with pytest.raises(RuntimeError, match="Jacobian computed with forward mode mismatch for output 0 with respect to input 0"):
         torch.autograd.gradcheck(Wrong.apply, [x], check_forward_ad=True, check_backward_ad=False)
+
+
+def test_fast_mode_of_gradcheck_calls_the_function_a_few_times_and_finds_wrong_gradients():
+    calls = []
+
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, factor):
+            ctx.factor = factor
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.factor, None
+
+    def twice(t):
+        calls.append(1)
+        return Scaled.apply(t, 2.0)
+
+    x = torch.randn(10, 50, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(twice, [x], fast_mode=True) and len(calls) < 10
+    assert torch.autograd.gradgradcheck(lambda t: t.sin() * t, [x], fast_mode=True, check_fwd_over_rev=True)
+    with pytest.raises(RuntimeError, match="Jacobian mismatch"):
+        torch.autograd.gradcheck(lambda t: Scaled.apply(t, 2.1), [x], fast_mode=True)

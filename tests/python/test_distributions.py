@@ -71,3 +71,22 @@ def test_binomial_has_its_mean_and_variance(device):
 def test_what_no_distribution_has_is_pytorchs_error(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+def test_draws_of_small_concentrations_are_neither_0_nor_1_nor_nan():
+    small = torch.tensor(0.01, requires_grad=True)
+    drawn = torch.distributions.Beta(small, small).rsample((1000,))
+    assert ((drawn > 0) & (drawn < 1)).all() and 0.4 < (drawn < 0.1).float().mean() < 0.6
+    drawn.sum().backward()
+    assert small.grad.isfinite()
+
+
+def test_a_binomials_density_has_the_mean_of_both_slopes_at_logit_0():
+    logits = torch.zeros(2, requires_grad=True)
+    torch.distributions.Binomial(1.0, logits=logits).log_prob(torch.tensor([0.0, 1.0])).sum().backward()
+    assert logits.grad.tolist() == [-0.5, 0.5]
+
+
+def test_a_bernoulli_that_rules_out_what_may_be_is_infinitely_far():
+    far = [[torch.distributions.kl_divergence(*map(torch.distributions.Bernoulli, (p, q))).item() for q in (0.0, 1.0)] for p in (0.0, 0.5, 1.0)]
+    assert far == [[0, math.inf], [math.inf, math.inf], [math.inf, 0]]

@@ -301,3 +301,24 @@ def test_a_sequence_is_multiplied_in_place():
     model = before = nn.Sequential(nn.ReLU())
     model *= 3
     assert model is before and len(model) == 3 and model[0] is model[2]
+
+
+def test_parameters_that_leave_the_meta_device_are_new_ones_and_the_others_stay():
+    layer = nn.Linear(2, 2, device="meta")
+    weight = layer.weight
+    assert layer.to_empty(device="cpu").weight is not weight and layer.weight.device.type == "cpu" and isinstance(layer.weight, nn.Parameter)
+    weight = layer.weight
+    assert layer.double().weight is weight
+
+
+@pytest.mark.parametrize(
+    "layer, error, words",
+    [
+        (lambda: nn.Softmax(1.5), TypeError, "dim must be an int or None"),
+        (lambda: nn.HuberLoss(delta="1"), TypeError, "delta must be a float or int"),
+        (lambda: nn.CircularPad2d(1)(torch.rand(2, 2)), ValueError, "expected 3D or 4D input"),
+    ],
+)
+def test_modules_refuse_what_pytorchs_refuse(layer, error, words):
+    with pytest.raises(error, match=words):
+        layer()

@@ -23,9 +23,9 @@ def _refuse(name: str, value: Any, accepted: tuple) -> None:
 
 
 def _of_tensors(func: Callable[..., Any], inputs: Any) -> tuple[Callable[[tuple], list[Tensor]], list[Tensor]]:
-    """`func` as a function of the tensors among its inputs alone, and these."""
+    """`func` as a function of the tensors among its inputs that have derivatives, and these."""
     args = list(inputs) if isinstance(inputs, (tuple, list)) else [inputs]
-    where = [i for i, arg in enumerate(args) if isinstance(arg, Tensor)]
+    where = [i for i, arg in enumerate(args) if isinstance(arg, Tensor) and _inexact(arg)]
 
     def called(tensors: tuple) -> list[Tensor]:
         given = list(args)
@@ -60,6 +60,45 @@ def _numbers(
         _refuse("check_backward_ad", check_backward_ad, (True,) if not check_forward_ad else (True, False))
     _refuse("masked", masked, (None, False))
     return eps, atol, rtol, nondet_tol, check_grad_dtypes
+
+
+def _inexact(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
+def _direction(like: Tensor) -> Tensor:
+    """A random tensor of length 1 whose elements are positive, so that errors do not cancel."""
+    drawn = _C.rand(like.shape, dtype=_C.float64).to(device=like.device, dtype=like.dtype)
+    return drawn / max(_C.norm(drawn).item().real, 1e-30)
+
+
+def _along_directions(
+    called: Callable[[tuple], list[Tensor]], tensors: list[Tensor], starts: list[Tensor]
+) -> tuple[Callable[[tuple], list[Tensor]], list[Tensor], float]:
+    """`called` of numbers instead of tensors: each input moves along one direction, each output is its product with another.
+
+    The numbers, and how many times the error of one element may be in a product. `starts`: the outputs' directions, if they are given.
+    """
+    watched = [i for i, t in enumerate(tensors) if t.requires_grad]
+    moves = {i: _direction(tensors[i].detach()) for i in watched}
+    given = [t.detach() for t in tensors]
+    shapes = [o.detach() for o in called(tuple(tensors)) if _inexact(o)]
+    weights = [s.detach() for s in starts] or [_direction(o) for o in shapes]
+
+    def along(numbers: tuple) -> list[Tensor]:
+        steps = dict(zip(watched, numbers))
+        moved = tuple(t + steps[i] * moves[i] if i in moves else t for i, t in enumerate(given))
+        return [(o * w).sum() for o, w in zip([o for o in called(moved) if _inexact(o)], weights)]
+
+    numbers = [_C.zeros((), dtype=tensors[i].dtype, device=tensors[i].device).requires_grad_() for i in watched]
+    spread = [max((abs(t.abs().sum().item()) for t in group), default=1.0) for group in (moves.values(), weights)]
+    return along, numbers, max(1.0, spread[0] * spread[1])
+
+
+def _fast(options: dict[str, Any], tensors: list[Tensor]) -> bool:
+    watched = [t for t in tensors if t.requires_grad]
+    dense = all(t.layout is _C.strided for t in watched)
+    return bool(options.get("fast_mode") and not options.get("check_grad_dtypes") and watched and dense)
 
 
 def _forward_failure(called: Callable[[tuple], list[Tensor]], tensors: list[Tensor], eps: float, atol: float, rtol: float) -> str | None:
@@ -110,12 +149,15 @@ def _told(failure: str | None, raise_exception: bool) -> bool:
 def gradcheck(func: Callable[..., Any], inputs: Any, *, raise_exception: bool = True, **options: Any) -> bool:
     """True if d func / d input agrees with central differences of step `eps`, for every input that requires grad.
 
-    Options are those of torch.autograd.gradcheck. nondet_tol: how far two backward passes may differ. fast_mode checks everything all the
-    same. check_forward_ad: products of the Jacobian with unit vectors, too. check_batched_grad adds nothing: batched gradients are a backward
+    Options are those of torch.autograd.gradcheck. nondet_tol: how far two backward passes may differ. fast_mode compares one product of
+    the Jacobian with random directions instead of all its elements, unless check_grad_dtypes asks for each gradient. check_forward_ad: products of the Jacobian with unit vectors, too. check_batched_grad adds nothing: batched gradients are a backward
     for each entry here. check_batched_forward_grad raises NotImplementedError.
     """
     numbers = _numbers(**options)
     called, tensors = _of_tensors(func, inputs)
+    if _fast(options, tensors):
+        called, tensors, errors = _along_directions(called, tensors, [])
+        numbers = (numbers[0], numbers[1] * errors, *numbers[2:])
     failure = _C._gradcheck(called, tensors, *numbers) if options.get("check_backward_ad", True) else None
     if failure is None and options.get("check_forward_ad"):
         failure = _forward_failure(called, tensors, *numbers[:3])
@@ -144,6 +186,9 @@ def gradgradcheck(
     numbers = _numbers(**options)
     called, tensors = _of_tensors(func, inputs)
     starts = [] if grad_outputs is None else [grad_outputs] if isinstance(grad_outputs, Tensor) else list(grad_outputs)
+    if _fast(options, tensors):
+        called, tensors, errors = _along_directions(called, tensors, starts)
+        numbers, starts = (numbers[0], numbers[1] * errors, *numbers[2:]), []
     failure = _C._gradgradcheck(called, tensors, starts, *numbers) if check_rev_over_rev else None
     if failure is None and check_fwd_over_rev:
         failure = _forward_failure(*_gradient_of(called, tensors, starts), *numbers[:3])

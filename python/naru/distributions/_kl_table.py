@@ -64,7 +64,8 @@ def _bernoulli_poisson(p: Any, q: Any) -> Tensor:
 def _bernoulli(p: Any, q: Any) -> Tensor:
     t1 = p.probs * (_softplus(-q.logits) - _softplus(-p.logits))
     t2 = (1 - p.probs) * (_softplus(q.logits) - _softplus(p.logits))
-    return t1 + t2
+    impossible = ((q.probs == 0) & (p.probs > 0)) | ((q.probs == 1) & (p.probs < 1))
+    return (t1 + t2).masked_fill(impossible, math.inf)
 
 
 def _softplus(x: Tensor) -> Tensor:

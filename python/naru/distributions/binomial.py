@@ -54,7 +54,8 @@ class Binomial(OfProbability):
             self._validate_sample(value)
         choices = _C.lgamma(self.total_count + 1) - _C.lgamma(value + 1) - _C.lgamma(self.total_count - value + 1)
         # n * log(1 + exp(logits)), without overflow on either side.
-        positive = self.logits.clamp(min=0)
+        # Half of the gradient at 0, where max(logits, 0) has two.
+        positive = (self.logits.clamp(min=0) + self.logits - self.logits.clamp(max=0)) / 2
         normalizer = self.total_count * positive + self.total_count * _C.log1p(_C.exp(-_C.abs(self.logits)))
         return value * self.logits + choices - normalizer
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _C
+from .._functions.dtype_limits import finfo
 from ..nn import functional as F
 from . import constraints
 from .exp_family import ExponentialFamily
@@ -42,8 +43,13 @@ class Dirichlet(ExponentialFamily):
         return new
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        drawn = _C._standard_gamma(self.concentration.expand(self._extended_shape(sample_shape)))
-        return drawn / drawn.sum(-1, keepdim=True)
+        shape = self.concentration
+        # In float64: draws of a small concentration would all be 0 in float32.
+        drawn = _C._standard_gamma(shape.double().expand(self._extended_shape(sample_shape))) + finfo(_C.float64).tiny
+        value = (drawn / drawn.sum(-1, keepdim=True)).to(shape.dtype)
+        limits = finfo(shape.dtype)
+        value.detach().clamp_(min=limits.tiny, max=1 - limits.eps / 2)  # 0 and 1 are not in the support of the density
+        return value
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

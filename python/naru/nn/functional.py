@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from .. import _C, _missing
 from .._functions.arguments import takes_tensors
+from . import grad as grad  # noqa: F401
 from ._activation import (  # noqa: F401
     celu as celu,
     celu_ as celu_,

@@ -68,7 +68,7 @@ class ConvertMethods:
             self._swap_parameter(name, param, made, new_grad)
             return
         with _C.no_grad():
-            if _future.get_overwrite_module_params_on_conversion() or made.layout != param.layout:
+            if _future.get_overwrite_module_params_on_conversion() or made.layout != param.layout or made.is_meta != param.is_meta:
                 self._parameters[name] = param = Parameter(made, param.requires_grad)
             else:
                 param.data = made

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import _C
 from ..parameter import Parameter
+from ._dict_methods import DictMethods
 from .module import Module, _addindent
 
 if TYPE_CHECKING:
@@ -346,7 +347,7 @@ class ParameterList(Module):
         return "\n".join(f"  ({i}): {_describe(v, True)}" for i, v in enumerate(self))
 
 
-class ParameterDict(Module):
+class ParameterDict(DictMethods, Module):
     """A dict of parameters; tensors that are added become parameters, other objects are kept as they are.
 
     >>> list(naru.nn.ParameterDict({'w': naru.ones(2)}))
@@ -410,44 +411,6 @@ class ParameterDict(Module):
         value = self[key]
         del self[key]
         return value
-
-    def popitem(self) -> tuple[str, Any]:
-        """Removes the pair of name and value that was added last, and returns it; KeyError where there is none."""
-        if not self._keys:
-            raise KeyError("popitem(): ParameterDict is empty")
-        key = next(reversed(self._keys))
-        return key, self.pop(key)
-
-    def setdefault(self, key: str, default: Any = None) -> Any:
-        """The value under `key`, which is `default` from now on where there was none."""
-        if key not in self._keys:
-            self[key] = default
-        return self[key]
-
-    def copy(self) -> ParameterDict:
-        """A ParameterDict of its own with the same parameters."""
-        return ParameterDict(collections.OrderedDict(self.items()))
-
-    def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """A ParameterDict with `default` under each of `keys`."""
-        return ParameterDict(collections.OrderedDict((key, default) for key in keys))
-
-    def __reversed__(self) -> Iterator[str]:
-        return reversed(self._keys)
-
-    def __or__(self, other: ParameterDict) -> ParameterDict:
-        both = self.copy()
-        both.update(other)
-        return both
-
-    def __ror__(self, other: ParameterDict) -> ParameterDict:
-        both = ParameterDict(collections.OrderedDict(other.items()))
-        both.update(self)
-        return both
-
-    def __ior__(self, other: ParameterDict) -> Self:
-        self.update(other)
-        return self
 
     def clear(self) -> None:
         """Removes all values."""
