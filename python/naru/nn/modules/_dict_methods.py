@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from typing_extensions import Self
+    from typing import Self
 
     from .container import ParameterDict
 
