@@ -174,3 +174,68 @@ def test_swalr_anneals_to_its_rate_and_stays_there(strategy):
     assert rates[3:] == pytest.approx([1.0] * 3) and all(a < b for a, b in zip([0.1, *rates[:3]], rates[:4]))
     share = [(rate - 0.1) / 0.9 for rate in rates[:4]]
     assert share == pytest.approx([0.25, 0.5, 0.75, 1.0] if strategy == "linear" else [(1 - np.cos(np.pi * t / 4)) / 2 for t in range(1, 5)])
+
+
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("SGD", {"momentum": 0.9, "weight_decay": 0.1, "nesterov": True}), ("Adam", {"amsgrad": True, "weight_decay": 0.1}), ("AdamW", {}), ("Adamax", {}),
+        ("NAdam", {}), ("RAdam", {}), ("RMSprop", {"centered": True, "momentum": 0.5}), ("Rprop", {}), ("ASGD", {}), ("Adadelta", {}),
+        ("Adagrad", {"initial_accumulator_value": 0.1}), ("LBFGS", {}), ("LBFGS", {"line_search_fn": "strong_wolfe"}),
+    ],
+)  # fmt: skip
+def test_complex_parameters_are_pairs_of_real_ones(name, options):
+    a = torch.complex(torch.arange(6.0).reshape(2, 3) - 2, torch.arange(6.0).flip(0).reshape(2, 3) / 3)
+    start = torch.complex(torch.linspace(-1, 1, 6).reshape(2, 3), torch.linspace(1, 0, 6).reshape(2, 3))
+    z, pairs = torch.nn.Parameter(start.clone()), torch.nn.Parameter(torch.view_as_real(start).clone())
+
+    def trained(p, number):
+        other = torch.nn.Parameter(torch.ones(3))
+        optimizer = getattr(torch.optim, name)([p, other], lr=0.1, **options)
+
+        def closure():
+            optimizer.zero_grad()
+            loss = ((number(p) * a).sum(0) - other).abs().square().sum()
+            loss.backward()
+            return loss
+
+        for _ in range(2):
+            closure()
+            optimizer.step(closure)
+        again = getattr(torch.optim, name)([p, other], lr=0.1, **options)
+        again.load_state_dict(optimizer.state_dict())
+        optimizer = again
+        closure()
+        optimizer.step(closure)
+        return optimizer, other
+
+    (of_z, one), (of_pairs, two) = trained(z, lambda p: p), trained(pairs, torch.view_as_complex)
+    np.testing.assert_allclose(torch.view_as_real(z.detach()).numpy(), pairs.detach().numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(one.detach().numpy(), two.detach().numpy(), rtol=1e-5, atol=1e-6)
+    if name != "LBFGS":
+        kept = {key: value for key, value in of_z.state[z].items() if isinstance(value, torch.Tensor) and value.dim()}
+        assert all(value.dtype == torch.complex64 and value.shape == z.shape for value in kept.values())
+        assert all(np.allclose(torch.view_as_real(value).numpy(), of_pairs.state[pairs][key].numpy()) for key, value in kept.items())
+
+
+def test_optimizers_that_take_no_complex_parameters_say_so():
+    z = torch.nn.Parameter(torch.ones(2, 2, dtype=torch.complex64))
+    z.grad = torch.ones_like(z)
+    for name in ("Adafactor", "Muon"):
+        with pytest.raises(RuntimeError, match="does not support complex parameters"):
+            getattr(torch.optim, name)([z]).step()
+    with pytest.raises(ValueError, match="does not support complex parameters"):
+        torch.optim.SparseAdam([z])
+    with pytest.raises(NotImplementedError, match="not updated differentiably"):
+        torch.optim.Adam([z], differentiable=True).step()
+
+
+def test_a_set_of_parameters_has_no_order():
+    with pytest.warns(FutureWarning, match="ordered collections"):
+        torch.optim.SGD({torch.nn.Parameter(torch.ones(1))}, lr=0.1)
+
+
+def test_lbfgs_stays_where_the_gradient_is_zero():
+    p = torch.nn.Parameter(torch.ones(2))
+    loss = torch.optim.LBFGS([p], tolerance_grad=-1.0).step(lambda: torch.tensor([10.0]))
+    assert loss.item() == 10 and torch.equal(p.detach(), torch.ones(2))

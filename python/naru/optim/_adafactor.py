@@ -43,6 +43,8 @@ class Adafactor(Descent):
 
     _may_be_captured = False
 
+    _takes_complex = False
+
     def __init__(
         self,
         params: Any,

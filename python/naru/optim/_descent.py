@@ -25,6 +25,9 @@ class Descent(Optimizer):
     _decays_itself = False
     # Whether _update_group reads the gradients itself, in C++: `grads` is None there.
     _reads_gradients = False
+    # Whether complex parameters are updated as pairs of real numbers (else _update_group sees to them), and whether there are some.
+    _takes_complex = True
+    _holds_complex = False
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Updates the parameters once; `closure` computes the loss again and returns it."""
@@ -36,13 +39,51 @@ class Descent(Optimizer):
                 differentiable = bool(group.get("differentiable"))
                 params, grads = _C._with_gradients(group["params"], differentiable or not self._reads_gradients)
                 if params and differentiable:
+                    if self._holds_complex:
+                        raise NotImplementedError(
+                            f"{type(self).__name__}: complex parameters are not updated differentiably; train a real one p, and compute with "
+                            "view_as_complex(p)"
+                        )
                     with enable_grad():
                         self._update_differentiably(group, params, grads)
                 elif params:
-                    self._update_group(group, params, grads)
+                    (self._update_as_real if self._holds_complex else self._update_group)(group, params, grads)
         finally:
             _C._set_grad_enabled(recording)
         return loss
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        super().add_param_group(param_group)
+        self._see_complex()
+
+    add_param_group.__doc__ = Optimizer.add_param_group.__doc__
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._see_complex()
+
+    def _see_complex(self) -> None:
+        self._holds_complex = self._takes_complex and any(p.is_complex() for group in self.param_groups for p in group["params"])
+
+    def _update_as_real(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor] | None) -> None:
+        """`_update_group` of complex parameters, their gradients and states as pairs of real numbers: what PyTorch makes of them."""
+        views = [_C.view_as_real(p.detach()) if p.is_complex() else p for p in params]
+        paired = [(p, view) for p, view in zip(params, views) if p is not view]
+        kept: dict[int, Tensor] = {}
+        for p, view in paired:
+            view.grad = _C.view_as_real(p.grad.detach().resolve_conj())
+            if p in self.state:
+                self.state[view] = state = dict(self.state[p])
+                for name, value in state.items():
+                    if isinstance(value, Tensor) and value.is_complex():
+                        state[name] = _C.view_as_real(value)
+                        kept[id(state[name])] = value
+        try:
+            self._update_group(group, views, None if grads is None else [view.grad for view in views])  # type: ignore[arg-type,misc]
+        finally:
+            for p, view in paired:
+                if view in self.state:
+                    self.state[p] = {name: kept.get(id(value), _complex_again(value, view)) for name, value in self.state.pop(view).items()}
 
     def _stateful(self, group: dict[str, Any]) -> bool:
         return True
@@ -79,12 +120,15 @@ class Descent(Optimizer):
         """The state of a parameter, begun where there is none yet, and moved after it where it has changed its device."""
         state = self._state_on_device(param)
         if not state:
-            if param.is_complex():
-                raise NotImplementedError(
-                    f"{type(self).__name__}: complex parameters are not supported; train a real one p, and compute with view_as_complex(p)"
-                )
-            state.update(self._new_state(param, group))
+            view = _C.view_as_real(param.detach()) if param.is_complex() else param
+            state.update({name: value if view is param else _complex_again(value, view) for name, value in self._new_state(view, group).items()})
         return state
+
+
+def _complex_again(value: Any, view: Tensor) -> Any:
+    """A part of a state that has a complex parameter's elements as pairs, as complex numbers."""
+    paired = isinstance(value, Tensor) and value.is_floating_point() and value.dim() > 0 and value.shape == view.shape
+    return _C.view_as_complex(value.contiguous()) if paired else value
 
 
 def zero_steps() -> Tensor:

@@ -31,6 +31,8 @@ class Muon(Descent):
     tensor(0.)
     """
 
+    _takes_complex = False
+
     def __init__(
         self,
         params: Any,

@@ -16,11 +16,16 @@ Tensor = _C.Tensor
 __all__ = ["LBFGS"]
 
 
+def _as_real(tensor: Tensor) -> Tensor:
+    """Complex numbers as pairs."""
+    return _C.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+
+
 class LBFGS(Optimizer):
     """Quasi-Newton steps (Liu and Nocedal, 1989) over all parameters as one vector. There is one group of parameters (ValueError), on one device.
 
     Args:
-        params: parameters, real ones.
+        params: parameters; complex ones are pairs of real ones.
         lr: the length of a step, or where the search for one begins.
         max_iter: the iterations of a step at most.
         max_eval: the evaluations of the closure in a step, max_iter · 5 / 4 if None.
@@ -76,21 +81,19 @@ class LBFGS(Optimizer):
         if len(self.param_groups) != 1:
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
         self._params = self.param_groups[0]["params"]
-        if any(p.is_complex() for p in self._params):
-            raise NotImplementedError("LBFGS: complex parameters are not supported; train a real one p, and compute with view_as_complex(p)")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         self._params = self.param_groups[0]["params"]
 
     def _gather_flat_grad(self) -> Tensor:
-        parts = [(_C.zeros_like(p) if p.grad is None else p.grad).detach().reshape(-1) for p in self._params]
+        parts = [_as_real((_C.zeros_like(p) if p.grad is None else p.grad).detach()).reshape(-1) for p in self._params]
         flat = _C.cat(parts)
         return -flat if self.param_groups[0].get("maximize", False) else flat
 
     def _add_grad(self, step_size: float, update: Tensor) -> None:
         start = 0
-        for p in self._params:
+        for p in map(_as_real, self._params):
             p.add_(update[start : start + p.numel()].view_as(p), alpha=step_size)
             start += p.numel()
 
@@ -173,7 +176,8 @@ class LBFGS(Optimizer):
             d = state["d"] = _C._lbfgs_direction(grad, state["old_dirs"], state["old_stps"], inverse, number(state["H_diag"]))
             state["prev_flat_grad"], last = grad.clone(), loss
             state["prev_loss"] = loss
-            t = state["t"] = min(1.0, 1.0 / grad.abs().sum().item()) * lr if begins else lr
+            length = grad.abs().sum().item()
+            t = state["t"] = min(1.0, 1.0 / length if length else 1.0) * lr if begins else lr
             slope = grad.dot(d).item()
             if slope > -tolerance:
                 break

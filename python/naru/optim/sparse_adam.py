@@ -34,6 +34,8 @@ class SparseAdam(Descent):
 
     _may_be_captured = False
 
+    _takes_complex = False
+
     def __init__(
         self,
         params: Any,
@@ -49,6 +51,9 @@ class SparseAdam(Descent):
         check_option("beta parameter at index 0", betas[0], 0.0 <= betas[0] < 1.0)
         check_option("beta parameter at index 1", betas[1], 0.0 <= betas[1] < 1.0)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+        found = [[i, j] for i, group in enumerate(self.param_groups) for j, p in enumerate(group["params"]) if p.is_complex()]
+        if found:
+            raise ValueError(f"Complex params at indices {found}: SparseAdam does not support complex parameters")
 
     def _new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"step": 0, "exp_avg": zeros_for(param), "exp_avg_sq": zeros_for(param)}
