@@ -239,3 +239,13 @@ def test_lbfgs_stays_where_the_gradient_is_zero():
     p = torch.nn.Parameter(torch.ones(2))
     loss = torch.optim.LBFGS([p], tolerance_grad=-1.0).step(lambda: torch.tensor([10.0]))
     assert loss.item() == 10 and torch.equal(p.detach(), torch.ones(2))
+
+
+def test_names_and_rates_of_optimizers_are_whole():
+    p = nn.Parameter(torch.ones(2))
+    with pytest.raises(ValueError, match="Some param names are missing"):
+        optim.SGD([p, ("q", nn.Parameter(torch.ones(1)))], lr=0.1)
+    with pytest.raises(ValueError, match="cannot add param group with names"):
+        optim.SGD([p], lr=0.1).add_param_group({"params": [("q", nn.Parameter(torch.ones(1)))]})
+    with pytest.raises(ValueError, match="Tensor lr must be 1-element"):
+        optim.SGD([p], lr=torch.ones(2))

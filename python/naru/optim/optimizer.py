@@ -120,7 +120,10 @@ class Optimizer(OptimizerHooks):
             )
         params = list(params)
         names = None
-        if params and isinstance(params[0], tuple):
+        named = [param for param in params if isinstance(param, tuple)]
+        if named and len(named) != len(params):
+            raise ValueError("all optimizer params should be with/without names. Some param names are missing")
+        if named:
             names = [name for name, _ in params]
             params = [param for _, param in params]
         for param in params:
@@ -131,6 +134,11 @@ class Optimizer(OptimizerHooks):
         group = {**param_group, "params": params}
         if names is not None:
             group["param_names"] = names
+        if self.param_groups and ("param_names" in group) != ("param_names" in self.param_groups[0]):
+            raise ValueError(
+                "all optimizer param groups should be with/without names. cannot add param group "
+                f"{'with' if 'param_names' in group else 'without'} names to the optimizer"
+            )
         for name, default in self.defaults.items():
             if default is required and name not in group:
                 raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
@@ -332,4 +340,6 @@ def check_option(name: str, value: Any, good: bool) -> None:
 
 def number(value: Any) -> float:
     """An option that may be given as a tensor with one element."""
+    if isinstance(value, Tensor) and value.numel() != 1:
+        raise ValueError(f"Tensor lr must be 1-element (got shape {list(value.shape)})")
     return float(value.item()) if isinstance(value, Tensor) else value

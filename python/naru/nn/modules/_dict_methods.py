@@ -12,14 +12,6 @@ if TYPE_CHECKING:
     from .container import ParameterDict
 
 
-def _of(pairs: Iterable[tuple[str, Any]]) -> ParameterDict:
-    from .container import ParameterDict
-
-    made = ParameterDict()
-    made.update(list(pairs))
-    return made
-
-
 class DictMethods:
     """On top of `_keys`, item access, `pop` and `update`."""
 
@@ -31,6 +23,7 @@ class DictMethods:
         def pop(self, key: str) -> Any: ...
         def items(self) -> Iterable[tuple[str, Any]]: ...
         def update(self, parameters: Any) -> None: ...
+        def _of(self, pairs: Iterable[tuple[str, Any]]) -> ParameterDict: ...
 
     def popitem(self) -> tuple[str, Any]:
         """Removes the pair of name and value that was added last, and returns it; KeyError where there is none."""
@@ -47,11 +40,11 @@ class DictMethods:
 
     def copy(self) -> ParameterDict:
         """A ParameterDict of its own with the same parameters."""
-        return _of(self.items())
+        return self._of(self.items())
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
         """A ParameterDict with `default` under each of `keys`."""
-        return _of((key, default) for key in keys)
+        return self._of((key, default) for key in keys)
 
     def __reversed__(self) -> Iterator[str]:
         return reversed(self._keys)
@@ -62,7 +55,7 @@ class DictMethods:
         return both
 
     def __ror__(self, other: ParameterDict) -> ParameterDict:
-        both = _of(other.items())
+        both = self._of(other.items())
         both.update(self)
         return both
 

@@ -360,6 +360,9 @@ class ParameterDict(DictMethods, Module):
         if parameters is not None:
             self.update(parameters)
 
+    def _of(self, pairs: Iterable[tuple[str, Any]]) -> ParameterDict:
+        return ParameterDict(collections.OrderedDict(pairs))
+
     def _attribute(self, key: str) -> str:
         if not isinstance(key, str):
             raise TypeError(f"Index given to ParameterDict cannot be used as a key as it is not a string (type is '{type(key).__name__}').")
