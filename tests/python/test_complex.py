@@ -252,15 +252,6 @@ def test_a_complex_tensor_prints_as_pytorch_prints_it(make, text):
     assert repr(make()) == text
 
 
-@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax"])
-def test_an_optimizer_takes_no_complex_parameter_for_a_real_one(name):
-    w = torch.ones(2, dtype=torch.complex64, requires_grad=True)
-    (w.abs() ** 2).sum().backward()
-    with pytest.raises((NotImplementedError, RuntimeError), match="complex|floating point"):
-        getattr(torch.optim, name)([w], lr=0.1).step()
-    assert w.tolist() == [1, 1]
-
-
 def test_names_of_types_are_pytorchs():
     assert torch.cfloat is torch.complex64 and torch.cdouble is torch.complex128 and torch.chalf is torch.complex32
     assert torch.float64.to_complex() is torch.complex128 and torch.complex32.to_real() is torch.float16

@@ -392,3 +392,12 @@ def test_torchrun_ends_all_where_one_fails_and_starts_anew_where_it_may(tmp_path
     assert done.returncode == 1 and "program.py FAILED" in done.stderr and "ValueError: this rank fails" in done.stderr
     again = torchrun(tmp_path, "torchrun", "--standalone", "--nproc_per_node=2", "--max-restarts=1", "SCRIPT", "fail")
     assert again.returncode == 0 and "starting all anew (1 of 1)" in again.stderr and again.stdout.count("sum 3 of 2") == 4
+
+
+def test_the_modules_that_torch_distributed_is_made_of_have_its_names():
+    from naru.distributed import constants, distributed_c10d
+
+    assert distributed_c10d.init_process_group is dist.init_process_group
+    assert constants.default_pg_timeout is dist.default_pg_timeout and constants.default_pg_timeout.total_seconds() == 1800
+    with pytest.raises(NotImplementedError):
+        distributed_c10d._get_default_group()

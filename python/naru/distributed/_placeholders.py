@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _HERE = "naru.distributed."
+# What torch.distributed itself is made of in PyTorch: these have its names, as far as naru has them.
+_PARTS = frozenset(("distributed.constants", "distributed.distributed_c10d"))
 # What is not there at all, with its private parts, which packages import too.
 _WHOLE = frozenset("checkpoint device_mesh fsdp pipelining rpc tensor _composable _functional_collectives _shard _symmetric_memory _tensor".split())
 
@@ -29,6 +31,8 @@ def module_getattr(module: str) -> Callable[[str], Any]:
     def __getattr__(name: str) -> Any:
         if name == "is_available":
             return _no
+        if mine in _PARTS and name in vars(sys.modules["naru.distributed"]) and not name.startswith("_"):
+            return vars(sys.modules["naru.distributed"])[name]
         public = mine in _missing.names() and not name.startswith("_")
         if name.startswith("__") or (public and (name not in _missing.names()[mine] or f"{mine}.{name}" in _missing.names())):
             _missing.fail(mine, name)

@@ -176,6 +176,13 @@ class DistributedDataParallel(Module):
         finally:
             self.require_backward_grad_sync = before
 
+    def _get_ddp_logging_data(self) -> dict[str, Any]:
+        """What Lightning asks for when it is done; of PyTorch's figures those that are known."""
+        return {
+            "world_size": self.process_group.size(), "rank": self.process_group.rank(), "module_name": type(self.module).__name__,
+            "find_unused_parameters": int(self.find_unused_parameters), "broadcast_buffers": int(self.broadcast_buffers), "can_set_static_graph": False,
+        }  # fmt: skip
+
     def register_comm_hook(self, state: Any, hook: Callable[[Any, Any], Any]) -> None:
         """Lets `hook(state, bucket)` do what averages a bucket's gradients; it returns a Future of the vector."""
         if not callable(hook):
