@@ -1,5 +1,7 @@
 """__torch_function__: calls that other classes, subclasses of Tensor and modes take over."""
 import pickle
+import subprocess
+import sys
 import naru as torch
 import pytest
 from naru.overrides import TorchFunctionMode, has_torch_function, is_tensor_like
@@ -79,3 +81,14 @@ def test_results_of_a_subclass_without_a_rule_of_its_own_are_of_it_and_so_is_its
     assert type(torch.nn.Parameter(torch.ones(2)) * 2) is torch.Tensor and type(torch.nn.Buffer(torch.ones(2)) * 2) is torch.Tensor
     again = pickle.loads(pickle.dumps(x))
     assert type(again) is Kind and again.note == "kept" and again.tolist() == [1, 1]
+
+
+def test_no_class_of_ours_has_every_call_watched():
+    code = (
+        "import naru as torch, naru.nn, naru.optim, naru.vision, naru.nested, naru.distributions, naru.nn.attention.bias\n"
+        "from naru import overrides\n"
+        "torch.nn.Linear(2, 2); torch.nn.LazyLinear(2); assert not overrides._watched['subclasses'], torch.Tensor.__subclasses__()\n"
+        "class Mine(torch.Tensor): pass\n"
+        "assert overrides._watched['subclasses']"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -7,6 +7,7 @@ from enum import IntEnum
 from typing import Any
 
 from ... import _C, _missing
+from ...overrides import _plain_results
 
 Tensor = _C.Tensor
 
@@ -43,6 +44,8 @@ class CausalBias(Tensor):
     variant: CausalVariant
     seq_len_q: int
     seq_len_kv: int
+
+    __torch_function__ = staticmethod(_plain_results)
 
     def __new__(cls, variant: CausalVariant, seq_len_q: int, seq_len_kv: int) -> CausalBias:
         return _C.empty(0).as_subclass(cls)
