@@ -279,22 +279,16 @@ struct SavedTensor {
   Ref<Node> node;
   std::string name;
   autograd::Saved* place() const { return node->saved_as(name).tensor; }
-  Tensor get() const {
-    std::optional<autograd::Saved> copy;  // hooks may run anything
-    {
-      const Node::SavedGuard guard(*node);
-      copy = *place();
-    }
-    return copy->get(node.get());
+  // A copy, as hooks may run anything.
+  autograd::Saved kept() const {
+    const Node::SavedGuard guard(*node);
+    return *place();
   }
+  Tensor get() const { return kept().get(node.get()); }
   void register_hooks(nb::object pack, nb::object unpack) const {
     for (const nb::object& f : {pack, unpack})
       if (!PyCallable_Check(f.ptr())) throw TypeError("register_hooks: hooks must be callable, got {}", Py_TYPE(f.ptr())->tp_name);
-    autograd::Saved copy;
-    {
-      const Node::SavedGuard guard(*node);
-      copy = *place();
-    }
+    autograd::Saved copy = kept();
     SavedHooksScope scope;
     scope.enter(pack, unpack);
     copy.pack_kept();

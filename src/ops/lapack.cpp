@@ -37,6 +37,10 @@ void require_lapack_type(const Tensor& t, const char* kernel) {
   if (!is_lapack_type(t.dtype())) throw_not_implemented(kernel, t.dtype());
 }
 
+bool is_vector_right_side(const Tensor& a, const Tensor& b) {
+  return b.dim() == 1 || (b.dim() + 1 == a.dim() && b.sizes() == Dims(std::span<const int64_t>(a.sizes()).first(a.sizes().size() - 1)));
+}
+
 Device require_one_device(const Tensor& a, const Tensor& b, const char* op, const char* name_a, const char* name_b) {
   const Tensor* const tensors[] = {&a, &b};
   const char* const roles[] = {name_a, name_b};

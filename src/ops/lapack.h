@@ -19,6 +19,8 @@ void require_floating(const Tensor& t, std::string_view op, bool low = true);
 // NotImplementedError "\"lu_cpu\" not implemented for 'Half'" unless it is float32, float64, complex64 or complex128.
 bool is_lapack_type(DType type);
 void require_lapack_type(const Tensor& t, const char* kernel);
+// Whether B of A X = B holds vectors: it has one dimension, or the shape of A without the last.
+bool is_vector_right_side(const Tensor& a, const Tensor& b);
 // The device of both; RuntimeError where they are on different ones.
 Device require_one_device(const Tensor& a, const Tensor& b, const char* op, const char* name_a = "A", const char* name_b = "B");
 // LinAlgError, worded as for the function `api`, for the first number that is not 0. Reads them.

@@ -120,8 +120,6 @@ const DriverRow& driver_of(std::optional<std::string_view> name) {
   throw RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)");
 }
 
-Dims without_last(const Dims& sizes) { return Dims(std::span<const int64_t>(sizes).first(sizes.size() - 1)); }
-
 // Whether B holds vectors.
 bool check_lstsq(const Tensor& a, const Tensor& b) {
   constexpr const char* kOp = "torch.linalg.lstsq";
@@ -137,7 +135,7 @@ bool check_lstsq(const Tensor& a, const Tensor& b) {
   ops::require_floating(a, kOp);
   ops::require_lapack_type(a, "linalg_lstsq_cpu");
   ops::require_one_device(a, b, kOp, "input", "other");
-  const bool vector = b.dim() == 1 || (difference == 1 && b.sizes() == without_last(a.sizes()));
+  const bool vector = ops::is_vector_right_side(a, b);
   if (vector && a.size(-2) != b.size(-1)) throw RuntimeError("{}: input.size(-2) should match other.size(-1)", kOp);
   if (!vector && a.size(-2) != b.size(-2)) throw RuntimeError("{}: input.size(-2) should match other.size(-2)", kOp);
   return vector;

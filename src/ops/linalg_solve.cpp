@@ -81,8 +81,7 @@ std::pair<Tensor, Tensor> solve_ex(const Tensor& a, const Tensor& b, bool left, 
                        ops::torch_name(a.dtype()), ops::torch_name(b.dtype()));
   ops::require_lapack_type(a, "lu_cpu");
   ops::require_one_device(a, b, kOp, "A", "B");
-  const Dims shorter(std::span<const int64_t>(a.sizes()).first(a.sizes().size() - 1));
-  const bool vector = b.dim() == 1 || (b.dim() + 1 == a.dim() && b.sizes() == shorter);
+  const bool vector = ops::is_vector_right_side(a, b);
   if (vector && !left)
     throw RuntimeError(
         "{}: Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve is "

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from typing import TYPE_CHECKING, Any
 
 from .. import _C
 from .grad_mode import enable_grad
+
+if TYPE_CHECKING:
+    import inspect
 
 Tensor = _C.Tensor
 
@@ -190,11 +194,16 @@ class Function:
         return type(result)(items) if type(result) in (tuple, list) else type(result)(*items)
 
 
-def _with_defaults(forward: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """All arguments of a forward, those that were left out too: setup_context takes them apart."""
+@functools.lru_cache(256)
+def _signature(forward: Any) -> inspect.Signature:
     import inspect
 
-    bound = inspect.signature(forward).bind(*args, **kwargs)
+    return inspect.signature(forward)
+
+
+def _with_defaults(forward: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """All arguments of a forward, those that were left out too: setup_context takes them apart."""
+    bound = _signature(forward).bind(*args, **kwargs)
     bound.apply_defaults()
     return bound.args
 
@@ -293,8 +302,6 @@ def once_differentiable(fn: Any) -> Any:
     >>> naru.autograd.grad(Sine.apply(x), x, create_graph=True)[0].requires_grad
     False
     """
-    import functools
-
     @functools.wraps(fn)
     def wrapper(ctx: Any, *grads: Any) -> Any:
         with _C.no_grad():

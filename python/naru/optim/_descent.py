@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _C
 from ..autograd.grad_mode import enable_grad
-from .optimizer import Optimizer
+from .optimizer import Optimizer, as_real
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,11 +67,11 @@ class Descent(Optimizer):
 
     def _update_as_real(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor] | None) -> None:
         """`_update_group` of complex parameters, their gradients and states as pairs of real numbers: what PyTorch makes of them."""
-        views = [_C.view_as_real(p.detach()) if p.is_complex() else p for p in params]
+        views = [as_real(p) for p in params]
         paired = [(p, view) for p, view in zip(params, views) if p is not view]
         kept: dict[int, Tensor] = {}
         for p, view in paired:
-            view.grad = _C.view_as_real(p.grad.detach().resolve_conj())
+            view.grad = as_real(p.grad)
             if p in self.state:
                 self.state[view] = state = dict(self.state[p])
                 for name, value in state.items():
@@ -120,7 +120,7 @@ class Descent(Optimizer):
         """The state of a parameter, begun where there is none yet, and moved after it where it has changed its device."""
         state = self._state_on_device(param)
         if not state:
-            view = _C.view_as_real(param.detach()) if param.is_complex() else param
+            view = as_real(param)
             state.update({name: value if view is param else _complex_again(value, view) for name, value in self._new_state(view, group).items()})
         return state
 

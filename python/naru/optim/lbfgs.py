@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _C
 from ..autograd.grad_mode import enable_grad
-from .optimizer import Optimizer, check_option, number
+from .optimizer import Optimizer, as_real, check_option, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,11 +14,6 @@ if TYPE_CHECKING:
 Tensor = _C.Tensor
 
 __all__ = ["LBFGS"]
-
-
-def _as_real(tensor: Tensor) -> Tensor:
-    """Complex numbers as pairs."""
-    return _C.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
 
 
 class LBFGS(Optimizer):
@@ -87,13 +82,13 @@ class LBFGS(Optimizer):
         self._params = self.param_groups[0]["params"]
 
     def _gather_flat_grad(self) -> Tensor:
-        parts = [_as_real((_C.zeros_like(p) if p.grad is None else p.grad).detach()).reshape(-1) for p in self._params]
+        parts = [as_real((_C.zeros_like(p) if p.grad is None else p.grad).detach()).reshape(-1) for p in self._params]
         flat = _C.cat(parts)
         return -flat if self.param_groups[0].get("maximize", False) else flat
 
     def _add_grad(self, step_size: float, update: Tensor) -> None:
         start = 0
-        for p in map(_as_real, self._params):
+        for p in map(as_real, self._params):
             p.add_(update[start : start + p.numel()].view_as(p), alpha=step_size)
             start += p.numel()
 

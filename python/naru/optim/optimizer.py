@@ -338,6 +338,11 @@ def check_option(name: str, value: Any, good: bool) -> None:
         raise ValueError(f"Invalid {name}: {value}")
 
 
+def as_real(tensor: Tensor) -> Tensor:
+    """The elements of a complex tensor as pairs, in the same memory and without history; a real tensor itself."""
+    return _C.view_as_real(tensor.detach().resolve_conj()) if tensor.is_complex() else tensor
+
+
 def number(value: Any) -> float:
     """An option that may be given as a tensor with one element."""
     if isinstance(value, Tensor) and value.numel() != 1:
