@@ -1,5 +1,8 @@
 #include "overrides.h"
 
+#include <algorithm>
+#include <span>
+
 #include "function.h"
 
 namespace naru::py {
@@ -9,20 +12,29 @@ bool overrides_watched = false;
 namespace {
 
 PyObject* handler = nullptr;  // naru.overrides._call: (function, args, kwargs) -> result, or NotImplemented where nobody takes it over
+bool modes_watched = false;   // a mode may take over any call; subclasses of Tensor only those that have one among the arguments
+PyObject* plain = nullptr;    // the __torch_function__ of Parameter and its like, which take nothing over
 
-// Not a tensor, and of a class that has __torch_function__; or a list with one in it.
-bool is_foreign(PyObject* o, bool look_inside = true) {
+// Of a class that has __torch_function__, or a list with one in it; tensors only where subclasses of Tensor count.
+bool may_take_over(PyObject* o, bool subclasses, bool look_inside = true) {
   PyTypeObject* const type = Py_TYPE(o);
-  if (is_tensor(o) || type == &PyLong_Type || type == &PyFloat_Type || type == &PyUnicode_Type || type == &PyBool_Type ||
-      type == &PySlice_Type || o == Py_None || o == Py_Ellipsis)
+  if (type == tensor_type || (!subclasses && is_tensor(o)) || type == &PyLong_Type || type == &PyFloat_Type || type == &PyUnicode_Type ||
+      type == &PyBool_Type || type == &PySlice_Type || o == Py_None || o == Py_Ellipsis)
     return false;
   if (look_inside && (PyList_Check(o) || PyTuple_Check(o))) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
-      if (is_foreign(PySequence_Fast_GET_ITEM(o, i), false)) return true;
+      if (may_take_over(PySequence_Fast_GET_ITEM(o, i), subclasses, false)) return true;
     return false;
   }
   static PyObject* const name = PyUnicode_InternFromString("__torch_function__");
-  return _PyType_Lookup(type, name) != nullptr;
+  PyObject* const found = _PyType_Lookup(type, name);
+  return found && found != plain;
+}
+
+template <class Objects>
+bool anybody_may(const Objects& args, bool foreign_only) {
+  if (!foreign_only && modes_watched) return true;
+  return std::any_of(args.begin(), args.end(), [&](PyObject* o) { return may_take_over(o, !foreign_only); });
 }
 
 PyObject* ask(PyObject* function, nb::object args, nb::object kwargs) {
@@ -38,9 +50,7 @@ PyObject* ask(PyObject* function, nb::object args, nb::object kwargs) {
 
 PyObject* taken_over(PyObject* function, PyObject* const* args, int nargs, PyObject* kwnames, bool foreign_only) {
   const Py_ssize_t keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
-  bool foreign = !foreign_only;
-  for (Py_ssize_t i = 0; i < nargs + keywords && !foreign; ++i) foreign = is_foreign(args[i]);
-  if (!foreign) return nullptr;
+  if (!anybody_may(std::span(args, static_cast<size_t>(nargs + keywords)), foreign_only)) return nullptr;
   nb::object tuple = nb::steal(check(PyTuple_New(nargs)));
   for (int i = 0; i < nargs; ++i) PyTuple_SET_ITEM(tuple.ptr(), i, Py_NewRef(args[i]));
   nb::dict named;
@@ -49,9 +59,7 @@ PyObject* taken_over(PyObject* function, PyObject* const* args, int nargs, PyObj
 }
 
 PyObject* taken_over(const char* method, std::initializer_list<PyObject*> args, bool foreign_only) {
-  bool foreign = !foreign_only;
-  for (PyObject* o : args) foreign = foreign || is_foreign(o);
-  if (!foreign) return nullptr;
+  if (!anybody_may(args, foreign_only)) return nullptr;
   nb::object function = nb::steal(check(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), method)));
   nb::object tuple = nb::steal(check(PyTuple_New(static_cast<Py_ssize_t>(args.size()))));
   Py_ssize_t i = 0;
@@ -60,8 +68,13 @@ PyObject* taken_over(const char* method, std::initializer_list<PyObject*> args, 
 }
 
 void define_overrides() {
-  def(kFunction, "_watch_overrides", "on", "Whether modes and subclasses of Tensor are asked before each call.",
-      [](bool on) { overrides_watched = on; });
+  def(kFunction, "_watch_overrides", "modes, subclasses, unasked",
+      "Whether modes, and subclasses of Tensor but those whose __torch_function__ is `unasked`, are asked before a call.",
+      [](bool modes, bool subclasses, PyObject* unasked) {
+        modes_watched = modes;
+        overrides_watched = modes || subclasses;
+        Py_XSETREF(plain, Py_NewRef(unasked));
+      });
 }
 
 }  // namespace naru::py

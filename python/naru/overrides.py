@@ -46,7 +46,7 @@ def _watch(modes: int = 0, subclasses: bool = False) -> None:
     with _lock:
         _watched["modes"] += modes
         _watched["subclasses"] |= subclasses
-        _C._watch_overrides(bool(_watched["modes"] or _watched["subclasses"]))
+        _C._watch_overrides(bool(_watched["modes"]), bool(_watched["subclasses"]), PLAIN_RESULTS)
 
 
 def _plain(func: Callable[..., Any], types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
@@ -57,6 +57,9 @@ def _plain(func: Callable[..., Any], types: Any, args: tuple = (), kwargs: dict[
 def _plain_results(func: Callable[..., Any], types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
     """The `__torch_function__` of classes whose results are plain tensors: they are not asked."""
     return _plain(func, types, args, kwargs)
+
+
+PLAIN_RESULTS = staticmethod(_plain_results)  # one object, by which the core knows the classes it need not ask
 
 
 def _of_subclass(cls: type, func: Callable[..., Any], types: Iterable[type], args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:

@@ -45,14 +45,11 @@ def test_a_subclass_of_tensor_sees_each_call_and_keeps_its_class():
             seen.append(func.__name__)
             return super().__torch_function__(func, types, args, kwargs)
 
-    try:
-        x = torch.ones(2).as_subclass(Named)
-        results = [x + 1, torch.exp(x), x.sum(), x[0], -x, torch.stack([torch.ones(2), x])]
-        assert all(type(r) is Named for r in results)
-        assert seen == ["add", "exp", "sum", "__getitem__", "neg", "stack"]
-        assert type(torch.ones(2) + 1) is torch.Tensor
-    finally:
-        torch._C._watch_overrides(False)
+    x = torch.ones(2).as_subclass(Named)
+    results = [x + 1, torch.exp(x), x.sum(), x[0], -x, torch.stack([torch.ones(2), x])]
+    assert all(type(r) is Named for r in results)
+    assert seen == ["add", "exp", "sum", "__getitem__", "neg", "stack"]
+    assert type(torch.ones(2) + 1) is torch.Tensor
 
 
 def test_within_a_mode_each_call_goes_to_it_and_afterwards_none():
@@ -81,6 +78,22 @@ def test_results_of_a_subclass_without_a_rule_of_its_own_are_of_it_and_so_is_its
     assert type(torch.nn.Parameter(torch.ones(2)) * 2) is torch.Tensor and type(torch.nn.Buffer(torch.ones(2)) * 2) is torch.Tensor
     again = pickle.loads(pickle.dumps(x))
     assert type(again) is Kind and again.note == "kept" and again.tolist() == [1, 1]
+
+
+def test_where_there_is_a_subclass_calls_of_plain_tensors_run_no_python():
+    x, p, made = torch.ones(2), torch.nn.Parameter(torch.ones(2)), torch.ones(2).as_subclass(Kind)
+
+    def calls(function):
+        seen = []
+        sys.setprofile(lambda frame, event, arg: seen.append(frame.f_code.co_name) if event == "call" else None)
+        try:
+            function()
+        finally:
+            sys.setprofile(None)
+        return seen[1:]  # without the function itself
+
+    assert calls(lambda: (x + p, torch.exp(x), torch.cat([x, p]), x[0], x.sum(), x.add_(1))) == []
+    assert "_call" in calls(lambda: made + x) and "_call" in calls(lambda: torch.cat([x, made]))
 
 
 def test_no_class_of_ours_has_every_call_watched():

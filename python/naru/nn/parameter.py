@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from .. import _C
-from ..overrides import _plain_results
+from ..overrides import PLAIN_RESULTS
 
 Tensor = _C.Tensor
 
@@ -25,7 +25,7 @@ class Parameter(Tensor):
     (True, True)
     """
 
-    __torch_function__ = staticmethod(_plain_results)
+    __torch_function__ = PLAIN_RESULTS
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         if data is None:
@@ -66,7 +66,7 @@ class Buffer(Tensor):
     """
 
     persistent: bool
-    __torch_function__ = staticmethod(_plain_results)
+    __torch_function__ = PLAIN_RESULTS
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
         if data is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import naru
-from naru.overrides import _plain_results
+from naru.overrides import PLAIN_RESULTS
 
 from . import _names
 from ._pil import is_pil
@@ -24,7 +24,7 @@ class Image(naru.Tensor):
     (torch.Size([1, 1, 2]), 'Image', 'Tensor')
     """
 
-    __torch_function__ = staticmethod(_plain_results)
+    __torch_function__ = PLAIN_RESULTS
 
     def __new__(cls, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool | None = None) -> Any:
         if is_pil(data):

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Any
 
 from ... import _C, _missing
-from ...overrides import _plain_results
+from ...overrides import PLAIN_RESULTS
 
 Tensor = _C.Tensor
 
@@ -45,7 +45,7 @@ class CausalBias(Tensor):
     seq_len_q: int
     seq_len_kv: int
 
-    __torch_function__ = staticmethod(_plain_results)
+    __torch_function__ = PLAIN_RESULTS
 
     def __new__(cls, variant: CausalVariant, seq_len_q: int, seq_len_kv: int) -> CausalBias:
         return _C.empty(0).as_subclass(cls)
