@@ -192,6 +192,8 @@ void add_attributes(std::vector<PyGetSetDef>& list) {
   add("name", get<none>, "None.");
   add("_cdata", get<[](const Tensor& t) { return static_cast<int64_t>(reinterpret_cast<intptr_t>(t.impl())); }>,
       "A number of the tensor itself, which Tensor objects may exchange.");
+  add("_storage_id", get<[](const Tensor& t) { return static_cast<int64_t>(reinterpret_cast<intptr_t>(t.impl()->storage.get())); }>,
+      "A number of the storage, the same for all tensors that share it while it lives.");
   add("_backward_hooks", get<none>, "None.");
 }
 

@@ -96,6 +96,14 @@ void define_generator(nb::module_& m) {
           nb::arg("seed"))
       .def("initial_seed", &Generator::initial_seed)
       .def("seed", &Generator::seed)
+      .def(
+          "clone_state",
+          [](Generator& g) {
+            auto other = std::make_unique<Generator>();
+            set_state(*other, state_of(g));
+            return other.release();
+          },
+          nb::rv_policy::take_ownership)
       .def("get_state", [](Generator& g) { return wrapped(state_of(g)); })
       .def("set_state",
            [](nb::object self, nb::object state) {

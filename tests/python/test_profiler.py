@@ -121,3 +121,44 @@ def test_a_profile_within_another_takes_nothing_away_from_it():
         _ = x.sort()
     names = [[k.name for k in p.events() if k.on_device] for p in (outer, inner)]
     assert names == [["matmul", "cumsum", "sort"], ["cumsum"]]
+
+
+def test_memory_operations_and_callers_are_counted_where_asked_for(tmp_path):
+    def part(x):
+        return x @ x
+
+    with profile(profile_memory=True, with_flops=True, with_stack=True) as p, record_function("all"):
+        x = torch.ones(8, 8)
+        y = part(x).t().add_(1)
+        y + y
+    found = {e.key: e for e in p.key_averages()}
+    assert {k: (e.self_cpu_memory_usage, e.cpu_memory_usage, e.flops) for k, e in found.items()} == {
+        "all": (0, 768, 0), "aten::ones": (256, 256, 0), "aten::matmul": (256, 256, 1024), "aten::t": (0, 0, 0), "aten::add_": (0, 0, 64), "aten::add": (256, 256, 64),
+    }
+    matmul = next(e for e in p.events() if e.key == "aten::matmul")
+    assert matmul.stack[0].endswith(": part") and matmul.cpu_parent.key == "all" and matmul in matmul.cpu_parent.cpu_children
+    table = p.key_averages(group_by_stack_n=1).table(sort_by="self_cpu_memory_usage")
+    assert all(title in table for title in ("CPU Mem", "Self CPU Mem", "Source Location", "Total KFLOPs", "1.024", "256 B"))
+    p.export_stacks(str(tmp_path / "stacks"), "self_cpu_time_total")
+    assert any(":_part" in line.split()[0] and int(line.split()[1]) > 0 for line in (tmp_path / "stacks").read_text().splitlines())
+    with pytest.raises(ValueError, match="metric should be one of"):
+        p.export_stacks(str(tmp_path / "stacks"), "beauty")
+    with profile() as plain:
+        pass
+    with pytest.raises(AssertionError, match="with_stack=True"):
+        plain.export_stacks("nowhere")
+    with profile(profile_memory=True) as p:
+        torch.ones(8, device="cuda") * 2
+    assert [(e.key, e.device_memory_usage, e.cpu_memory_usage) for e in p.key_averages() if not e.on_device] == [("aten::ones", 32, 0), ("aten::mul", 32, 0)]
+
+
+def test_a_record_can_pause():
+    with profile() as p:
+        torch.ones(1)
+        p.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
+        torch.zeros(1)
+        p.toggle_collection_dynamic(True, [ProfilerActivity.CPU])
+        torch.full((1,), 2)
+    assert [e.key for e in p.events()] == ["aten::ones", "aten::full"]
+    with pytest.raises(RuntimeError, match="records nothing"):
+        p.toggle_collection_dynamic(True, [])

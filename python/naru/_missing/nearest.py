@@ -28,8 +28,7 @@ _ROWS = {
     "naru.kernel, which compiles a kernel of your own for every device": """
         cuda.jiterator mps.compile_shader mps.load_metallib library.triton_op library.wrap_triton""",
     "torch.library.custom_op": """
-        library.Library library.define library.impl library.impl_abstract library.fallthrough_kernel library.infer_schema
-        library.register_autocast library.register_torch_dispatch library.get_kernel library.get_ctx classes""",
+        library.impl_abstract library.fallthrough_kernel library.register_autocast library.register_torch_dispatch library.get_kernel library.get_ctx classes""",
     "torch.save and torch.load of a state_dict, beside the program's own files": "package",
     "concurrent.futures": "Future fork wait jit.Future",
     "the same names with _foreach_ in front, as torch._foreach_add": "foreach",
@@ -94,7 +93,7 @@ _ROWS = {
     "a class with `__torch_function__`, which every function asks": """
         overrides.get_overridable_functions overrides.get_testing_overrides overrides.get_ignored_functions overrides.redispatch_function
         overrides.enable_reentrant_dispatch""",
-    "one generator a thread, by torch.Generator": "random.thread_safe_generator Generator.clone_state",
+    "one generator a thread, by torch.Generator": "random.thread_safe_generator",
     "torch.accelerator.memory_stats and empty_cache; allocators can't be replaced": """
         cuda.host_memory_stats cuda.host_memory_stats_as_nested_dict cuda.memory.MemPool cuda.memory.CUDAPluggableAllocator xpu.MemPool""",
     "re, over the text": "FileCheck testing.FileCheck",

@@ -94,6 +94,10 @@ class _Mode:
     def __call__(self, fn: F) -> F:
         return _decorate(fn, type(self))
 
+    def clone(self) -> Self:
+        """Another of the same kind, for another block."""
+        return type(self)()
+
 
 class no_grad(_Mode):
     """Within it, no history is recorded and results do not require gradients. A decorator too: `orig_func` is the function where it stands
@@ -143,6 +147,10 @@ class set_grad_enabled:
     def __call__(self, fn: F) -> F:
         _switch(self._before)
         return _decorate(fn, lambda: set_grad_enabled(self.mode))
+
+    def clone(self) -> Self:
+        """Another that switches to the same, at once."""
+        return type(self)(self.mode)
 
 
 class set_multithreading_enabled:
@@ -203,3 +211,7 @@ class inference_mode(_Mode):
 
     def __call__(self, fn: F) -> F:
         return _decorate(fn, lambda: inference_mode(self.mode))
+
+    def clone(self) -> Self:
+        """Another with the same mode."""
+        return type(self)(self.mode)

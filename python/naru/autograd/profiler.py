@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from .. import _missing
 from ..profiler import profile as _profile
 from ..profiler import record_function
-from ..profiler._events import EventList as EventList, active
-from ..profiler._events import FunctionEvent as FunctionEvent
+from ..profiler._events import FunctionEvent as FunctionEvent, FunctionEventAvg as FunctionEventAvg
+from ..profiler._recorder import active
+from ..profiler._table import EventList as EventList
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,8 +27,8 @@ def _disable_profiler() -> None:
 
 
 class profile:
-    """Profiles a block, if `enabled`; see `torch.profiler.profile`. `record_shapes`: notes the operands' shapes. `use_cuda`, `use_device` and
-    kin are taken.
+    """Profiles a block, if `enabled`; `record_shapes`, `with_flops`, `profile_memory` and `with_stack` as in `torch.profiler.profile`.
+    `use_cuda`, `use_device` and kin are taken.
 
     >>> with profile() as p:
     ...     _ = naru.ones(3).sum()
@@ -35,9 +36,12 @@ class profile:
     'aten::ones'
     """
 
-    def __init__(self, enabled: bool = True, *, use_cuda: bool = False, use_device: str | None = None, record_shapes: bool = False, **options: Any) -> None:
+    def __init__(
+        self, enabled: bool = True, *, use_cuda: bool = False, use_device: str | None = None, record_shapes: bool = False,
+        with_flops: bool = False, profile_memory: bool = False, with_stack: bool = False, **options: Any,
+    ) -> None:  # fmt: skip
         self.enabled = enabled
-        self._inner = _profile(record_shapes=record_shapes)
+        self._inner = _profile(record_shapes=record_shapes, with_flops=with_flops, profile_memory=profile_memory, with_stack=with_stack)
 
     def __enter__(self) -> Any:
         if self.enabled:
@@ -57,7 +61,7 @@ class profile:
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, **options: Any) -> Any:
         """By name."""
-        return self._inner.key_averages(group_by_input_shape)
+        return self._inner.key_averages(group_by_input_shape, group_by_stack_n)
 
     def table(self, *args: Any, **kwargs: Any) -> str:
         """All events as a table."""
@@ -66,6 +70,10 @@ class profile:
     def export_chrome_trace(self, path: str) -> None:
         """Writes a trace that chrome://tracing and Perfetto show."""
         self._inner.export_chrome_trace(path)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Writes callers and times for flame graphs; with_stack notes callers."""
+        self._inner.export_stacks(path, metric)
 
     def total_average(self) -> Any:
         """All events together."""

@@ -26,6 +26,12 @@ class Stream:
     def wait_stream(self, stream: Any) -> None:
         """Nothing: what is done later waits anyway."""
 
+    def record_event(self) -> None:
+        """None: there is nothing to wait for."""
+
+    def wait_event(self, event: Any) -> None:
+        """Nothing: what is done later waits anyway."""
+
 
 _stream = Stream()
 

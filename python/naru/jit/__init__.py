@@ -8,7 +8,10 @@ cannot read it), `load` reads such a file; it runs what the file says, so it is 
 from __future__ import annotations
 
 import functools
+import inspect
+import textwrap
 import warnings
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from .. import _C, _missing
@@ -80,15 +83,28 @@ def _warn_once() -> None:
     )
 
 
+class _Code(str):
+    """What stands for a module's TorchScript."""
+
+
 def _returned(obj: Any) -> Any:
+    """`obj`, with what a program may ask a scripted module or function for: it can be saved, and its code is the Python that runs."""
     _warn_once()
-    if _is_instance(obj, Module) and not hasattr(obj, "save"):
-        object.__setattr__(obj, "save", functools.partial(save, obj))
+    if not (_is_instance(obj, (Module, FunctionType)) and not hasattr(obj, "save")):
+        return obj
+    try:
+        code = _Code(textwrap.dedent(inspect.getsource(type(obj).forward if _is_instance(obj, Module) else obj)))
+    except (OSError, TypeError):  # typed at a prompt, or made by a program
+        code = _Code(repr(obj))
+    for name, value in {"save": functools.partial(save, obj), "code": code, "graph": code, "inlined_graph": code}.items():
+        if not hasattr(obj, name):
+            object.__setattr__(obj, name, value)
     return obj
 
 
 def script(obj: T, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None, **options: Any) -> T:
-    """`obj` (a function, module or class) itself; a module gets a method `save(file)`.
+    """`obj` (a function, module or class) itself; a module or function gets a method `save(file)`, and `code` and `graph`, which are the text of the
+    Python that runs.
 
     Args:
         optimize, example_inputs: of no account.
@@ -156,12 +172,14 @@ def save(m: Any, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
     """
     from ..serialization import save as write
 
-    attached = m.__dict__.pop("save", None) if _is_instance(m, Module) else None
+    attached = {n: v for n, v in getattr(m, "__dict__", {}).items() if _is_instance(v, _Code) or getattr(v, "func", None) is save}
+    for name in attached:
+        del m.__dict__[name]
     try:
         write({"naru.jit": 1, "module": m, "extra": dict(_extra_files or {})}, f)
     finally:
-        if attached is not None:
-            object.__setattr__(m, "save", attached)
+        for name, value in attached.items():
+            object.__setattr__(m, name, value)
 
 
 def load(f: Any, map_location: Any = None, _extra_files: dict[str, Any] | None = None, _restore_shapes: bool = False) -> Any:

@@ -70,6 +70,12 @@ class Adagrad(Descent):
             for param in group["params"]:
                 self._state_for(param, group)
 
+    def share_memory(self) -> None:
+        """Moves the sums and counts of steps to memory that processes share."""
+        for state in self.state.values():
+            state["sum"].share_memory_()
+            state["step"].share_memory_()
+
     def _new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"step": zero_steps(), "sum": _C.full_like(param.detach(), group["initial_accumulator_value"])}
 

@@ -16,7 +16,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from .. import _C, _missing
-from ._events import EventList, FunctionEvent, Recorder, active
+from ._events import DeviceType, FunctionEvent
+from ._recorder import Recorder, active
+from ._table import EventList
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -42,17 +44,6 @@ class ProfilerActivity(enum.Enum):
     MTIA = 3
     HPU = 4
     PrivateUse1 = 5
-
-
-class DeviceType(enum.Enum):
-    """Kinds of device.
-
-    >>> naru.profiler.DeviceType.CUDA.name
-    'CUDA'
-    """
-
-    CPU = 0
-    CUDA = 1
 
 
 class ProfilerAction(enum.Enum):
@@ -192,8 +183,11 @@ class profile:
         schedule: for each step (see `schedule`) what is done; all is recorded without one. `step()` ends a step.
         on_trace_ready: called with the profiler when the steps to be recorded are over.
         record_shapes: sizes of the tensors that a call is given.
-        profile_memory: the memory of all devices over time (see `naru.memory_history`), for traces and pages.
-        activities, with_stack, with_flops, with_modules: taken.
+        profile_memory: the memory of all devices over time (see `naru.memory_history`), for traces and pages; and for tables
+            the bytes of what each call gave, but not those that it needs for itself, nor a backward's.
+        with_stack: the lines of the program that led to each call.
+        with_flops: operations of products, convolutions, sums and products of elements; not a backward's.
+        activities, with_modules: taken.
         use_cuda: of no account.
 
     >>> import naru
@@ -223,7 +217,7 @@ class profile:
         self.schedule = schedule or _default_schedule_fn
         self._scheduled = schedule is not None
         self.on_trace_ready = on_trace_ready
-        self.record_shapes, self.profile_memory = record_shapes, profile_memory
+        self.record_shapes, self.profile_memory, self.with_stack, self.with_flops = record_shapes, profile_memory, with_stack, with_flops
         self._memory: memory_history | None = None
         self.step_num = 0
         self.current_action = self.schedule(0)
@@ -257,7 +251,7 @@ class profile:
                 from .._device.history import memory_history
 
                 self._memory = memory_history([d["device"] for d in _C.devices()]).__enter__()
-            self._recorder = Recorder(self.record_shapes)
+            self._recorder = Recorder(self.record_shapes, self.profile_memory, self.with_stack, self.with_flops)
             self._recorder.start()
         if self._recorder is not None and self._scheduled:
             self._step_record = record_function(f"ProfilerStep#{self.step_num}")
@@ -296,23 +290,23 @@ class profile:
         >>> "aten::ones" in [event.name for event in profiled.events()]
         True
         """
-        if self._recorder is not None:
-            return EventList(self._recorder.events)
-        return EventList([*self._events, *(k for k in self._kernels if k.device != "cpu")])
+        found = self._recorder.events if self._recorder is not None else [*self._events, *(k for k in self._kernels if k.device != "cpu")]
+        return EventList(found, self.profile_memory, self.with_flops)
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False) -> EventList:
         """What was recorded, by name (and sizes).
 
         Args:
             group_by_input_shape: whether calls with other sizes count apart.
-            group_by_stack_n, group_by_overload_name: of no account.
+            group_by_stack_n: how many of the innermost callers tell calls apart, where with_stack notes them.
+            group_by_overload_name: of no account.
 
         >>> with naru.profiler.profile() as profiled:
         ...     _ = naru.ones(2) + naru.ones(2)
         >>> [(row.key, row.count) for row in profiled.key_averages() if "ones" in row.key]
         [('aten::ones', 2)]
         """
-        return self.events().key_averages(group_by_input_shape)
+        return self.events().key_averages(group_by_input_shape, group_by_stack_n)
 
     def add_metadata(self, key: str, value: str) -> None:
         """Adds a word to traces.
@@ -353,8 +347,29 @@ class profile:
         page(os.fspath(path), self._events, self._kernels, self._memory)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Not there yet: NotImplementedError."""
-        raise NotImplementedError("profile.export_stacks is in PyTorch 2.15 but not in naru yet; nearest: export_chrome_trace")
+        """Writes the callers of each call and its time, a line each, as tools that draw flame graphs read them.
+
+        Args:
+            path: a file, which is written anew.
+            metric: "self_cpu_time_total" or "self_device_time_total" ("self_cuda_time_total").
+
+        AssertionError without with_stack=True; ValueError for another metric.
+        """
+        assert self.with_stack, "export_stacks() requires with_stack=True"
+        self.events().export_stacks(path, metric)
+
+    def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
+        """Pauses the record of calls, or goes on with it.
+
+        Args:
+            enable: whether calls are recorded from here on.
+            activities: of no account: calls are what is paused.
+
+        RuntimeError where nothing is recorded.
+        """
+        if self._recorder is None:
+            raise RuntimeError("toggle_collection_dynamic() of a profiler that records nothing: call it between start() and stop()")
+        self._recorder.paused = not enable
 
 
 __getattr__ = _missing.module_getattr(__name__)

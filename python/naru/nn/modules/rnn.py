@@ -136,6 +136,34 @@ class RNNBase(Module):
         batch = int(batch_sizes[0]) if batch_sizes is not None else input.size(0 if self.batch_first else 1)
         return self.num_layers * (2 if self.bidirectional else 1), batch, self.proj_size or self.hidden_size
 
+    def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
+        """The shape of a cell's state for that input."""
+        layers, batch, _ = self.get_expected_hidden_size(input, batch_sizes)
+        return layers, batch, self.hidden_size
+
+    def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
+        """RuntimeError where `input` has other dimensions than the module takes: (steps, batch, input_size), or (all steps, input_size) of packed
+        sequences."""
+        wanted = 2 if batch_sizes is not None else 3
+        if input.dim() != wanted:
+            raise RuntimeError(f"input must have {wanted} dimensions, got {input.dim()}")
+        if input.size(-1) != self.input_size:
+            raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}")
+
+    def check_hidden_size(self, hx: Tensor, expected_hidden_size: tuple[int, int, int], msg: str = "Expected hidden size {}, got {}") -> None:
+        """RuntimeError where `hx` is not of the expected size; `msg` gets that and its own."""
+        if tuple(hx.size()) != tuple(expected_hidden_size):
+            raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
+
+    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
+        """RuntimeError where the input or the hidden state (the pair of states of an LSTM) has another size than the module takes."""
+        self.check_input(input, batch_sizes)
+        size = self.get_expected_hidden_size(input, batch_sizes)
+        if self.mode != "LSTM":
+            return self.check_hidden_size(hidden, size)
+        self.check_hidden_size(hidden[0], size, "Expected hidden[0] size {}, got {}")
+        self.check_hidden_size(hidden[1], self.get_expected_cell_size(input, batch_sizes), "Expected hidden[1] size {}, got {}")
+
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
         """Hidden states with their sequences in another order."""
         if permutation is None or hx is None:

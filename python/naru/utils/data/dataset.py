@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from bisect import bisect_right
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -150,6 +151,12 @@ class ConcatDataset(Dataset[T_co]):
     def cumsum(sequence: Iterable[Any]) -> list[int]:
         """How many samples there are up to the end of each data set of `sequence`."""
         return list(accumulate(len(d) for d in sequence))
+
+    @property
+    def cummulative_sizes(self) -> list[int]:
+        """`cumulative_sizes`, by an older spelling (FutureWarning)."""
+        warnings.warn("`cummulative_sizes` attribute is renamed to `cumulative_sizes`", FutureWarning, stacklevel=2)
+        return self.cumulative_sizes
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
