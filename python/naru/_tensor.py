@@ -66,6 +66,12 @@ def _dlpack_device(self: Tensor) -> Any:
     return dlpack_device(self)
 
 
+def _cuda_array_interface(self: Tensor) -> Any:
+    from .utils.dlpack import cuda_array_interface
+
+    return cuda_array_interface(self)
+
+
 def _array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
     """`naru.array_api`, the functions of the array API standard. ValueError for a version of it other than 2021.12 to 2025.12."""
     versions = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
@@ -355,6 +361,7 @@ def install() -> None:
         method.__name__ = name
         method.__qualname__ = "Tensor." + name
         setattr(Tensor, name, method)
+    Tensor.__cuda_array_interface__ = property(_cuda_array_interface)
     if "new" not in own:
         Tensor.new = _new
     Tensor.__init_subclass__ = classmethod(_init_subclass)

@@ -6,6 +6,7 @@
 #include "naru/ops.h"
 #include "ops/common.h"
 #include "ops/numbers.h"
+#include "ops/over_memory.h"
 #include "ops/sparse.h"
 #include "ops/strides.h"
 #include "ops/type_names.h"
@@ -255,6 +256,10 @@ Tensor from_data(const void* data, const Dims& sizes, DType dtype, const Options
 }
 
 Tensor from_blob(void* data, const Dims& sizes, const Dims& strides, DType dtype, std::function<void()> release) {
+  return ops::over_memory(Device(DeviceType::Cpu, 0), data, sizes, strides, dtype, std::move(release));
+}
+
+Tensor ops::over_memory(Device device, void* data, const Dims& sizes, const Dims& strides, DType dtype, std::function<void()> release) {
   int64_t span = checked_product(sizes) == 0 ? 0 : 1;
   for (size_t i = 0; i < sizes.size() && span; ++i) {
     if (strides[i] < 0) throw ValueError("from_blob: negative strides are not supported (strides {}); copy the array first", strides.str());
@@ -262,7 +267,7 @@ Tensor from_blob(void* data, const Dims& sizes, const Dims& strides, DType dtype
   }
   auto* owner = new std::function<void()>(std::move(release));
   auto storage = runtime::make_external_storage(
-      Device(DeviceType::Cpu, 0), data, static_cast<size_t>(span) * size_of(dtype),
+      device, data, static_cast<size_t>(span) * size_of(dtype),
       [](void* o) {
         auto* f = static_cast<std::function<void()>*>(o);
         if (*f) (*f)();
@@ -271,7 +276,7 @@ Tensor from_blob(void* data, const Dims& sizes, const Dims& strides, DType dtype
       owner);
   Tensor t(new TensorImpl(std::move(storage), dtype));
   t.impl()->set_geometry(sizes, strides, 0);
-  t.impl()->origin.op = "from_numpy";
+  t.impl()->origin.op = device.is_cpu() ? "from_numpy" : "from_dlpack";
   if (current_line) t.impl()->origin.where = current_line();
   return t;
 }

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <memory>
 
+#include "core/device_kinds.h"
 #include "core/storage.h"
 #include "core/tensor_impl.h"
 #include "naru/ops.h"
 #include "ops/common.h"
+#include "ops/over_memory.h"
 
 namespace naru {
 namespace {
@@ -15,7 +17,7 @@ namespace {
 struct DlDevice {
   int32_t type, id;
 };
-constexpr int32_t kDlCpu = 1, kDlCudaHost = 3;
+constexpr int32_t kDlCpu = 1, kDlCudaHost = 3, kDlExtension = 12;
 
 struct DlType {
   uint8_t code, bits;
@@ -75,6 +77,14 @@ struct Export {
   Dims shape, strides;
 };
 
+Device device_of(DlDevice d) {
+  if (const auto found = device_of_dlpack(d.type, d.id)) return *found;
+  throw BufferError(
+      "from_dlpack: no device here shares memory of device type {}, number {}; copy the array to the host first, or name a device "
+      "(device='cpu') to have it copied",
+      d.type, d.id);
+}
+
 // Consumers may call it on any thread.
 template <class M>
 void end_export(M* m) {
@@ -87,7 +97,8 @@ template <class M>
 typename M::Public* lend(const Tensor& t, bool copy) {
   ops::require_defined(t, "to_dlpack", "input");
   if (t.requires_grad()) throw BufferError("Can't export tensors that require gradient, use tensor.detach()");
-  if (!t.device().is_cpu())
+  const auto [kind, number] = dlpack_device(t);
+  if (kind == kDlExtension)
     throw BufferError("__dlpack__: the memory of {} has no address that other libraries can use; use tensor.cpu() first", t.device().str());
   auto e = std::make_unique<Export<M>>();
   e->tensor = (copy ? t.clone() : t).detach();
@@ -97,7 +108,8 @@ typename M::Public* lend(const Tensor& t, bool copy) {
   if (source.is_contiguous()) e->strides = contiguous_strides(source.sizes());
   M& m = e->managed;
   m.tensor = {
-      source.data_ptr(), {kDlCpu, 0}, static_cast<int32_t>(source.dim()), dl_type(source.dtype()), e->shape.data(), e->strides.data(), 0};
+      source.data_ptr(), {kind, number}, static_cast<int32_t>(source.dim()), dl_type(source.dtype()), e->shape.data(), e->strides.data(), 0};
+  if (kind != kDlCpu) runtime::synchronize(t.device());  // whatever stream the consumer uses
   m.context = e.get();
   m.deleter = end_export<M>;
   if constexpr (std::is_same_v<M, DlManagedVersioned>) m.major = 1, m.minor = 0, m.flags = copy ? kCopied : 0;
@@ -116,9 +128,7 @@ Tensor take(typename M::Public* lent, std::function<void()> release) {
       warn("from_dlpack: the array is not writable, and tensors always are. Writing to this tensor is undefined; copy the array first");
   }
   const DlTensor& d = m->tensor;
-  if (d.device.type != kDlCpu && d.device.type != kDlCudaHost)
-    throw BufferError("from_dlpack: wanted memory of the host (device type 1), got device type {}; copy the array to the host first",
-                      d.device.type);
+  const Device device = device_of(d.device);
   const DType type = type_of(d.dtype);
   const auto rank = static_cast<size_t>(std::max(d.ndim, 0));
   const Dims sizes(std::span<const int64_t>(d.shape, rank));
@@ -131,7 +141,8 @@ Tensor take(typename M::Public* lent, std::function<void()> release) {
     strides[i] = std::max<int64_t>(d.strides[i], 0);
   }
   if (!release) release = [lent] { end_dlpack(lent); };
-  return from_blob(static_cast<char*>(d.data) + d.byte_offset, sizes, strides, type, std::move(release));
+  if (!device.is_cpu()) runtime::backend_of(device.type).wait_for_others(device);
+  return ops::over_memory(device, static_cast<char*>(d.data) + d.byte_offset, sizes, strides, type, std::move(release));
 }
 
 template <class M>
@@ -142,6 +153,18 @@ void end(typename M::Public* lent) {
 
 }  // namespace
 
+std::optional<Device> device_of_dlpack(int32_t kind, int32_t number) {
+  if (kind == kDlCpu || kind == kDlCudaHost) return Device(DeviceType::Cpu, 0);
+  for (const DeviceKind& k : accelerator_kinds())
+    for (int i = 0; i < runtime::device_count(k.type); ++i)
+      if (const Device found(k.type, i); runtime::backend_of(k.type).shared_name(found) == runtime::SharedName{kind, number}) return found;
+  return std::nullopt;
+}
+std::pair<int32_t, int32_t> dlpack_device(const Tensor& t) {
+  if (t.device().is_cpu()) return {kDlCpu, 0};
+  const auto name = t.device().is_meta() ? std::nullopt : runtime::backend_of(t.device().type).shared_name(t.device());
+  return name ? std::pair(name->kind, name->number) : std::pair(kDlExtension, static_cast<int32_t>(t.device().index));
+}
 void end_dlpack(DLManagedTensorVersioned* m) { end<DlManagedVersioned>(m); }
 void end_dlpack(DLManagedTensor* m) { end<DlManaged>(m); }
 DLManagedTensorVersioned* to_dlpack(const Tensor& t, bool copy) { return lend<DlManagedVersioned>(t, copy); }

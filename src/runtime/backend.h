@@ -23,6 +23,12 @@ namespace naru::runtime {
 
 class CachingAllocator;
 
+// What other libraries of the process call a device whose memory they can use as it is: DLPack's kind of device, and a number.
+struct SharedName {
+  int32_t kind = 0, number = 0;
+  bool operator==(const SharedName&) const = default;
+};
+
 struct Properties {
   std::string name;               // "AMD EPYC", "Virtual cuda"
   size_t total_memory = 0;        // bytes
@@ -153,6 +159,10 @@ class Backend {
   virtual void renew(Device device, DeviceStream& stream) { static_cast<void>(device), static_cast<void>(stream); }
   // Optional: whether a stream of `to` can copy from `from`'s memory. If not, copies between them pass through the host's.
   virtual bool can_access_peer(Device from, Device to) { return static_cast<void>(from), static_cast<void>(to), false; }
+  // Optional: the device as other libraries know it, where they can use its memory's addresses.
+  virtual std::optional<SharedName> shared_name(Device device) { return static_cast<void>(device), std::nullopt; }
+  // Waits for what other libraries of the process have given such a device.
+  virtual void wait_for_others(Device device) { static_cast<void>(device); }
   // Optional: what a device can do; unless a backend says otherwise, all that instructions can ask for. See runtime/fallback.h.
   virtual Capabilities capabilities(Device device) { return static_cast<void>(device), Capabilities(); }
   // Optional: whether its streams can do an instruction that capabilities() leaves out, by a library that may be there or not. Asked for each one,

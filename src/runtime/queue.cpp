@@ -112,7 +112,7 @@ void Queue::append(ir::OpId id, std::span<const Source> sources, const TensorImp
   }
   size_t deferred = 0;
   for (const Piece& p : group_.outputs) deferred += p.storage->data ? 0 : p.storage->bytes;
-  if (alone || !fusion() || deferred > kMaxDeferred || (externally_aliased && synchronous_)) flush_locked();
+  if (alone || !fusion() || deferred > kMaxDeferred || externally_aliased) flush_locked();
 }
 
 bool Queue::defer(ir::Reduce& reduce, const Dims& shape, const Dims& order, std::span<const TensorImpl* const> reads,
@@ -132,7 +132,7 @@ bool Queue::defer(ir::Reduce& reduce, const Dims& shape, const Dims& order, std:
   for (const Piece& p : deferred->reads) p.storage->pending.store(this, std::memory_order_release);
   out.storage->pending.store(this, std::memory_order_release);
   deferred_ = std::move(deferred);
-  if (at_once && synchronous_) flush_locked();
+  if (at_once) flush_locked();
   return true;
 }
 
@@ -262,12 +262,17 @@ uint64_t Queue::submit_locked(ir::Instruction&& instruction, const Accesses& acc
   for (Storage* s : accesses.writes) await(*s, true);
   if (synchronous_) return give(std::move(instruction), {}, accesses);
   std::vector<Ref<Storage>> hold;
+  bool shared = false;  // with others, who know of no stream of ours, nor we of theirs
   for (const auto* list : {&accesses.reads, &accesses.writes})
-    for (Storage* s : *list)
+    for (Storage* s : *list) {
       if (!s->ordered) hold.push_back(Ref<Storage>::share(s));
+      shared |= s->device == device_ && is_externally_aliased(*s);
+    }
+  if (shared) backend_.wait_for_others(device_);
   const uint64_t seq = give(std::move(instruction), std::move(hold), accesses);
   for (Storage* s : accesses.reads) add_read(*s, {stream_.get(), seq});
   for (Storage* s : accesses.writes) s->pending_uses.set_written({stream_.get(), seq});
+  if (shared) stream_->synchronize(seq);
   return seq;
 }
 

@@ -46,6 +46,11 @@ EXPORT int cuCtxPopCurrent_v2(Context** c) {
   stack.pop_back();
   return 0;
 }
+EXPORT int cuCtxSynchronize() {
+  BEGIN(cuCtxSynchronize);
+  for (Stream* s : current()->streams) finish(s);
+  return current()->broken;
+}
 EXPORT int cuDeviceCanAccessPeer(int* can, int device, int peer) {
   BEGIN(cuDeviceCanAccessPeer, false);
   *can = device != peer && !getenv("NARU_FAKE_NO_PEER");

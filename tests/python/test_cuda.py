@@ -73,6 +73,58 @@ def test_devices_and_doctor_say_that_it_never_ran_on_a_gpu(environment):
     assert code == 0 and "own kernels for products (cuBLASLt 12.9.5 needs a driver of CUDA 12, this one is of CUDA 11: pip install nvidia-cublas-cu11," in said
 
 
+SHARED = """
+import naru as torch
+
+class Other:  # another library's array: all that it tells of itself
+    def __init__(self, tensor):
+        self.tensor, self.asked = tensor, None
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+    def __dlpack__(self, **options):
+        self.asked = options
+        return self.tensor.__dlpack__(**options)
+
+for device, number in (("cuda:0", 0), ("cuda:1", 1)):
+    x = torch.arange(6.0, device=device).reshape(2, 3) * 2
+    assert x.__dlpack_device__() == (2, NUMBERS[number]), x.__dlpack_device__()
+    array = Other(x.t())
+    y = torch.from_dlpack(array)
+    assert array.asked == {"max_version": (1, 0), "stream": 1}
+    assert y.device == x.device and y.data_ptr() == x.data_ptr() and y.stride() == (1, 3)
+    y.add_(1)
+    del array
+    assert x.tolist() == [[1, 3, 5], [7, 9, 11]], x
+    del x
+    torch.cuda.empty_cache()
+    assert (y * 1).tolist() == [[1, 7], [3, 9], [5, 11]]
+    assert torch.from_dlpack(Other(y), copy=True).data_ptr() != y.data_ptr()
+    assert torch.from_dlpack(Other(y), device="cpu").tolist() == y.tolist()
+    said = y.__cuda_array_interface__
+    assert said == {"typestr": "<f4", "shape": (3, 2), "strides": (4, 12), "data": (y.data_ptr(), False), "version": 2}, said
+    assert torch.ones(2, dtype=torch.bool, device=device).__cuda_array_interface__["typestr"] == "|b1"
+    for refused in (torch.ones(2, device=device, dtype=torch.bfloat16), torch.ones(2), torch.ones(2, device="mps")):
+        assert not hasattr(refused, "__cuda_array_interface__")
+    try:
+        torch.ones(2, device=device, requires_grad=True).__cuda_array_interface__
+        raise SystemExit("one that requires grad was handed over")
+    except RuntimeError:
+        pass
+try:
+    torch.from_dlpack(Other(torch.ones(1, device="mps")))
+    raise SystemExit("a virtual device's memory was handed over")
+except BufferError as error:
+    assert "device type 12" in str(error)
+print("shared")
+"""
+
+
+def test_memory_is_handed_to_other_libraries_and_taken_from_them_where_it_lies(environment):
+    for visible, numbers in (("0,1", "(0, 1)"), ("1,0", "(1, 0)")):
+        code, said = run({**environment, "CUDA_VISIBLE_DEVICES": visible}, "-c", SHARED.replace("NUMBERS", numbers))
+        assert code == 0 and said.endswith("shared\n"), (visible, said)
+
+
 # The driver lists the T4 first; by its address the H100 comes first.
 TURNED = "0000:02:00.0 b 7.5 2048 T4;0000:01:00.0 a 9.0 2048 H100"
 

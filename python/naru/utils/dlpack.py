@@ -29,8 +29,8 @@ class DLDeviceType(enum.IntEnum):
 
 
 def dlpack_device(self: Tensor) -> tuple[DLDeviceType, int]:
-    """(kind, index) of the device, as DLPack numbers them. What is not on the host is on a device of no kind that others know (kDLExtDev), as its
-    memory has no address that they could use.
+    """(kind, index) of the device, as DLPack numbers them: the host, or one of NVIDIA's devices. Others are of no kind that other libraries know
+    (kDLExtDev), as their memory has no address that those could use: virtual devices, and OpenCL's.
 
     Args:
         self: the tensor.
@@ -39,9 +39,8 @@ def dlpack_device(self: Tensor) -> tuple[DLDeviceType, int]:
     >>> kind.name, index
     ('kDLCPU', 0)
     """
-    if self.device.type != "cpu":
-        return DLDeviceType.kDLExtDev, self.device.index or 0
-    return DLDeviceType.kDLCPU, 0
+    kind, number = _C._dlpack_device(self)
+    return DLDeviceType(kind), number
 
 
 def dlpack(
@@ -55,8 +54,9 @@ def dlpack(
     """A DLPack capsule over the tensor's memory (copy: over a copy), which it keeps alive.
 
     max_version: the newest version of DLPack that the consumer reads, from (1, 0) on with a versioned capsule. dl_device: (1, 0) for memory of the host,
-    a copy of what is on a device. stream is of no concern, as the values are there when this returns. Errors: BufferError for a tensor that requires
-    grad, on a device where the host was not asked for, or where copy=False forbids the copy.
+    a copy of what is on a device. stream is of no concern, as the values are there when this returns: all work of the device is waited for. Errors:
+    BufferError for a tensor that requires grad, on a device whose memory others can't use where the host was not asked for, or where copy=False forbids
+    the copy.
 
     Args:
         self: the tensor.
@@ -71,17 +71,51 @@ def dlpack(
     if stream is not None and not isinstance(stream, int):
         raise TypeError("stream must be ``int`` or ``none``")
     versioned = max_version is not None and tuple(max_version) >= (1, 0)
-    wanted = dlpack_device(self) if dl_device is None else tuple(dl_device)
-    if wanted != (DLDeviceType.kDLCPU, 0):
+    own = dlpack_device(self)
+    wanted = own if dl_device is None else tuple(dl_device)
+    if wanted[0] == DLDeviceType.kDLExtDev or wanted not in (own, (DLDeviceType.kDLCPU, 0)):
         raise BufferError(
             f"__dlpack__: the memory of {self.device} can't be handed over as that of device {wanted}: other libraries have no use for its addresses; "
             "use tensor.cpu() first, or ask for dl_device=(1, 0)"
         )
-    if self.device.type != "cpu":
+    if wanted != own:
         if copy is False:
             raise BufferError(f"__dlpack__: a tensor on {self.device} as memory of the host is a copy, which copy=False forbids")
         return _C._to_dlpack(self.cpu(), versioned, False)
     return _C._to_dlpack(self, versioned, bool(copy))
+
+
+_TYPE_CODES = {"float": "f", "int": "i", "uint": "u", "complex": "c"}
+
+
+def cuda_array_interface(self: Tensor) -> dict[str, Any]:
+    """Where the elements are in an NVIDIA device's memory, for libraries that read `__cuda_array_interface__` (Numba, CuPy): address, shape, strides in
+    bytes and type, in the protocol's version 2. All work of the device is waited for. AttributeError for a tensor elsewhere (virtual devices have no such
+    memory) and for bfloat16, RuntimeError for one that requires grad.
+
+    Args:
+        self: the tensor.
+
+    >>> hasattr(naru.ones(2), "__cuda_array_interface__")
+    False
+    """
+    if dlpack_device(self)[0] != DLDeviceType.kDLCUDA:
+        raise AttributeError(
+            f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} on {self.device}, whose memory is none of an NVIDIA device's; "
+            "use tensor.cpu() and NumPy's protocols"
+        )
+    if self.layout is not _C.strided:
+        raise AttributeError(f"Can't get __cuda_array_interface__ on sparse tensor of layout {self.layout}; use tensor.to_dense()")
+    if self.requires_grad:
+        raise RuntimeError("Can't get __cuda_array_interface__ on Variable that requires grad. If gradients aren't required, use var.detach().")
+    kind = str(self.dtype).removeprefix("torch.").rstrip("0123456789")
+    if kind not in _TYPE_CODES and self.dtype is not _C.bool:
+        raise AttributeError(f"__cuda_array_interface__: the protocol has no type for {self.dtype}; use DLPack, or tensor.float()")
+    size = self.element_size()
+    code = "|b1" if self.dtype is _C.bool else f"{'<' if size > 1 else '|'}{_TYPE_CODES[kind]}{size}"
+    strides = None if self.is_contiguous() else tuple(s * size for s in self.stride())
+    _C.synchronize(self.device)
+    return {"typestr": code, "shape": tuple(self.shape), "strides": strides, "data": (self.data_ptr() if self.numel() else 0, False), "version": 2}
 
 
 def to_dlpack(tensor: Tensor) -> Any:
@@ -99,7 +133,8 @@ def to_dlpack(tensor: Tensor) -> Any:
 
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor over the memory of an array of another library (anything with `__dlpack__`), or of a capsule; the memory is shared.
+    """A tensor over the memory of an array of another library (anything with `__dlpack__`), or of a capsule; the memory is shared. Arrays on NVIDIA's
+    devices stay there (naru has run that over a driver in place of NVIDIA's, never on a GPU).
 
     device: where the tensor is to be (a copy, if it is not there already). copy: True for memory of its own, False for an error where a copy
     would be needed.
@@ -119,18 +154,21 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     elif not hasattr(ext_tensor, "__dlpack__"):
         tensor = _C._from_dlpack(ext_tensor)
     else:
-        kind = int(ext_tensor.__dlpack_device__()[0])
-        options = {} if copy is None else {"copy": copy}
-        if kind not in (DLDeviceType.kDLCPU, DLDeviceType.kDLCUDAHost):
+        kind, number = map(int, ext_tensor.__dlpack_device__())
+        options: dict[str, Any] = {} if copy is None else {"copy": copy}
+        if not _C._shares_dlpack_device(kind, number):
             if device is None:
                 raise BufferError(
-                    f"from_dlpack: wanted memory of the host (device type 1), got device type {kind}; name a device (device='cpu') to have it copied"
+                    f"from_dlpack: wanted memory of the host (device type 1) or of a device that is here, got device type {kind}; name a device "
+                    "(device='cpu') to have it copied"
                 )
             options["dl_device"] = (DLDeviceType.kDLCPU, 0)
+        elif kind == DLDeviceType.kDLCUDA:
+            options["stream"] = 1  # the default one, which the core waits for, and all others
         try:
             capsule = ext_tensor.__dlpack__(max_version=(1, 0), **options)
         except TypeError:  # a library from before version 1
-            capsule = ext_tensor.__dlpack__()
+            capsule = ext_tensor.__dlpack__(stream=1) if "stream" in options else ext_tensor.__dlpack__()
             tensor = _C._from_dlpack(capsule)
             return tensor.clone() if copy else _moved(tensor, device, copy)
         tensor = _C._from_dlpack(capsule)

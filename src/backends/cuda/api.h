@@ -44,6 +44,7 @@ enum : unsigned {
   F(cuDevicePrimaryCtxRetain, (CUcontext*, CUdevice))                                                                                     \
   F(cuCtxPushCurrent_v2, (CUcontext))                                                                                                     \
   F(cuCtxPopCurrent_v2, (CUcontext*))                                                                                                     \
+  F(cuCtxSynchronize, ())                                                                                                                 \
   F(cuCtxEnablePeerAccess, (CUcontext peer, unsigned flags))                                                                              \
   F(cuDeviceCanAccessPeer, (int* can, CUdevice device, CUdevice peer))                                                                    \
   F(cuMemGetInfo_v2, (size_t * available, size_t * total))                                                                                \

@@ -97,6 +97,11 @@ class CudaBackend final : public Backend {
     return std::make_unique<CudaStream>(devices().at(device), devices(), priority);
   }
   bool can_access_peer(Device from, Device to) override { return from != to && devices().at(to).reach(devices().at(from)); }
+  std::optional<SharedName> shared_name(Device device) override {
+    constexpr int32_t kDlCuda = 2;
+    return SharedName{kDlCuda, devices().at(device).driver_number()};
+  }
+  void wait_for_others(Device device) override { devices().at(device).wait_for_everybody(); }
   Capabilities capabilities(Device) override {
     Capabilities c;
     c.row_fused = c.cuda_source = true;

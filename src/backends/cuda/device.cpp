@@ -125,6 +125,12 @@ void CudaDevice::check_usable() const {
 
 bool CudaDevice::forked() const noexcept { return runtime::fork_generation() != generation_; }
 
+void CudaDevice::wait_for_everybody() const {
+  check_usable();
+  const Current scope(*this);
+  check(api_.cuCtxSynchronize(), "cuCtxSynchronize");
+}
+
 void* CudaDevice::allocate(size_t bytes) {
   check_usable();
   const Relaxed scope(*this);

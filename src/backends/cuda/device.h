@@ -91,6 +91,10 @@ class CudaDevice {
   // Whether the host's memory there was given out by allocate_pinned, of any device.
   static bool is_pinned(const void* memory);
   size_t free_memory() const;
+  // Waits for all that anybody in this process has given the device.
+  void wait_for_everybody() const;
+  // The driver's number of it, by which other libraries of the process know it.
+  int driver_number() const noexcept { return id_; }
   // Whether this device can copy from `other`'s memory without the host, which is arranged for here.
   bool reach(const CudaDevice& other);
 
