@@ -57,15 +57,12 @@ Tensor from_capsule(PyObject* o) {
 }
 
 void define_dlpack() {
-  def(kFunction, "_dlpack_device", "input", "DLPack's kind of device, and its number.",
-      [](const Tensor& t) -> PyObject* {
-        const auto [kind, number] = dlpack_device(t);
-        return Py_BuildValue("ii", kind, number);
-      });
+  def(kFunction, "_dlpack_device", "input", "DLPack's kind of device, and its number.", [](const Tensor& t) -> PyObject* {
+    const auto [kind, number] = dlpack_device(t);
+    return Py_BuildValue("ii", kind, number);
+  });
   def(kFunction, "_shares_dlpack_device", "kind, number", "Whether memory of the device that DLPack calls so can be that of a tensor.",
-      [](int64_t kind, int64_t number) {
-        return device_of_dlpack(static_cast<int32_t>(kind), static_cast<int32_t>(number)).has_value();
-      });
+      [](int64_t kind, int64_t number) { return device_of_dlpack(static_cast<int32_t>(kind), static_cast<int32_t>(number)).has_value(); });
   def(kFunction, "_to_dlpack", "input, versioned, copy", "A DLPack capsule of a tensor on a device whose memory others can use.",
       [](const Tensor& t, bool versioned, bool copy) -> PyObject* { return to_capsule(t, versioned, copy); });
   def(kFunction, "_from_dlpack", "capsule", "A tensor over the memory of a DLPack capsule.",

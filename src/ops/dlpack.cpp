@@ -107,8 +107,13 @@ typename M::Public* lend(const Tensor& t, bool copy) {
   // Strides of dimensions of size 1 say nothing; some consumers want them as in a dense array.
   if (source.is_contiguous()) e->strides = contiguous_strides(source.sizes());
   M& m = e->managed;
-  m.tensor = {
-      source.data_ptr(), {kind, number}, static_cast<int32_t>(source.dim()), dl_type(source.dtype()), e->shape.data(), e->strides.data(), 0};
+  m.tensor = {source.data_ptr(),
+              {kind, number},
+              static_cast<int32_t>(source.dim()),
+              dl_type(source.dtype()),
+              e->shape.data(),
+              e->strides.data(),
+              0};
   if (kind != kDlCpu) runtime::synchronize(t.device());  // whatever stream the consumer uses
   m.context = e.get();
   m.deleter = end_export<M>;
