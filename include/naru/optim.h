@@ -81,6 +81,21 @@ class Optimizer {
   void prepare_slot(std::vector<Tensor>& slot, const std::vector<size_t>& which);
   void follow_parameters(std::vector<Tensor>& slot, const std::vector<size_t>& which);
 
+  // While it lives complex parameters and their gradients are pairs of real numbers (view_as_real), as which all but a few optimizers update them.
+  // Their parts of slots always are; states that are asked for or loaded are complex.
+  class AsReal {
+   public:
+    explicit AsReal(Optimizer& optimizer);
+    ~AsReal();
+    AsReal(const AsReal&) = delete;
+
+   private:
+    Optimizer& optimizer_;
+    std::vector<std::pair<size_t, Tensor>> complex_;
+  };
+  // RuntimeError where a parameter is complex.
+  void refuse_complex(const char* name) const;
+
   // Of what shape a parameter's part of a slot is.
   virtual Dims slot_shape(const std::string&, size_t i) const { return params_[i].sizes(); }
   // How many steps each parameter has made; what was counted elsewhere is to be forgotten, for steps_ has been loaded.

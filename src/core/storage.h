@@ -43,7 +43,7 @@ struct Storage : RefCounted<Storage> {
   // Counts those that version does not (through Tensor.data).
   std::atomic<uint32_t> silent_writes{0};
   // How many hold the address and use it on their own: NumPy arrays over it, whoever owns foreign memory. What is asked of such a
-  // storage on cpu happens at once, for they know of no queue.
+  // storage happens at once, for they know of no queue; on a device, what others have given it is waited for before.
   std::atomic<int> externally_aliased{0};
   PendingUses pending_uses;  // what streams have still to do here
   bool pinned = false;

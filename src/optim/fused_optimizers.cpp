@@ -41,6 +41,7 @@ SGD::SGD(std::vector<Tensor> params, double lr) : SGD(std::move(params), SgdOpti
 
 void SGD::step() {
   const NoGrad no_grad;
+  const AsReal pairs(*this);
   for (size_t group = 0; group < groups(); ++group) {
     const SgdOptions& o = group_options(group);
     const std::vector<size_t> which = with_gradient(group);
@@ -77,6 +78,7 @@ AdamOptions AdamW::decoupled(AdamOptions o) {
 
 void Adam::step() {
   const NoGrad no_grad;
+  const AsReal pairs(*this);
   for (size_t group = 0; group < groups(); ++group) step_group(with_gradient(group), group_options(group));
 }
 

@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "naru/autograd.h"
+#include "naru/complex.h"
 #include "naru/ops.h"
 #include "naru/optim_more.h"
 #include "optim/checks.h"
@@ -19,7 +20,8 @@ Tensor LBFGS::gradient() const {
   std::vector<Tensor> parts;
   for (const Tensor& p : params_) {
     const Tensor g = p.grad();
-    parts.push_back(g.defined() ? g.detach().reshape({-1}) : zeros({p.numel()}, Options(p.dtype(), p.device())));
+    const Tensor part = g.defined() ? g.detach() : zeros_like(p.detach());
+    parts.push_back((is_complex(p.dtype()) ? view_as_real(part.contiguous()) : part).reshape({-1}));
   }
   const Tensor all = cat(parts);
   return options.maximize ? -all : all;
@@ -28,8 +30,9 @@ Tensor LBFGS::gradient() const {
 void LBFGS::move(double t, const Tensor& d) {
   int64_t from = 0;
   for (Tensor& p : params_) {
-    p.add_(d.narrow(0, from, p.numel()).view(p.sizes()), t);
-    from += p.numel();
+    Tensor numbers = is_complex(p.dtype()) ? view_as_real(p.detach()) : p;
+    numbers.add_(d.narrow(0, from, numbers.numel()).view(numbers.sizes()), t);
+    from += numbers.numel();
   }
 }
 

@@ -48,6 +48,7 @@ RAdam::RAdam(std::vector<Tensor> params, RadamOptions o)
 
 void RAdam::step() {
   const NoGrad off;
+  const AsReal pairs(*this);
   for (size_t group = 0; group < groups(); ++group) {
     const RadamOptions& o = group_options(group);
     const std::vector<size_t> which = with_gradient(group);
@@ -63,6 +64,7 @@ Rprop::Rprop(std::vector<Tensor> params, RpropOptions o)
 
 void Rprop::step() {
   const NoGrad off;
+  const AsReal pairs(*this);
   for (size_t group = 0; group < groups(); ++group) {
     const RpropOptions& o = group_options(group);
     const std::vector<size_t> which = with_gradient(group);
@@ -85,6 +87,7 @@ ASGD::Rates ASGD::rates_of(size_t i, const AsgdOptions& o) const {
 
 void ASGD::step() {
   const NoGrad off;
+  const AsReal pairs(*this);
   rates_.resize(params_.size());
   for (size_t group = 0; group < groups(); ++group) {
     const AsgdOptions& o = group_options(group);
@@ -135,6 +138,7 @@ Dims Adafactor::slot_shape(const std::string& slot, size_t i) const {
 
 void Adafactor::step() {
   const NoGrad off;
+  refuse_complex("Adafactor");
   for (size_t group = 0; group < groups(); ++group) {
     const AdafactorOptions& o = group_options(group);
     const std::vector<size_t> which = with_gradient(group);
@@ -159,6 +163,7 @@ Muon::Muon(std::vector<Tensor> params, MuonOptions o)
 
 void Muon::step() {
   const NoGrad off;
+  refuse_complex("Muon");
   for (size_t group = 0; group < groups(); ++group) {
     const MuonOptions& o = group_options(group);
     const std::vector<size_t> which = with_gradient(group);

@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
 
 #include "core/tensor_impl.h"
 #include "naru/autograd.h"
+#include "naru/complex.h"
 #include "naru/graph.h"
 #include "naru/optim.h"
 
@@ -127,6 +129,39 @@ void Optimizer::zero_grad(bool set_to_none) {
   }
 }
 
+namespace {
+
+bool has_complex(const std::vector<Tensor>& params) {
+  return std::any_of(params.begin(), params.end(), [](const Tensor& p) { return is_complex(p.dtype()); });
+}
+// A part of a state that has a complex parameter's elements as pairs, as complex numbers.
+Tensor shown(const Tensor& part, const Tensor& param) {
+  return is_complex(param.dtype()) && part.dim() == param.dim() + 1 ? view_as_complex(part) : part;
+}
+
+}  // namespace
+
+Optimizer::AsReal::AsReal(Optimizer& optimizer) : optimizer_(optimizer) {
+  if (!has_complex(optimizer.params_)) return;
+  std::vector<Tensor> pairs = optimizer.params_;
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    const Tensor whole = pairs[i];
+    if (!is_complex(whole.dtype())) continue;
+    pairs[i] = view_as_real(whole.detach());
+    if (const Tensor g = whole.grad(); g.defined()) pairs[i].set_grad(view_as_real(g.detach()));
+    complex_.emplace_back(i, whole);
+  }
+  optimizer.params_ = std::move(pairs);
+}
+
+Optimizer::AsReal::~AsReal() {
+  for (auto& [i, whole] : complex_) optimizer_.params_[i] = std::move(whole);
+}
+
+void Optimizer::refuse_complex(const char* name) const {
+  if (has_complex(params_)) throw RuntimeError("{} does not support complex parameters", name);
+}
+
 std::vector<size_t> Optimizer::with_gradient(size_t begin, size_t end) const {
   std::vector<size_t> which;
   which.reserve(end - begin);
@@ -170,7 +205,7 @@ Optimizer::State Optimizer::state_dict() const {
   state.emplace_back("step", tensor(steps(), host));
   for (const auto& slot : slots_)
     for (size_t i = 0; i < slot->tensors.size(); ++i)
-      if (slot->tensors[i].defined()) state.emplace_back(fmt::format("{}.{}", slot->name, i), slot->tensors[i]);
+      if (slot->tensors[i].defined()) state.emplace_back(fmt::format("{}.{}", slot->name, i), shown(slot->tensors[i], params_[i]));
   for (size_t group = 0; group < groups(); ++group)
     for (const Setting& s : group_settings(group)) {
       std::vector<double> values{s.value};
@@ -224,6 +259,7 @@ void Optimizer::load_state_dict(const State& state) {
         throw RuntimeError("optimizer.load_state_dict: {} has shape {}, its parameter {}", entry->first, entry->second.sizes().str(),
                            wanted.str());
       found.back().second = entry->second.detach().to(params_[i].device(), params_[i].dtype(), false, true);
+      if (is_complex(params_[i].dtype())) found.back().second = view_as_real(found.back().second);
       given.erase(entry);
     }
   if (!given.empty()) throw RuntimeError("optimizer.load_state_dict: this optimizer has no state called \"{}\"", given.begin()->first);

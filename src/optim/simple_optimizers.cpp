@@ -48,6 +48,7 @@ RMSprop::RMSprop(std::vector<Tensor> params, RmspropOptions o)
 
 void RMSprop::step() {
   const NoGrad off;
+  const AsReal pairs(*this);
   for (size_t group = 0; group < groups(); ++group) {
     const RmspropOptions& o = group_options(group);
     const std::vector<size_t> which = with_gradient(group);
@@ -65,6 +66,7 @@ Adagrad::Adagrad(std::vector<Tensor> params, AdagradOptions o) : Grouped(std::mo
 
 void Adagrad::step() {
   const NoGrad off;
+  const AsReal pairs(*this);
   for (size_t group = 0; group < groups(); ++group) {
     const AdagradOptions& o = group_options(group);
     const std::vector<size_t> which = with_gradient(group);
@@ -80,6 +82,7 @@ SparseAdam::SparseAdam(std::vector<Tensor> params, SparseAdamOptions o)
 
 void SparseAdam::step() {
   const NoGrad off;
+  refuse_complex("SparseAdam");
   for (size_t group = 0; group < groups(); ++group) {
     const SparseAdamOptions& o = group_options(group);
     const std::vector<size_t> which = with_gradient(group);
@@ -97,6 +100,7 @@ Adadelta::Adadelta(std::vector<Tensor> params, AdadeltaOptions o)
 
 void Adadelta::step() {
   const NoGrad off;
+  const AsReal pairs(*this);
   for (size_t group = 0; group < groups(); ++group) {
     const AdadeltaOptions& o = group_options(group);
     const std::vector<size_t> which = with_gradient(group);
@@ -114,6 +118,7 @@ Adamax::Adamax(std::vector<Tensor> params, AdamaxOptions o)
 
 void Adamax::step() {
   const NoGrad off;
+  const AsReal pairs(*this);
   for (size_t group = 0; group < groups(); ++group) {
     const AdamaxOptions& o = group_options(group);
     const std::vector<size_t> which = with_gradient(group);
@@ -131,6 +136,7 @@ NAdam::NAdam(std::vector<Tensor> params, NadamOptions o)
 
 void NAdam::step() {
   const NoGrad off;
+  const AsReal pairs(*this);
   mu_products_.resize(params_.size(), 1.0);
   for (size_t group = 0; group < groups(); ++group) {
     const NadamOptions& o = group_options(group);

@@ -63,6 +63,71 @@ TEST(MoreOptimizers, RefuseSettingsOutOfRange) {
   EXPECT_THROW(optim::LBFGS({leaf({1})}, {.lr = -1}), ValueError);
 }
 
+// A complex parameter goes where its real and imaginary parts would go as one of twice as many numbers, by a saved state too.
+template <class O, class Opt>
+void expect_as_pairs(const Opt& options) {
+  const Tensor pairs = leaf({1, -2, 0.5, 3, 1, 2}, {3, 2}), p = view_as_complex(pairs.detach().clone()).requires_grad_();
+  const Tensor later = zeros_like(p.detach()).requires_grad_();
+  O real({pairs}, options), whole({p}, options), rest({later}, options);
+  const auto steps = [&](O& optimizer, const Tensor& at, int64_t from, int64_t to) {
+    for (int64_t t = from; t < to; ++t) {
+      const Tensor g = sin(arange(0, 6, 1, Options(DType::F64)) * static_cast<double>(t + 1)).view({3, 2});
+      at.set_grad(is_complex(at.dtype()) ? view_as_complex(g) : g);
+      optimizer.step();
+    }
+  };
+  steps(real, pairs, 0, 5);
+  steps(whole, p, 0, 3);
+  for (const auto& [name, t] : whole.state_dict())
+    if (name.ends_with(".0") && !name.starts_with("group")) EXPECT_TRUE(is_complex(t.dtype()) && t.sizes() == p.sizes()) << name;
+  {
+    const NoGrad off;
+    later.copy_(p);
+  }
+  load_state(rest, state_of(whole));  // as PyTorch writes it
+  steps(whole, p, 3, 5);
+  steps(rest, later, 3, 5);
+  EXPECT_EQ(view_as_real(p.detach()).to_doubles(), pairs.to_doubles());
+  EXPECT_EQ(view_as_real(later.detach()).to_doubles(), pairs.to_doubles());
+  EXPECT_EQ(whole.parameters()[0].dtype(), kComplex128);
+}
+
+TEST(MoreOptimizers, UpdateComplexParametersAsPairs) {
+  expect_as_pairs<optim::SGD>(SgdOptions{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.1});
+  expect_as_pairs<optim::Adam>(AdamOptions{.lr = 0.1, .amsgrad = true});
+  expect_as_pairs<optim::AdamW>(AdamOptions{.lr = 0.1, .weight_decay = 0.1});
+  expect_as_pairs<optim::RMSprop>(optim::RmspropOptions{.lr = 0.1, .momentum = 0.5, .centered = true});
+  expect_as_pairs<optim::Adagrad>(optim::AdagradOptions{.lr = 0.1});
+  expect_as_pairs<optim::Adadelta>(optim::AdadeltaOptions{.lr = 0.1});
+  expect_as_pairs<optim::Adamax>(optim::AdamaxOptions{.lr = 0.1});
+  expect_as_pairs<optim::NAdam>(optim::NadamOptions{.lr = 0.1});
+  expect_as_pairs<optim::RAdam>(optim::RadamOptions{.lr = 0.1});
+  expect_as_pairs<optim::Rprop>(optim::RpropOptions{.lr = 0.1});
+  expect_as_pairs<optim::ASGD>(optim::AsgdOptions{.lr = 0.1, .t0 = 1});
+}
+
+TEST(MoreOptimizers, SomeRefuseComplexParameters) {
+  const Tensor p = ones({2, 2}, Options(kComplex64)).requires_grad_();
+  p.set_grad(ones({2, 2}, Options(kComplex64)));
+  EXPECT_THROW(optim::Adafactor({p}).step(), RuntimeError);
+  EXPECT_THROW(optim::Muon({p}).step(), RuntimeError);
+  EXPECT_THROW(optim::SparseAdam({p}).step(), RuntimeError);
+}
+
+TEST(Lbfgs, TakesComplexParameters) {
+  const Tensor p = view_as_complex(tensor({3.0, -1.0, 0.5, 2.0}, Options(DType::F64)).view({2, 2})).clone().requires_grad_();
+  const Tensor aim = view_as_complex(tensor({1.0, 2.0, -3.0, 0.0}, Options(DType::F64)).view({2, 2}));
+  optim::LBFGS optimizer({p}, {.strong_wolfe = true});
+  for (int n = 0; n < 3; ++n)
+    optimizer.step([&] {
+      optimizer.zero_grad();
+      const Tensor off = p - aim, loss = real(off * conj(off)).sum();
+      loss.backward();
+      return loss;
+    });
+  EXPECT_TRUE(allclose(p.detach(), aim));
+}
+
 TEST(Lbfgs, FindsTheLeastPlaceOfAValley) {
   const Tensor p = leaf({-1.5, 2});
   optim::LBFGS optimizer({p}, {.strong_wolfe = true});
