@@ -50,9 +50,10 @@ DIMS: dict[str, tuple[int, Any]] = {
                     "glu special_logsumexp softmin".split(), (0, None)),
     **dict.fromkeys("sort argsort mode".split(), (0, -1)),
     **dict.fromkeys("topk kthvalue".split(), (1, -1)),
-    **dict.fromkeys("split split_with_sizes chunk tensor_split repeat_interleave unsafe_chunk unsafe_split".split(), (1, 0)),
+    **dict.fromkeys("split split_with_sizes chunk tensor_split unsafe_chunk unsafe_split".split(), (1, 0)),
+    "repeat_interleave": (1, None),
     "unbind": (0, 0), "diff": (1, -1), "linalg_vector_norm": (1, ALL), "linalg_norm": (1, ALL), "normalize": (1, 1), "trapezoid": (1, -1),
-    "trapz": (1, -1), "renorm": (1, None), "roll": (1, ALL),
+    "trapz": (1, -1), "roll": (1, ALL),
 }  # fmt: skip
 
 

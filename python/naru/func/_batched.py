@@ -36,6 +36,8 @@ class _Local(threading.local):
 
 here = _Local()
 RULES: dict[str, Callable[..., Any]] = {}
+# How errors begin that rules raise themselves.
+SAID = ("vmap:", "Batch norm got")
 
 
 def rule(*names: str) -> Callable[[Any], Any]:
@@ -103,12 +105,21 @@ def by_loop(level: Level, func: Any, args: tuple, kwargs: dict[str, Any], warn: 
     if isinstance(results[0], Tensor):
         return wrapped(_C.stack(results), level)
     if isinstance(results[0], (tuple, list)):
-        columns = [_C.stack(list(column)) if isinstance(column[0], Tensor) else column[0] for column in zip(*results)]
-        made = wrapped(tuple(columns), level)
-        return made if type(results[0]) is tuple else list(made) if type(results[0]) is list else made
+        return wrapped(_stacked(results), level)
     if all(r == results[0] for r in results):
         return results[0]
     raise RuntimeError(f"vmap: {name} returned {type(results[0]).__name__}s that differ between the entries; vmap can return tensors only")
+
+
+def _stacked(results: Any) -> Any:
+    """The results of all entries, which are tuples or lists of tensors, lists of them and other things, as one of stacked tensors."""
+
+    def together(column: Any) -> Any:
+        first = column[0]
+        return _C.stack(list(column)) if isinstance(first, Tensor) else _stacked(column) if isinstance(first, (tuple, list)) else first
+
+    made = [together(column) for column in zip(*results)]
+    return made if type(results[0]) is list else tuple(made)
 
 
 def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -122,7 +133,13 @@ def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     found = RULES.get(name) or RULES.get(name.strip("_"))
     if found is None:
         return by_loop(level, func, args, kwargs)
-    result = found(level, func, args, kwargs)
+    try:
+        result = found(level, func, args, kwargs)
+    except Exception as error:
+        # What an operator says of the whole batch is not what it would say of an entry, or the rule has not foreseen these arguments.
+        if level.size == 0 or str(error).startswith(SAID) or name.endswith("_") or name == "__setitem__":
+            raise
+        result = NotImplemented
     return by_loop(level, func, args, kwargs) if result is NotImplemented else result
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import _C
 from .._stand_in import mapped
+from ..functional import broadcast_shapes
 from ._batched import Level, has_batch, opened, random_error, rank, rule, with_batch, wrapped
 from ._rules import _moved, _natural
 
@@ -34,6 +35,8 @@ def _matmul(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any
     if func.__name__ == "__rmatmul__":
         a, b = b, a
     a_rank, b_rank = rank(a, level), rank(b, level)
+    if func.__name__ == "inner":
+        return a * b if 0 in (a_rank, b_rank) else _C.tensordot(a, b, ([-1], [-1])) if max(a_rank, b_rank) > 2 else _C.matmul(a, b.transpose(-2, -1) if b_rank > 1 else b)
     if a_rank == 0 or b_rank == 0:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {a_rank}D and {b_rank}D")
     if a_rank == 1 and b_rank == 1:
@@ -64,7 +67,12 @@ def _addmm(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     if func.__name__ == "addbmm":
         product = product.sum(0)
     alpha, beta = kwargs.get("alpha", 1), kwargs.get("beta", 1)
-    return (base if beta == 1 else base * beta) + (product if alpha == 1 else product * alpha)
+    if not (product.is_floating_point() or product.is_complex()):
+        alpha, beta = int(alpha), int(beta)
+    scaled = product if alpha == 1 else product * alpha
+    if not isinstance(beta, Tensor) and beta == 0:  # what is there does not count, NaN neither
+        return scaled.expand(broadcast_shapes(base.shape, scaled.shape))
+    return (base if beta == 1 else base * beta) + scaled
 
 
 @rule("outer", "ger")
@@ -161,8 +169,8 @@ def _layer_norm(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) ->
         out = wrapped(func(with_batch(args[0], level), args[1], **{k: v for k, v in given.items() if v is not None}), level)
         out = out if weight is None else out * weight
         return out if bias is None else out + bias
-    more = {k: v for k, v in (("weight", weight), ("bias", bias)) if v is not None}
-    return wrapped(func(args[0].value, args[1], **more, **given), level)
+    more = (weight, bias) if "layer" in func.__name__ else (weight,)
+    return wrapped(func(args[0].value, args[1], *more, **given), level)
 
 
 @rule("embedding")
@@ -310,7 +318,7 @@ def _gather(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any
     named = {k: v for k, v in kwargs.items() if k != "dim"}
     if func.__name__.endswith("_") and not has_batch(x, level):
         raise RuntimeError(f"vmap: {func.__name__} writes to a tensor that is not vmapped over; use the out-of-place form")
-    none = rank(x, level) == 0
+    like = rest[0] if func.__name__ == "gather" and rest else named.get("index", x) if func.__name__ == "gather" else x
 
     def prepared(t: Any) -> Any:
         if not isinstance(t, Tensor):
@@ -319,7 +327,7 @@ def _gather(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any
         return value.unsqueeze(1) if rank(t, level) == 0 else value
 
     out = wrapped(func(prepared(x), _moved(dim, rank(x, level)), *map(prepared, rest), **{k: prepared(v) for k, v in named.items()}), level)
-    return x if func.__name__.endswith("_") else out.squeeze(0) if none and out.shape == (1,) else out
+    return x if func.__name__.endswith("_") else out.squeeze(0) if rank(like, level) == 0 and out.shape == (1,) else out
 
 
 @rule("index_select")

@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import _C
 from .._stand_in import ALL, BROADCAST, DIMS, IN_PLACE, UNARY, leaves, mapped, sizes_of
+from .._stand_in import wrapped as shown
 from ._batched import Level, by_loop, has_batch, is_batched, opened, random_error, rank, rule, with_batch, wrapped
 
 Tensor = _C.Tensor
@@ -85,13 +86,67 @@ def _of_entry(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> A
     "triu", "inverse", "det", "logdet", "slogdet", "cholesky", "cholesky_inverse", "pinverse", "matrix_exp", "svd", "qr", "linalg_inv", "linalg_det", "linalg_slogdet",
     "linalg_cholesky", "linalg_cholesky_ex", "linalg_eigh", "linalg_eigvalsh", "linalg_eig", "linalg_eigvals", "linalg_svd", "linalg_svdvals",
     "linalg_qr", "linalg_pinv", "linalg_matrix_power", "linalg_inv_ex", "linalg_lu", "linalg_matrix_exp", "matrix_power", "adjoint", "view_as_real", "view_as_complex",
-    "zeros_like", "ones_like", "empty_like", "full_like", "resolve_conj", "resolve_neg", "requires_grad_", "detach_", "fft_fft", "fft_ifft", "fft_rfft", "fft_irfft",
-    "diag_embed", "nn_pad", "block_diag", "vander",
+    "zeros_like", "ones_like", "empty_like", "full_like", "resolve_conj", "resolve_neg", "requires_grad_", "detach_", "nn_pad", "vander",
 )  # fmt: skip
 def _natural(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     if any(has_batch(x, level) for x in leaves((*args[1:], *kwargs.values()))):
         return NotImplemented
     return wrapped(func(opened(args[0], level), *args[1:], **kwargs), level)
+
+
+@rule(*(f"fft_{kind}{n}" for kind in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft") for n in ("", "2", "n")))
+def _fourier(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """(input, n or s=None, dim, norm=None): one dimension, the last by default, or several."""
+    x, rest = args[0], list(args[1:])
+    of_rank = rank(x, level)
+    name = func.__name__
+    size = rest[0] if rest else kwargs.get("s" if name[-1] in "2n" else "n")
+    dim = rest[1] if len(rest) > 1 else kwargs.get("dim", -1 if name[-1] not in "2n" else (-2, -1) if name[-1] == "2" else None)
+    norm = rest[2] if len(rest) > 2 else kwargs.get("norm")
+    if of_rank == 0 or kwargs.get("out") is not None:
+        return NotImplemented
+    if dim is None:
+        dim = tuple(range(-len(size), 0)) if size is not None else tuple(range(of_rank))
+    return wrapped(func(x.value, size, _moved(dim, of_rank), norm), level)
+
+
+@rule("diag_embed")
+def _diag_embed(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    offset, first, second = (*args[1:], *([0, -2, -1][len(args) - 1 :]))
+    dims = _moved((kwargs.get("dim1", first), kwargs.get("dim2", second)), rank(args[0], level) + 1)
+    return wrapped(args[0].value.diag_embed(kwargs.get("offset", offset), *dims), level)
+
+
+@rule("renorm")
+def _renorm(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """The parts of all entries are parts of one tensor: each is cut by itself."""
+    if len(args) != 4 or kwargs:
+        return NotImplemented
+    x, p, dim, most = args
+    value = x.value.movedim(_moved(dim, rank(x, level)), 1)
+    out = func(value.flatten(0, 1), p, 0, most).reshape(value.shape)
+    return wrapped(out.movedim(1, _moved(dim, rank(x, level))), level)
+
+
+@rule("masked_fill")
+def _masked_fill(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    value = args[2] if len(args) > 2 else kwargs.get("value")
+    if has_batch(value, level) and rank(value, level) == 0:
+        return _C.where(args[1], value.to(args[0].dtype), args[0])
+    return _elementwise(level, func, args, kwargs)
+
+
+@rule("prelu")
+def _prelu(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    x, weight = args
+    of_rank, slopes = rank(x, level), weight
+    if weight.numel() == 1:
+        slopes = weight.reshape(())
+    elif of_rank > 1 and weight.dim() == 1 and weight.shape[0] == x.shape[1]:
+        slopes = weight.reshape((-1,) + (1,) * (of_rank - 2))
+    else:
+        return NotImplemented
+    return _C.where(x >= 0, x, slopes * x)
 
 
 @rule("to", "type_as")
@@ -106,23 +161,31 @@ def _new(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     return func(opened(args[0], level), *args[1:], **kwargs)
 
 
+# Which argument has a dimension less than the matrices.
+_OF_LOWER_RANK = {"lu_solve": 2, "linalg_lu_solve": 1, "linalg_householder_product": 1, "ormqr": 1}
+
+
 @rule(
     "linalg_solve", "linalg_solve_triangular", "cholesky_solve", "linalg_cross", "triangular_solve", "linalg_lstsq", "lu_solve", "linalg_lu_solve",
     "cdist", "linalg_householder_product", "ormqr",
 )  # fmt: skip
 def _side_by_side(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """Functions of several tensors whose batches are in front: all get the batch."""
-    most = max(rank(x, level) for x in args if isinstance(x, Tensor))
+    short = args[_OF_LOWER_RANK[func.__name__]] if func.__name__ in _OF_LOWER_RANK else None
+    most = max(rank(x, level) + (x is short) for x in args if isinstance(x, Tensor))
 
     def prepared(x: Any) -> Any:
         if not isinstance(x, Tensor):
             return x
-        return _aligned(wrapped(with_batch(x, level), level), level, most)
+        return _aligned(wrapped(with_batch(x, level), level), level, most - (x is short))
 
     if func.__name__ == "linalg_solve" and rank(args[1], level) == 1 and rank(args[0], level) == 2:
         solved = func(prepared(args[0]), with_batch(args[1], level).unsqueeze(-1), **kwargs)
         return wrapped(solved.squeeze(-1), level)
-    return wrapped(func(*(prepared(a) for a in args), **kwargs), level)
+    found = func(*(prepared(a) for a in args), **kwargs)
+    if func.__name__ == "linalg_lstsq":  # what is not computed is empty, whatever the batch
+        found = shown(lambda r: r.expand(level.size, 0) if r.shape == (0,) else r, found)
+    return wrapped(found, level)
 
 
 # --- with a dimension: its number is one higher.
@@ -147,7 +210,11 @@ def _with_dim(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> A
     if not has_batch(x, level):
         return NotImplemented
     value, of_rank = x.value, rank(x, level)
+    if name in ("std", "var", "std_mean", "var_mean") and rest and isinstance(rest[0], bool):
+        named["unbiased"] = rest.pop(0)
     dim = rest[at] if len(rest) > at else named.pop("dim", named.pop("axis", named.pop("dims", default)))
+    if name == "repeat_interleave" and dim is None:
+        value, of_rank, dim = value.flatten(1), 1, 0
     key = "dims" if name in ("roll", "flip") else "dim"
     if of_rank == 0:
         value = value.unsqueeze(1)
@@ -156,11 +223,11 @@ def _with_dim(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> A
             flat = func(value.flatten(1), *rest[:at], dims=1)
             return wrapped(flat.reshape(value.shape), level)
         keep = named.pop("keepdim", False)
-        result = func(value.flatten(1), *rest[:at], *([] if len(rest) > at else []), **{"dim": 1}, **named)
+        result = func(value.flatten(1), *rest[:at], dim=1, **named)
         if name in ("max", "min", "median", "nanmedian"):
             result = result[0]
         made = wrapped(result, level)
-        return made.reshape((1,) * of_rank) if keep and isinstance(made, Tensor) else made
+        return shown(lambda r: r.reshape((1,) * of_rank), made) if keep else made
     if dim is None:
         return NotImplemented
     moved = _moved(dim, of_rank)
@@ -169,7 +236,7 @@ def _with_dim(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> A
     else:
         named[key] = moved
     result = wrapped(func(value, *rest, **named), level)
-    return mapped(lambda r: r.squeeze(0) if isinstance(r, Tensor) and r.dim() == 1 and r.shape[0] == 1 else r, result) if of_rank == 0 else result
+    return shown(lambda r: r.squeeze(0) if r.shape == (1,) else r, result) if of_rank == 0 else result
 
 
 rule(*DIMS)(_with_dim)
@@ -216,7 +283,7 @@ def _expand(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any
 
 @rule("permute")
 def _permute(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    dims = sizes_of(args[1:]) or tuple(kwargs["dims"])
+    dims = sizes_of(args[1:]) if len(args) > 1 else tuple(kwargs["dims"])
     return wrapped(args[0].value.permute((0, *_moved(dims, rank(args[0], level)))), level)
 
 
