@@ -6,11 +6,15 @@
 
 namespace naru::ops {
 
+// What t was before has a gradient of zeros from here on: `op` has drawn its elements.
+void remember_draw(const Tensor& t, const char* op);
+
 // Calls f with a contiguous tensor of t's shape and type, whose elements are t's afterwards: positions are counted in row-major order.
 template <class F>
 void write_in_order(const Tensor& t, const char* op, F f) {
   require_distinct_elements(t, op);
-  if (autograd::recording_write(t)) autograd::check_in_place(t, op);
+  const bool history = autograd::recording_write(t);
+  if (history) autograd::check_in_place(t, op);
   if (t.numel() > 0 && !t.device().is_meta()) {
     NoGrad guard;
     if (t.is_contiguous()) {
@@ -24,6 +28,7 @@ void write_in_order(const Tensor& t, const char* op, F f) {
   }
   bump_version(t);
   t.impl()->origin.op = t.impl()->storage->origin.op = op;
+  if (history) remember_draw(t, op);
 }
 
 }  // namespace naru::ops

@@ -1,5 +1,6 @@
 // Random numbers: one draw of the generator gives every element its own, by its position in row-major order.
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -70,6 +71,22 @@ void manual_seed(uint64_t seed) { default_generator().manual_seed(seed); }
 
 namespace ops {
 
+void remember_draw(const Tensor& t, const char* op) {
+  static constexpr std::pair<std::string_view, const char*> kNames[] = {
+      {"normal_", "NormalBackward0"},        {"uniform_", "UniformBackward0"},         {"bernoulli_", "BernoulliBackward2"},
+      {"random_", "RandomBackward0"},        {"exponential_", "ExponentialBackward0"}, {"cauchy_", "CauchyBackward0"},
+      {"log_normal_", "LogNormalBackward0"}, {"geometric_", "GeometricBackward0"},
+  };
+  const auto* row = std::find_if(std::begin(kNames), std::end(kNames), [&](const auto& r) { return r.first == op; });
+  auto zeros_of = [](std::vector<Tensor>& g, std::vector<Tensor>&) {
+    return std::vector<Tensor>{g[0].defined() ? zeros_like(g[0]) : Tensor()};
+  };
+  auto node = make_ref<autograd::FunctionNode<decltype(zeros_of)>>(row == std::end(kNames) ? op : row->second, zeros_of);
+  // A view's part of its base's gradient is set to zero by itself.
+  node->next().push_back(!t.impl()->base && autograd::requires_grad(t) ? autograd::gradient_edge(t) : autograd::Edge{});
+  autograd::rebase_history(t, Ref<autograd::Node>(node));
+}
+
 std::pair<uint64_t, uint64_t> draw(Generator* generator) {
   if (runtime::Capture* c = generator && generator != &default_generator() ? runtime::Capture::current() : nullptr)
     c->refuse("a generator other than the default one is drawn from: a replay could not draw new numbers from it");
@@ -90,6 +107,15 @@ std::vector<OpOperand> with_draw(std::vector<OpOperand> operands, Generator* gen
 
 void fill_row(const Tensor& t, ir::OpId row, std::vector<OpOperand> operands, Generator* generator, const char* op) {
   write_in_order(t, op, [&](const Tensor& out) { ops::apply_into(row, with_draw(operands, generator), out); });
+}
+
+// A complex tensor by its parts, which know nothing of its history.
+template <class F>
+void draw_parts(const Tensor& t, const char* op, F f) {
+  const bool history = autograd::recording_write(t);
+  if (history) autograd::check_in_place(t, op);
+  f(ops::as_real(t));
+  if (history) ops::remember_draw(t, op);
 }
 
 void require_floating(const Tensor& t, const char* op, const char* kernel) {
@@ -139,7 +165,7 @@ void draw_uniform(const Tensor& out, double from, double to, Generator* generato
 
 // Uniform in [from, to). Floating point or complex only.
 void uniform_(const Tensor& t, double from, double to, Generator* generator) {
-  if (is_complex(t.dtype())) return uniform_(ops::as_real(t), from, to, generator);  // both parts
+  if (is_complex(t.dtype())) return draw_parts(t, "uniform_", [&](const Tensor& parts) { uniform_(parts, from, to, generator); });
   require_floating(t, "uniform_", "check_uniform_bounds");
   if (!(from >= -traits_of(t.dtype()).greatest && from <= traits_of(t.dtype()).greatest))
     throw RuntimeError("from is out of bounds for {} (got {})", ops::c_name(t.dtype()), from);
@@ -155,7 +181,8 @@ void uniform_(const Tensor& t, double from, double to, Generator* generator) {
 // Normal, by Box and Muller's formula. Floating point only.
 void normal_(const Tensor& t, double mean, double std, Generator* generator) {
   // The parts share the variance.
-  if (is_complex(t.dtype())) return normal_(ops::as_real(t), mean, std * 0.7071067811865476, generator);
+  if (is_complex(t.dtype()))
+    return draw_parts(t, "normal_", [&](const Tensor& parts) { normal_(parts, mean, std * 0.7071067811865476, generator); });
   require_floating(t, "normal_", "normal_kernel_cpu");
   if (!(std >= 0)) throw RuntimeError("normal expects std >= 0.0, but found std {}", std);
   const DType type = t.dtype();

@@ -64,7 +64,7 @@ def test_anomaly_detection_says_where_a_function_that_fails_was_called():
 
 def test_gradcheck_refuses_what_it_can_not_check():
     x = torch.ones(2, dtype=torch.float64, requires_grad=True)
-    with pytest.raises(NotImplementedError, match="check_batched_forward_grad"):
+    with pytest.raises(AssertionError, match="check_batched_forward_grad"):
         torch.autograd.gradcheck(lambda t: t * 2, [x], check_batched_forward_grad=True)
     with pytest.raises(TypeError):
         torch.autograd.gradcheck(lambda t: t * 2, [x], no_such_option=True)
@@ -74,7 +74,7 @@ def test_gradcheck_takes_gradients_in_batches_for_those_one_after_another():
     x = torch.ones(2, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(torch.sin, [x], check_batched_grad=True)
     assert torch.autograd.gradgradcheck(torch.sin, [x], check_batched_grad=True)
-    with pytest.raises(ValueError, match="check_backward_ad"):
+    with pytest.raises(AssertionError, match="check_backward_ad"):
         torch.autograd.gradcheck(torch.sin, [x], check_batched_grad=True, check_backward_ad=False, check_forward_ad=True)
 
 
@@ -113,7 +113,7 @@ def test_gradgradcheck_checks_second_derivatives():
         torch.autograd.gradgradcheck(Wrong.apply, [x])
     with pytest.raises(RuntimeError, match="Jacobian computed with forward mode mismatch"):
         torch.autograd.gradgradcheck(Wrong.apply, [x], check_fwd_over_rev=True, check_rev_over_rev=False)
-    with pytest.raises(ValueError, match="at least one"):
+    with pytest.raises(AssertionError, match="at least one"):
         torch.autograd.gradgradcheck(torch.sin, [x], check_rev_over_rev=False)
 
 
@@ -166,3 +166,84 @@ def test_fast_mode_of_gradcheck_calls_the_function_a_few_times_and_finds_wrong_g
     assert torch.autograd.gradgradcheck(lambda t: t.sin() * t, [x], fast_mode=True, check_fwd_over_rev=True)
     with pytest.raises(RuntimeError, match="Jacobian mismatch"):
         torch.autograd.gradcheck(lambda t: Scaled.apply(t, 2.1), [x], fast_mode=True)
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc])
+def test_gradcheck_changes_what_sparse_inputs_store_and_without_masked_all_elements(layout):
+    blocks = (1, 2) if layout in (torch.sparse_bsr, torch.sparse_bsc) else None
+    dense = torch.tensor([[0.0, 0.0, 3.0, 4.0], [5.0, 0.0, 0.0, 0.0]], dtype=torch.float64)
+    sparse = dense.to_sparse(layout=layout, blocksize=blocks).requires_grad_()
+    sizes = []
+
+    def stored(t):
+        sizes.append(t._nnz() * (2 if blocks else 1))
+        return (t.to_dense() ** 2).sum()
+
+    for masked, count in ((True, 4 if blocks else 3), (False, 8)):
+        sizes.clear()
+        assert torch.autograd.gradcheck(stored, [sparse], masked=masked)
+        assert set(sizes[:-1]) == {count}
+    with pytest.raises(ValueError, match="Sparse output is not supported"):
+        torch.autograd.gradcheck(lambda t: t, [sparse], masked=True)
+
+
+def test_gradcheck_finds_gradients_that_do_not_go_with_those_of_the_outputs_and_functions_whose_outputs_change_form():
+    class Shifted(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return g + 1e-7
+
+    x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(RuntimeError, match="not multiplied by grad_output"):
+        torch.autograd.gradcheck(Shifted.apply, [x])
+    with pytest.raises(RuntimeError, match="expected to be zero"):
+        torch.autograd.gradcheck(lambda t: t.detach() * 2, [x])
+    with pytest.raises(AssertionError, match="same shape"):
+        torch.autograd.gradcheck(lambda t: torch.cat([t, t]) if bool((t >= 1).all()) else t, [x])
+    with pytest.warns(UserWarning, match="not a double precision"):
+        assert torch.autograd.gradcheck(lambda t: t, [torch.ones(1, requires_grad=True)], atol=0.1)
+
+
+def test_gradcheck_compares_a_batch_of_tangents_with_one_after_the_other():
+    class Drawn(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+        @staticmethod
+        def jvp(ctx, t):
+            return t * 2 + torch.randn_like(t) * 0
+
+    x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    options = {"check_forward_ad": True, "check_batched_forward_grad": True}
+    assert torch.autograd.gradcheck(lambda t, n: (t.sin() * n, t.sum()), [x, 3], **options)
+    with pytest.raises(RuntimeError, match="While computing batched gradients"):
+        torch.autograd.gradcheck(Drawn.apply, [x], **options)
+
+
+def test_register_backward_hook_sees_the_last_node_of_forward_and_warns_where_that_is_not_all_of_it():
+    class Sum(torch.nn.Module):
+        def forward(self, a, b):
+            return {"y": a * b} if self.nested else a.sin() * b
+
+    seen = []
+    a, b = (torch.tensor([v], requires_grad=True) * 1 for v in (2.0, 3.0))
+    m = Sum()
+    m.register_backward_hook(lambda module, grad_input, grad_output: seen.append((grad_input, grad_output)))
+    for m.nested, message in ((False, "multiple autograd Nodes"), (True, "single Tensor or a tuple")):
+        with pytest.warns(FutureWarning, match=message):
+            y = m(a, b)
+        (y["y"] if m.nested else y).backward()
+    (first, second) = seen
+    assert first[0][0].item() == 3.0 and first[1][0].item() == 1.0
+    assert [g.item() for g in second[0]] == [3.0, 2.0]
+    with pytest.raises(RuntimeError, match="Cannot use both"):
+        m.register_full_backward_hook(lambda *_: None)

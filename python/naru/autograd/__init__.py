@@ -7,6 +7,7 @@ from typing import Any
 from .. import _C, _missing
 from . import function, functional, graph as graph
 from .function import Function
+from .gradcheck import gradcheck as gradcheck, gradgradcheck as gradgradcheck
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled
 
 Tensor = _C.Tensor
@@ -224,30 +225,6 @@ class detect_anomaly:
 
     def __exit__(self, *exc: object) -> None:
         _C._set_anomaly_mode(self.prev, self.prev_check_nan)
-
-
-def gradcheck(func: Any, inputs: Any, **options: Any) -> bool:
-    """Compares the gradients of `func` with finite differences, for each float64 input of `inputs` that requires them. `options`: eps, atol,
-    rtol, raise_exception and PyTorch's others. RuntimeError where they differ.
-
-    >>> naru.autograd.gradcheck(naru.sin, naru.tensor([0.5], dtype=naru.float64, requires_grad=True))
-    True
-    """
-    from ._gradcheck import gradcheck as check
-
-    return check(func, inputs, **options)
-
-
-def gradgradcheck(func: Any, inputs: Any, grad_outputs: Any = None, **options: Any) -> bool:
-    """Compares the gradients of the gradients of `func` by `inputs` and by `grad_outputs` (random ones without) with finite differences.
-    `options` as for `gradcheck`.
-
-    >>> naru.autograd.gradgradcheck(naru.sin, naru.tensor([0.5], dtype=naru.float64, requires_grad=True))
-    True
-    """
-    from ._gradcheck import gradgradcheck as check
-
-    return check(func, inputs, grad_outputs, **options)
 
 
 _missing_name = _missing.module_getattr(__name__)

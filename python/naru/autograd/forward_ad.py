@@ -2,16 +2,16 @@
 
 A dual tensor is one that requires gradients; `unpack_dual` finds the tangent of a result as the derivative of backward by the gradient that it
 starts with. So it costs about as much as two backwards, the graph is kept as long as its results are, and operators without a second derivative
-(functions of the user's that are once_differentiable) have none.
+(functions of the user's that are once_differentiable) have none. A function of the user's with a jvp gives its results their tangents itself.
 """
 
 from __future__ import annotations
 
+import importlib
 import threading
 from typing import Any, NamedTuple
 
 from .. import _C, _missing
-from . import grad
 from .grad_mode import enable_grad
 
 Tensor = _C.Tensor
@@ -19,9 +19,17 @@ Tensor = _C.Tensor
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
 
+class _Dual(NamedTuple):
+    """A tensor with a tangent: what its gradient goes along, on which in-place changes leave no mark, and the tangent."""
+
+    edge: Tensor
+    tangent: Any
+
+
 class _Local(threading.local):
     def __init__(self) -> None:
-        self.duals: list[tuple[Tensor, Tensor]] | None = None
+        self.duals: list[_Dual] | None = None
+        self.unpacked: list[_Dual] | None = None  # those whose products are computed now
 
 
 _here = _Local()
@@ -111,12 +119,67 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     for value, name in ((tensor, "primal"), (tangent, "tangent")):
         if not (value.is_floating_point() or value.is_complex()):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {value.dtype}")
+    _same_size(tensor, tangent)
+    if _is_dual(tensor):
+        raise RuntimeError("Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported.")
+    if _is_dual(tangent):
+        raise RuntimeError("Setting a forward grad that itself has a forward gradient at the same level 0 is not supported.")
+    if _is_batched(tensor):
+        transforms = _transforms()
+        (plain, levels), (tangent, _) = transforms._lifted(tensor), transforms._lifted(tangent)
+        return transforms._around(_with_tangent(plain, tangent), levels)
+    return _with_tangent(tensor, tangent)
+
+
+def _transforms() -> Any:
+    return importlib.import_module("naru.func._transforms")
+
+
+def _is_batched(tensor: Any) -> bool:
+    return isinstance(tensor, Tensor) and not issubclass(type(tensor), Tensor) and not tensor.is_nested
+
+
+def _same_size(tensor: Tensor, tangent: Tensor) -> None:
     if tensor.shape != tangent.shape:
-        raise RuntimeError(f"Expected tangent to be of the shape of the primal, {tuple(tensor.shape)}, but got {tuple(tangent.shape)}")
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. Tensor is of "
+            f"size {list(tensor.shape)} while the given forward gradient is of size {list(tangent.shape)}."
+        )
+
+
+def _with_tangent(tensor: Tensor, tangent: Tensor) -> Tensor:
+    """The tensor's elements, with a history that begins here: no leaf, as it may be written in place."""
     with enable_grad():
-        dual = tensor.view_as(tensor) if tensor.requires_grad else tensor.detach().requires_grad_()
-    _here.duals.append((dual, tangent))
-    return dual
+        start = tensor if tensor.requires_grad else tensor.detach().requires_grad_()
+        edge = start.view_as(start)
+    assert _here.duals is not None
+    _here.duals.append(_Dual(edge, tangent))
+    return _C._at_gradient_edge(*_C._gradient_edge(edge), tensor)
+
+
+def _set_tangent(tensor: Tensor, tangent: Tensor) -> Tensor:
+    """The result of a function of the user's, with the tangent that its jvp gave: the tensor itself where it has a history."""
+    _same_size(tensor, tangent)
+    if not tensor.requires_grad:
+        return _with_tangent(tensor, tangent)
+    assert _here.duals is not None
+    _here.duals.append(_Dual(_C._at_gradient_edge(*_C._gradient_edge(tensor), tensor.detach()), tangent))
+    return tensor
+
+
+class _Suspended:
+    """A block without dual tensors: that of a jvp of the user's, whose tangents are tensors like others."""
+
+    def __enter__(self) -> None:
+        self.duals, _here.duals = _here.duals, None
+
+    def __exit__(self, *exc: object) -> None:
+        _here.duals = self.duals
+
+
+def _is_dual(tensor: Tensor) -> bool:
+    """Whether a dual tensor of this level is part of it."""
+    return bool(_here.duals) and tensor.requires_grad and _tangent(tensor, _here.duals) is not None
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
@@ -128,22 +191,49 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     ...     fwad.unpack_dual(fwad.make_dual(naru.tensor(0.0), naru.tensor(2.0)).sin()).tangent
     tensor(2.)
     """
-    if _here.duals is None or not _here.duals or not tensor.requires_grad:
-        return UnpackedDualTensor(tensor, None)
-    for dual, tangent in _here.duals:
-        if dual is tensor:
-            return UnpackedDualTensor(tensor.detach(), tangent)
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"unpack_dual(): argument 'tensor' (position 1) must be Tensor, not {type(tensor).__name__}")
+    found = _tangent(tensor, _here.duals) if _here.duals and tensor.requires_grad else None
+    return UnpackedDualTensor(tensor if found is None else tensor.detach(), found)
+
+
+def _tangent(tensor: Tensor, duals: list[_Dual]) -> Any:
+    if _is_batched(tensor):
+        plain, levels = _transforms()._layers(tensor)
+        found = _tangent(plain, duals)
+        return None if found is None else _transforms()._around(found, levels)
+    edge = _C._gradient_edge(tensor)
+    for dual in reversed(duals):
+        if _C._gradient_edge(dual.edge) == edge:
+            return dual.tangent
     with enable_grad():
         start = _C.zeros_like(tensor.detach()).requires_grad_()
-        first = grad(tensor, [dual for dual, _ in _here.duals], start, create_graph=True, allow_unused=True)
+        before, _here.unpacked = _here.unpacked, duals
+        try:
+            first = _C._grad([tensor], [dual.edge for dual in duals], [start], True, True, True)
+        finally:
+            _here.unpacked = before
         if all(g is None for g in first):
-            return UnpackedDualTensor(tensor, None)
-        pairs = [(g, t) for g, (_, t) in zip(first, _here.duals) if g is not None and g.requires_grad]
-        differentiable = any(t.requires_grad for _, t in pairs)
-        found = None
-        if pairs:
-            (found,) = grad([g for g, _ in pairs], [start], [t for _, t in pairs], retain_graph=True, create_graph=differentiable, allow_unused=True)
-    return UnpackedDualTensor(tensor.detach(), _C.zeros_like(tensor.detach()) if found is None else found)
+            return None
+        pairs = [(g, dual.tangent) for g, dual in zip(first, duals) if g is not None and g.requires_grad]
+        found = _products([g for g, _ in pairs], start, [t for _, t in pairs]) if pairs else None
+    return _C.zeros_like(tensor.detach()) if found is None else found
+
+
+def _products(gradients: list[Tensor], start: Tensor, tangents: list[Any]) -> Any:
+    """The derivative of gradients, which are linear in `start`, along the tangents; of a batch of these one after the other."""
+    if any(_is_batched(t) for t in tangents):
+        from ..func._batched import BatchedTensor, here as vmaps
+
+        number = max(t.level for t in tangents if _is_batched(t))
+        size = next(level.size for level in vmaps.levels if level.number == number)
+        rows = []
+        for i in range(size):
+            one = [t.value.select(0, i) if _is_batched(t) and t.level == number else t for t in tangents]
+            rows.append(_products(gradients, start, one))
+        return None if rows[0] is None else BatchedTensor(_C.stack(rows), number)
+    differentiable = any(t.requires_grad for t in tangents)
+    return _C._grad(gradients, [start], tangents, True, differentiable, True)[0]
 
 
 __getattr__ = _missing.module_getattr(__name__)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
+from . import forward_ad
 from .grad_mode import enable_grad
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ class FunctionCtx:
     _non_differentiable: tuple = ()
     _dirty: tuple = ()
     _materialize: bool = True
+    _for_forward: tuple = ()
+    _in_jvp: bool = False
     needs_input_grad: tuple[bool, ...] = ()
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
@@ -48,12 +52,19 @@ class FunctionCtx:
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
         """Keeps tensors for jvp. Where there is no backward to keep them for, `saved_tensors` are these."""
+        for tensor in tensors:
+            if tensor is not None and not isinstance(tensor, Tensor):
+                raise TypeError(f"save_for_forward can only save variables, but argument is of type {type(tensor).__name__}")
+        self._for_forward = tensors
         if not self._to_save:
             self.save_for_backward(*tensors)
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
-        """The tensors given to `save_for_backward`. RuntimeError if one was changed in place since, or backward has freed them."""
+        """The tensors given to `save_for_backward`; in jvp, those given to `save_for_forward`. RuntimeError if one was changed in place since,
+        or backward has freed them."""
+        if self._in_jvp:
+            return self._for_forward
         return self._to_save if self._saved is None else self._saved.get()
 
     saved_variables = saved_tensors
@@ -95,8 +106,6 @@ class Function:
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        import warnings
-
         warnings.warn(
             f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke "
             "them on the class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
@@ -145,7 +154,8 @@ class Function:
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
         """The forward derivative: of the outputs, given those of forward's arguments (None for what is no tensor).
 
-        Forward derivatives are the derivative of backward here, so it is called only where there is no backward, which it then serves, too.
+        Called where an argument has a tangent (`autograd.forward_ad`). Without it, forward derivatives are the derivative of backward here;
+        without a backward, it serves that, too.
         """
         raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
 
@@ -163,23 +173,31 @@ class Function:
         tensors = [arg for arg in args if isinstance(arg, Tensor)]
         recording = _C.is_grad_enabled() and any(t.requires_grad for t in tensors)
         ctx.needs_input_grad = tuple(isinstance(arg, Tensor) and arg.requires_grad for arg in args)
+        duals = forward_ad._here.duals
+        pushed = _Pushed.of(cls, ctx, args) if duals and cls.jvp is not Function.jvp else None
         with _C.no_grad():
             if cls.setup_context is not Function.setup_context:
                 result = cls.forward(*args, **kwargs)
                 cls.setup_context(ctx, args, result)
             else:
                 result = cls.forward(ctx, *args, **kwargs)
-        if not recording:
+        if ctx._dirty and not all(any(d is arg for arg in args) for d in ctx._dirty):
+            warnings.warn(
+                "Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, there is no need to pass it to mark_dirty().",
+                stacklevel=2,
+            )
+        if not recording and pushed is None:
             return result
         single = not isinstance(result, (tuple, list))
         items = [result] if single else list(result)
         where = [i for i, item in enumerate(items) if isinstance(item, Tensor)]
-        if where:
+        raw = list(items)
+        if where and recording:
             outputs, ctx._saved = _C._record_function(
                 cls.__name__ + "Backward",
                 tensors,
                 [items[i] for i in where],
-                _Backward(cls, ctx, args, where, len(items)),
+                _Backward(cls, ctx, args, where, len(items), pushed and duals),
                 ctx._dirty,
                 ctx._non_differentiable,
                 ctx._to_save,
@@ -189,6 +207,8 @@ class Function:
                 items[i] = output
             if ctx._saved is not None:
                 ctx._to_save = ()
+        if pushed is not None:
+            pushed.give(raw, items)
         if single:
             return items[0]
         return type(result)(items) if type(result) in (tuple, list) else type(result)(*items)
@@ -227,15 +247,96 @@ class InplaceFunction(Function):
         self.inplace = inplace
 
 
+class _Pushed:
+    """A call of a function some of whose arguments have tangents."""
+
+    def __init__(self, cls: type[Function], ctx: FunctionCtx, args: tuple, tangents: list[Any]) -> None:
+        self.cls = cls
+        self.ctx = ctx
+        self.args = args
+        self.given = tangents
+        self.tangents = [t if t is not None or not ctx._materialize or not _inexact(arg) else _C.zeros_like(arg) for t, arg in zip(tangents, args)]
+        self.versions = [None if t is None else t._version for t in tangents]
+
+    @classmethod
+    def of(cls, function: type[Function], ctx: FunctionCtx, args: tuple) -> _Pushed | None:
+        tangents = [forward_ad.unpack_dual(arg).tangent if _inexact(arg) else None for arg in args]
+        return None if all(t is None for t in tangents) else cls(function, ctx, args, tangents)
+
+    def give(self, raw: list[Any], outputs: list[Any]) -> None:
+        """Calls jvp after forward gave `raw`, and gives its results to the outputs, where they stand."""
+        self.ctx._in_jvp = True
+        try:
+            with forward_ad._Suspended():
+                found = self.cls.jvp(self.ctx, *self.tangents)
+        finally:
+            self.ctx._in_jvp = False
+        found = found if isinstance(found, tuple) else (found,)
+        if len(found) != len(outputs):
+            raise RuntimeError(f"Function's jvp returned an invalid number of forward gradients (expected {len(outputs)} but got {len(found)})")
+        for i, tangent in enumerate(found):
+            if tangent is not None and not isinstance(tangent, Tensor):
+                raise RuntimeError(f"expected Variable or None (got {type(tangent).__name__}) for grad output {i}.")
+            if not _inexact(raw[i]) or any(raw[i] is t for t in self.ctx._non_differentiable):
+                if tangent is not None:
+                    raise RuntimeError(
+                        f"Function's jvp returned a gradient at position {i}, but the corresponding forward output is not a differentiable Tensor. "
+                        "You should return None at that position instead."
+                    )
+                continue
+            if tangent is None:
+                raise RuntimeError(
+                    f"jvp of {self.cls.__name__} returned None for output {i}, whose tangent is wanted; return a tensor of its shape (zeros, where it "
+                    "does not depend on the arguments)"
+                )
+            self._check(raw[i], tangent)
+            outputs[i] = forward_ad._set_tangent(outputs[i], tangent)
+
+    def _check(self, output: Tensor, tangent: Tensor) -> None:
+        """What forward does in place, or by a view, jvp does too."""
+        if any(output is t for t in self.ctx._dirty):
+            for arg, given, version in zip(self.args, self.given, self.versions):
+                if arg is not output or given is None:
+                    continue
+                if given._version == version or tangent is not given:
+                    done = "modifying the forward mode gradients inplace" if given._version == version else "returning the forward mode gradients as-is"
+                    raise RuntimeError(
+                        f"An inplace custom Function is not {done}. If the forward is modifying an input inplace, then the jvp function must modify "
+                        "the corresponding gradient inplace and return it as-is."
+                    )
+            return
+        for arg, given in zip(self.args, self.given):
+            if given is None or not (output is arg or output._base is arg or (output._base is not None and output._base is arg._base)):
+                continue
+            if tangent._base is None:
+                raise RuntimeError("A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view.")
+            if tangent._base is not given and given._base is None:
+                raise RuntimeError("A custom Function is returning a view but the jvp is not returning a view of the given grad input.")
+            if tangent._base is not given and tangent._base is not given._base:
+                raise RuntimeError("A custom Function is returning a view but the jvp is not returning a view of the same base as the given grad input.")
+
+
+def _inexact(arg: Any) -> bool:
+    return isinstance(arg, Tensor) and (arg.is_floating_point() or arg.is_complex())
+
+
+def _both(*_: Any) -> Any:
+    raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them.")
+
+
 class _Backward:
     """Called with a gradient (or None) for each output that is a tensor; returns one for each argument that is."""
 
-    def __init__(self, cls: type[Function], ctx: FunctionCtx, args: tuple, where: list[int], outputs: int) -> None:
+    def __init__(self, cls: type[Function], ctx: FunctionCtx, args: tuple, where: list[int], outputs: int, duals: list | None) -> None:
+        self.duals = duals  # where jvp gave the outputs their tangents
         self.cls = cls
         self.ctx = ctx
         self.is_tensor = [isinstance(arg, Tensor) for arg in args]
         self.where = where
         self.outputs = outputs
+        if cls.vjp is not Function.vjp and cls.backward is not Function.backward:
+            self.backward = _both
+            return
         self.backward = next((f for f, default in ((cls.vjp, Function.vjp), (cls.backward, Function.backward)) if f is not default), None)
         if self.backward is None:
             self.backward = cls.backward if cls.jvp is Function.jvp else self._transposed_jvp
@@ -256,6 +357,8 @@ class _Backward:
         return [next(found) if t is not None and t.requires_grad else None for t in tangents]
 
     def __call__(self, grads: list[Tensor | None]) -> list[Tensor | None]:
+        if self.duals is not None and forward_ad._here.unpacked is self.duals:
+            return [None] * sum(self.is_tensor)
         full: list[Any] = [None] * self.outputs
         for i, grad in zip(self.where, grads):
             full[i] = grad

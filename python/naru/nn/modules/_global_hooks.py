@@ -14,6 +14,7 @@ _global_forward_always: dict[int, bool] = {}
 _global_forward_kwargs: dict[int, bool] = {}
 _global_forward_pre_hooks: dict[int, Callable] = {}
 _global_backward_hooks: dict[int, Callable] = {}
+_global_backward_last_node: dict[int, bool] = {}  # those of register_module_backward_hook
 _global_backward_pre_hooks: dict[int, Callable] = {}
 # All of them, so that a call without hooks tests one dict.
 _global_call_hooks: dict[int, bool] = {}
@@ -81,6 +82,8 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
     (tensor([0., 1.]),)
     >>> handle.remove()
     """
+    if _global_backward_last_node:
+        raise RuntimeError("Cannot use both regular backward hooks and full backward hooks as a global Module hook. Please use only one of them.")
     return _add(_global_backward_hooks, hook)
 
 
@@ -101,7 +104,23 @@ def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Removabl
     return _add(_global_backward_pre_hooks, hook)
 
 
-register_module_backward_hook = register_module_full_backward_hook
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(module, grad_input, grad_output)` of the last node that every module's forward made; see `Module.register_backward_hook`.
+
+    Args:
+        hook: what it returns, if not None, takes the place of grad_input.
+
+    Returns a handle whose `remove()` takes the hook away. RuntimeError beside register_module_full_backward_hook, which is to be preferred.
+
+    >>> handle = naru.nn.modules.module.register_module_backward_hook(lambda module, grad_input, grad_output: print(grad_input))
+    >>> x = naru.tensor([-1.0, 1.0], requires_grad=True)
+    >>> naru.nn.ReLU()(x * 1).sum().backward()
+    (tensor([0., 1.]),)
+    >>> handle.remove()
+    """
+    if len(_global_backward_hooks) > len(_global_backward_last_node):
+        raise RuntimeError("Cannot use both regular backward hooks and full backward hooks as a global Module hook. Please use only one of them.")
+    return _add(_global_backward_hooks, hook, _global_backward_last_node)
 
 
 def _register(kind: str, hook: Callable[..., Any]) -> RemovableHandle:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 from ...utils.hooks import RemovableHandle
 from ._global_hooks import (
     _global_backward_hooks,
+    _global_backward_last_node,
     _global_backward_pre_hooks,
     _global_forward_always,
     _global_forward_hooks,
     _global_forward_kwargs,
     _global_forward_pre_hooks,
 )
-from ._hooks import BackwardHooks
+from ._hooks import BackwardHooks, watch_last_node
 
 if TYPE_CHECKING:
     from collections import OrderedDict
@@ -34,6 +35,8 @@ class HookMethods:
 
     # Becomes True on an instance when its first hook is registered, so that a call without hooks tests one flag.
     _hooked: bool = False
+    # Whether its backward hooks are those of register_full_backward_hook; None before there is one.
+    _is_full_backward_hook: bool | None = None
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
@@ -112,12 +115,35 @@ class HookMethods:
         >>> layer(naru.tensor([-1.5, 1.0], requires_grad=True)).sum().backward()
         (tensor([0., 1.]),)
         """
-        self._hooked = True
-        handle = RemovableHandle(self._backward_hooks)
-        self._backward_hooks[handle.id] = hook
+        handle = self._add_backward_hook(hook, full=True)
         if prepend:
             self._backward_hooks.move_to_end(handle.id, last=False)
         return handle
+
+    def _add_backward_hook(self, hook: Callable[..., Any], full: bool) -> RemovableHandle:
+        if self._is_full_backward_hook is (not full):
+            raise RuntimeError("Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only one of them.")
+        self._hooked = True
+        self._is_full_backward_hook = full
+        handle = RemovableHandle(self._backward_hooks)
+        self._backward_hooks[handle.id] = hook
+        return handle
+
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls `hook(module, grad_input, grad_output)` with the gradients of the last node that forward made: where that is not all of forward,
+        they are not those of the module's inputs (FutureWarning). Use `register_full_backward_hook`; RuntimeError beside that.
+
+        Args:
+            hook: what it returns, if not None, takes the place of grad_input.
+
+        Returns a handle whose `remove()` takes the hook away.
+
+        >>> layer = naru.nn.ReLU()
+        >>> handle = layer.register_backward_hook(lambda module, grad_input, grad_output: print(grad_input))
+        >>> layer(naru.tensor([-1.5, 1.0], requires_grad=True) * 1).sum().backward()
+        (tensor([0., 1.]),)
+        """
+        return self._add_backward_hook(hook, full=False)
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Calls `hook(module, grad_output)` before the module's backward; what it returns replaces grad_output.
@@ -141,11 +167,13 @@ class HookMethods:
             self._backward_pre_hooks.move_to_end(handle.id, last=False)
         return handle
 
-    register_backward_hook = register_full_backward_hook
-
     def _get_backward_hooks(self) -> tuple[list[Any], list[Any]]:
-        """(full hooks, others) of this module's backward, those of all modules among them; there are no others."""
-        return [*_global_backward_hooks.values(), *self._backward_hooks.values()], []
+        """(full hooks, those of the last node) of this module's backward, those of all modules among them."""
+        full: list[Any] = []
+        last: list[Any] = []
+        (last if _global_backward_last_node else full).extend(_global_backward_hooks.values())
+        (last if self._is_full_backward_hook is False else full).extend(self._backward_hooks.values())
+        return full, last
 
     def _get_backward_pre_hooks(self) -> list[Any]:
         return [*_global_backward_pre_hooks.values(), *self._backward_pre_hooks.values()]
@@ -156,7 +184,7 @@ class HookMethods:
         try:
             args, kwargs = self._run_pre_hooks(args, kwargs)
             backward = None
-            hooks, pre_hooks = self._get_backward_hooks()[0], self._get_backward_pre_hooks()
+            (hooks, last), pre_hooks = self._get_backward_hooks(), self._get_backward_pre_hooks()
             if hooks or pre_hooks:
                 backward = BackwardHooks(self, hooks, pre_hooks)
                 args = backward.watch_inputs(args)
@@ -169,6 +197,8 @@ class HookMethods:
                     result = new
             if backward is not None:
                 result = backward.watch_outputs(result)
+            if last:
+                watch_last_node(self, last, args, result)
             return result
         except Exception:
             # Hooks registered with always_call run although forward failed; what they raise gives way to the cause.
