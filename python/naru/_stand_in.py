@@ -32,7 +32,10 @@ BROADCAST = """
 add addcdiv addcmul arctan2 atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor clamp clamp_max clamp_min clip copysign
 div divide eq float_power floor_divide fmax fmin fmod gcd ge greater greater_equal gt heaviside hypot igamma igammac isclose lcm ldexp le lerp less
 less_equal logaddexp logaddexp2 logical_and logical_or logical_xor lt masked_fill maximum minimum mul multiply ne nextafter not_equal pow remainder
-rsub sub subtract true_divide where xlogy prelu special_xlog1py special_xlogy special_gammainc special_gammaincc special_zeta polar complex
+rsub sub subtract true_divide where xlogy prelu special_xlog1py special_xlogy special_gammainc special_gammaincc special_zeta zeta polar complex
+special_chebyshev_polynomial_t special_chebyshev_polynomial_u special_chebyshev_polynomial_v special_chebyshev_polynomial_w special_hermite_polynomial_h
+special_hermite_polynomial_he special_laguerre_polynomial_l special_legendre_polynomial_p special_shifted_chebyshev_polynomial_t
+special_shifted_chebyshev_polynomial_u special_shifted_chebyshev_polynomial_v special_shifted_chebyshev_polynomial_w
 __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __floordiv__ __rfloordiv__ __mod__ __rmod__ __pow__ __rpow__ __and__
 __rand__ __or__ __ror__ __xor__ __rxor__ __lshift__ __rshift__ __lt__ __le__ __gt__ __ge__ __eq__ __ne__
 """.split()

@@ -140,6 +140,7 @@ std::vector<Tensor> unravel_index(const Tensor& given, const Dims& shape) {
 
 Tensor nonzero_static(const Tensor& t, int64_t size, int64_t fill_value) {
   if (size < 0) throw RuntimeError("nonzero_static: 'size' must be an non-negative integer");
+  if (t.device().is_meta()) return empty({size, t.dim()}, Options(DType::I64, t.device()));
   const Tensor found = nonzero(t);
   const int64_t count = found.size(0);
   if (count >= size) return found.narrow(0, 0, size);

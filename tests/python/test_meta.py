@@ -160,6 +160,10 @@ def test_every_operator_gives_the_shapes_types_and_strides_that_it_gives_with_el
     assert seen(there) == seen(here) and all(t.is_meta for t in there)
 
 
+def test_a_number_of_places_that_is_given_needs_no_elements():
+    assert torch.nonzero_static(torch.ones(3, 4, device="meta"), size=5).shape == (5, 2)
+
+
 def test_pooling_and_resampling_on_meta_need_no_accelerator():
     program = """if True:
         import naru as torch

@@ -97,6 +97,23 @@ def test_limits_of_dtypes():
         torch.finfo(torch.int32)
 
 
+@pytest.mark.parametrize(
+    "a, b, words",
+    [
+        (torch.tensor([1 + 2j, 1]), torch.tensor([1 + 3j, 1]), "1 / 2 .*difference: 1.0 at index"),
+        (torch.tensor([1.25 + 2j]), torch.tensor([1.75 + 2j]), "difference: 0.5 at index"),
+        (torch.tensor([complex("nan"), 1]), torch.tensor([complex("nan"), 1]), "1 / 2"),
+        (1 + 2j, 1 + 2.000001j, r"up to 1e-07"),
+        (torch.tensor([2**53 + 1]), torch.tensor([2**53]), "difference: 1 at index"),
+        (torch.tensor([True]), torch.tensor([False]), "not equal"),
+    ],
+)
+def test_assert_close_looks_at_all_of_a_number(a, b, words):
+    with pytest.raises(AssertionError, match="(?s)" + words):
+        torch.testing.assert_close(a, b)
+    torch.testing.assert_close(a, a, equal_nan=True)
+
+
 def test_assert_close_says_what_differs():
     torch.testing.assert_close(torch.ones(3), torch.ones(3) + 1e-7)
     torch.testing.assert_close({"a": [torch.ones(1), 2.0]}, {"a": [torch.ones(1), 2.0]})

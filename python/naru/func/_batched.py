@@ -92,16 +92,16 @@ def random_error() -> RuntimeError:
 def by_loop(level: Level, func: Any, args: tuple, kwargs: dict[str, Any], warn: bool = True) -> Any:
     """One call for each entry."""
     name = getattr(func, "__name__", str(func))
+    results = []
+    for i in range(level.size):
+        one = functools.partial(mapped, lambda x, i=i: x.value.select(0, i) if has_batch(x, level) else x)
+        results.append(func(*one(args), **one(kwargs)))
     if warn:
         warnings.warn(
             f"There is a performance drop because we have not yet implemented the batching rule for {name}: it is called {level.size} times, "
             "once for each entry.",
             stacklevel=2,
         )
-    results = []
-    for i in range(level.size):
-        one = functools.partial(mapped, lambda x, i=i: x.value.select(0, i) if has_batch(x, level) else x)
-        results.append(func(*one(args), **one(kwargs)))
     if isinstance(results[0], Tensor):
         return wrapped(_C.stack(results), level)
     if isinstance(results[0], (tuple, list)):
@@ -118,8 +118,11 @@ def _stacked(results: Any) -> Any:
         first = column[0]
         return _C.stack(list(column)) if isinstance(first, Tensor) else _stacked(column) if isinstance(first, (tuple, list)) else first
 
-    made = [together(column) for column in zip(*results)]
-    return made if type(results[0]) is list else tuple(made)
+    made, kind = [together(column) for column in zip(*results)], type(results[0])
+    try:
+        return kind(made)
+    except TypeError:
+        return kind(*made)
 
 
 def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:

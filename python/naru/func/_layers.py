@@ -155,6 +155,11 @@ rule(*_SPATIAL, *(n + "_with_indices" for n in _SPATIAL), "pixel_shuffle", "pixe
      "local_response_norm", "instance_norm")(_in_samples)  # fmt: skip
 
 
+@rule("_unfold")
+def _patches(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    return _folded(level, func, args[0].value, 2, args[1:], kwargs)
+
+
 @rule("pad", "constant_pad_nd")
 def _pad(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     return _natural(level, func, args, kwargs) if len(args) < 3 or args[2] == "constant" else _in_samples(level, func, args, kwargs)
@@ -226,7 +231,7 @@ def _dropout(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> An
 
 # --- losses: one for each entry
 
-_ELEMENT_LOSSES = "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div soft_margin_loss poisson_nll_loss"
+_ELEMENT_LOSSES = "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div soft_margin_loss poisson_nll_loss hinge_embedding_loss"
 
 
 @rule(*_ELEMENT_LOSSES.split())
@@ -274,10 +279,8 @@ def _class_loss(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) ->
     return out.sum() / weights.sum()
 
 
-@rule("cosine_similarity", "pairwise_distance")
+@rule("cosine_similarity")
 def _similarity(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    if func.__name__.strip("_") != "cosine_similarity":
-        return NotImplemented
     most = max(rank(x, level) for x in args[:2])
     values = [with_batch(x, level) for x in args[:2]]
     values = [v.reshape((v.shape[0],) + (1,) * (most + 1 - v.dim()) + tuple(v.shape)[1:]) for v in values]
@@ -310,10 +313,8 @@ def _batch_norm(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) ->
 # --- positions
 
 
-@rule("gather", "scatter", "scatter_add", "scatter_reduce", "scatter_", "scatter_add_", "scatter_reduce_", "take_along_dim")
+@rule("gather", "scatter", "scatter_add", "scatter_reduce", "scatter_", "scatter_add_", "scatter_reduce_")
 def _gather(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    if func.__name__ == "take_along_dim":
-        return NotImplemented
     x, dim, rest = args[0], args[1] if len(args) > 1 else kwargs["dim"], list(args[2:])
     named = {k: v for k, v in kwargs.items() if k != "dim"}
     if func.__name__.endswith("_") and not has_batch(x, level):

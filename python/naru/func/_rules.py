@@ -87,9 +87,11 @@ def _of_entry(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> A
     "linalg_cholesky", "linalg_cholesky_ex", "linalg_eigh", "linalg_eigvalsh", "linalg_eig", "linalg_eigvals", "linalg_svd", "linalg_svdvals",
     "linalg_qr", "linalg_pinv", "linalg_matrix_power", "linalg_inv_ex", "linalg_lu", "linalg_matrix_exp", "matrix_power", "adjoint", "view_as_real", "view_as_complex",
     "zeros_like", "ones_like", "empty_like", "full_like", "resolve_conj", "resolve_neg", "requires_grad_", "detach_", "nn_pad", "vander",
+    "linalg_vander", "cfloat", "cdouble", "chalf", "linalg_lu_factor", "linalg_lu_factor_ex", "geqrf", "linalg_ldl_factor", "linalg_ldl_factor_ex",
+    "lu_with_info", "linalg_matrix_sqrth", "linalg_polar",
 )  # fmt: skip
 def _natural(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    if any(has_batch(x, level) for x in leaves((*args[1:], *kwargs.values()))):
+    if any(has_batch(x, level) for x in leaves((*args[1:], *kwargs.values()))) or (func.__name__ == "linalg_vander" and rank(args[0], level) == 0):
         return NotImplemented
     return wrapped(func(opened(args[0], level), *args[1:], **kwargs), level)
 
@@ -162,12 +164,12 @@ def _new(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
 
 
 # Which argument has a dimension less than the matrices.
-_OF_LOWER_RANK = {"lu_solve": 2, "linalg_lu_solve": 1, "linalg_householder_product": 1, "ormqr": 1}
+_OF_LOWER_RANK = {"lu_solve": 2, "linalg_lu_solve": 1, "linalg_householder_product": 1, "ormqr": 1, "linalg_ldl_solve": 1, "lu_unpack": 1}
 
 
 @rule(
     "linalg_solve", "linalg_solve_triangular", "cholesky_solve", "linalg_cross", "triangular_solve", "linalg_lstsq", "lu_solve", "linalg_lu_solve",
-    "cdist", "linalg_householder_product", "ormqr",
+    "cdist", "linalg_householder_product", "ormqr", "linalg_ldl_solve", "lu_unpack",
 )  # fmt: skip
 def _side_by_side(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """Functions of several tensors whose batches are in front: all get the batch."""
@@ -287,7 +289,7 @@ def _permute(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> An
     return wrapped(args[0].value.permute((0, *_moved(dims, rank(args[0], level)))), level)
 
 
-@rule("transpose", "swapaxes", "swapdims", "movedim", "moveaxis", "select", "narrow", "unflatten", "unfold", "index_fill", "select_copy")
+@rule("transpose", "swapaxes", "swapdims", "movedim", "moveaxis", "select", "narrow", "unflatten", "unfold", "select_copy")
 def _first_dims(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """The arguments behind the tensor begin with dimensions: two of them, or one."""
     count = 2 if func.__name__ in ("transpose", "swapaxes", "swapdims", "movedim", "moveaxis") else 1
@@ -360,11 +362,9 @@ def _trace(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     return wrapped(args[0].value.diagonal(0, 1, 2).sum(-1), level)
 
 
-@rule("cat", "stack", "concat", "concatenate", "hstack", "vstack", "dstack", "column_stack")
+@rule("cat", "stack", "concat", "concatenate")
 def _joined(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     name = func.__name__
-    if name not in ("cat", "concat", "concatenate", "stack"):
-        return NotImplemented
     tensors = list(args[0] if args else kwargs["tensors"])
     dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
     of_rank = max(rank(x, level) for x in tensors) + (name == "stack")

@@ -11,6 +11,8 @@ Tensor = _C.Tensor
 
 __all__ = ["assert_close", "assert_allclose", "make_tensor"]
 
+_WIDEST: dict[type, Any] = {float: _C.float64, complex: _C.complex128}  # of Python's numbers
+
 # The tolerances for each dtype, relative and absolute.
 _TOLERANCES = {
     "float16": (1e-3, 1e-5),
@@ -84,8 +86,7 @@ def _compare(
             raise AssertionError(f"Scalars are not equal!\n\nExpected {b} but got {a}." + _place(where))
     scalars = not isinstance(a, Tensor) and not isinstance(b, Tensor)
     try:
-        x = a if isinstance(a, Tensor) else _C.as_tensor(a, **({"dtype": _C.float64} if isinstance(a, float) else {}))
-        y = b if isinstance(b, Tensor) else _C.as_tensor(b, **({"dtype": _C.float64} if isinstance(b, float) else {}))
+        x, y = (v if isinstance(v, Tensor) else _C.as_tensor(v, dtype=_WIDEST.get(type(v))) for v in (a, b))
     except (TypeError, RuntimeError, ValueError):
         raise TypeError(f"No comparison pair was able to handle inputs of type {type(a)} and {type(b)}.") from None
     _compare_tensors(x.detach(), y.detach(), where, scalars, *rest)
@@ -118,7 +119,14 @@ def _compare_tensors(
     x, y = a.to("cpu"), b.to("cpu")
     if x.numel() == 0:
         return
-    if not (x.is_floating_point() or y.is_floating_point()):
+    exact = not any(v.is_floating_point() or v.is_complex() for v in (x, y))
+    if x.is_complex() or y.is_complex():
+        x, y = x.to(_C.complex128), y.to(_C.complex128)
+        distance = (x - y).abs()
+        good = (x == y) | (distance.isfinite() & (distance <= atol + rtol * y.abs()))
+        if equal_nan:
+            good = good | (x.isnan() & y.isnan())
+    elif exact:
         x, y = x.to(_C.int64), y.to(_C.int64)
         distance = (x - y).abs().to(_C.float64)
         good = distance <= atol + rtol * y.abs().to(_C.float64)
@@ -140,6 +148,8 @@ def _compare_tensors(
             text += f"\nRelative difference: {(distance / y.abs()).item()} (up to {rtol} allowed)"
         raise AssertionError(text + _place(where))
     counted = _C.where(bad, distance, _C.zeros_like(distance))
+    if exact:
+        counted = counted.to(_C.int64)
     relative = _C.where(bad, distance / y.abs().to(_C.float64), _C.zeros_like(distance))
     kind = "close" if rtol or atol else "equal"
     text = f"{name} are not {kind}!\n\nMismatched elements: {count} / {x.numel()} ({100 * count / x.numel():.1f}%)"

@@ -1,0 +1,94 @@
+"""vmap: what an operator gives for a batch is what it gives for each entry, by rules and where these have not foreseen the arguments."""
+import warnings
+
+import naru as torch
+import pytest
+
+x, y, z = (torch.randn(5, 6, 7, generator=torch.Generator().manual_seed(i)) for i in range(3))
+square = torch.randn(4, 4, generator=torch.Generator().manual_seed(3)).double() + 4 * torch.eye(4)
+one, places = torch.tensor(0.5), torch.tensor([2, 0])
+F = torch.nn.functional
+
+# A function of tensors, the tensors of one entry, and whether a rule does it.
+CASES = {
+    "fft along a dimension": (lambda a: torch.fft.fft(a, 10, 1, norm="ortho"), [x], True),
+    "fftn": (lambda a: torch.fft.fftn(a, dim=(0, 2)), [x], True),
+    "rfft2": (torch.fft.rfft2, [x], True),
+    "fftshift": (lambda a: torch.fft.fftshift(a, 1), [x], True),
+    "std by its old flag": (lambda a: a.std(False), [x], True),
+    "std_mean that keeps dimensions": (lambda a: torch.std_mean(a, keepdim=True, correction=0), [x], True),
+    "topk without dimensions": (lambda a: torch.topk(a, 1), [one], True),
+    "mode without dimensions": (lambda a: torch.mode(a, 0), [one], True),
+    "renorm": (lambda a: a.renorm(2, 1, 0.5), [x], True),
+    "repeat_interleave": (lambda a: a.repeat_interleave(2), [x], True),
+    "prelu of channels": (F.prelu, [x, torch.randn(6)], True),
+    "baddbmm that leaves out": (lambda a, b, c: torch.baddbmm(a * torch.nan, b, c, beta=0), [torch.randn(5, 6, 6), x, x.transpose(1, 2)], True),
+    "addbmm of integers": (lambda a, b: torch.addbmm(a, b, b, beta=0.6), [torch.ones(3, 3).long(), torch.ones(2, 3, 3).long()], True),
+    "diag_embed": (lambda a: torch.diag_embed(a, 1, 0, 2), [x[0]], True),
+    "lu_solve": (lambda a, b: torch.linalg.lu_solve(*torch.linalg.lu_factor(a), b), [square, square[:, :2].clone()], True),
+    "ormqr": (lambda a, b: torch.ormqr(*torch.geqrf(a), b), [square, square.clone()], True),
+    "householder_product": (lambda a: torch.linalg.householder_product(*torch.geqrf(a)), [square], True),
+    "lstsq": (lambda a, b: tuple(torch.linalg.lstsq(a, b)), [square, square[:, :2].clone()], True),
+    "gather without dimensions": (lambda a, i: a.gather(0, i), [one, torch.tensor([0])], True),
+    "rms_norm": (lambda a: F.rms_norm(a, (7,)), [x], True),
+    "masked_fill by a tensor": (lambda a, v: a.masked_fill(a > 0, v), [x, one], True),
+    "inner without dimensions": (torch.inner, [x, one], True),
+    "kron": (torch.kron, [x[0], y[:, 0]], True),
+    "trapezoid": (lambda a, b: torch.trapezoid(a, b, dim=1), [x, x[0, :, 0].clone()], True),
+    "cumulative_trapezoid": (lambda a: torch.cumulative_trapezoid(a, dx=0.5, dim=0), [x], True),
+    "take_along_dim": (lambda a, i: torch.take_along_dim(a, i, 1), [x, torch.tensor([[[1], [0]]])], True),
+    "meshgrid": (lambda a, b: torch.meshgrid(a, b, indexing="xy"), [x[0, 0], y[0, :, 0]], True),
+    "rot90": (lambda a: torch.rot90(a, 3, (0, 2)), [x], True),
+    "hstack": (lambda a, b: torch.hstack([a, b]), [x, y], True),
+    "dstack": (lambda a, b: torch.dstack([a, b]), [x[0], y[0]], True),
+    "block_diag": (lambda a, b: torch.block_diag(a, b), [x[0], y[0, 0]], True),
+    "select_scatter": (lambda a, b: torch.select_scatter(a, b, 1, 2), [x, y[:, 0].clone()], True),
+    "slice_scatter": (lambda a, b: torch.slice_scatter(a, b, 1, 1, 5, 2), [x, y[:, :2].clone()], True),
+    "diagonal_scatter": (lambda a, b: torch.diagonal_scatter(a, b), [x[0], y[0, 0, :6].clone()], True),
+    "index_add": (lambda a, i, b: torch.index_add(a, 1, i, b, alpha=2), [x, places, y[:, :2].clone()], True),
+    "index_copy": (lambda a, i, b: torch.index_copy(a, 1, i, b), [x, places, y[:, :2].clone()], True),
+    "index_fill": (lambda a, i: torch.index_fill(a, -1, i, 3.0), [x, places - 1], True),
+    "searchsorted": (torch.searchsorted, [x[0, 0].sort().values, y[0]], True),
+    "bucketize": (lambda a: torch.bucketize(a, torch.tensor([-1.0, 0.0, 1.0])), [x], True),
+    "grid_sample": (lambda a, g: F.grid_sample(a, g, align_corners=False), [torch.randn(2, 3, 4, 4), torch.rand(2, 5, 5, 2)], True),
+    "unfold of pictures": (lambda a: F.unfold(a, 2), [x], True),
+    "pairwise_distance": (F.pairwise_distance, [x, y], True),
+    "a Chebyshev polynomial": (lambda a: torch.special.chebyshev_polynomial_t(a, 3), [x], True),
+    "histogramdd, lists within results": (lambda a: torch.histogramdd(a, [2, 3])[1], [x[0, :, :2].clone()], False),
+    "permute of nothing": (lambda a: a.permute(()), [one], True),
+    "unfold without dimensions": (lambda a: a.unfold(0, 1, 1), [one], False),
+    "to another memory format": (lambda a: a.to(memory_format=torch.channels_last), [torch.randn(2, 3, 4, 5)], False),
+    "bilinear": (lambda a, b, w: F.bilinear(a, b, w), [x[0], y[0], torch.randn(2, 7, 7)], False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("only_first", [False, True])
+def test_a_batch_gives_what_its_entries_give(name, only_first):
+    function, tensors, by_rule = CASES[name]
+    other = [t.flip(0) if t.dim() else t + (1 if t.is_floating_point() else 0) for t in tensors]
+    if name in ("lu_solve", "ormqr", "householder_product", "lstsq", "searchsorted"):
+        other = [t * 2 for t in tensors]
+    dims = (0, *([None] * (len(tensors) - 1))) if only_first else 0
+    batches = [t if only_first and i else torch.stack([t, o]) for i, (t, o) in enumerate(zip(tensors, other))]
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        got = torch.vmap(function, dims)(*batches)
+    assert by_rule != any("batching rule" in str(w.message) for w in said) or only_first
+    for i in range(2):
+        want = function(*(t if only_first and j else (t, o)[i] for j, (t, o) in enumerate(zip(tensors, other))))
+        for g, w in zip(*(v if isinstance(v, (tuple, list)) else [v] for v in (got, want))):
+            assert g[i].shape == w.shape and g.dtype == w.dtype
+            torch.testing.assert_close(g[i], w, rtol=1e-4, atol=1e-5)
+
+
+def test_an_error_is_what_an_entry_says():
+    with pytest.raises(RuntimeError, match=r"mat1 and mat2 shapes cannot be multiplied|\(5x7 and 5x7\)|size"):
+        torch.vmap(torch.mm)(torch.ones(2, 5, 7), torch.ones(2, 5, 7))
+    with pytest.raises(IndexError, match=r"Dimension out of range \(expected to be in range of \[-2, 1\], but got 2\)"):
+        torch.vmap(lambda a: a.sum(2))(torch.ones(2, 5, 7))
+
+
+def test_results_of_entries_keep_their_names():
+    found = torch.vmap(lambda a: torch.histogram(a, 3))(torch.stack([x[0, 0], y[0, 0]]))
+    assert found.hist.shape == (2, 3) and found.bin_edges.shape == (2, 4)
