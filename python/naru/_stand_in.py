@@ -60,6 +60,11 @@ DIMS: dict[str, tuple[int, Any]] = {
 }  # fmt: skip
 
 
+def broadcast_shape(*shapes: Any) -> Any:
+    """The shape of what is computed of tensors of these shapes."""
+    return _C.broadcast_tensors(*(_C.empty(tuple(s), device="meta") for s in shapes))[0].shape
+
+
 def sizes_of(given: tuple) -> tuple:
     """Sizes or dimensions that come one by one, or as a list or tuple."""
     return tuple(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else tuple(given)

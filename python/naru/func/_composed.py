@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
-from .._stand_in import leaves, sizes_of
+from .._stand_in import broadcast_shape, leaves, sizes_of
 from . import _rules  # noqa: F401: what is here takes the place of what is there
 from ._batched import Level, has_batch, rank, rule, with_batch, wrapped
 
@@ -132,11 +132,9 @@ def _take_along_dim(x: Any, index: Any, dim: int | None = None) -> Any:
 
 
 def _shape_of_both(x: Any, y: Any, but: int) -> tuple[int, ...]:
-    from ..functional import broadcast_shapes
-
     a, b = list(x.shape), list(y.shape)
     a[but] = b[but] = 1
-    return tuple(broadcast_shapes(a, b))
+    return tuple(broadcast_shape(a, b))
 
 
 @composed("meshgrid")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _C
-from .._stand_in import mapped
-from ..functional import broadcast_shapes
+from .._stand_in import broadcast_shape, mapped
 from ._batched import Level, has_batch, opened, random_error, rank, rule, with_batch, wrapped
 from ._rules import _moved, _natural
 
@@ -71,7 +70,7 @@ def _addmm(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         alpha, beta = int(alpha), int(beta)
     scaled = product if alpha == 1 else product * alpha
     if not isinstance(beta, Tensor) and beta == 0:  # what is there does not count, NaN neither
-        return scaled.expand(broadcast_shapes(base.shape, scaled.shape))
+        return scaled.expand(broadcast_shape(base.shape, scaled.shape))
     return (base if beta == 1 else base * beta) + scaled
 
 
