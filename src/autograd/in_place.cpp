@@ -34,7 +34,8 @@ void throw_untracked(const Tensor& view, bool indirect) {
 bool recording_write(const Tensor& target) noexcept {
   if (!grad_enabled()) return false;
   if (requires_grad(target)) return true;
-  if (!target.impl()->base || target.impl()->view_kind == ViewKind::Tracked) return false;
+  // A view may be older than its base's gradients.
+  if (!target.impl()->base || !is_inexact(target.dtype())) return false;
   const auto* b = static_cast<const Meta*>(target.impl()->base->autograd.get());
   return b && (b->requires_grad || b->grad_fn);
 }

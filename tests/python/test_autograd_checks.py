@@ -182,7 +182,7 @@ def test_gradcheck_changes_what_sparse_inputs_store_and_without_masked_all_eleme
     for masked, count in ((True, 4 if blocks else 3), (False, 8)):
         sizes.clear()
         assert torch.autograd.gradcheck(stored, [sparse], masked=masked)
-        assert set(sizes[:-1]) == {count}
+        assert sizes.count(count) >= 2 * count  # each element moves up and down
     with pytest.raises(ValueError, match="Sparse output is not supported"):
         torch.autograd.gradcheck(lambda t: t, [sparse], masked=True)
 

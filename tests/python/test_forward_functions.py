@@ -123,3 +123,97 @@ def test_a_complex_draw_in_place_gives_no_gradient():
     assert torch.autograd.grad(w.real.sum(), z)[0].tolist() == [0, 0]
     with pytest.raises(RuntimeError, match="leaf Variable"):
         z.uniform_()
+
+
+class _Exp(torch.autograd.Function):
+    """Its backward has no derivative, its jvp has."""
+
+    @staticmethod
+    def forward(x):
+        return x.exp()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(output)
+        ctx.save_for_forward(output)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0]
+
+    @staticmethod
+    def jvp(ctx, t):
+        return t * ctx.saved_tensors[0]
+
+    @staticmethod
+    def vmap(info, in_dims, x):
+        return _Exp.apply(x), in_dims[0]
+
+
+def test_forward_transforms_take_the_jvp_of_a_function_whose_backward_has_no_derivative():
+    def f(x):
+        return _Exp.apply(x * 2) * x  # its derivatives: e^2x (1 + 2x), e^2x (4 + 4x)
+
+    def first(x):
+        return torch.func.jvp(f, (x,), (torch.ones(1),))[1]
+
+    x = torch.zeros(1)
+    value, product = torch.func.jvp(f, (x,), (torch.ones(1),))
+    assert product.tolist() == [1.0] and not product.requires_grad
+    assert torch.func.jacfwd(f)(x).tolist() == [[1.0]]
+    assert torch.func.jvp(first, (x,), (torch.ones(1),))[1].tolist() == [4.0]
+
+
+def test_a_function_may_write_the_inputs_of_its_jvp():
+    def f(x):
+        x.mul_(3)
+        return x * x
+
+    assert torch.func.jvp(f, (torch.ones(2),), (torch.ones(2),))[1].tolist() == [18.0, 18.0]
+
+
+def test_a_view_that_is_older_than_its_base_s_gradients_may_not_be_written():
+    x = torch.zeros(3)
+    view = x[:2]
+    x.requires_grad = True
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable"):
+        view.add_(1)
+    with torch.no_grad():
+        view.add_(1)
+    assert x.tolist() == [1.0, 1.0, 0.0]
+
+
+def test_rows_of_a_jacobian_one_at_a_time_are_no_batch():
+    class Positions(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            assert len(g.nonzero()) == 1  # a shape that depends on values
+            return g * 2
+
+    assert torch.func.jacrev(Positions.apply, chunk_size=1)(torch.ones(2)).tolist() == [[2.0, 0.0], [0.0, 2.0]]
+
+
+def test_new_tensors_of_one_with_a_batch_have_it():
+    def f(x, y):
+        r = x.new_zeros(2)
+        return r.copy_(y) + x.new_full((2,), 1.0)
+
+    assert torch.func.vmap(f)(torch.ones(3), torch.eye(3)[:, :2]).tolist() == [[2.0, 1.0], [1.0, 2.0], [1.0, 1.0]]
+
+
+def test_gradients_within_a_checkpointed_function_may_ask_for_a_part_of_it():
+    from naru.utils.checkpoint import checkpoint, set_checkpoint_early_stop
+
+    def f(x):
+        (inner,) = torch.autograd.grad(x.sin().exp(), x)
+        return x.sin() * inner
+
+    x = torch.zeros((), requires_grad=True)
+    with set_checkpoint_early_stop(False):
+        checkpoint(f, x, use_reentrant=False).backward()
+    assert x.grad.item() == 1.0

@@ -103,6 +103,13 @@ def _batched_grad(outs: list, ins: list, starts: list, create_graph: bool, allow
     sizes = {s.shape[0] for s in starts if s is not None and s.dim()}
     if len(sizes) != 1:
         raise RuntimeError("is_grads_batched=True: expected grad_outputs whose first dimension, the batch, is of one size")
+    for i, (out, start) in enumerate(zip(outs, starts)):
+        if start is not None and start.shape[1:] != out.shape:
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The sizes of the remaining "
+                f"dimensions are expected to match the shape of corresponding output, but a mismatch was detected: grad_output[{i}] has a shape of "
+                f"{start.shape} and output[{i}] has a shape of {out.shape}."
+            )
     rows = []
     for i in range(sizes.pop()):
         entry = [None if s is None else s.select(0, i) for s in starts]

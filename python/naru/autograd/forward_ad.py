@@ -24,11 +24,13 @@ class _Dual(NamedTuple):
 
     edge: Tensor
     tangent: Any
+    outside: bool  # whether the program differentiates what is computed of it, besides
 
 
 class _Local(threading.local):
     def __init__(self) -> None:
         self.duals: list[_Dual] | None = None
+        self.levels: list[list[_Dual]] = []  # those, and those of transforms under way, the outermost first
         self.unpacked: list[_Dual] | None = None  # those whose products are computed now
 
 
@@ -60,6 +62,7 @@ def enter_dual_level() -> int:
     if _here.duals is not None:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     _here.duals = []
+    _here.levels = [*_here.levels, _here.duals]
     return 0
 
 
@@ -74,6 +77,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     """
     if _here.duals is None:
         raise RuntimeError("Trying to exit a forward AD level when no level is active.")
+    _here.levels = [level for level in _here.levels if level is not _here.duals]
     _here.duals = None
 
 
@@ -127,8 +131,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     if _is_batched(tensor):
         transforms = _transforms()
         (plain, levels), (tangent, _) = transforms._lifted(tensor), transforms._lifted(tangent)
-        return transforms._around(_with_tangent(plain, tangent), levels)
-    return _with_tangent(tensor, tangent)
+        return transforms._around(_with_tangent(plain, tangent, _here.duals), levels)
+    return _with_tangent(tensor, tangent, _here.duals)
 
 
 def _transforms() -> Any:
@@ -147,34 +151,49 @@ def _same_size(tensor: Tensor, tangent: Tensor) -> None:
         )
 
 
-def _with_tangent(tensor: Tensor, tangent: Tensor) -> Tensor:
+def _with_tangent(tensor: Tensor, tangent: Any, duals: list[_Dual], outside: bool = False) -> Tensor:
     """The tensor's elements, with a history that begins here: no leaf, as it may be written in place."""
     with enable_grad():
         start = tensor if tensor.requires_grad else tensor.detach().requires_grad_()
         edge = start.view_as(start)
-    assert _here.duals is not None
-    _here.duals.append(_Dual(edge, tangent))
+    duals.append(_Dual(edge, tangent, outside or tensor.requires_grad or tangent.requires_grad))
     return _C._at_gradient_edge(*_C._gradient_edge(edge), tensor)
 
 
-def _set_tangent(tensor: Tensor, tangent: Tensor) -> Tensor:
+def _set_tangent(tensor: Tensor, tangent: Any, duals: list[_Dual], outside: bool) -> Tensor:
     """The result of a function of the user's, with the tangent that its jvp gave: the tensor itself where it has a history."""
     _same_size(tensor, tangent)
     if not tensor.requires_grad:
-        return _with_tangent(tensor, tangent)
-    assert _here.duals is not None
-    _here.duals.append(_Dual(_C._at_gradient_edge(*_C._gradient_edge(tensor), tensor.detach()), tangent))
+        return _with_tangent(tensor, tangent, duals, outside)
+    duals.append(_Dual(_C._at_gradient_edge(*_C._gradient_edge(tensor), tensor.detach()), tangent, outside))
     return tensor
 
 
-class _Suspended:
-    """A block without dual tensors: that of a jvp of the user's, whose tangents are tensors like others."""
+class _With:
+    """A block with further dual tensors, those of a transform; without any for None, in a jvp of the user's, whose tensors are like others."""
+
+    def __init__(self, duals: list[_Dual] | None) -> None:
+        self.duals = duals
 
     def __enter__(self) -> None:
-        self.duals, _here.duals = _here.duals, None
+        self.before = _here.levels
+        _here.levels = [] if self.duals is None else [*_here.levels, self.duals]
 
     def __exit__(self, *exc: object) -> None:
-        _here.duals = self.duals
+        _here.levels = self.before
+
+
+class _Unpacking:
+    """A block in which functions of the user's that have given their results tangents end the way of gradients."""
+
+    def __init__(self, duals: list[_Dual]) -> None:
+        self.duals = duals
+
+    def __enter__(self) -> None:
+        self.before, _here.unpacked = _here.unpacked, self.duals
+
+    def __exit__(self, *exc: object) -> None:
+        _here.unpacked = self.before
 
 
 def _is_dual(tensor: Tensor) -> bool:
@@ -208,11 +227,8 @@ def _tangent(tensor: Tensor, duals: list[_Dual]) -> Any:
             return dual.tangent
     with enable_grad():
         start = _C.zeros_like(tensor.detach()).requires_grad_()
-        before, _here.unpacked = _here.unpacked, duals
-        try:
+        with _Unpacking(duals):
             first = _C._grad([tensor], [dual.edge for dual in duals], [start], True, True, True)
-        finally:
-            _here.unpacked = before
         if all(g is None for g in first):
             return None
         pairs = [(g, dual.tangent) for g, dual in zip(first, duals) if g is not None and g.requires_grad]

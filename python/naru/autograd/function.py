@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _C
 from . import forward_ad
-from .grad_mode import enable_grad
+from .grad_mode import enable_grad, set_grad_enabled
 
 if TYPE_CHECKING:
     import inspect
@@ -67,7 +67,11 @@ class FunctionCtx:
             return self._for_forward
         return self._to_save if self._saved is None else self._saved.get()
 
-    saved_variables = saved_tensors
+    @property
+    def saved_variables(self) -> tuple[Tensor | None, ...]:
+        """The older name of `saved_tensors`, which warns."""
+        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        return self.saved_tensors
 
     def mark_non_differentiable(self, *outputs: Tensor) -> None:
         """Says that no gradient flows through these outputs."""
@@ -173,8 +177,8 @@ class Function:
         tensors = [arg for arg in args if isinstance(arg, Tensor)]
         recording = _C.is_grad_enabled() and any(t.requires_grad for t in tensors)
         ctx.needs_input_grad = tuple(isinstance(arg, Tensor) and arg.requires_grad for arg in args)
-        duals = forward_ad._here.duals
-        pushed = _Pushed.of(cls, ctx, args) if duals and cls.jvp is not Function.jvp else None
+        levels = forward_ad._here.levels
+        pushed = _Pushed.of(cls, ctx, args, levels) if levels and cls.jvp is not Function.jvp else []
         with _C.no_grad():
             if cls.setup_context is not Function.setup_context:
                 result = cls.forward(*args, **kwargs)
@@ -186,7 +190,7 @@ class Function:
                 "Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, there is no need to pass it to mark_dirty().",
                 stacklevel=2,
             )
-        if not recording and pushed is None:
+        if not recording and not pushed:
             return result
         single = not isinstance(result, (tuple, list))
         items = [result] if single else list(result)
@@ -197,7 +201,7 @@ class Function:
                 cls.__name__ + "Backward",
                 tensors,
                 [items[i] for i in where],
-                _Backward(cls, ctx, args, where, len(items), pushed and duals),
+                _Backward(cls, ctx, args, where, len(items), [call.duals for call in pushed]),
                 ctx._dirty,
                 ctx._non_differentiable,
                 ctx._to_save,
@@ -207,8 +211,8 @@ class Function:
                 items[i] = output
             if ctx._saved is not None:
                 ctx._to_save = ()
-        if pushed is not None:
-            pushed.give(raw, items)
+        for call in pushed:
+            call.give(raw, items)
         if single:
             return items[0]
         return type(result)(items) if type(result) in (tuple, list) else type(result)(*items)
@@ -248,26 +252,32 @@ class InplaceFunction(Function):
 
 
 class _Pushed:
-    """A call of a function some of whose arguments have tangents."""
+    """A call of a function some of whose arguments have tangents, of one level of forward derivatives."""
 
-    def __init__(self, cls: type[Function], ctx: FunctionCtx, args: tuple, tangents: list[Any]) -> None:
+    def __init__(self, cls: type[Function], ctx: FunctionCtx, args: tuple, tangents: list[Any], duals: list[forward_ad._Dual]) -> None:
         self.cls = cls
         self.ctx = ctx
         self.args = args
+        self.duals = duals
         self.given = tangents
         self.tangents = [t if t is not None or not ctx._materialize or not _inexact(arg) else _C.zeros_like(arg) for t, arg in zip(tangents, args)]
         self.versions = [None if t is None else t._version for t in tangents]
+        self.outside = any(d.outside for d in duals) or any(t is None and isinstance(arg, Tensor) and arg.requires_grad for t, arg in zip(tangents, args))
 
     @classmethod
-    def of(cls, function: type[Function], ctx: FunctionCtx, args: tuple) -> _Pushed | None:
-        tangents = [forward_ad.unpack_dual(arg).tangent if _inexact(arg) else None for arg in args]
-        return None if all(t is None for t in tangents) else cls(function, ctx, args, tangents)
+    def of(cls, function: type[Function], ctx: FunctionCtx, args: tuple, levels: list[list[forward_ad._Dual]]) -> list[_Pushed]:
+        calls = []
+        for duals in levels:
+            tangents = [forward_ad._tangent(arg, duals) if duals and _inexact(arg) and arg.requires_grad else None for arg in args]
+            if any(t is not None for t in tangents):
+                calls.append(cls(function, ctx, args, tangents, duals))
+        return calls
 
     def give(self, raw: list[Any], outputs: list[Any]) -> None:
         """Calls jvp after forward gave `raw`, and gives its results to the outputs, where they stand."""
         self.ctx._in_jvp = True
         try:
-            with forward_ad._Suspended():
+            with forward_ad._With(None), set_grad_enabled(_C.is_grad_enabled() and self.outside):
                 found = self.cls.jvp(self.ctx, *self.tangents)
         finally:
             self.ctx._in_jvp = False
@@ -290,7 +300,7 @@ class _Pushed:
                     "does not depend on the arguments)"
                 )
             self._check(raw[i], tangent)
-            outputs[i] = forward_ad._set_tangent(outputs[i], tangent)
+            outputs[i] = forward_ad._set_tangent(outputs[i], tangent, self.duals, self.outside)
 
     def _check(self, output: Tensor, tangent: Tensor) -> None:
         """What forward does in place, or by a view, jvp does too."""
@@ -327,8 +337,8 @@ def _both(*_: Any) -> Any:
 class _Backward:
     """Called with a gradient (or None) for each output that is a tensor; returns one for each argument that is."""
 
-    def __init__(self, cls: type[Function], ctx: FunctionCtx, args: tuple, where: list[int], outputs: int, duals: list | None) -> None:
-        self.duals = duals  # where jvp gave the outputs their tangents
+    def __init__(self, cls: type[Function], ctx: FunctionCtx, args: tuple, where: list[int], outputs: int, levels: list[list]) -> None:
+        self.levels = levels  # of forward derivatives, where jvp gave the outputs their tangents
         self.cls = cls
         self.ctx = ctx
         self.is_tensor = [isinstance(arg, Tensor) for arg in args]
@@ -357,7 +367,7 @@ class _Backward:
         return [next(found) if t is not None and t.requires_grad else None for t in tangents]
 
     def __call__(self, grads: list[Tensor | None]) -> list[Tensor | None]:
-        if self.duals is not None and forward_ad._here.unpacked is self.duals:
+        if self.levels and any(forward_ad._here.unpacked is level for level in self.levels):
             return [None] * sum(self.is_tensor)
         full: list[Any] = [None] * self.outputs
         for i, grad in zip(self.where, grads):

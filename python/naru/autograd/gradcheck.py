@@ -295,16 +295,19 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, raise_exception: bool = 
     called, tensors = _steady(given.called, outputs), given.tensors
     if not any(o.requires_grad for o in outputs):
         return _told(_constant_failure(called, tensors, numbers[0]), raise_exception)
+    backward = options.get("check_backward_ad", True)
+    # Sparse gradients must have the form of their inputs before they can be taken apart.
+    failure = _zero_failure(given, _differentiable(func, given.args), masked) if backward and given.patterns else None
     if _fast(options, tensors):
         called, tensors, errors = _along_directions(called, tensors, [])
         numbers = (numbers[0], numbers[1] * errors, *numbers[2:])
-    backward = options.get("check_backward_ad", True)
-    failure = _C._gradcheck(called, tensors, *numbers) if backward else None
+    if failure is None and backward:
+        failure = _C._gradcheck(called, tensors, *numbers)
     if failure is None and options.get("check_forward_ad"):
         failure = _forward_failure(called, tensors, *numbers[:3])
     if failure is None and options.get("check_batched_forward_grad"):
         failure = _batched_failure(given)
-    if failure is None and backward:
+    if failure is None and backward and not given.patterns:
         failure = _zero_failure(given, _differentiable(func, given.args), masked)
     return _told(failure, raise_exception)
 

@@ -25,6 +25,7 @@ class _Local(threading.local):
     def __init__(self) -> None:
         self.depth = 0
         self.disabled: str | None = None
+        self.copying = False  # within allow_mutation_on_saved_tensors
 
 
 _here = _Local()
@@ -212,7 +213,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., None],
 def allow_mutation_on_saved_tensors() -> Iterator[None]:
     """Within it, tensors kept for backward may be written in place afterwards: backward sees them as they were.
 
-    Each tensor that is kept is copied (PyTorch copies only those that are written).
+    Each tensor that is kept is copied (PyTorch copies only those that are written). RuntimeError within another.
 
     >>> import naru
     >>> x = naru.ones(2, requires_grad=True)
@@ -222,8 +223,14 @@ def allow_mutation_on_saved_tensors() -> Iterator[None]:
     >>> x.grad
     tensor([0.5403, 0.5403])
     """
-    with saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t):
-        yield
+    if _here.copying:
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    _here.copying = True
+    try:
+        with saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t):
+            yield
+    finally:
+        _here.copying = False
 
 
 __getattr__ = _missing.module_getattr(__name__)

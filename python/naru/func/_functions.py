@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from .. import _C
 from ..autograd.function import Function
+from ..utils._pytree import tree_leaves, tree_map
 from ._batched import by_loop, has_batch, here, is_batched, opened, wrapped
 
 Tensor = _C.Tensor
@@ -20,7 +21,7 @@ class VmapInfo(NamedTuple):
 
 def apply(cls: type[Function], args: tuple, kwargs: dict[str, Any]) -> Any:
     """A call by the function's own rule; one call for each entry, with a warning, where it asks for a rule to be made."""
-    number = max(x.level for x in args if is_batched(x))
+    number = max(x.level for x in tree_leaves(args) if is_batched(x))
     level = next(known for known in here.levels if known.number == number)
     if any(isinstance(x, Tensor) for x in kwargs.values()):
         raise NotImplementedError(f"You tried to vmap over {cls.__name__} with kwarg-only Tensor args, which is not supported; pass them by position")
@@ -37,8 +38,8 @@ def apply(cls: type[Function], args: tuple, kwargs: dict[str, Any]) -> Any:
             "https://pytorch.org/docs/main/notes/extending.func.html"
         )
     if own:
-        dims = tuple(0 if has_batch(x, level) else None for x in args)
-        found = cls.vmap(VmapInfo(level.size, level.randomness), dims, *(opened(x, level) for x in args), **kwargs)
+        dims = tree_map(lambda x: 0 if has_batch(x, level) else None, args)
+        found = cls.vmap(VmapInfo(level.size, level.randomness), dims, *tree_map(lambda x: opened(x, level), args), **kwargs)
         if not (isinstance(found, tuple) and len(found) == 2):
             raise RuntimeError(f"Expected the vmap staticmethod of {cls.__name__} to have two returns (output, out_dims), got {type(found)}")
         output, out_dims = found

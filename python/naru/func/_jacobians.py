@@ -45,7 +45,8 @@ def jacrev(
     """A function that gives the Jacobian of `func` by its arguments `argnums`, row by row of backward, all rows as one batch. `has_aux`: func
     gives (output, aux), and the result is (Jacobian, aux).
 
-    The function is run once for its outputs and once more for the batch of its rows; `chunk_size`: so many rows at a time.
+    The function is run once for its outputs and once more for the batch of its rows; `chunk_size`: so many rows at a
+    time, with 1 without a batch.
 
     >>> jacrev(naru.sin)(naru.tensor([0.0, 0.0]))
     tensor([[1., 0.],
@@ -74,7 +75,11 @@ def jacrev(
             _C.default_generator.set_state(state)  # the numbers that the first run has drawn
             return vjp(of, *picked, has_aux=has_aux)[1](tree_unflatten(list(cotangents), out_spec))
 
-        rows = vmap(row, randomness="same", chunk_size=chunk_size)(*_basis(flat))
+        if chunk_size == 1:  # no batch, and none of what one can not do
+            each = [tree_flatten(found[1](tree_unflatten(list(one), out_spec))) for one in zip(*_basis(flat))]
+            rows = tree_unflatten([_C.stack(list(column)) for column in zip(*(leaves for leaves, _ in each))], each[0][1])
+        else:
+            rows = vmap(row, randomness="same", chunk_size=chunk_size)(*_basis(flat))
         grads, in_spec = tree_flatten(rows)
         columns = [_split(g, flat) for g in grads]
         per_output = [tree_unflatten([c[i] for c in columns], in_spec) for i in range(len(flat))]

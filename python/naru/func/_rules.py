@@ -160,7 +160,11 @@ def _to(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
 
 @rule("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor")
 def _new(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    return func(opened(args[0], level), *args[1:], **kwargs)
+    if func.__name__ == "new_tensor" or not has_batch(args[0], level):
+        return func(opened(args[0], level), *args[1:], **kwargs)
+    kwargs = dict(kwargs)
+    size, rest = (kwargs.pop("size"), args[1:]) if "size" in kwargs else (args[1], args[2:]) if isinstance(args[1], (tuple, list)) else (args[1:], ())
+    return wrapped(func(args[0].value, (level.size, *size), *rest, **kwargs), level)
 
 
 # Which argument has a dimension less than the matrices.

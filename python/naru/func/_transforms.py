@@ -10,7 +10,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
-from ..autograd import grad as autograd_grad
+from ..autograd import forward_ad, grad as autograd_grad
 from ..autograd.grad_mode import enable_grad
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
 from ._batched import BatchedTensor, here, is_batched
@@ -53,7 +53,7 @@ _depth = [0]
 class _Inputs:
     """Arguments of a function, as tensors of their own whose gradients are wanted."""
 
-    def __init__(self, trees: Any) -> None:
+    def __init__(self, trees: Any, writable: bool = False) -> None:
         given, self.spec = tree_flatten(trees)
         for x in given:
             if not isinstance(x, Tensor):
@@ -64,10 +64,14 @@ class _Inputs:
         self.outer = _depth[0] > 0 or any(p.requires_grad for p, _ in lifted)  # the program may differentiate once more
         with enable_grad():
             self.plain = [p.view_as(p) if p.requires_grad else p.detach().requires_grad_() for p, _ in lifted]
+            self.shown = self.plain
+            if writable:  # in place, as forward mode allows: what gradients go along stays as it was
+                self.plain = [p.view_as(p) for p in self.plain]
+                self.shown = [_C._at_gradient_edge(*_C._gradient_edge(p), plain) for p, (plain, _) in zip(self.plain, lifted)]
         self.levels = [levels for _, levels in lifted]
 
     def trees(self) -> Any:
-        return tree_unflatten([_around(p, levels) for p, levels in zip(self.plain, self.levels)], self.spec)
+        return tree_unflatten([_around(p, levels) for p, levels in zip(self.shown, self.levels)], self.spec)
 
     def gradients(self, outputs: list[Tensor], starts: list[Tensor | None], create_graph: bool, retain: bool = True) -> list[Any]:
         wanted = [(o, s) for o, s in zip(outputs, starts) if o.requires_grad]
@@ -269,15 +273,20 @@ def _pulled(inputs: _Inputs, outputs: list[tuple[Tensor, list[int]]], cotangents
     return inputs.gradients([p for p, _ in outputs], starts, create_graph=create)
 
 
-def _pushed(inputs: _Inputs, outputs: list[tuple[Tensor, list[int]]], tangents: list[Any], create: bool) -> list[Any]:
-    """Products of the Jacobian with tangents: the derivative of backward by the gradient that it starts with."""
-    with enable_grad():
+def _pushed(
+    inputs: _Inputs, outputs: list[tuple[Tensor, list[int]]], tangents: list[Any], create: bool, duals: list[forward_ad._Dual] | None = None
+) -> list[Any]:
+    """Products of the Jacobian with tangents: the derivative of backward by the gradient that it starts with. `duals`: those of the inputs, and
+    of the results of functions of the user's that have a jvp."""
+    duals = duals or [forward_ad._Dual(p, t, create) for p, t in zip(inputs.plain, tangents)]
+    with enable_grad(), forward_ad._Unpacking(duals):
         starts = [_C.zeros_like(p.detach()).requires_grad_() for p, _ in outputs]
         wanted = [(p, s) for (p, _), s in zip(outputs, starts) if p.requires_grad]
         if not wanted:
             return [_around(_C.zeros_like(p.detach()), levels) for p, levels in outputs]
-        first = autograd_grad([p for p, _ in wanted], inputs.plain, [s for _, s in wanted], create_graph=True, allow_unused=True)
-        pairs = [(g, t) for g, t in zip(first, tangents) if g is not None and g.requires_grad]
+        edges = [dual.edge for dual in duals]
+        first = autograd_grad([p for p, _ in wanted], edges, [s for _, s in wanted], create_graph=True, allow_unused=True)
+        pairs = [(g, dual.tangent) for g, dual in zip(first, duals) if g is not None and g.requires_grad]
         found: Any = (None,) * len(starts)
         if pairs:
             found = autograd_grad([g for g, _ in pairs], starts, [t for _, t in pairs], create_graph=create, retain_graph=True, allow_unused=True)
@@ -314,18 +323,19 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         for x in (*tree_flatten(primals)[0], *tree_flatten(tangents)[0]):
             if not isinstance(x, Tensor):
                 raise RuntimeError(f"{api}: Expected primals and tangents to only contain Tensors, got {type(x)}")
-    inputs = _Inputs(primals)
+    inputs = _Inputs(primals, writable=True)
     if not inputs.plain:
         raise RuntimeError(f"{api}: Expected primals and tangents to have at least one Tensor")
     given = _tangents(inputs, tangents, api)
     outer = _C.is_grad_enabled() and (inputs.outer or any(t.requires_grad for t in given))
-    with enable_grad(), _Within():
+    duals = [forward_ad._Dual(p, t, outer) for p, t in zip(inputs.plain, given)]
+    with enable_grad(), _Within(), forward_ad._With(duals):
         output = func(*inputs.trees())
     output, aux = _with_aux(output, api, has_aux)
     flat, spec = _outputs(output, api)
     if strict and not all(_layers(o)[0].requires_grad for o in flat):
         raise RuntimeError(f"{api}: The output of f is independent of the inputs. This is not allowed with strict=True.")
-    found = _pushed(inputs, [_layers(o) for o in flat], given, outer)
+    found = _pushed(inputs, [_layers(o) for o in flat], given, outer, duals)
     result = _without_history(output, outer), tree_unflatten(found, spec)
     return (*result, _without_history(aux, outer)) if has_aux else result
 

@@ -261,6 +261,7 @@ class _Frame:
         self.kept: list[weakref.ref[_Holder]] = []
         self.known: list[dict[str, Any]] = []
         self.values: dict[Any, dict[int, Tensor]] = {}  # of the backward pass that asked last
+        self.done = False  # before, gradients within the function ask for a part of it
 
     def pack(self, tensor: Tensor) -> _Holder:
         holder = _Holder(len(self.kept))
@@ -287,7 +288,11 @@ class _Frame:
         found: list[Tensor] = []
         wanted = max((i for i, ref in enumerate(self.kept) if ref() is not None), default=-1)
 
+        within = not self.done
+
         def pack(tensor: Tensor) -> Tensor:
+            if len(found) >= len(self.kept) and within:
+                return tensor.detach()
             if len(found) >= len(self.kept):
                 raise CheckpointError(
                     "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward pass." + self._tip()
@@ -345,6 +350,7 @@ def _without_reentrance(
     frame = _Frame(again, early_stop if stop is None else stop, check, debug if _settings["debug"] is None else bool(_settings["debug"]))
     with saved_tensors_hooks(frame.pack, frame.unpack), forward_context:
         result = function(*args, **kwargs)
+    frame.done = True
     return result
 
 
