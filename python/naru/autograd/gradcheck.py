@@ -193,8 +193,7 @@ def _forward_failure(called: Callable[[tuple], list[Tensor]], tensors: list[Tens
 
 def _batched_failure(given: _Given) -> str | None:
     """What is wrong with the products of the Jacobian with a batch of two tangents, beside one after the other; or None."""
-    from ..func import vmap
-
+    vmap = forward_ad._transforms().vmap
     advice = "gradcheck failed while testing batched gradient computation with forward-mode AD (check_batched_forward_grad)."
     for i, tensor in enumerate(given.tensors):
         if not tensor.requires_grad:
