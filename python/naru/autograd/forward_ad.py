@@ -239,15 +239,14 @@ def _tangent(tensor: Tensor, duals: list[_Dual]) -> Any:
 def _products(gradients: list[Tensor], start: Tensor, tangents: list[Any]) -> Any:
     """The derivative of gradients, which are linear in `start`, along the tangents; of a batch of these one after the other."""
     if any(_is_batched(t) for t in tangents):
-        from ..func._batched import BatchedTensor, here as vmaps
-
+        transforms = _transforms()
         number = max(t.level for t in tangents if _is_batched(t))
-        size = next(level.size for level in vmaps.levels if level.number == number)
+        size = next(level.size for level in transforms.here.levels if level.number == number)
         rows = []
         for i in range(size):
             one = [t.value.select(0, i) if _is_batched(t) and t.level == number else t for t in tangents]
             rows.append(_products(gradients, start, one))
-        return None if rows[0] is None else BatchedTensor(_C.stack(rows), number)
+        return None if rows[0] is None else transforms.BatchedTensor(_C.stack(rows), number)
     differentiable = any(t.requires_grad for t in tangents)
     return _C._grad(gradients, [start], tangents, True, differentiable, True)[0]
 
