@@ -273,7 +273,8 @@ Tensor from_buffer(PyObject* buffer, DType type, int64_t count, int64_t offset) 
     throw ValueError("offset ({} bytes) must be non-negative and no greater than buffer length ({} bytes) - 1", offset, bytes);
   if (count < 0) {
     if ((bytes - offset) % item != 0)
-      throw ValueError("buffer length ({} bytes) after offset ({} bytes) must be a multiple of element size ({})", bytes, offset, item);
+      throw ValueError("buffer length ({} bytes) after offset ({} bytes) must be a multiple of element size ({})", bytes - offset, offset,
+                       item);
     count = (bytes - offset) / item;
   }
   if (count > (bytes - offset) / item)

@@ -190,7 +190,7 @@ void define_activations() {
       [](const Tensor& a, const Scalar& alpha) {
         return run(op::elu, {a, Operand(alpha)});
       });
-  def(kFunction, "softplus", "input, beta=1.0, threshold=20.0",
+  def(kFunction, "softplus", "input, beta=1.0, threshold=20.0, *, out=None",
       "log(1 + exp(beta * input)) / beta; input itself where beta * input > threshold.",
       [](const Tensor& a, const Scalar& beta, const Scalar& limit) {
         return run(op::softplus, {a, Operand(beta.to_double()), Operand(limit.to_double())});

@@ -20,9 +20,9 @@ void define_activation_functions() {
   def(kFunction, "_selu", "input", "Scaled elu.", [](const Tensor& x) { return F::selu(x); });
   def(kFunction, "_hardtanh", "input, min_val, max_val", "x held between the limits.",
       [](const Tensor& x, double low, double high) { return F::hardtanh(x, low, high); });
-  def(kFunction, "_hardshrink", "input, lambd", "x where |x| > lambd, else 0.",
+  def(kFunction, "_hardshrink", "input, lambd, *, out=None", "x where |x| > lambd, else 0.",
       [](const Tensor& x, double lambd) { return F::hardshrink(x, lambd); });
-  def(kFunction, "_softshrink", "input, lambd", "x moved towards 0 by lambd.",
+  def(kFunction, "_softshrink", "input, lambd, *, out=None", "x moved towards 0 by lambd.",
       [](const Tensor& x, double lambd) { return F::softshrink(x, lambd); });
   def(kFunction, "_tanhshrink", "input", "x - tanh(x).", [](const Tensor& x) { return F::tanhshrink(x); });
   def(kFunction, "_glu", "input, dim", "The first half times the sigmoid of the second.",

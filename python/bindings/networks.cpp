@@ -71,7 +71,8 @@ void define_layers() {
       [](const Tensor& t, int64_t dim, std::optional<DType> dtype) { return softmax(t, dim, dtype); });
   def(kBoth, "log_softmax", "input, dim, dtype=None, *, out=None", "log(softmax(input)).",
       [](const Tensor& t, int64_t dim, std::optional<DType> dtype) { return log_softmax(t, dim, dtype); });
-  def(kFunction, "linear", "input, weight, bias=None", "input (..., in) times the transpose of weight (out, in), plus bias (out).",
+  def(kFunction, "linear", "input, weight, bias=None, *, out=None",
+      "input (..., in) times the transpose of weight (out, in), plus bias (out).",
       [](const Tensor& x, const Tensor& w, const OptTensor& b) { return linear(x, w, or_undefined(b)); });
   def(kFunction, "embedding", "weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False",
       "The rows of weight that the indices name; no gradient flows to row padding_idx. sparse: the gradient is a sparse tensor.",

@@ -25,6 +25,7 @@ struct Entry {
 };
 constexpr const char* kFound = "Found dtype {1} but expected {0}";
 constexpr const char* kMatch = "Expected the dtype for input and out to match, but got {0} for input's dtype and {1} for out's dtype.";
+constexpr const char* kScalarType = "expected scalar_type {0} but found {1}";
 constexpr const char* kFactors = "addmv input tensors must have the same dtype, but got {1}, {0}, and {0}";
 constexpr const char* kPositions =
     "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on "
@@ -100,6 +101,10 @@ constexpr Entry kEntries[] = {
     {"isin", OutRule::Same},
     {"histc", OutRule::Same, "torch.histogram: input tensor and hist tensor should have the same dtype, but got input {0} and hist {1}"},
     {"quantile", OutRule::Same, "quantile() out tensor must be same dtype as the input tensor (got {0} and {1})"},
+    {"cummax", OutRule::Same, kScalarType},
+    {"cummin", OutRule::Same, kScalarType},
+    {"logcumsumexp", OutRule::Same, kScalarType},
+    {"complex", OutRule::Same, "Expected object of scalar type {0} but got scalar type {1} for argument 'out'"},
     {"searchsorted", OutRule::Same, kPositions},
     {"bucketize", OutRule::Same, kPositions},
     {"cat", OutRule::Cast, "torch.cat(): input types can't be cast to the desired output type {1} (result {0})"},

@@ -54,6 +54,13 @@ void define_views() {
   def(kBoth, "ravel", "input", "All dimensions as one.", [](const Tensor& t) { return t.reshape({-1}); });
   def(kBoth, "unflatten", "input, dim, sizes", "A dimension split into several.",
       [](const Tensor& t, int64_t dim, const Dims& sizes) { return t.unflatten(dim, sizes); });
+  def(kBoth, "narrow", "input, dim, start, length", "`start` may be a tensor without dimensions.",
+      [](const Tensor& t, int64_t dim, const Tensor& start, int64_t length) {
+        if (start.dim() != 0 || !is_integral(start.dtype()))
+          throw RuntimeError("start must be an 0-dim integral Tensor. (narrow: got shape {}, {})", start.sizes().str(),
+                             name_of(start.dtype()));
+        return t.narrow(dim, start.item<int64_t>(), length);
+      });
   def(kBoth, "narrow", "input, dim, start, length", "`length` elements of a dimension, from `start` on.",
       [](const Tensor& t, int64_t dim, int64_t start, int64_t length) { return t.narrow(dim, start, length); });
   def(kBoth, "select", "input, dim, index", "One place of a dimension.",

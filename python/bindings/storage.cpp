@@ -95,14 +95,15 @@ struct Arg<Untyped> {
   static constexpr const char* kName = "Storage";
   static constexpr const char* kHint = "UntypedStorage | TypedStorage";
   std::optional<Tensor> bytes;
+  bool typed = false;
   bool load(PyObject* const* o) {
     if (nb::isinstance<Untyped>(nb::handle(*o)))
       bytes = nb::cast<const Untyped&>(nb::handle(*o)).bytes;
     else if (nb::isinstance<Typed>(nb::handle(*o)))
-      bytes = nb::cast<const Typed&>(nb::handle(*o)).elements;
+      bytes = nb::cast<const Typed&>(nb::handle(*o)).elements, typed = true;
     return bytes.has_value();
   }
-  Untyped get() { return {*bytes, *bytes}; }
+  Untyped get() { return {*bytes, typed ? Tensor() : *bytes}; }  // a typed one is its own type's alone
 };
 
 namespace {
@@ -115,7 +116,7 @@ void define_set() {
   def(kMethod, "set_", "input, source, storage_offset=0, size=None, stride=None",
       "A view of a storage: of all of it, or by sizes and strides.",
       [](const Tensor& t, const Untyped& source, int64_t offset, const std::optional<Dims>& size, const std::optional<Dims>& stride) {
-        if (source.bytes.dtype() != DType::U8 && source.bytes.dtype() != t.dtype())
+        if (!source.own.defined() && source.bytes.dtype() != t.dtype())
           throw RuntimeError("Expected a Storage of type {} or an UntypedStorage, but got type {} for argument 1 'storage'",
                              name_of(t.dtype()), name_of(source.bytes.dtype()));
         const Tensor all = ops::whole_storage(source.bytes, t.dtype());

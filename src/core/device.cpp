@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 
 #include "core/device_kinds.h"
@@ -20,6 +22,8 @@ std::string names_of(std::span<const DeviceKind> kinds) {
 DeviceType parse_device_type(std::string_view name) {
   for (const DeviceKind& k : device_kinds())
     if (k.name == name) return k.type;
+  const auto in_name = [](char c) { return c == '_' || std::isalpha(static_cast<unsigned char>(c)); };
+  if (!std::all_of(name.begin(), name.end(), in_name)) throw RuntimeError("Invalid device string: '{}'", name);
   throw RuntimeError("Expected one of {} device type at start of device string: {}", names_of(device_kinds()), name);
 }
 

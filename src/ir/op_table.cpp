@@ -135,7 +135,7 @@ const ElementwiseOp kInternal[] = {
      }},
     {"bernoulli", 3, [](Args a) { return uniform01(words(a[1], a[2]), a[0].type()) < a[0]; }},
     {"exponential", 3, [](Args a) { return -log(1.0 - uniform01(words(a[1], a[2]), a[0].type())) / a[0]; }},
-    {"masked_scale", 3, [](Args a) { return where(a[1], a[0] * a[2], 0.0); }},
+    {"masked_scale", 3, [](Args a) { return a[0] * where(a[1], a[2], 0.0); }},
     {"sub_exp", 2, [](Args a) { return exp(a[0] - a[1]); }},
     {"square_diff", 2, [](Args a) { return square(a[0] - a[1]); }},
     {"mul_add", 3, [](Args a) { return a[0] * a[1] + a[2]; }},

@@ -91,7 +91,7 @@ Tensor kept_of(const Plan& p, const Block& b, const Tensor& weights) {
   return kept;
 }
 Tensor dropped(const Plan& p, const Tensor& t, const Tensor& kept) {
-  return kept.defined() ? where(kept, t * (p.o.dropout == 1 ? 0.0 : 1 / (1 - p.o.dropout)), 0.0) : t;
+  return kept.defined() ? t * kept * (p.o.dropout == 1 ? 0.0 : 1 / (1 - p.o.dropout)) : t;
 }
 
 Tensor first_columns(const Tensor& t, const Block& b) { return b.columns == t.size(-2) ? t : t.narrow(-2, 0, b.columns); }

@@ -80,14 +80,18 @@ Tensor ones(const Dims& sizes, const Options& o) { return filled(sizes, 1, o, "o
 
 Tensor empty_strided(const Dims& sizes, const Dims& strides, const Options& o) {
   if (sizes.size() != strides.size())
-    throw RuntimeError("empty_strided: sizes {} and strides {} differ in length", sizes.str(), strides.str());
+    throw RuntimeError("dimensionality of sizes ({}) must match dimensionality of strides ({}) (empty_strided: got {} and {})",
+                       sizes.size(), strides.size(), sizes.str(), strides.str());
   int64_t count = 1;
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] < 0 || strides[i] < 0)
       throw RuntimeError("empty_strided: wanted sizes and strides >= 0, got {} and {}", sizes.str(), strides.str());
     count = sizes[i] == 0 ? 0 : count ? plus(count, times(sizes[i] - 1, strides[i])) : 0;
   }
-  return empty({count}, o).as_strided(sizes, strides, 0);
+  Options plain = o;
+  plain.requires_grad = false;
+  const Tensor out = empty({count}, plain).as_strided(sizes, strides, 0).detach();  // a tensor of its own, no view
+  return o.requires_grad ? out.requires_grad_() : out;
 }
 
 namespace {

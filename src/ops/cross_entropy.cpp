@@ -82,6 +82,7 @@ Classes classes_of(const Tensor& x, const Tensor& target, const Tensor& weight, 
   const Tensor* tensors[] = {&x, &target, &weight};
   const char* roles[] = {"input", "target", "weight"};
   ops::common_device(std::span(tensors, weight.defined() ? 3 : 2), roles, op);
+  if (x.dim() == 0 && std::string_view(op) == "nll_loss") throw ValueError("Expected 1 or more dimensions (got 0) (nll_loss)");
   if (x.dim() == 0) throw RuntimeError("{}: input tensor should be at least 1D (N, C) or (C), got a tensor without dimensions", op);
   if (target.dtype() != DType::I64 && target.dtype() != DType::U8)
     throw RuntimeError("expected target dtype to be Long or Byte, but got {} ({}: convert it, target.long())",

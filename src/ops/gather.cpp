@@ -48,8 +48,12 @@ void scatter_along(const Tensor& t, int64_t dim, const Tensor& index, const Oper
   require_same_device(t, index, op);
   dim = wrap_dim(dim, t.dim());
   const Tensor positions = ops::as_positions(index, t.device(), op);
-  if (index.numel() == 0) return;
   const Addressing at = along(t, dim, index, op);
+  if (index.numel() == 0) {  // nothing is written, but the result depends on the values for backward
+    if (value.is_tensor() && autograd::recording({&value.tensor()}))
+      ops::scatter_at(t, at, {positions}, value.tensor().reshape({-1}).narrow(0, 0, 0).view(index.sizes()), add, node);
+    return;
+  }
   size_t d;
   const bool bad = larger_apart_from(index.sizes(), t.sizes(), dim, d);
   if (!value.is_tensor() || value.tensor().dim() < index.dim()) {

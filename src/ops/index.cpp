@@ -154,6 +154,10 @@ Addressing address(const Parsed& p, Positions& positions) {
     throw IndexError("shape mismatch: indexing tensors could not be broadcast together with shapes {}", shapes);
   }
 
+  if (product(index_shape) > 0)
+    for (const int d : at.dims)
+      if (p.view.sizes()[static_cast<size_t>(d)] == 0)
+        throw IndexError("index is out of bounds for dimension with size 0 (dimension {} of {})", d, p.view.sizes().str());
   const bool neighbours = at.dims.back() - at.dims.front() + 1 == static_cast<int>(at.dims.size());
   const auto indexed = [&](int64_t d) { return std::find(at.dims.begin(), at.dims.end(), static_cast<int>(d)) != at.dims.end(); };
   const auto add_index_dims = [&] {
@@ -197,7 +201,7 @@ void assign_view(Tensor view, const Operand& value, bool accumulate) {
   const Tensor v = without_leading_ones(value.tensor(), view.dim());
   const Tensor spread = v.sizes() == view.sizes() || v.dim() == 0 ? v : v.expand(view.sizes());
   if (accumulate)
-    view.add_(spread);
+    view.add_(view.dim() ? spread : value.tensor());
   else
     view.copy_(spread);
 }
@@ -221,9 +225,6 @@ void assign_places(const Tensor& target, const Parsed& p, const Operand& value, 
   Addressing at = address(p, positions);
   at.op = "index_put_";
   if (!value.is_tensor()) return ops::scatter_at(p.view, at, positions, value, accumulate, "IndexPutBackward0");
-  if (value.tensor().dtype() != target.dtype())
-    throw RuntimeError("Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",
-                       ops::torch_name(target.dtype()), ops::torch_name(value.tensor().dtype()));
   const Tensor v = without_leading_ones(value.tensor(), static_cast<int64_t>(at.shape.size()));
   bool fits = v.sizes().size() <= at.shape.size();
   for (size_t d = 0; fits && d < v.sizes().size(); ++d) {
@@ -233,6 +234,9 @@ void assign_places(const Tensor& target, const Parsed& p, const Operand& value, 
   if (!fits)
     throw RuntimeError("shape mismatch: value tensor of shape {} cannot be broadcast to indexing result of shape {}", v.sizes().str(),
                        at.shape.str());
+  if (value.tensor().dtype() != target.dtype())
+    throw RuntimeError("Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",
+                       ops::torch_name(target.dtype()), ops::torch_name(value.tensor().dtype()));
   ops::scatter_at(p.view, at, positions, v, accumulate, "IndexPutBackward0");
 }
 

@@ -56,10 +56,13 @@ void check_copy(const Tensor& t, int64_t dim, const Tensor& index, const Tensor&
 }
 
 // index_fill: a mask of the places, so that one that is named twice is written once, and counts once for the gradient.
-Tensor mask_of(const Tensor& t, int64_t dim, const Tensor& index) {
+Tensor mask_of(const Tensor& t, int64_t dim, const Tensor& index, const Operand& value) {
   if (index.dim() > 1) throw RuntimeError("Index has to be a vector/scalar (index_fill_: got shape {})", index.sizes().str());
   if (index.dtype() != DType::I64 && index.dtype() != DType::I32)
     throw IndexError("index_fill_(): Expected dtype int32 or int64 for index. (got {})", name_of(index.dtype()));
+  if (!value.is_tensor() && value.scalar().is_complex() && !is_complex(t.dtype()))
+    throw RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported (wanted a real number for {})",
+                       name_of(t.dtype()));
   const int64_t d = wrap_dim(dim, t.dim());
   Tensor mask = zeros({t.dim() ? t.size(d) : 1}, Options(DType::Bool, t.device()));
   const std::vector<Index> parts{Index(index)};
@@ -95,10 +98,10 @@ Tensor take_along_dim(const Tensor& t, const Tensor& index, std::optional<int64_
 }
 
 Tensor index_fill(const Tensor& t, int64_t dim, const Tensor& index, const Operand& value) {
-  return masked_fill(t, mask_of(t, dim, index), value);
+  return masked_fill(t, mask_of(t, dim, index, value), value);
 }
 void index_fill_(const Tensor& t, int64_t dim, const Tensor& index, const Operand& value) {
-  ops::fill_masked(t, mask_of(t, dim, index), value, "index_fill_");
+  ops::fill_masked(t, mask_of(t, dim, index, value), value, "index_fill_");
 }
 
 void index_copy_(const Tensor& t, int64_t given, const Tensor& index, const Tensor& source) {

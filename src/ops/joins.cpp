@@ -97,11 +97,15 @@ List tensor_split(const Tensor& t, const Dims& ends, int64_t dim) {
 }
 
 List tensor_split(const Tensor& t, const Tensor& ends, int64_t dim) {
-  if (ends.dim() > 1 || ends.dtype() != DType::I64 || !ends.device().is_cpu())
+  if (!ends.device().is_cpu())
+    throw RuntimeError("tensor_split expected tensor_indices_or_sections to be on cpu, but it's on {}", ends.device().str());
+  if (ends.dtype() != DType::I64)
+    throw RuntimeError("tensor_split expected tensor_indices_or_sections to have dtype of long, but got {}", ops::torch_name(ends.dtype()));
+  if (ends.dim() > 1)
     throw RuntimeError(
-        "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor of int64 on cpu, "
-        "but got a tensor with {} dims of {} on {}",
-        ends.dim(), name_of(ends.dtype()), ends.device().str());
+        "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a tensor with {} "
+        "dims",
+        ends.dim());
   return ends.dim() == 0 ? tensor_split(t, ends.item<int64_t>(), dim) : tensor_split(t, Dims(ends.to_ints()), dim);
 }
 

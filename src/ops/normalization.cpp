@@ -11,6 +11,7 @@
 #include "ops/reductions.h"
 #include "ops/row_fused.h"
 #include "ops/sparse.h"
+#include "ops/strides.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -166,10 +167,12 @@ Tensor layer_norm(const Tensor& x, const Dims& shape, const Tensor& weight, cons
 namespace {
 
 Tensor scale_masked(const Tensor& x, const Tensor& mask, double scale) {
-  return record(
-      apply(ir::op::masked_scale, {{&x, {}, x.dtype()}, {&mask, {}, DType::Bool}, {nullptr, scale, x.dtype()}}, x.dtype(), "dropout"),
-      "DropoutBackward0", {&x}, {&mask},
-      [scale](const Tensors& g, const Tensors& saved) -> Tensors { return {scale_masked(g[0], saved[0], scale)}; });
+  const Dims strides = ops::strides_like(x.sizes(), x.strides(), MemoryFormat::Preserve);
+  const Tensor out = ops::make_result(x.sizes(), strides, x.dtype(), x.device(), "dropout", true);
+  const ops::OpOperand operands[] = {{&x, {}, x.dtype()}, {&mask, {}, DType::Bool}, {nullptr, scale, x.dtype()}};
+  ops::apply_into(ir::op::masked_scale, operands, out);
+  return record(out, "DropoutBackward0", {&x}, {&mask},
+                [scale](const Tensors& g, const Tensors& saved) -> Tensors { return {scale_masked(g[0], saved[0], scale)}; });
 }
 
 }  // namespace

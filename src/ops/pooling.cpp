@@ -66,7 +66,13 @@ void check_input(const Tensor& x, int64_t n, const std::string& op) {
   bool fits = x.dim() == n + 1 || x.dim() == n + 2;
   if (!fits && n > 1)
     throw RuntimeError("non-empty {}D or {}D (batch mode) tensor expected for input ({}: got shape {})", n + 1, n + 2, op, x.sizes().str());
-  for (int64_t d = x.dim() == n + 2 ? 1 : 0; fits && d < x.dim(); ++d) fits = x.size(d) > 0;
+  const bool whole = fits;
+  int64_t d = x.dim() == n + 2 ? 1 : 0;
+  while (fits && d < x.dim()) fits = x.size(d++) > 0;
+  if (whole && !fits && (n == 3 || op.starts_with("fractional")))
+    throw RuntimeError(
+        "{}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes {} with dimension {} being empty", op,
+        x.sizes().str(), d - 1);
   if (!fits)
     throw RuntimeError("{}: Expected {}D or {}D (batch mode) tensor with optional 0 dim batch size for input, but got:{}", op, n + 1, n + 2,
                        x.sizes().str());
@@ -93,7 +99,8 @@ Dims result_sizes(const Tensor& x, const Pool& p) {
     out.push_back(size);
   }
   if (!fits && p.n == 1)
-    throw RuntimeError("{}() Invalid computed output size: {} (kernel_size {}, input {})", p.op, out[0], p.kernel[0], x.sizes().str());
+    throw RuntimeError("{}() Invalid computed output size: {} is too small (kernel_size {}, input {})", p.op, out[0], p.kernel[0],
+                       x.sizes().str());
   if (!fits)
     throw RuntimeError(
         "Given input size: ({}). Calculated output size: ({}). Output size is too small ({}: a kernel of at most the padded input fits)",
@@ -191,7 +198,8 @@ Tensor avg_pool(int64_t n, const Tensor& input, const Dims& kernel, const Dims& 
 
 namespace {
 
-Dims adaptive_sizes(const Tensor& x, int64_t n, const Dims& given, const std::string& op) {
+// `whole`: no dimension but the batch may be empty; else the channels may be, too.
+Dims adaptive_sizes(const Tensor& x, int64_t n, const Dims& given, const std::string& op, bool whole) {
   ops::require_defined(x, op.c_str(), "input");
   if (static_cast<int64_t>(given.size()) != n && given.size() != 1) {
     if (n == 1) throw RuntimeError("{}() argument 'output_size' should contain one int (got {})", op, given.size());
@@ -200,7 +208,7 @@ Dims adaptive_sizes(const Tensor& x, int64_t n, const Dims& given, const std::st
   const Dims out = given.size() == 1 ? Dims(static_cast<size_t>(n), given[0]) : given;
   if (x.dim() != n + 1 && x.dim() != n + 2)
     throw RuntimeError("{}(): Expected {}D or {}D tensor, but got {}", op, n + 1, n + 2, x.sizes().str());
-  for (int64_t d = x.dim() - n; d < x.dim(); ++d)
+  for (int64_t d = whole ? 1 : x.dim() - n; d < x.dim(); ++d)
     if (x.size(d) == 0)
       throw RuntimeError(
           "{}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes {} with dimension {} being empty", op,
@@ -221,13 +229,13 @@ WindowTables adaptive_tables(const Tensor& x, const Dims& out) {
 }  // namespace
 
 Tensor adaptive_avg_pool(int64_t n, const Tensor& input, const Dims& output_size) {
-  const Dims out = adaptive_sizes(input, n, output_size, fmt::format("adaptive_avg_pool{}d", n));
+  const Dims out = adaptive_sizes(input, n, output_size, fmt::format("adaptive_avg_pool{}d", n), n == 3);
   if (product(out) == 1 && input.numel() > 0) {
     Dims spatial;
     for (int64_t d = input.dim() - n; d < input.dim(); ++d) spatial.push_back(d);
     const Tensor y = mean(input, spatial, true);
     const MemoryFormat format = ops::suggested_format(input);
-    return format == MemoryFormat::Contiguous ? y : y.contiguous(format);
+    return format == MemoryFormat::Contiguous ? y : y.as_strided(y.sizes(), ops::format_strides(y.sizes(), format), y.storage_offset());
   }
   return batched(input, n, [&](const Tensor& x) {
     WindowTables tables = adaptive_tables(x, out);
@@ -240,7 +248,7 @@ Tensor adaptive_avg_pool(int64_t n, const Tensor& input, const Dims& output_size
 }
 
 std::pair<Tensor, Tensor> adaptive_max_pool(int64_t n, const Tensor& input, const Dims& output_size) {
-  const Dims out = adaptive_sizes(input, n, output_size, fmt::format("adaptive_max_pool{}d", n));
+  const Dims out = adaptive_sizes(input, n, output_size, fmt::format("adaptive_max_pool{}d", n), true);
   return batched_pair(input, n, [&](const Tensor& x) { return ops::window_max(x, adaptive_tables(x, out), kAdaptiveMaxNodes[n]); });
 }
 
@@ -294,14 +302,27 @@ std::pair<Tensor, Tensor> fractional_max_pool(int64_t n, const Tensor& input, co
   constexpr const char* kSides[] = {"time", "height", "width"};
   for (size_t d = 0; d < sizes.size(); ++d) {
     const int64_t in = input.sizes()[static_cast<size_t>(input.dim() - n) + d];
-    if (sizes[d] < 1 || sizes[d] + kernel[d] - 1 + (n == 3 ? 1 : 0) > in)  // in three dimensions PyTorch wants one more
+    if (kernel[d] < 1) throw RuntimeError("{}(): kernel size should be greater than zero, but got {}", p.op, kernel.str());
+    if (sizes[d] < 0) throw RuntimeError("Trying to create tensor with negative dimension {}: {} ({})", sizes[d], sizes.str(), p.op);
+    if (sizes[d] + kernel[d] - 1 + (n == 3 ? 1 : 0) > in)  // in three dimensions PyTorch wants one more
       throw RuntimeError("{}(): pool {} {} too large relative to input {} {} (output_size {})", p.op, kSides[3 - sizes.size() + d],
                          kernel[d], kSides[3 - sizes.size() + d], in, sizes.str());
   }
-  if (samples.dim() != 3 || samples.size(2) != n)
-    throw RuntimeError("Expect _random_samples.size(2) equals to {}; got {}.", n, samples.dim() == 3 ? samples.size(2) : -1);
+  if (samples.dtype() != input.dtype())
+    throw RuntimeError("Expect _random_samples to have the same dtype as input (got {} and {})", ops::torch_name(samples.dtype()),
+                       ops::torch_name(input.dtype()));
+  if (samples.dim() != 3) throw RuntimeError("Expect _random_samples to have 3 dimensions, got {}", samples.dim());
+  const int64_t batch = input.dim() == n + 2 ? input.size(0) : 1, channels = input.size(-n - 1);
+  if (samples.size(0) < batch)
+    throw RuntimeError("Expect _random_samples.size(0) no less then input batch size. (got {} and {})", samples.size(0), batch);
+  if (samples.size(1) != channels)
+    throw RuntimeError("Expect _random_samples.size(1) equals to input channel size. (got {} and {})", samples.size(1), channels);
+  if (samples.size(2) != n) throw RuntimeError("Expect _random_samples.size(2) equals to {}; got {}.", n, samples.size(2));
   return batched_pair(input, n, [&](const Tensor& x) {
-    const Tensor indices = greatest_places(x, samples, sizes, kernel);
+    Dims all{x.size(0), x.size(1)};
+    for (const int64_t s : sizes) all.push_back(s);
+    const Tensor indices =
+        product(all) == 0 ? zeros(all, Options(DType::I64, x.device())) : greatest_places(x, samples.narrow(0, 0, batch), sizes, kernel);
     return std::pair{ops::pick_elements(x, indices), indices};
   });
 }
@@ -328,7 +349,8 @@ Tensor max_unpool(int64_t n, const Tensor& input, const Tensor& indices, const D
     const Tensor flat = zeros({x.size(0), x.size(1), volume}, Options(x.dtype(), x.device()));
     for (const int64_t s : sizes) out.push_back(s);
     const Tensor places = indices.dim() == n + 2 ? indices : indices.unsqueeze(0);
-    return scatter(flat, 2, places.flatten(2), x.flatten(2)).view(out);
+    const Tensor y = scatter(flat, 2, places.flatten(2), x.flatten(2)).view(out);
+    return n == 2 ? y.contiguous(ops::suggested_format(x)) : y;
   });
 }
 

@@ -171,6 +171,11 @@ void uniform_(const Tensor& t, double from, double to, Generator* generator) {
     throw RuntimeError("from is out of bounds for {} (got {})", ops::c_name(t.dtype()), from);
   if (!(to >= -traits_of(t.dtype()).greatest && to <= traits_of(t.dtype()).greatest))
     throw RuntimeError("to is out of bounds for {} (got {})", ops::c_name(t.dtype()), to);
+  if (to - from > traits_of(t.dtype()).greatest)
+    throw RuntimeError(
+        "uniform_ expects to-from <= std::numeric_limits<{}>::max(), but found to={} and from={} which result in to-from to exceed the "
+        "limit",
+        ops::torch_name(t.dtype()), to, from);
   if (from > to) throw RuntimeError("uniform_ expects to return a [from, to) range, but found from={} > to={}", from, to);
   write_in_order(t, "uniform_", [&](const Tensor& out) {
     if (ops::draws_as_pytorch()) return ops::host_uniform(out, from, to, generator);
@@ -317,7 +322,7 @@ Tensor randperm(int64_t n, const Options& options, Generator* generator) {
   const DType type = options.dtype.value_or(DType::I64);
   ops::refuse_bool(type, "randperm");
   if (n > 0 && is_integral(type)) ops::converted(n - 1, type);
-  if (n > 0 && is_floating(type) && n > integer_range(type).second)
+  if (n > 0 && is_floating(type) && n - 1 > integer_range(type).second)
     throw RuntimeError("value cannot be converted to type {} without overflow (randperm({}))", ops::c_name(type), n);
   if (options.device.value_or(default_device()).is_meta()) return finished(made({n}, options, type), options, "randperm");
   const std::vector<int64_t> order = ops::draws_as_pytorch() ? ops::host_permutation(n, generator) : shuffled(n, generator);

@@ -150,8 +150,17 @@ Tensor diff(const Tensor& t, int64_t n, int64_t dim, const Tensor& prepend, cons
   if (n < 0) throw RuntimeError("order must be non-negative but got {}", n);
   if (n == 0) return t.clone();
   std::vector<Tensor> parts;
-  for (const Tensor* part : {&prepend, &t, &append})
-    if (part->defined()) parts.push_back(*part);
+  for (const Tensor* part : {&prepend, &t, &append}) {
+    if (!part->defined()) continue;
+    if (part->dim() != t.dim()) throw RuntimeError("diff expects prepend or append to be the same dimension as input");
+    for (int64_t d = 0; d < t.dim(); ++d)
+      if (part->size(d) != t.size(d) && d != wrap_dim(dim, t.dim()))
+        throw RuntimeError(
+            "diff expects the shape of tensor to prepend or append to match that of input except along the differencing dimension; "
+            "input.size({0}) = {1}, but got tensor.size({0}) = {2}",
+            d, t.size(d), part->size(d));
+    parts.push_back(*part);
+  }
   Tensor out = parts.size() > 1 ? cat(parts, dim) : t;
   for (int64_t i = 0; i < n && (out.dim() == 0 || out.size(dim) > 0); ++i) out = differences(out, dim);
   return out;

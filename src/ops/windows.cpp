@@ -223,7 +223,10 @@ Tensor window_sum(const Tensor& x, WindowTables tables, const char* node) {
 std::pair<Tensor, Tensor> window_max(const Tensor& x, WindowTables given, const char* node) {
   const Shared tables = std::make_shared<WindowTables>(std::move(given));
   const Dims sizes = result_sizes(x, *tables);
-  const Tensor indices = make_result(sizes, format_strides(sizes, suggested_format(x)), DType::I64, x.device(), "window_max");
+  // Of one image the strides of the batch say nothing.
+  const bool last = x.dim() == 5 && x.size(0) == 1 && !x.is_contiguous() && x.is_contiguous(MemoryFormat::ChannelsLast3d);
+  const MemoryFormat format = last ? MemoryFormat::ChannelsLast3d : suggested_format(x);
+  const Tensor indices = make_result(sizes, format_strides(sizes, format), DType::I64, x.device(), "window_max");
   const Tensor values = submitted(Op::Max, x, indices, *tables, x.dtype());
   return {record(values, node, {&x}, {&indices},
                  [tables](const Tensors& g, const Tensors& saved) -> Tensors {

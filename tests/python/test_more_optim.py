@@ -1,5 +1,6 @@
 """Optimizers of matrices and of all parameters at once, hooks of optimizers, and averages of models; values recorded from PyTorch."""
 import copy
+import pickle
 
 import naru as torch
 import numpy as np
@@ -249,3 +250,29 @@ def test_names_and_rates_of_optimizers_are_whole():
         optim.SGD([p], lr=0.1).add_param_group({"params": [("q", nn.Parameter(torch.ones(1)))]})
     with pytest.raises(ValueError, match="Tensor lr must be 1-element"):
         optim.SGD([p], lr=torch.ones(2))
+
+
+def test_schedules_of_functions_are_saved_without_them_and_chains_stand_in_sequences():
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.5)
+    schedules = torch.optim.lr_scheduler
+    cyclic = schedules.CyclicLR(optimizer, 0.1, 1.0, cycle_momentum=False, scale_fn=lambda x: 0.5)
+    state = pickle.loads(pickle.dumps(cyclic.state_dict()))
+    cyclic.load_state_dict(state)
+    assert state["_scale_fn_custom"] is None and cyclic.scale_fn(3) == 0.5
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.5)
+    chain = schedules.ChainedScheduler([schedules.LinearLR(optimizer, 0.1, total_iters=5), schedules.ConstantLR(optimizer, 0.1, 5)])
+    whole = schedules.SequentialLR(optimizer, [chain, schedules.ConstantLR(optimizer, 0.5, 5)], [5])
+    rates = []
+    for _ in range(6):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        whole.step()
+    assert rates == pytest.approx([0.005, 0.014, 0.023, 0.032, 0.041, 0.25])
+
+
+def test_spectral_norms_of_complex_weights_are_their_greatest_singular_values():
+    layer = torch.nn.Linear(2, 2, dtype=torch.complex64)
+    with torch.no_grad():
+        layer.weight.copy_(torch.diag(torch.tensor([3j, 1.0])))
+    torch.nn.utils.parametrizations.spectral_norm(layer)
+    assert torch.allclose(layer.weight.detach(), torch.diag(torch.tensor([1j, 1 / 3])), atol=1e-6)

@@ -15,8 +15,70 @@ _SWITCHES = frozenset(
 _QUESTIONS = {"_jit_can_fuse_on_cpu": False, "_jit_can_fuse_on_gpu": False, "_jit_nvfuser_enabled": False, "_jit_texpr_fuser_enabled": False}
 
 
-class _nn:
-    """`torch._C._nn`: what `Module.to` reads its arguments by."""
+# Functions of `torch._C._nn` by the names they have in torch.nn.functional, and losses, whose reduction is a number, by the order of what they take.
+_SAME = (
+    "adaptive_avg_pool2d adaptive_avg_pool3d avg_pool2d avg_pool3d elu elu_ gelu glu hardsigmoid hardswish hardtanh hardtanh_ leaky_relu leaky_relu_ "
+    "linear max_pool2d_with_indices max_pool3d_with_indices mish one_hot pad relu6 scaled_dot_product_attention silu softplus softshrink"
+).split()
+_RENAMED = {
+    "log_sigmoid": "logsigmoid", "im2col": "unfold", "col2im": "fold", "adaptive_max_pool2d": "adaptive_max_pool2d_with_indices",
+    "adaptive_max_pool3d": "adaptive_max_pool3d_with_indices", "slow_conv3d": "conv3d",
+}  # fmt: skip
+_LOSSES = {
+    "l1_loss": "reduction", "mse_loss": "reduction", "soft_margin_loss": "reduction", "multilabel_margin_loss": "reduction",
+    "smooth_l1_loss": "reduction beta", "huber_loss": "reduction delta", "binary_cross_entropy": "weight reduction",
+    "nll_loss": "weight reduction ignore_index", "cross_entropy_loss": "weight reduction ignore_index label_smoothing",
+    "multi_margin_loss": "p margin weight reduction",
+}  # fmt: skip
+_PADS = {f"{word}_pad{d}d": mode for word, mode in (("reflection", "reflect"), ("replication", "replicate")) for d in (1, 2, 3)}
+_UPSAMPLES = {
+    f"upsample_{mode}{d}d": mode
+    for d, modes in ((1, "linear nearest"), (2, "bilinear bicubic nearest"), (3, "trilinear nearest"))
+    for mode in modes.split()
+}
+
+
+def _loss(name: str) -> Any:
+    from ..nn import functional as F
+
+    function, order = getattr(F, name.removesuffix("_loss") if name.startswith("cross") else name), _LOSSES[name].split()
+
+    def by_number(input: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
+        given = {**dict(zip(order, args)), **kwargs}
+        return function(input, target, **{**given, "reduction": ("none", "mean", "sum")[given.get("reduction", 1)]})
+
+    return by_number
+
+
+def _upsample(mode: str) -> Any:
+    from ..nn import functional as F
+
+    def resized(input: Any, output_size: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if "nearest" not in mode:
+            kwargs["align_corners"], args = (args[0], args[1:]) if args else (kwargs["align_corners"], ())
+        scales = kwargs.pop("scale_factors", args[0] if args else None) if output_size is None else None
+        return F.interpolate(input, output_size, scales, mode, kwargs.get("align_corners"))
+
+    return resized
+
+
+class _Functions(type):
+    def __getattr__(cls, name: str) -> Any:
+        from ..nn import functional as F
+
+        if name in _SAME or name in _RENAMED:
+            return getattr(F, _RENAMED.get(name, name))
+        if name in _LOSSES:
+            return _loss(name)
+        if name in _PADS:
+            return lambda input, padding: F.pad(input, padding, _PADS[name])
+        if name in _UPSAMPLES:
+            return _upsample(_UPSAMPLES[name])
+        raise AttributeError(f"module 'torch._C._nn' has no attribute '{name}'")
+
+
+class _nn(metaclass=_Functions):
+    """`torch._C._nn`: what `Module.to` reads its arguments by, and functions of `torch.nn.functional` as PyTorch has them beneath."""
 
     @staticmethod
     def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:

@@ -21,6 +21,7 @@ _UNARY = frozenset(
 )
 # With a number, a tensor, or a list of either; what it is called for one tensor.
 _BINARY = {name: name for name in ("add", "sub", "mul", "div", "pow", "maximum", "minimum", "clamp_min", "clamp_max")}
+_CLAMPS = {"maximum": "clamp_min", "minimum": "clamp_max"}  # which have a form in place, and take numbers
 _TERNARY = frozenset(("addcmul", "addcdiv"))
 
 
@@ -46,14 +47,9 @@ def _checked(name: str, tensors: Any) -> list[Tensor]:
 
 
 def _one_or_two(name: str, x: Tensor, other: Any, in_place: bool, alpha: Any) -> Tensor:
-    if name in ("maximum", "minimum", "clamp_min", "clamp_max") and not isinstance(other, Tensor):
-        result = x.clamp(min=other) if name in ("maximum", "clamp_min") else x.clamp(max=other)
-    elif name in ("clamp_min", "clamp_max", "maximum", "minimum"):
-        result = _C.maximum(x, other) if name in ("clamp_min", "maximum") else _C.minimum(x, other)
-    else:
-        extra = {"alpha": alpha} if alpha is not None else {}
-        return getattr(x, name + "_" * in_place)(other, **extra)
-    return x.copy_(result) if in_place else result
+    name = _CLAMPS.get(name, name)
+    extra = {"alpha": alpha} if alpha is not None else {}
+    return getattr(x, name + "_" * in_place)(other, **extra)
 
 
 def _binary(name: str, in_place: bool) -> Callable[..., Any]:

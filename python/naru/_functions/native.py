@@ -158,7 +158,7 @@ def native_batch_norm(
         mean, scale = _statistics(input.detach(), [0, *range(2, input.ndim)], eps, False, _of_statistics(input, weight))
     else:
         mean, scale = _C.empty(0, dtype=input.dtype, device=input.device), _C.empty(0, dtype=input.dtype, device=input.device)
-    return F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps), mean, scale
+    return _C.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps), mean, scale
 
 
 def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:

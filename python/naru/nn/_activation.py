@@ -136,29 +136,29 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 @takes_tensors
-def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """x where |x| > lambd, else 0
 
     Args:
-        input: any shape, floating point.
+        input: any shape, floating point. out: a tensor that the result is written to.
 
     >>> naru.nn.functional.hardshrink(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-2.,  0.,  3.])
     """
-    return _C._hardshrink(input, lambd)
+    return _C._hardshrink(input, lambd, out=out)
 
 
 @takes_tensors
-def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """x moved towards 0 by lambd, 0 within lambd of it
 
     Args:
-        input: any shape, floating point.
+        input: any shape, floating point. out: a tensor that the result is written to.
 
     >>> naru.nn.functional.softshrink(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-1.5000,  0.0000,  2.5000])
     """
-    return _C._softshrink(input, lambd)
+    return _C._softshrink(input, lambd, out=out)
 
 
 @takes_tensors
@@ -318,20 +318,16 @@ def selu_(input: Tensor) -> Tensor:
     return selu(input, True)
 
 
-def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor:
     """x · Φ(x), Φ the normal distribution's; approximate="tanh" takes the usual approximation of it
 
     Args:
-        input: any shape, floating point.
+        input: any shape, floating point. out: a tensor that the result is written to.
 
     >>> naru.nn.functional.gelu(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.0455,  0.3457,  2.9960])
     """
-    if approximate == "none":
-        return _C.gelu(input)
-    if approximate == "tanh":
-        return _C.gelu_tanh(input)
-    raise RuntimeError("approximate argument must be either none or tanh.")
+    return _C.gelu(input, approximate=approximate, out=out)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -360,28 +356,28 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     return _finish(input, _C.mish(x), inplace)
 
 
-def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: Tensor | None = None) -> Tensor:
     """log(1 + exp(beta · x)) / beta; x itself where beta · x > threshold
 
     Args:
-        input: any shape, floating point.
+        input: any shape, floating point. out: a tensor that the result is written to.
 
     >>> naru.nn.functional.softplus(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([0.1269, 0.9741, 3.0486])
     """
-    return _C.softplus(input, beta, threshold)
+    return _C.softplus(input, beta, threshold, out=out)
 
 
-def logsigmoid(input: Tensor) -> Tensor:
+def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """log(sigmoid(x)), without overflow
 
     Args:
-        input: any shape, floating point.
+        input: any shape, floating point. out: a tensor that the result is written to.
 
     >>> naru.nn.functional.logsigmoid(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-2.1269, -0.4741, -0.0486])
     """
-    return _C.logsigmoid(input)
+    return _C.logsigmoid(input, out=out)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:

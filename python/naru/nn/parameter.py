@@ -88,8 +88,15 @@ class _Uninitialized:
         """Gives it memory, whose contents are undefined; without device and dtype, those it was made with."""
         of = self.data
         device, dtype = of.device if device is None else device, of.dtype if dtype is None else dtype
-        self.data = _C.empty(tuple(shape), device=device, dtype=dtype)
+        self.data = _C.empty(shape, device=device, dtype=dtype)
         self.__class__ = self.becomes
+
+    def share_memory_(self) -> Any:
+        """RuntimeError: there is no memory yet."""
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters before calling "
+            "`module.share_memory()`."
+        )
 
     @property
     def shape(self) -> Any:

@@ -112,6 +112,10 @@ class LRScheduler:
 
     _is_initial = False
 
+    def _undo(self) -> None:
+        """Takes the last step's count back, for a schedule that begins anew."""
+        self.last_epoch -= 1
+
     def get_lr(self) -> list[Any]:
         """The rates for `last_epoch`; for subclasses."""
         raise NotImplementedError

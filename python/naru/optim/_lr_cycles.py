@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,9 @@ from .optimizer import Optimizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+_PHASE = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
@@ -127,20 +131,17 @@ class OneCycleLR(LRScheduler):
             raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
-        self._anneal = anneal_strategy
+        self._anneal_func_type = anneal_strategy
         last = self.total_steps - 1
-        # Each phase: its last step, and what the rate and the momentum go from and to.
+        # As PyTorch's checkpoints have them: the last step, and what the rate and the momentum go from and to.
+        rise = ("initial_lr", "max_lr", "max_momentum", "base_momentum")
         if three_phase:
-            self._phases = [
-                (float(pct_start * self.total_steps) - 1, "initial_lr", "max_lr", "max_momentum", "base_momentum"),
-                (float(2 * pct_start * self.total_steps) - 2, "max_lr", "initial_lr", "base_momentum", "max_momentum"),
-                (last, "initial_lr", "min_lr", "max_momentum", "max_momentum"),
-            ]
+            fall = ("max_lr", "initial_lr", "base_momentum", "max_momentum")
+            rest = ("initial_lr", "min_lr", "max_momentum", "max_momentum")
+            ends = [(pct_start * self.total_steps - 1, rise), (2 * pct_start * self.total_steps - 2, fall), (last, rest)]
         else:
-            self._phases = [
-                (float(pct_start * self.total_steps) - 1, "initial_lr", "max_lr", "max_momentum", "base_momentum"),
-                (last, "max_lr", "min_lr", "base_momentum", "max_momentum"),
-            ]
+            ends = [(pct_start * self.total_steps - 1, rise), (last, ("max_lr", "min_lr", "base_momentum", "max_momentum"))]
+        self._schedule_phases = [dict(zip(_PHASE, (end, *names))) for end, names in ends]
         if last_epoch == -1:
             for group, top in zip(optimizer.param_groups, _per_group(max_lr, optimizer, "max_lr")):
                 group["initial_lr"] = top / div_factor
@@ -167,7 +168,7 @@ class OneCycleLR(LRScheduler):
             group["momentum"] = value
 
     def _between(self, start: float, end: float, share: float) -> float:
-        if self._anneal == "linear":
+        if self._anneal_func_type == "linear":
             return (end - start) * share + start
         return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)
 
@@ -180,8 +181,9 @@ class OneCycleLR(LRScheduler):
         rates = []
         for group in self.optimizer.param_groups:
             start = 0.0
-            for i, (end, lr_from, lr_to, momentum_from, momentum_to) in enumerate(self._phases):
-                if step <= end or i == len(self._phases) - 1:
+            for i, phase in enumerate(self._schedule_phases):
+                end, lr_from, lr_to, momentum_from, momentum_to = (phase[key] for key in _PHASE)
+                if step <= end or i == len(self._schedule_phases) - 1:
                     share = (step - start) / (end - start)
                     rates.append(self._between(group[lr_from], group[lr_to], share))
                     if self.cycle_momentum:
@@ -241,7 +243,7 @@ class CyclicLR(LRScheduler):
         self.step_ratio = up / self.total_size
         self.mode = mode
         self.gamma = gamma
-        self._scale_fn = scale_fn
+        self._scale_fn_custom = scale_fn
         self.scale_mode = scale_mode if scale_fn is not None else ("iterations" if mode == "exp_range" else "cycle")
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
@@ -257,8 +259,8 @@ class CyclicLR(LRScheduler):
 
     def scale_fn(self, x: float) -> float:
         """The factor of the amplitude, for a cycle's or an iteration's number."""
-        if self._scale_fn is not None:
-            return self._scale_fn(x)
+        if self._scale_fn_custom is not None:
+            return self._scale_fn_custom(x)
         if self.mode == "triangular":
             return 1.0
         return 1 / (2.0 ** (x - 1)) if self.mode == "triangular2" else self.gamma**x
@@ -276,3 +278,17 @@ class CyclicLR(LRScheduler):
                 else:
                     group["momentum"] = momentum
         return [base + (top - base) * height * scale for base, top in zip(self.base_lrs, self.max_lrs)]
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state without functions, which files may not hold: of an object that is called, its attributes."""
+        state, custom = super().state_dict(), self._scale_fn_custom
+        state["_scale_fn_custom"] = None if custom is None or inspect.isroutine(custom) else dict(custom.__dict__)
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes back what `state_dict` gave; the schedule's own function stays, with the attributes that were saved."""
+        saved = dict(state_dict)
+        attributes = saved.pop("_scale_fn_custom", None)
+        super().load_state_dict(saved)
+        if attributes is not None:
+            self._scale_fn_custom.__dict__.update(attributes)  # type: ignore[union-attr]

@@ -164,9 +164,13 @@ class SequentialLR(LRScheduler):
         for group in optimizer.param_groups:
             _set_rate(group, group["initial_lr"])
         for scheduler in schedulers:
-            scheduler.last_epoch -= 1
+            scheduler._undo()
         schedulers[0]._initial_step()
         self._last_lr = schedulers[0].get_last_lr()
+
+    def _undo(self) -> None:
+        for scheduler in self._schedulers:
+            scheduler._undo()
 
     def step(self) -> None:  # type: ignore[override]
         """Goes one epoch on."""
@@ -223,6 +227,7 @@ class ChainedScheduler(LRScheduler):
             scheduler.step()
         self._last_lr = self._rates()
 
+    _undo = SequentialLR._undo
     state_dict = SequentialLR.state_dict
     load_state_dict = SequentialLR.load_state_dict
 

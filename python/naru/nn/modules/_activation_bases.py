@@ -44,7 +44,7 @@ class _Along(Module):
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
-        if dim is not None and not isinstance(dim, int):
+        if isinstance(dim, bool) or (dim is not None and not isinstance(dim, int)):
             raise TypeError(f"dim must be an int or None, got {type(dim)}")
         self.dim = dim
 

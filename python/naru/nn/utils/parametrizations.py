@@ -190,7 +190,7 @@ class _SpectralNorm(Module):
         with _C.no_grad():
             for _ in range(count):
                 self._u.copy_(F.normalize(_C.mv(matrix, self._v), dim=0, eps=self.eps))
-                self._v.copy_(F.normalize(_C.mv(matrix.mT, self._u), dim=0, eps=self.eps))
+                self._v.copy_(F.normalize(_C.mv(matrix.mH, self._u), dim=0, eps=self.eps))
 
     def forward(self, weight: Tensor) -> Tensor:
         if weight.dim() == 1:
@@ -199,7 +199,7 @@ class _SpectralNorm(Module):
         if self.training:
             self._power_method(matrix, self.n_power_iterations)
         u, v = self._u.clone(), self._v.clone()  # for backward through several calls
-        return weight / _C.dot(u, _C.mv(matrix, v))
+        return weight / _C.vdot(u, _C.mv(matrix, v))
 
     def right_inverse(self, value: Tensor) -> Tensor:
         return value
