@@ -17,6 +17,14 @@ from . import _missing
 from ._serialization.atomic_file import atomic_file
 from ._serialization.allowed import plain_globals, refused
 from ._serialization.archive import ArchiveReader, WithSeekable, write_archive
+from ._serialization.config import (
+    LoadEndianness as LoadEndianness, default_restore_location as default_restore_location, get_crc32_options as get_crc32_options,
+    get_default_load_endianness as get_default_load_endianness, get_default_mmap_options as get_default_mmap_options,
+    location_tag as location_tag, set_crc32_options as set_crc32_options,
+    set_default_load_endianness as set_default_load_endianness, set_default_mmap_options as set_default_mmap_options, settings,
+    skip_data as skip_data, validate_cuda_device as validate_cuda_device,
+)  # fmt: skip
+from ._serialization.packages import register_package as register_package
 from ._serialization.legacy import LegacyReader, write_legacy
 from ._serialization.places import find, torch_name
 from ._serialization.storages import _get_layout as _get_layout, placement
@@ -25,9 +33,23 @@ from ._serialization.weights_only import WeightsOnlyUnpickler
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["save", "load", "add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals"]
+__all__ = [
+    "save", "load", "add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals", "get_unsafe_globals_in_checkpoint",
+    "LoadEndianness", "default_restore_location", "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options", "location_tag",
+    "register_package", "set_crc32_options", "set_default_load_endianness", "set_default_mmap_options", "skip_data", "validate_cuda_device",
+    "SourceChangeWarning",
+]  # fmt: skip
 
 DEFAULT_PROTOCOL = 2
+
+
+class SourceChangeWarning(Warning):
+    """What PyTorch warns with where a module's source has changed since it was saved; nothing here does.
+
+    >>> issubclass(naru.serialization.SourceChangeWarning, Warning)
+    True
+    """
+
 
 _safe: dict[tuple[str, str], Any] = {}
 
@@ -59,6 +81,9 @@ def get_safe_globals() -> list[Any]:
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
     """The names in a file that weights_only=True refuses: ["module.name", ...].
+
+    Args:
+        f: a path or a file open for reading.
 
     >>> import naru, io
     >>> file = io.BytesIO()
@@ -140,7 +165,7 @@ def save(
     root = os.path.splitext(os.path.basename(os.fspath(f)))[0] if is_path else "archive"
     with atomic_file(f) if is_path else contextlib.nullcontext(f) as file:
         if _use_new_zipfile_serialization:
-            write_archive(obj, file, root, pickle_protocol)
+            write_archive(obj, file, root, pickle_protocol, not _disable_byteorder_record)
         else:
             write_legacy(obj, file, pickle_protocol)
 
@@ -186,7 +211,9 @@ def load(
             device. If None, they go where they were, or to the CPU where that device is absent.
         pickle_module: taken; Python's pickle reads.
         weights_only: True (and None) reads data only; False runs whatever the file says, so only for files you trust.
-        mmap: taken; a path's file is read, and not seen in place.
+        mmap: whether the tensors of a path's file are seen where they lie, and read as they are used (`set_default_mmap_options` says what writing to
+            them does); not those that go to another device, are of type bool, or of a compressed file. ValueError for another file than a path's,
+            RuntimeError for one in the old format.
         pickle_load_args: `encoding`, of the texts that Python 2 has pickled ("utf-8").
 
     A file that is damaged, or is none of ours, raises RuntimeError; one that is more than data, pickle.UnpicklingError. Data takes no more
@@ -201,12 +228,21 @@ def load(
     is_path = isinstance(f, (str, os.PathLike))
     if not is_path and not (hasattr(f, "read") and hasattr(f, "seek") and hasattr(f, "tell")):
         raise AttributeError(
-            "You can only torch.load from a file that is seekable (one with .read(), .seek() and .tell()). Please pre-load the data into a "
-            f"buffer like io.BytesIO and try to load from it instead. Got {type(f).__name__}"
+            "You can only torch.load from a file that is seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from "
+            f"it instead. (wanted one with .read(), .seek() and .tell(), got {type(f).__name__})"
         )
+    if weights_only is not False and pickle_module is not None:
+        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    if settings.skips_data:
+        raise RuntimeError(
+            "`torch.load` within a `torch.serialization.skip_data` context manager is not supported yet. Please call torch.load outside the "
+            "skip_data context manager."
+        )
+    if mmap and not is_path:
+        raise ValueError("f must be a file path in order to use the mmap argument")
     place = placement(map_location)
     encoding = pickle_load_args.get("encoding", "utf-8")
-    with _opened(f) as file, _explained(weights_only is not False):
+    with _opened(f, bool(mmap)) as file, _explained(weights_only is not False):
         start = file.tell()
         length = file.seek(0, os.SEEK_END) - start
         file.seek(start)
@@ -223,11 +259,26 @@ def load(
             return WeightsOnlyUnpickler(source, size, storage or none, _safe, encoding).load()
 
         if head.startswith(b"\x80") and len(head) > 2:
+            if mmap:
+                raise RuntimeError(
+                    "mmap can only be used with files saved with `torch.save(_use_new_zipfile_serialization=True), please torch.save your checkpoint "
+                    "with this option in order to use mmap."
+                )
             return LegacyReader(file, length, place, lambda storage: unpickle(file, length, storage)).read()
-        return _load_archive(file, length, head, where, place, unpickle)
+        return _load_archive(file, _mapped(file) if mmap and length else None, head, where, place, unpickle)
 
 
-def _load_archive(file: IO[bytes], length: int, head: bytes, where: str, place: Callable[[Any, str], Any], unpickle: Callable[..., Any]) -> Any:
+def _mapped(file: IO[bytes]) -> memoryview:
+    """The file's bytes where they lie."""
+    import mmap as maps
+
+    shared = settings.mmap_flags == maps.MAP_SHARED
+    return memoryview(maps.mmap(file.fileno(), 0, access=maps.ACCESS_WRITE if shared else maps.ACCESS_COPY))
+
+
+def _load_archive(
+    file: IO[bytes], seen: memoryview | None, head: bytes, where: str, place: Callable[[Any, str], Any], unpickle: Callable[..., Any]
+) -> Any:
     from zipfile import BadZipFile, ZipFile
 
     try:
@@ -235,16 +286,22 @@ def _load_archive(file: IO[bytes], length: int, head: bytes, where: str, place: 
     except (BadZipFile, NotImplementedError, ValueError, EOFError, struct.error) as error:
         raise RuntimeError(f"PytorchStreamReader failed reading zip archive: {_not_an_archive(head, where)}") from error
     with archive:
-        reader = ArchiveReader(archive, file.seek(0, os.SEEK_END))
+        reader = ArchiveReader(archive, file.seek(0, os.SEEK_END), seen)
         text = reader.read("data.pkl")
         return unpickle(io.BytesIO(text), len(text), lambda pid: reader.storage(pid, place))
 
 
 @contextlib.contextmanager
-def _opened(f: Any) -> Iterator[IO[bytes]]:
+def _opened(f: Any, to_be_seen: bool = False) -> Iterator[IO[bytes]]:
+    import gzip
+
     if isinstance(f, (str, os.PathLike)):
-        with open(f, "rb") as file:
+        import mmap
+
+        with open(f, "rb+" if to_be_seen and settings.mmap_flags == mmap.MAP_SHARED else "rb") as file:
             yield file
+    elif isinstance(f, gzip.GzipFile):  # which knows no end to seek from
+        yield io.BytesIO(f.read())
     elif hasattr(f, "seekable") and hasattr(f, "readline"):
         yield f
     else:

@@ -89,7 +89,6 @@ _ROWS = {
     "a backend in C++ (docs/extending.md)": """
         utils.backend_registration utils.rename_privateuse1_backend utils.generate_methods_for_privateuse1_backend""",
     "torch.profiler.profile": "profiler.ExecutionTraceObserver autograd.profiler_legacy cuda.tunable backends.mkl.verbose",
-    "torch.load with map_location": "serialization.register_package serialization.location_tag serialization.default_restore_location",
     "a class with `__torch_function__`, which every function asks": """
         overrides.get_overridable_functions overrides.get_testing_overrides overrides.get_ignored_functions overrides.redispatch_function
         overrides.enable_reentrant_dispatch""",

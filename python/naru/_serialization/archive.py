@@ -9,6 +9,7 @@ import zipfile
 from typing import IO, TYPE_CHECKING, Any
 
 from .. import _C
+from .config import LoadEndianness, settings
 from .pickler import Pickler
 from .storages import LoadedStorage, bytes_to_tensor, size_of, swapped, tensor_to_bytes
 
@@ -20,16 +21,17 @@ MAX_EXPANSION = 16
 FREE_EXPANSION = 64 << 20
 
 
-def write_archive(obj: Any, file: IO[bytes], root: str, protocol: int) -> None:
+def write_archive(obj: Any, file: IO[bytes], root: str, protocol: int, tells_byte_order: bool = True) -> None:
     """Writes `obj` as an archive whose records lie in the folder `root`."""
     text = io.BytesIO()
     pickler = Pickler(text, protocol)
     pickler.dump(obj)
     archive = _C._ZipWriter(file.write)
     for name, record in (("data.pkl", text.getvalue()), (".format_version", b"1"), (".storage_alignment", b"64"), ("byteorder", sys.byteorder.encode())):
-        archive.add(f"{root}/{name}".encode(), record)
+        if tells_byte_order or name != "byteorder":
+            archive.add(f"{root}/{name}".encode(), record)
     for i, flat in enumerate(pickler.storages):
-        archive.add(f"{root}/data/{i}".encode(), tensor_to_bytes(flat))
+        archive.add(f"{root}/data/{i}".encode(), bytes(flat.nbytes) if settings.skips_data else tensor_to_bytes(flat))
     archive.add(f"{root}/version".encode(), b"3\n")
     archive.finish()
 
@@ -37,16 +39,39 @@ def write_archive(obj: Any, file: IO[bytes], root: str, protocol: int) -> None:
 class ArchiveReader:
     """The records of an archive. RuntimeError for one that is damaged, or that speaks of more bytes than it can have."""
 
-    def __init__(self, archive: zipfile.ZipFile, length: int) -> None:
+    def __init__(self, archive: zipfile.ZipFile, length: int, seen: memoryview | None = None) -> None:
         self._archive = archive
+        self._seen = seen  # the file's bytes, where storages are to lie in them
         self._records = {info.filename: info for info in archive.infolist()}
         self._check_sizes(archive.infolist(), length)
         pickles = [name for name in self._records if name.split("/", 1)[-1] == "data.pkl"]
         if len(pickles) != 1:
             raise RuntimeError("PytorchStreamReader failed locating file data.pkl: file not found (no file written by torch.save)")
         self._root = pickles[0][: -len("data.pkl")]
-        self._swap = f"{self._root}byteorder" in self._records and self.read("byteorder").decode() != sys.byteorder
+        self._swap = self._byte_order() != sys.byteorder
         self._storages: dict[str, LoadedStorage] = {}
+
+    def _byte_order(self) -> str:
+        if f"{self._root}byteorder" in self._records:
+            order = self.read("byteorder").decode()
+            if order not in ("little", "big"):
+                raise ValueError(f"Unknown endianness type: {order[:20]}")
+            return order
+        if settings.endianness is LoadEndianness.NATIVE:
+            return sys.byteorder
+        return "big" if settings.endianness is LoadEndianness.BIG else "little"
+
+    def _in_place(self, record: zipfile.ZipInfo, dtype: Any) -> Any:
+        """The elements where they lie in the file; None where that can't be."""
+        if self._seen is None or record.compress_type != zipfile.ZIP_STORED or self._swap or dtype is _C.bool or not record.file_size:
+            return None
+        head = bytes(self._seen[record.header_offset : record.header_offset + 30])
+        if len(head) < 30 or head[:4] != b"PK\x03\x04":
+            return None
+        start = record.header_offset + 30 + int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
+        if start + record.file_size > len(self._seen) or start % size_of(dtype):
+            return None
+        return _C.frombuffer(self._seen[start : start + record.file_size], dtype=dtype)
 
     @staticmethod
     def _check_sizes(records: list[zipfile.ZipInfo], length: int) -> None:
@@ -99,10 +124,13 @@ class ArchiveReader:
             size = size_of(dtype)
             if record.file_size != numel * size:
                 raise ValueError(f"storage {key} should have {numel * size} bytes and has {record.file_size}")
-            data = self.read(f"data/{key}")
-            if self._swap and size > 1:
-                data = swapped(data, size)
-            self._storages[key] = LoadedStorage(place(bytes_to_tensor(data, dtype), location), location)
+            flat = self._in_place(record, dtype)
+            if flat is None:
+                data = self.read(f"data/{key}")
+                if self._swap and size > 1:
+                    data = swapped(data, size)
+                flat = bytes_to_tensor(data, dtype)
+            self._storages[key] = LoadedStorage(place(flat, location), location)
         return self._storages[key].as_dtype(dtype)
 
 

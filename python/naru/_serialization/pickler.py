@@ -10,6 +10,7 @@ from typing import IO, Any
 from .. import _C, _utils
 from .._tensor import _rebuild_from_type_v2
 from .._sparse_tensors import parts_of
+from .packages import tag_by_packages
 from .places import torch_name
 from .storages import STORAGE_OF_DTYPE, STORAGE_TYPES, STORAGES, StorageType, _get_layout, name_of
 
@@ -180,7 +181,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the Python one:
         key = (plain.untyped_storage().data_ptr(), str(plain.device), plain.dtype, count) if count else id(tensor)
         if key not in self._known:
             flat = plain.as_strided((count,), (1,), 0)
-            ref = _StorageRef(str(len(self.storages)), plain.dtype, str(plain.device), count)
+            ref = _StorageRef(str(len(self.storages)), plain.dtype, tag_by_packages(plain.untyped_storage()) or str(plain.device), count)
             self.storages.append(flat)
             self._known[key] = (ref, tensor)  # the tensor is kept, or its address could be used again
         return self._known[key][0], plain.storage_offset(), tuple(plain.stride())

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _C
 from .._storage_methods import NAMES
+from .packages import restored_by_packages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,6 +130,9 @@ def placement(map_location: Any) -> Callable[[Tensor, str], Tensor]:
     """What puts a storage's tensor where `map_location` says."""
 
     def present(tensor: Tensor, location: str) -> Tensor:
+        restored = restored_by_packages(LoadedStorage(tensor, location), location)
+        if restored is not None:
+            return restored.tensor if isinstance(restored, LoadedStorage) else restored._tensor()
         device = device_if_present(location)
         return tensor if device is None else tensor.to(device)
 

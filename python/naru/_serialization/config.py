@@ -1,0 +1,202 @@
+"""Settings of torch.save and torch.load, and storages' places by name."""
+
+from __future__ import annotations
+
+import enum
+import mmap
+from typing import Any
+
+from .. import _C
+from .packages import restored_by_packages, tag_by_packages
+from .storages import device_if_present
+
+
+class LoadEndianness(enum.Enum):
+    """The order of bytes in files that do not say which they have.
+
+    >>> naru.serialization.LoadEndianness.LITTLE.name
+    'LITTLE'
+    """
+
+    NATIVE = 1
+    LITTLE = 2
+    BIG = 3
+
+
+class _Settings:
+    endianness: LoadEndianness | None = None
+    mmap_flags: int = getattr(mmap, "MAP_PRIVATE", 2)
+    crc32 = True
+    skips_data = False
+
+
+settings = _Settings()
+
+
+def get_default_load_endianness() -> LoadEndianness | None:
+    """What `set_default_load_endianness` has set; None: little-endian, as files without a mark were written so.
+
+    >>> naru.serialization.get_default_load_endianness() is None
+    True
+    """
+    return settings.endianness
+
+
+def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
+    """Says in which order files have the bytes of their elements that do not tell it themselves. TypeError for something else.
+
+    Args:
+        endianness: one of `LoadEndianness`, or None.
+
+    >>> naru.serialization.set_default_load_endianness(naru.serialization.LoadEndianness.NATIVE)
+    >>> naru.serialization.set_default_load_endianness(None)
+    """
+    if endianness is not None and not isinstance(endianness, LoadEndianness):
+        raise TypeError("Invalid argument type in function set_default_load_endianness")
+    settings.endianness = endianness
+
+
+def get_crc32_options() -> bool:
+    """What `set_crc32_options` was told.
+
+    >>> naru.serialization.get_crc32_options()
+    True
+    """
+    return settings.crc32
+
+
+def set_crc32_options(compute_crc32: bool) -> None:
+    """Taken: sums over each record are always written, so that damage is found, and cost little beside the writing.
+
+    Args:
+        compute_crc32: what `get_crc32_options` gives from here on.
+
+    >>> naru.serialization.set_crc32_options(True)
+    """
+    settings.crc32 = bool(compute_crc32)
+
+
+def get_default_mmap_options() -> int:
+    """How `torch.load(mmap=True)` sees a file: mmap.MAP_PRIVATE, or what `set_default_mmap_options` has set.
+
+    >>> import mmap
+    >>> naru.serialization.get_default_mmap_options() == mmap.MAP_PRIVATE
+    True
+    """
+    return settings.mmap_flags
+
+
+class set_default_mmap_options:
+    """Says how `torch.load(mmap=True)` sees a file, from here on or within a `with`. ValueError for other flags.
+
+    Args:
+        flags: mmap.MAP_PRIVATE: what is written to the tensors stays with the process; mmap.MAP_SHARED: it goes to the file.
+
+    >>> import mmap
+    >>> with naru.serialization.set_default_mmap_options(mmap.MAP_SHARED):
+    ...     naru.serialization.get_default_mmap_options() == mmap.MAP_SHARED
+    True
+    """
+
+    def __init__(self, flags: int) -> None:
+        if flags not in (mmap.MAP_PRIVATE, mmap.MAP_SHARED):
+            raise ValueError(
+                f"Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, but got {flags}"
+            )
+        self._before, settings.mmap_flags = settings.mmap_flags, flags
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        settings.mmap_flags = self._before
+
+
+class skip_data:
+    """Within it `torch.save` leaves room for the elements of tensors, and does not write them: the room is zeros.
+
+    Args:
+        materialize_fake_tensors: of no account: tensors that have no elements (on the device "meta") have no room in files.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> with naru.serialization.skip_data():
+    ...     naru.save(naru.ones(2), file)
+    >>> _ = file.seek(0); naru.load(file)
+    tensor([0., 0.])
+    """
+
+    def __init__(self, materialize_fake_tensors: bool = False) -> None:
+        self.materialize_fake_tensors = materialize_fake_tensors
+
+    def __enter__(self) -> None:
+        self._before, settings.skips_data = settings.skips_data, True
+
+    def __exit__(self, *exc: object) -> None:
+        settings.skips_data = self._before
+
+
+# --- storages' places
+
+
+def location_tag(storage: Any) -> str:
+    """The name of a storage's place, as files have it.
+
+    Args:
+        storage: a storage.
+
+    >>> naru.serialization.location_tag(naru.ones(1).untyped_storage())
+    'cpu'
+    """
+    return tag_by_packages(storage) or str(storage.device)
+
+
+def default_restore_location(storage: Any, location: str) -> Any:
+    """A storage at the place of that name: for a `map_location` that is a function. RuntimeError for a place that there is not.
+
+    Args:
+        storage: a storage.
+        location: "cpu", "cuda:1" ...
+
+    >>> x = naru.ones(1).untyped_storage()
+    >>> naru.serialization.default_restore_location(x, "cpu") is x
+    True
+    """
+    found = restored_by_packages(storage, location)
+    if found is not None:
+        return found
+    if location == "cpu":
+        return storage.cpu()
+    if location.startswith("cuda"):
+        validate_cuda_device(location)
+    device = _C.device("meta") if location == "meta" else device_if_present(location)
+    if device is None:
+        raise RuntimeError(
+            f"don't know how to restore data location of {type(storage).__name__} (tagged with {location}): there is no such device here; give "
+            "map_location='cpu', or see `naru devices`"
+        )
+    return storage.to(device)
+
+
+def validate_cuda_device(location: str) -> int:
+    """The index in "cuda:1" (0 for "cuda"). RuntimeError where there is no such device.
+
+    Args:
+        location: the name of a place.
+
+    >>> with naru.virtual("cuda", count=2):
+    ...     naru.serialization.validate_cuda_device("cuda:1")
+    1
+    """
+    index = _C.device(location).index or 0
+    if not _C.is_available("cuda"):
+        raise RuntimeError(
+            "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are running on a CPU-only machine, "
+            "please use torch.load with map_location=torch.device('cpu') to map your storages to the CPU."
+        )
+    if index >= _C.device_count("cuda"):
+        raise RuntimeError(
+            f"Attempting to deserialize object on CUDA device {index} but torch.cuda.device_count() is {_C.device_count('cuda')}. Please use "
+            "torch.load with map_location to map your storages to an existing device."
+        )
+    return index
