@@ -223,3 +223,18 @@ def test_products_of_a_batch_take_the_ranks_that_they_take_without():
     for name, operands in (("dot", (a, b)), ("mm", (a, b)), ("mv", (b, b)), ("bmm", (a, a))):
         with pytest.raises(RuntimeError, match="1D tensors|must be a matrix|vector|3D tensor"):
             vmap(getattr(torch, name))(*operands)
+
+
+def test_cross_products_of_a_batch_are_along_the_dimension_of_an_entry():
+    x, y = g(3, 3, 2), g(3, 3, 2, seed=4)
+    for cross in (torch.cross, lambda a, b: torch.linalg.cross(a, b, dim=0)):
+        assert torch.equal(vmap(cross)(x, y), torch.stack([cross(a, b) for a, b in zip(x, y)]))
+
+
+def test_a_checkpointed_function_may_hold_a_vmap():
+    from naru.utils.checkpoint import checkpoint
+
+    x = g(3, 2, 2).requires_grad_()
+    checkpoint(lambda t: vmap(torch.linalg.qr)(t)[0].sum(), x, use_reentrant=False).backward()
+    (wanted,) = torch.autograd.grad(torch.linalg.qr(x)[0].sum(), x)
+    torch.testing.assert_close(x.grad, wanted)

@@ -192,6 +192,8 @@ def _side_by_side(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) 
     if func.__name__ == "linalg_solve" and rank(args[1], level) == 1 and rank(args[0], level) == 2:
         solved = func(prepared(args[0]), with_batch(args[1], level).unsqueeze(-1), **kwargs)
         return wrapped(solved.squeeze(-1), level)
+    if kwargs.get("dim", -1) >= 0:  # of linalg_cross: counted from the end, where the batch is not
+        kwargs = {**kwargs, "dim": kwargs["dim"] - most}
     found = func(*(prepared(a) for a in args), **kwargs)
     if func.__name__ == "linalg_lstsq":  # what is not computed is empty, whatever the batch
         found = shown(lambda r: r.expand(level.size, 0) if r.shape == (0,) else r, found)

@@ -188,8 +188,8 @@ class CheckpointFunction(Function):
         return (None, None, *(x.grad if isinstance(x, Tensor) else None for x in detached))
 
 
-class _Stop(Exception):
-    """Ends a second run when all that is asked for is there."""
+class _Stop(BaseException):
+    """Ends a second run when all that is asked for is there; no error that anyone on the way should take up."""
 
 
 _ALLOWED = ("default", "none")
