@@ -66,6 +66,9 @@ def test_a_jvp_makes_views_and_writes_where_forward_does():
         x = fwad.make_dual(torch.ones(2), torch.ones(2)) * 1
         y = _function(dirty, lambda ctx, t: t.mul_(2)).apply(x)
         assert fwad.unpack_dual(y).tangent.tolist() == [2.0, 2.0]
+        given = torch.ones(2)
+        _function(dirty, lambda ctx, t: t.mul_(2)).apply(fwad.make_dual(torch.ones(2), given).clone())
+        assert given.tolist() == [1.0, 1.0]  # the clone has a tangent of its own
         with pytest.raises(RuntimeError, match="forward mode gradients inplace"):
             _function(dirty, lambda ctx, t: 2 * t).apply(fwad.make_dual(torch.ones(2), torch.ones(2)) * 1)
 

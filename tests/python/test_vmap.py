@@ -187,3 +187,54 @@ def test_small_rules_of_a_batch():
     assert vmap(lambda a: "text", out_dims=None)(x) == "text"
     assert torch.equal(vmap(lambda a: a.transpose(0, -1))(x), x)
     assert vmap(lambda a, b: torch.cat([a, b], 1))(torch.ones(2, 1, 2), torch.ones(2, 0)).shape == (2, 1, 2)
+
+
+@pytest.mark.parametrize("draw", ["normal_", "uniform_", "bernoulli_", "random_"])
+def test_draws_in_place_are_as_randomness_says(draw):
+    x = torch.zeros(4, 6)
+    different, same = (vmap(lambda t: getattr(t, draw)(), randomness=mode)(x.clone()) for mode in ("different", "same"))
+    assert torch.equal(same, same[:1].expand(4, 6)) and not torch.equal(different, different[:1].expand(4, 6))
+    with pytest.raises(RuntimeError, match="randomness error mode"):
+        vmap(lambda t: getattr(t, draw)())(x.clone())
+    with pytest.raises(RuntimeError, match="inplace randomness on an unbatched"):
+        vmap(lambda t: getattr(torch.zeros(6), draw)(), randomness="different")(x)
+
+
+@pytest.mark.parametrize("name", ["alpha_dropout", "dropout2d", "feature_alpha_dropout"])
+def test_dropout_of_channels_and_to_a_mean_is_as_randomness_says(name):
+    function, x = getattr(torch.nn.functional, name), torch.ones(4, 2, 8, 3, 3)
+
+    def rows(mode, *inputs):
+        return vmap(lambda t: function(*(inputs or (t,)), training=True), randomness=mode)(x).flatten(1)
+
+    for inputs in ((), (x[0],)):  # with a batch, and one for all entries
+        same = rows("same", *inputs)
+        assert torch.equal(same, same[:1].expand(4, -1))
+        assert len(rows("different", *inputs).unique(dim=0)) > 1
+        with pytest.raises(RuntimeError, match="randomness error mode"):
+            rows("error", *inputs)
+    if name != "alpha_dropout":  # whole channels, each by itself
+        channels = rows("different").reshape(4, 16, 9)
+        assert torch.equal(channels, channels[..., :1].expand(4, 16, 9)) and len(channels[..., 0].reshape(8, 8).unique(dim=0)) > 2
+
+
+def test_products_of_a_batch_take_the_ranks_that_they_take_without():
+    a, b = torch.ones(2, 3, 3), torch.ones(2, 3)
+    for name, operands in (("dot", (a, b)), ("mm", (a, b)), ("mv", (b, b)), ("bmm", (a, a))):
+        with pytest.raises(RuntimeError, match="1D tensors|must be a matrix|vector|3D tensor"):
+            vmap(getattr(torch, name))(*operands)
+
+
+def test_cross_products_of_a_batch_are_along_the_dimension_of_an_entry():
+    x, y = g(3, 3, 2), g(3, 3, 2, seed=4)
+    for cross in (torch.cross, lambda a, b: torch.linalg.cross(a, b, dim=0)):
+        assert torch.equal(vmap(cross)(x, y), torch.stack([cross(a, b) for a, b in zip(x, y)]))
+
+
+def test_a_checkpointed_function_may_hold_a_vmap():
+    from naru.utils.checkpoint import checkpoint
+
+    x = g(3, 2, 2).requires_grad_()
+    checkpoint(lambda t: vmap(torch.linalg.qr)(t)[0].sum(), x, use_reentrant=False).backward()
+    (wanted,) = torch.autograd.grad(torch.linalg.qr(x)[0].sum(), x)
+    torch.testing.assert_close(x.grad, wanted)

@@ -233,7 +233,10 @@ def _tangent(tensor: Tensor, duals: list[_Dual]) -> Any:
             return None
         pairs = [(g, dual.tangent) for g, dual in zip(first, duals) if g is not None and g.requires_grad]
         found = _products([g for g, _ in pairs], start, [t for _, t in pairs]) if pairs else None
-    return _C.zeros_like(tensor.detach()) if found is None else found
+    if found is None:
+        return _C.zeros_like(tensor.detach())
+    # Of its own: a jvp may write it.
+    return found.clone() if any(found.is_set_to(d.tangent) for d in duals if not _is_batched(d.tangent) and not _is_batched(found)) else found
 
 
 def _products(gradients: list[Tensor], start: Tensor, tangents: list[Any]) -> Any:

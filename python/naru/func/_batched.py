@@ -32,6 +32,7 @@ class Level(NamedTuple):
 class _Local(threading.local):
     def __init__(self) -> None:
         self.levels: list[Level] = []
+        self.drawing = False  # within a rule that draws the numbers of all entries
 
 
 here = _Local()
@@ -79,6 +80,15 @@ def rank(x: Any, level: Level) -> int:
 def with_batch(x: Any, level: Level) -> Any:
     """With the batch as its first dimension: what has none is expanded."""
     return x.value if has_batch(x, level) else x.unsqueeze(0).expand((level.size, *x.shape))
+
+
+def drawn(func: Any, *args: Any, **kwargs: Any) -> Any:
+    """A call that draws the numbers of all entries at once."""
+    here.drawing = True
+    try:
+        return func(*args, **kwargs)
+    finally:
+        here.drawing = False
 
 
 def random_error() -> RuntimeError:

@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import _C
 from .._stand_in import broadcast_shape, mapped
-from ._batched import Level, has_batch, opened, random_error, rank, rule, with_batch, wrapped
+from ._batched import Level, drawn, has_batch, opened, random_error, rank, rule, with_batch, wrapped
 from ._rules import _moved, _natural
 
 Tensor = _C.Tensor
@@ -28,6 +28,9 @@ def _matrices(x: Any, level: Level, column: bool, batch_rank: int) -> Any:
     return value
 
 
+_RANKS = {"mm": (2, 2), "bmm": (3, 3), "mv": (2, 1), "dot": (1, 1), "vdot": (1, 1)}
+
+
 @rule("matmul", "mm", "bmm", "mv", "dot", "inner", "vdot", "__matmul__", "__rmatmul__", "linalg_matmul")
 def _matmul(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     a, b = args[:2]
@@ -36,6 +39,9 @@ def _matmul(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any
     a_rank, b_rank = rank(a, level), rank(b, level)
     if func.__name__ == "inner":
         return a * b if 0 in (a_rank, b_rank) else _C.tensordot(a, b, ([-1], [-1])) if max(a_rank, b_rank) > 2 else _C.matmul(a, b.transpose(-2, -1) if b_rank > 1 else b)
+    wanted = _RANKS.get(func.__name__)
+    if wanted is not None and (a_rank, b_rank) != wanted:
+        raise RuntimeError(f"{func.__name__}(): expected tensors of {wanted[0]} and {wanted[1]} dimensions beside the batch, but got {a_rank} and {b_rank}")
     if a_rank == 0 or b_rank == 0:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {a_rank}D and {b_rank}D")
     if a_rank == 1 and b_rank == 1:
@@ -222,10 +228,17 @@ def _dropout(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> An
         raise random_error()
     value = args[0].value
     if level.randomness == "different":
-        return _folded(level, func, value, value.dim() - 2, args[1:], kwargs) if name.startswith("feature") and value.dim() > 3 else wrapped(func(value, *args[1:], **kwargs), level)
+        if not name.startswith("feature"):
+            return wrapped(drawn(func, value, *args[1:], **kwargs), level)
+        made = drawn(func, value.flatten(0, 1), *args[1:], **kwargs)  # channels are the second dimension of an entry
+        return wrapped(made.reshape(value.shape), level)
     if name not in ("dropout", "feature_dropout"):
-        raise RuntimeError(f"vmap: Vmap does not currently support same randomness with a batched tensor input to {name}")
-    return wrapped(value * func(_C.ones_like(value.select(0, 0).detach()), *args[1:], **kwargs), level)
+        state, rows = _C.default_generator.get_state(), []
+        for i in range(level.size):
+            _C.default_generator.set_state(state)
+            rows.append(drawn(func, value.select(0, i), *args[1:], **kwargs))
+        return wrapped(_C.stack(rows), level)
+    return wrapped(value * drawn(func, _C.ones_like(value.select(0, 0).detach()), *args[1:], **kwargs), level)
 
 
 # --- losses: one for each entry

@@ -7,7 +7,7 @@ from typing import Any
 from .. import _C
 from .._stand_in import ALL, BROADCAST, DIMS, IN_PLACE, UNARY, leaves, mapped, sizes_of
 from .._stand_in import wrapped as shown
-from ._batched import Level, by_loop, has_batch, is_batched, opened, random_error, rank, rule, with_batch, wrapped
+from ._batched import Level, by_loop, drawn, has_batch, is_batched, opened, random_error, rank, rule, with_batch, wrapped
 
 Tensor = _C.Tensor
 
@@ -46,15 +46,19 @@ def _elementwise(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -
     return wrapped(func(*mapped(prepared, args), **mapped(prepared, kwargs)), level)
 
 
-def _in_place(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    target = args[0]
+def _require_batch(target: Any, level: Level, name: str) -> None:
+    """RuntimeError where what has no batch would be written by what has one."""
     if not has_batch(target, level):
         raise RuntimeError(
-            f"vmap: aten::{func.__name__}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more "
-            "elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over at level "
-            f"{level.number}. Please try to use out-of-place operators instead of {func.__name__}. If said operator is being called inside the "
-            "PyTorch framework, please file a bug report instead."
+            f"vmap: aten::{name}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more elements than "
+            f"`self`. This happened due to `other` being vmapped over but `self` not being vmapped over at level {level.number}. Please try to use "
+            f"out-of-place operators instead of {name}. If said operator is being called inside the PyTorch framework, please file a bug report instead."
         )
+
+
+def _in_place(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    target = args[0]
+    _require_batch(target, level, func.__name__)
     most = rank(target, level)
     if func.__name__ == "fill_" and isinstance(args[1], Tensor):
         if rank(args[1], level):
@@ -188,6 +192,8 @@ def _side_by_side(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) 
     if func.__name__ == "linalg_solve" and rank(args[1], level) == 1 and rank(args[0], level) == 2:
         solved = func(prepared(args[0]), with_batch(args[1], level).unsqueeze(-1), **kwargs)
         return wrapped(solved.squeeze(-1), level)
+    if kwargs.get("dim", -1) >= 0:  # of linalg_cross: counted from the end, where the batch is not
+        kwargs = {**kwargs, "dim": kwargs["dim"] - most}
     found = func(*(prepared(a) for a in args), **kwargs)
     if func.__name__ == "linalg_lstsq":  # what is not computed is empty, whatever the batch
         found = shown(lambda r: r.expand(level.size, 0) if r.shape == (0,) else r, found)
@@ -393,11 +399,20 @@ RANDOM = (
 def _random(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     if level.randomness == "error":
         raise random_error()
+    in_place = func.__name__.endswith("_")
     if level.randomness == "different":
         if func.__name__ in ("normal", "binomial"):
             return _elementwise(level, func, args, kwargs)
-        result = func(*(opened(a, level) for a in args), **kwargs)
-        return args[0] if func.__name__.endswith("_") else wrapped(result, level)
+        if func.__name__ == "multinomial" and args[0].dim() == 2:
+            value = args[0].value
+            return wrapped(drawn(func, value.flatten(0, 1), *args[1:], **kwargs).reshape(*tuple(value.shape)[:2], -1), level)
+        if in_place:
+            _require_batch(args[0], level, func.__name__)
+        result = drawn(func, *(opened(a, level) for a in args), **kwargs)
+        return args[0] if in_place else wrapped(result, level)
+    if in_place and not any(has_batch(a, level) for a in (*args[1:], *kwargs.values())):
+        args[0].value.copy_(drawn(func, args[0].value.select(0, 0).clone(), *args[1:], **kwargs))
+        return args[0]
     if func.__name__.endswith("_like"):
         return func(args[0].value.select(0, 0), *args[1:], **kwargs)
     raise RuntimeError(f"vmap: Vmap does not currently support same randomness with a batched tensor input to {func.__name__}")

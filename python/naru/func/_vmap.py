@@ -24,12 +24,16 @@ _DROPS = frozenset(("dropout", "alpha_dropout", "feature_dropout", "feature_alph
 class _Randomness(TorchFunctionMode):
     """What functions do within a vmap that draw numbers and see no batch: those of a shape, and those of tensors that are one for all entries."""
 
+    _sees_all = True  # the functions below dropout2d, too
+
     def __init__(self, level: Level) -> None:
         self.level = level
 
     def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
         kwargs = kwargs or {}
-        name = func.__name__
+        if here.drawing:
+            return func(*args, **kwargs)
+        name = func.__name__.removeprefix("_")
         tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
         if self.level.randomness == "same" or not (name in _DROPS or name in _rules.RANDOM or (name in _FACTORIES and not tensors)):
             return func(*args, **kwargs)
@@ -46,12 +50,12 @@ class _Randomness(TorchFunctionMode):
             return func(*args, **{**kwargs, "size": (size, *kwargs["size"])})
         if func.__name__ in ("rand", "randn"):
             return func((size, *sizes_of(args)), **kwargs)
-        if func.__name__ == "randint":
+        if func.__name__ in ("randint", "normal") and isinstance(args[-1], (tuple, list)):
             return func(*args[:-1], (size, *args[-1]), **kwargs)
         return _C.stack([func(*args, **kwargs) for _ in range(size)])
 
     def _of_tensors(self, func: Any, tensors: list[Any], args: tuple, kwargs: dict[str, Any]) -> Any:
-        level, name = self.level, func.__name__
+        level, name = self.level, func.__name__.removeprefix("_")
         training = kwargs.get("training", args[2 if name != "rrelu" else 3] if len(args) > (2 if name != "rrelu" else 3) else name != "rrelu")
         if any(has_batch(t, level) for t in tensors) or (name in _DROPS and not training):
             return func(*args, **kwargs)

@@ -188,8 +188,8 @@ class CheckpointFunction(Function):
         return (None, None, *(x.grad if isinstance(x, Tensor) else None for x in detached))
 
 
-class _Stop(Exception):
-    """Ends a second run when all that is asked for is there."""
+class _Stop(BaseException):
+    """Ends a second run when all that is asked for is there; no error that anyone on the way should take up."""
 
 
 _ALLOWED = ("default", "none")
@@ -257,11 +257,10 @@ class _Frame:
     """One checkpointed call: what it would have kept, in order, and how to compute it again."""
 
     def __init__(self, again: Callable[[], Any], early_stop: bool, check: str, debug: bool) -> None:
-        self.again, self.early_stop, self.check, self.debug = again, early_stop, check, debug
+        self.again, self.early_stop, self.check, self.debug, self.done = again, early_stop, check, debug, False
         self.kept: list[weakref.ref[_Holder]] = []
         self.known: list[dict[str, Any]] = []
         self.values: dict[Any, dict[int, Tensor]] = {}  # of the backward pass that asked last
-        self.done = False  # before, gradients within the function ask for a part of it
 
     def pack(self, tensor: Tensor) -> _Holder:
         holder = _Holder(len(self.kept))
@@ -288,12 +287,10 @@ class _Frame:
         found: list[Tensor] = []
         wanted = max((i for i, ref in enumerate(self.kept) if ref() is not None), default=-1)
 
-        within = not self.done
-
         def pack(tensor: Tensor) -> Tensor:
-            if len(found) >= len(self.kept) and within:
-                return tensor.detach()
             if len(found) >= len(self.kept):
+                if not self.done:  # gradients within the function ask for a part of it
+                    return tensor.detach()
                 raise CheckpointError(
                     "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward pass." + self._tip()
                 )
