@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "naru/ops.h"
 
 namespace naru::autograd {
@@ -62,10 +64,12 @@ List filled(List grads, const List& like, const DerivativeOptions& options, Stag
   return grads;
 }
 
-void check_recorded(const List& list, bool strict, const char* text) {
+void check_recorded(const List& list, bool strict, const char* text, const char* missing = kMissing[Back]) {
   if (!strict) return;
-  for (size_t i = 0; i < list.size(); ++i)
-    if (!list[i].defined() || !list[i].requires_grad()) throw RuntimeError(fmt::format(fmt::runtime(text), i));
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (!list[i].defined()) throw RuntimeError(fmt::format(fmt::runtime(missing), i));
+    if (!list[i].requires_grad()) throw RuntimeError(fmt::format(fmt::runtime(text), i));
+  }
 }
 constexpr const char* kOutputFixed =
     "Output {} of the user-provided function does not require gradients. The outputs must be computed in a differentiable manner from the "
@@ -79,6 +83,7 @@ List checked(const List& v, const List& like, const DerivativeOptions& options, 
     if (like.size() != 1 || like[0].numel() != 1) throw RuntimeError("The vector v can only be None if {}", otherwise);
     return {ones_like(like[0].detach())};
   }
+  if (like.size() == 1 && v.size() > 1) throw RuntimeError("The given v should contain a single Tensor. (v has {})", v.size());
   if (v.size() != like.size()) throw RuntimeError("v is a tuple of invalid length: should be {} but got {}.", like.size(), v.size());
   for (size_t i = 0; i < v.size(); ++i)
     if (!(v[i].sizes() == like[i].sizes()))
@@ -105,7 +110,7 @@ std::pair<Tensor, List> recorded_gradient(const TensorFunction& f, const List& x
   const Tensor y = single_element(f, x, name);
   check_recorded({y}, options.strict, kOutputFixed);
   List g = gradients({y}, x, {}, true);
-  check_recorded(g, options.strict, kJacobianFixed);
+  check_recorded(g, options.strict, kJacobianFixed, std::string_view(name) == "hessian" ? kJacobianFixed : kMissing[Back]);
   return {y, std::move(g)};
 }
 
@@ -136,6 +141,7 @@ Product jvp(const TensorFunction& f, const List& inputs, const List& v, Derivati
   // Backward is linear in its start, which may be anything: its derivative by it is what is asked for.
   const List start = zero_starts(y);
   const List g = gradients(y, x, start, true);
+  check_recorded(g, options.strict, kMissing[BackTrick]);
   List product = filled(gradients(g, start, direction, options.create_graph), y, options, BackTrick);
   return {finished(y, options.create_graph), finished(std::move(product), options.create_graph)};
 }
@@ -150,6 +156,10 @@ std::vector<List> jacobian(const TensorFunction& f, const List& inputs, Derivati
     const Tensor flat = out.reshape({-1});
     for (int64_t j = 0; j < out.numel(); ++j) {
       List g = out.requires_grad() ? grad({flat[j]}, x, {}, true, options.create_graph, true) : List(x.size());
+      for (size_t k = 0; options.strict && k < x.size(); ++k)
+        if (!g[k].defined())
+          throw RuntimeError("Output {} of the user-provided function is independent of input {}. This is not allowed in strict mode.",
+                             result.size(), k);
       g = filled(std::move(g), x, options, Back);
       for (size_t k = 0; k < x.size(); ++k) rows[k].push_back(g[k]);
     }

@@ -60,3 +60,20 @@ def test_what_does_not_depend_on_an_input_has_zeros():
     x, y = torch.ones(2), torch.ones(3)
     assert AF.jacobian(lambda a, b: a, (x, y))[1].tolist() == [[0.0] * 3] * 2
     assert AF.hessian(lambda a, b: a.sum() ** 2, (x, y))[1][1].sum().item() == 0
+
+
+def test_strict_products_name_what_does_not_depend_on_the_input():
+    F, x, v = torch.autograd.functional, torch.rand(3), torch.ones(3)
+
+    def loose(a):
+        return a.detach().requires_grad_().clone()
+
+    for call in (F.hvp, F.vhp):
+        with pytest.raises(RuntimeError, match="The output of the user-provided function is independent of input 0"):
+            call(lambda a: loose(a).sum(), x, v, strict=True)
+    with pytest.raises(RuntimeError, match="The output of the user-provided function is independent of input 0"):
+        F.jvp(loose, x, v, strict=True)
+    with pytest.raises(RuntimeError, match="Output 0 of the user-provided function is independent of input 0"):
+        F.jacobian(loose, x, strict=True)
+    with pytest.raises(RuntimeError, match="given v should contain a single Tensor"):
+        F.vjp(lambda a: a * 2, x, (v, v))
