@@ -19,8 +19,8 @@ def register_package(priority: int, tagger: Callable[[Any], str | None], deseria
         tagger: gives the name of a storage's place, which a file then has, or None.
         deserializer: gives, for a storage and the name of its place, the storage there, or None.
 
-    >>> naru.serialization.register_package(30, lambda storage: None, lambda storage, location: storage if location == "attic" else None)
-    >>> naru.serialization.default_restore_location(naru.ones(1).untyped_storage(), "attic").nbytes()
+    >>> naru.serialization.register_package(30, lambda storage: None, lambda storage, location: storage if location == "cellar" else None)
+    >>> naru.serialization.default_restore_location(naru.ones(1).untyped_storage(), "cellar").nbytes()
     4
     """
     _packages.append((priority, tagger, deserializer))
