@@ -168,6 +168,8 @@ def save(
             write_archive(obj, file, root, pickle_protocol, not _disable_byteorder_record)
         else:
             write_legacy(obj, file, pickle_protocol)
+        if hasattr(file, "flush"):  # whoever opens it by its name finds it whole
+            file.flush()
 
 
 class _Unpickler(pickle.Unpickler):

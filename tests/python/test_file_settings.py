@@ -93,6 +93,13 @@ def test_a_program_may_register_places(path, monkeypatch):
     assert same(found, X) and S.location_tag(torch.ones(1).untyped_storage()) == "cpu"
 
 
+@pytest.mark.parametrize("newer", [True, False])
+def test_what_was_written_to_an_open_file_is_there_by_its_name(tmp_path, newer):
+    with open(tmp_path / "x.pt", "wb") as file:
+        torch.save(X, file, _use_new_zipfile_serialization=newer)
+        assert same(torch.load(tmp_path / "x.pt"), X)
+
+
 def test_a_compressed_file_is_read(tmp_path):
     with gzip.open(tmp_path / "x.gz", "wb") as file:
         torch.save(X, file)
