@@ -25,6 +25,10 @@ class HookHandle {
   std::function<void()> remove_;
 };
 
+// `call` is called when the backward pass that runs on this thread is over (not if it fails), after those queued before it; it may queue more.
+// RuntimeError outside of backward.
+void queue_callback(std::function<void()> call);
+
 // Within its life, each tensor that an operator on this thread keeps for backward is given to `pack`, and what that returns is kept in its place
 // (on disk, on another device, or not at all); backward gets the tensor back from `unpack`. The innermost scope counts. Scopes end in the reverse
 // order of their beginnings. RuntimeError where pack writes to its tensor in place. Writes to a packed tensor are not noticed.

@@ -19,6 +19,7 @@
 #include "naru/error.h"
 #include "naru/fallback.h"
 #include "naru/fft.h"
+#include "naru/flops.h"
 #include "naru/function.h"
 #include "naru/graph.h"
 #include "naru/hooks.h"

@@ -167,6 +167,15 @@ void define_edges() {
       });
   def(kFunction, "_current_backward", "", "The number of the backward pass that runs on this thread; 0 outside.",
       [] { return static_cast<int64_t>(autograd::current_backward()); });
+  def(kFunction, "_queue_callback", "callback", "Calls it when the backward pass that runs on this thread is over.",
+      [](PyObject* call) -> PyObject* {
+        if (!PyCallable_Check(call)) throw TypeError("queue_callback(): callback must be callable, got {}", Py_TYPE(call)->tp_name);
+        queue_callback([f = keep(call)] {
+          const Locked gil;
+          Py_DECREF(check(call_python(f.get(), {})));
+        });
+        Py_RETURN_NONE;
+      });
   def(kFunction, "_backward_has_inputs", "", "Whether that pass gathers the gradients of named inputs only.",
       [] { return autograd::backward_has_inputs(); });
   def(kFunction, "_backward_keeps_graph", "", "Whether that pass keeps the graph.", [] { return autograd::backward_keeps_graph(); });

@@ -84,6 +84,7 @@ NB_MODULE(_C, m) {
   define_devices(m);
   define_streams(m);
   define_graphs(m);
+  define_flops(m);
   define_autocast();
   define_fallback(m);
   define_kernels(m);

@@ -80,6 +80,7 @@ void define_devices(nb::module_& m);
 void define_histories();
 void define_streams(nb::module_& m);
 void define_graphs(nb::module_& m);
+void define_flops(nb::module_& m);
 void define_autocast();
 void define_fallback(nb::module_& m);
 void define_kernels(nb::module_& m);

@@ -24,12 +24,20 @@ class OpOverloadPacket:
     # Names that PyTorch gives overloads; which of them an operator has there is not known here.
     _OVERLOADS = ("default", "Tensor", "Scalar", "List", "ScalarList", "int", "dim", "dim_IntList", "self", "out")
 
-    def __init__(self, name: str, function: Any) -> None:
+    def __init__(self, name: str, function: Any = None) -> None:
         self._qualified_op_name, self._function = name, function
         self.__name__ = name.rpartition("::")[2]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._function is None:
+            raise NotImplementedError(f"{self}: it is called by backward, not by a name; nearest: torch.autograd.grad")
         return self._function(*args, **kwargs)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpOverloadPacket) and other._qualified_op_name == self._qualified_op_name
+
+    def __hash__(self) -> int:
+        return hash(self._qualified_op_name)
 
     def overloads(self) -> list[str]:
         """The names of overloads."""
@@ -43,8 +51,15 @@ class OpOverloadPacket:
             raise AttributeError(f"The underlying op of '{self.__dict__.get('_qualified_op_name')}' has no overload name '{name}'")
         return found
 
+    def __str__(self) -> str:
+        return self._qualified_op_name.replace("::", ".")
+
     def __repr__(self) -> str:
-        return f"<OpOverloadPacket(op='{self._qualified_op_name.replace('::', '.')}')>"
+        return f"<OpOverloadPacket(op='{self}')>"
+
+
+# What backward alone calls, as `torch.utils.flop_counter` counts it.
+_OF_BACKWARD = ("convolution_backward", "scaled_dot_product_attention_backward")
 
 
 class _OpNamespace(types.ModuleType):
@@ -55,7 +70,7 @@ class _OpNamespace(types.ModuleType):
         function = OPERATORS.get(f"{space}::{name}")
         if function is None and space in ("aten", "prims") and not name.startswith("__"):
             function = _function(name)
-        if function is None:
+        if function is None and not (space == "aten" and name in _OF_BACKWARD):
             raise AttributeError(f"'_OpNamespace' '{space}' object has no attribute '{name}'")
         return OpOverloadPacket(f"{space}::{name}", function)
 

@@ -164,6 +164,7 @@ class TorchFunctionMode:
     """
 
     inner: TorchFunctionMode
+    _sees_operators = True  # those of `torch.library`, else what they call
 
     def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
         raise NotImplementedError
@@ -244,6 +245,15 @@ def has_torch_function(args: Iterable[Any]) -> bool:
     (True, 'exp of mine')
     """
     return bool(_here.modes) or bool(_takers(args))
+
+
+def sees_operators() -> bool:
+    """Whether a mode is asked before operators of `torch.library`.
+
+    >>> sees_operators()
+    False
+    """
+    return bool(_here.modes) and _here.modes[-1]._sees_operators
 
 
 def has_torch_function_unary(arg: Any) -> bool:

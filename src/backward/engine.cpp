@@ -136,7 +136,9 @@ class Engine {
       ready_.pop_back();
       pass_on(*node, process(*node));
     }
+    for (size_t i = 0; i < at_end_.size(); ++i) std::exchange(at_end_[i], {})();
   }
+  void call_at_end(std::function<void()> call) { at_end_.push_back(std::move(call)); }
 
  private:
   // Where the pass keeps what it knows of a node: in the node itself, unless another pass (of another thread, or the one that this one
@@ -243,6 +245,7 @@ class Engine {
   SmallVector<Node*, 32> order_;  // all nodes of this pass
   SmallVector<Node*, 32> ready_;
   std::unordered_map<Node*, Node::Visit> elsewhere_;
+  std::vector<std::function<void()>> at_end_;
 };
 
 struct GradMode {
@@ -305,6 +308,11 @@ bool backward_reaches(Node& node) {
 }
 
 }  // namespace autograd
+
+void queue_callback(std::function<void()> call) {
+  if (!autograd::current_engine) throw RuntimeError("Final callbacks can only be installed during backward pass.");
+  autograd::current_engine->call_at_end(std::move(call));
+}
 
 void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients, bool retain_graph, bool create_graph,
               const std::vector<Tensor>& inputs) {

@@ -9,6 +9,7 @@
 #include "naru/scattered_views.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/flops.h"
 #include "ops/half.h"
 #include "ops/history.h"
 #include "ops/host_draws.h"
@@ -106,8 +107,14 @@ Tensor sum_like(const Tensor& t, bool needed) {
   return needed ? zeros(t.sizes(), Options(size_of(t.dtype()) == 2 ? DType::F32 : t.dtype(), t.device())) : Tensor();
 }
 
+// Of `scores` products of queries and keys, and `sums` of weights and values.
+int64_t products(const Dims& batch, const Tensor& q, const Tensor& k, const Tensor& v, int64_t scores, int64_t sums) {
+  return 2 * product(batch) * q.size(-2) * k.size(-2) * (scores * q.size(-1) + sums * v.size(-1));
+}
+
 Tensors gradients(const Plan& p, const Tensor& grad, const Tensors& saved) {
   const Tensor &q = saved[0], &k = saved[1], &v = saved[2], &mask = saved[3];
+  const FlopsOfAll counted("scaled_dot_product_attention_backward", products(batch_of(q), q, k, v, 3, 2));
   Tensor dk = sum_like(k, p.need[1]), dv = sum_like(v, p.need[2]), dmask = sum_like(mask.defined() ? mask : q, p.need[3]);
   Tensors dq;
   for (int64_t i = 0; i < p.blocks(); ++i) {
@@ -143,6 +150,7 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, co
   }
   Dims batch = broadcast_shapes(batch_of(query), broadcast_shapes(batch_of(key), batch_of(value)));
   if (mask.defined() && mask.dim() > 2) batch = broadcast_shapes(batch, batch_of(mask));
+  const FlopsOfAll counted("scaled_dot_product_attention", products(batch, query, key, value, 1, 1));
   Plan p{options, query.size(-2), key.size(-2)};
   if (p.o.rows == 0) p.o.rows = rows_of_block(product(batch), p.queries, p.keys);
   const bool as_pytorch = p.o.dropout > 0 && draws_as_pytorch();  // whose draws go through all rows of one head before the next

@@ -4,6 +4,7 @@
 #include "naru/ops.h"
 #include "ops/common.h"
 #include "ops/complex.h"
+#include "ops/flops.h"
 #include "ops/history.h"
 #include "ops/strides.h"
 
@@ -89,14 +90,16 @@ Convolution::Array array_of(const Tensor& t) {
   return a;
 }
 
-Tensor convolve(Use use, const Tensor& a, const Tensor& b, const Tensor& bias, const ConvGeometry& g) {
+Tensor convolve(Use use, const Tensor& a, const Tensor& b, const Tensor& bias, const ConvGeometry& g, const char* name) {
+  if (flop_counters) [[unlikely]]
+    count_flops(name, 2 * g.y[0] * product(std::span<const int64_t>(g.y).subspan(2)) * product(g.w));
   const bool for_a = requires_grad(a), for_b = requires_grad(b), for_bias = bias.defined() && requires_grad(bias);
   return record(computed(use, a, b, bias, g), "ConvolutionBackward0", {&a, &b, &bias},
                 {for_b ? &a : &ops::no_tensor(), for_a ? &b : &ops::no_tensor()},
                 [=](const Tensors& grads, const Tensors& saved) -> Tensors {
                   const Tensor &d = grads[0], a = conjugate(saved[0]), b = conjugate(saved[1]);
                   const auto part = [&](bool wanted, Use of, const Tensor& left, const Tensor& right) {
-                    return wanted ? convolve(of, left, right, {}, g) : Tensor();
+                    return wanted ? convolve(of, left, right, {}, g, "convolution_backward") : Tensor();
                   };
                   const Tensor gb = for_bias ? bias_gradient(d) : Tensor();
                   switch (use) {

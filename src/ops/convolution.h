@@ -19,7 +19,8 @@ struct ConvGeometry {
 ir::Convolution::Array array_of(const Tensor& t);
 
 // Forward: y of (x, w). Input: x of (y, w). Weight: w of (x, y). bias, of one number for each channel of the result, or undefined (not for Weight).
-// Records itself for autograd.
-Tensor convolve(ir::Convolution::Use use, const Tensor& a, const Tensor& b, const Tensor& bias, const ConvGeometry& g);
+// Records itself for autograd. name: as FlopCounters know it.
+Tensor convolve(ir::Convolution::Use use, const Tensor& a, const Tensor& b, const Tensor& bias, const ConvGeometry& g,
+                const char* name = "convolution");
 
 }  // namespace naru::ops

@@ -5,6 +5,7 @@
 #include "ops/common.h"
 #include "ops/complex.h"
 #include "ops/elementwise.h"
+#include "ops/flops.h"
 #include "ops/history.h"
 #include "ops/lapack.h"
 #include "ops/numbers.h"
@@ -58,10 +59,20 @@ ir::MatMul::Matrix matrix_of(const Tensor& t, bool transposed) {
   return m;
 }
 
+// By the names that PyTorch's operators have, whatever function called them.
+void count_product(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_transposed, const char* op) {
+  const std::string_view name = op;
+  const bool batched = a.dim() == 3, composed = name == "matmul" || name == "linear";
+  count_flops(batched ? "bmm" : !composed ? op : bias.defined() ? "addmm" : "mm", 2 * a.numel() * b.size(b_transposed ? -2 : -1));
+}
+
 }  // namespace
 
 Tensor product_of(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_transposed, const char* op) {
+  if (flop_counters) [[unlikely]]
+    count_product(a, b, bias, b_transposed, op);
   if (is_complex(a.dtype())) [[unlikely]] {
+    const FlopsOfAll counted;
     const Tensor product = complex_product(a, b_transposed ? b.detach().transpose(-1, -2) : b, op);
     return bias.defined() ? product + bias.detach() : product;
   }

@@ -28,6 +28,7 @@ class CustomOpDef:
 
     def __init__(self, name: str, fn: Callable[..., Any] | None, device_types: Any, signature: inspect.Signature | None = None) -> None:
         self._qualname = self._name = name
+        self.__name__ = name.rpartition("::")[2]
         self._kernels: dict[str | None, Callable[..., Any]] = {}
         if fn is not None:
             self.register_kernel(device_types, fn)
@@ -75,6 +76,11 @@ class CustomOpDef:
         return found
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        from ..overrides import handle_torch_function, sees_operators
+
+        return handle_torch_function(self, (), *args, **kwargs) if sees_operators() else self._call(*args, **kwargs)
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
         if self._backward is None:
             return self._kernel(args, kwargs)(*args, **kwargs)
         # Only parameters that must be named stay so: `setup_context` is told of the others by their places.

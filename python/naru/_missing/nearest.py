@@ -84,7 +84,6 @@ _ROWS = {
         utils.checkpoint.CheckpointPolicy utils.checkpoint.SelectiveCheckpointContext
         utils.checkpoint.create_selective_checkpoint_contexts utils.checkpoint.SAC_IGNORED_OPS""",
     "weakref.WeakKeyDictionary": "utils.weak",
-    "torch.nn.Module.register_forward_hook": "utils.module_tracker",
     "torch.nn.Module.register_full_backward_hook": "utils.hooks.BackwardHook",
     "a backend in C++ (docs/extending.md)": """
         utils.backend_registration utils.rename_privateuse1_backend utils.generate_methods_for_privateuse1_backend""",

@@ -17,7 +17,7 @@ Node = _C.Node
 
 __all__ = [
     "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version",
-    "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
+    "queue_callback", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
 ]  # fmt: skip
 
 
@@ -166,6 +166,20 @@ class _Handles:
 
     def __exit__(self, *exc: object) -> None:
         self.remove()
+
+
+def queue_callback(callback: Callable[[], None]) -> None:
+    """Calls `callback()` when the backward that runs on this thread is over, after those queued before it; not if backward fails.
+
+    For hooks and the backward of Functions. RuntimeError outside of a backward.
+
+    >>> import naru
+    >>> x = naru.ones(2, requires_grad=True)
+    >>> _ = x.register_hook(lambda grad: naru.autograd.graph.queue_callback(lambda: print("over")))
+    >>> x.sum().backward()
+    over
+    """
+    _C._queue_callback(callback)
 
 
 def _reached(tensors: Sequence[Tensor]) -> list[Any]:

@@ -24,7 +24,7 @@ _DROPS = frozenset(("dropout", "alpha_dropout", "feature_dropout", "feature_alph
 class _Randomness(TorchFunctionMode):
     """What functions do within a vmap that draw numbers and see no batch: those of a shape, and those of tensors that are one for all entries."""
 
-    _sees_all = True  # the functions below dropout2d, too
+    _sees_all, _sees_operators = True, False  # the functions below dropout2d, too
 
     def __init__(self, level: Level) -> None:
         self.level = level

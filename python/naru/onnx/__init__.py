@@ -90,7 +90,7 @@ class ONNXProgram:
 class _Recorder(TorchFunctionMode):
     """Writes the functions that are called with traced values into a graph."""
 
-    _sees_all = True
+    _sees_all, _sees_operators = True, False
 
     def __init__(self, graph: Any) -> None:
         super().__init__()

@@ -186,7 +186,7 @@ class profile:
         profile_memory: the memory of all devices over time (see `naru.memory_history`), for traces and pages; and for tables
             the bytes of what each call gave, but not those that it needs for itself, nor a backward's.
         with_stack: the lines of the program that led to each call.
-        with_flops: operations of products, convolutions, sums and products of elements; not a backward's.
+        with_flops: operations of products, convolutions, attention (of a backward's, too), sums and products of elements.
         activities, with_modules: taken.
         use_cuda: of no account.
 

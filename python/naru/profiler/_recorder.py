@@ -90,13 +90,7 @@ def _callers() -> list[str]:
     return found
 
 
-def _flops_of(name: str, args: tuple, kwargs: dict[str, Any], result: Any) -> int:
-    from ..utils.flop_counter import _flops
-
-    given = tuple(_tensors([*args, *kwargs.values()]))
-    if name in ("add", "mul", "sub", "div", "add_", "mul_", "sub_", "div_"):
-        return result.numel() if isinstance(result, Tensor) else 0
-    return _flops(name, given, result) if len(given) > 1 else 0
+_ONE_EACH = {f"{name}{end}" for name in ("add", "sub", "mul", "div") for end in ("", "_")}  # an operation an element
 
 
 class Recorder(TorchFunctionMode):
@@ -104,6 +98,7 @@ class Recorder(TorchFunctionMode):
 
     def __init__(self, shapes: bool = False, memory: bool = False, stack: bool = False, flops: bool = False) -> None:
         self.shapes, self.memory, self.stack, self.flops = shapes, memory, stack, flops
+        self._counter: _C._FlopCounter | None = None
         self.events: list[FunctionEvent] = []
         self.kernels: list[FunctionEvent] = []  # what devices did, the cpu's queue among them
         self._open: list[tuple[FunctionEvent, set[int]]] = []  # with the storages that calls within have made
@@ -112,6 +107,8 @@ class Recorder(TorchFunctionMode):
     def start(self) -> None:
         """Begins."""
         _log.join(self)
+        if self.flops:
+            self._counter = _C._FlopCounter()
         self.__enter__()
         _here.recorders.append(self)
 
@@ -119,6 +116,8 @@ class Recorder(TorchFunctionMode):
         """Ends, and waits for the devices."""
         _here.recorders.remove(self)
         self.__exit__()
+        if self._counter is not None:
+            self._counter.stop()
         _log.leave(self)
         self._give_times()
 
@@ -174,11 +173,12 @@ class Recorder(TorchFunctionMode):
             return func(*args, **kwargs)
         shapes = [list(a.shape) if isinstance(a, Tensor) else [] for a in args] if self.shapes else None
         event = self.begin("aten::" + func.__name__, "cpu_op", shapes)
-        result = None
+        result, before = None, self._counter.total if self._counter is not None else 0
         try:
             result = func(*args, **kwargs)
-            if self.flops:
-                event.flops = _flops_of(func.__name__, args, kwargs, result)
+            if self._counter is not None:
+                elements = result.numel() if func.__name__ in _ONE_EACH and isinstance(result, Tensor) else 0
+                event.flops = self._counter.total - before + elements
             return result
         finally:
             self.end(result, (args, kwargs))

@@ -1,125 +1,189 @@
-"""`torch.utils.flop_counter`: how many floating-point operations products, convolutions and attention take, a multiplication and an addition each one.
+"""`torch.utils.flop_counter`: how many floating-point operations matrix products, convolutions and attention take, by module and operator.
 
-What is counted is called within the `with`; the products of a backward are not calls, and are not counted.
+The core counts (naru/flops.h): what an operator asks for counts, whether a program, a layer or backward called it.
 """
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from typing import Any
+import warnings
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any
 
-from .. import _C
-from ..functional import broadcast_shapes
+from .. import _C, _missing
+from ..ops import OpOverloadPacket
 from ..overrides import TorchFunctionMode
+from ._pytree import tree_map
+from .module_tracker import ModuleTracker
 
-Tensor = _C.Tensor
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-__all__ = ["FlopCounterMode"]
+__all__ = ["FlopCounterMode", "register_flop_formula"]
 
+_SUFFIXES = ("", "K", "M", "B", "T")
 
-def _product(a: Tensor, b: Tensor) -> int:
-    """Of a matrix product, batches included."""
-    columns = b.shape[-1] if b.dim() > 1 else 1
-    batch = math.prod(broadcast_shapes(a.shape[:-2], b.shape[:-2])) if a.dim() > 2 or b.dim() > 2 else 1
-    rows = a.shape[-2] if a.dim() > 1 else 1
-    return 2 * batch * rows * a.shape[-1] * columns
-
-
-def _convolution(x: Tensor, weight: Tensor, result: Tensor, transposed: bool) -> int:
-    places = math.prod((x if transposed else result).shape[2:] if x.dim() == weight.dim() else (x if transposed else result).shape[1:])
-    batch = x.shape[0] if x.dim() == weight.dim() else 1
-    return 2 * batch * places * weight.numel()
+flop_registry: dict[Any, Callable[..., int]] = {}
 
 
-def _attention(query: Tensor, key: Tensor, value: Tensor) -> int:
-    batch = math.prod(query.shape[:-2])
-    return 2 * batch * query.shape[-2] * key.shape[-2] * (query.shape[-1] + value.shape[-1])
+def _of_shapes(formula: Callable[..., int]) -> Callable[..., int]:
+    """The formula of shapes as one of tensors."""
+    if getattr(formula, "_get_raw", False):
+        return formula
+
+    def of_tensors(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
+        args, kwargs, out_shape = tree_map(lambda x: x.shape if isinstance(x, _C.Tensor) else x, (args, kwargs, out_val))
+        return formula(*args, out_shape=out_shape, **kwargs)
+
+    return of_tensors
 
 
-def _einsum(equation: str, operands: list[Tensor]) -> int:
-    """Of the products that sum something, two operands after another."""
-    inputs, arrow, wanted = equation.replace(" ", "").partition("->")
-    terms = []
-    for term, x in zip(inputs.split(","), operands):
-        head, dots, tail = term.partition("...")
-        covered = range(x.dim() - len(head) - len(tail), 0, -1)
-        terms.append(dict(zip((*head, *covered, *tail), x.shape)))
-    written = inputs.replace(",", "").replace(".", "")
-    kept = set(wanted if arrow else (c for c in written if written.count(c) == 1))
-    if "..." in wanted or not arrow:
-        kept.update(name for term in terms for name in term if isinstance(name, int))
-    total, done = 0, terms[0]
-    for i, term in enumerate(terms[1:], 2):
-        keep = kept.union(*terms[i:])
-        a, b = ({n: size for n, size in x.items() if n in keep or n in y} for x, y in ((done, term), (term, done)))
-        both = {n: max(a.get(n, 1), b.get(n, 1)) if 0 not in (a.get(n), b.get(n)) else 0 for n in {**a, **b}}
-        if not keep.issuperset(both):
-            total += 2 * math.prod(both.values())
-        done = {n: size for n, size in both.items() if n in keep}
-    return total
-
-
-def _flops(name: str, args: tuple, result: Any) -> int:
-    """Of a call by its function's name."""
-    if name in ("mm", "bmm", "matmul", "mv", "__matmul__"):
-        return _product(args[0], args[1])
-    if name == "linear":
-        return _product(args[0], args[1].t())
-    if name in ("addmm", "baddbmm", "addmv"):
-        return _product(args[1], args[2])
-    if name.startswith("conv"):
-        return _convolution(args[0], args[1], result, "transpose" in name)
-    if name == "_scaled_dot_product_attention":
-        return _attention(*args[:3])
-    return 0
-
-
-class FlopCounterMode(TorchFunctionMode):
-    """Counts the operations of calls within `with FlopCounterMode() as counter:`.
+def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """A decorator: the function says how many operations a call of an operator takes.
 
     Args:
-        mods, custom_mapping: of no account.
-        depth: of no account: what is counted is not told apart by modules.
-        display: whether the table is printed at the end.
+        targets: operators of `torch.ops`, one or a list. ValueError for anything else.
+        get_raw: the function gets the arguments, and the result as `out_val`; without it shapes in place of tensors, and `out_shape`.
 
     >>> import naru
+    >>> @naru.library.custom_op("example::half", mutates_args=())
+    ... def half(x: naru.Tensor) -> naru.Tensor:
+    ...     return x / 2
+    >>> @register_flop_formula(naru.ops.example.half)
+    ... def operations(shape, out_shape=None):
+    ...     return shape.numel()
     >>> with FlopCounterMode(display=False) as counter:
-    ...     y = naru.ones(2, 3) @ naru.ones(3, 4)
+    ...     y = half(naru.ones(3))
     >>> counter.get_total_flops()
-    48
+    3
     """
 
-    _sees_all = True  # attention, too, which is a function of naru's own beneath
+    def register(formula: Callable[..., int]) -> Callable[..., int]:
+        for target in targets if isinstance(targets, (list, tuple)) else [targets]:
+            if not isinstance(target, OpOverloadPacket):
+                raise ValueError(
+                    "register_flop_formula(targets): expected each target to be OpOverloadPacket (i.e. torch.ops.mylib.foo), "
+                    f"got {target} which is of type {type(target)}"
+                )
+            flop_registry[target] = formula if get_raw else _of_shapes(formula)
+        return formula
 
-    def __init__(self, mods: Any = None, depth: int = 2, display: bool = True, custom_mapping: Any = None) -> None:
-        super().__init__()
-        self.display, self.depth = display, depth
-        self.flop_counts: dict[str, dict[str, int]] = {"Global": defaultdict(int)}
+    return register
+
+
+class _Formulas(TorchFunctionMode):
+    """Asks formulas of the program's own in place of the core's count."""
+
+    def __init__(self, counter: FlopCounterMode, formulas: dict[Any, Callable[..., int]]) -> None:
+        self._counter, self._formulas = counter, formulas
 
     def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        name = getattr(func, "__name__", "")
-        given = tuple(a for a in (*args, *(kwargs or {}).values()) if isinstance(a, Tensor))
-        count = _einsum(*args) if name == "_einsum" else _flops(name, given, result) if len(given) > 1 else 0
-        if count:
-            self.flop_counts["Global"][name.lstrip("_") if not name.endswith("__") else name] += count
+        kwargs = kwargs or {}
+        name = getattr(func, "_qualname", None) or "aten::" + getattr(func, "__name__", "").strip("_")
+        formula = self._formulas.get(operator := OpOverloadPacket(name, func))
+        if formula is None:
+            return func(*args, **kwargs)
+        self._counter._settle()
+        result = func(*args, **kwargs)
+        self._counter._settle({operator: formula(*args, **kwargs, out_val=result)})
         return result
 
-    def get_flop_counts(self) -> dict[str, dict[str, int]]:
-        """{"Global": {function: operations}}: modules are not told apart."""
+
+class FlopCounterMode:
+    """Counts the operations of what is called within `with FlopCounterMode() as counter:`, backward among it.
+
+    A multiplication and an addition are one operation each. Attention counts as if nothing were masked. Shapes alone count, so tensors on
+    the meta device do as well. Threads other than the one that entered are not seen.
+
+    Args:
+        mods: of no account, with a UserWarning.
+        depth: how deep in modules the table goes.
+        display: whether the table is printed at the end.
+        custom_mapping: {operator: formula}, as of `register_flop_formula`; a formula whose attribute `_get_raw` is true gets tensors.
+        skip_unsupported: of no account: what has no formula is called, and counts nothing.
+
+    >>> import naru
+    >>> layer = naru.nn.Linear(3, 4)
+    >>> with FlopCounterMode(display=False) as counter:
+    ...     layer(naru.ones(2, 3)).sum().backward()
+    >>> counter.get_total_flops(), counter.get_flop_counts()["Linear"]
+    (96, {<OpOverloadPacket(op='aten.addmm')>: 48, <OpOverloadPacket(op='aten.mm')>: 48})
+    """
+
+    def __init__(
+        self, mods: Any = None, depth: int = 2, display: bool = True, custom_mapping: dict[Any, Any] | None = None, skip_unsupported: bool = False
+    ) -> None:
+        if mods is not None:
+            warnings.warn("mods argument is not needed anymore, you can stop passing it", stacklevel=2)
+        self.depth, self.display, self.skip_unsupported = depth, display, skip_unsupported
+        self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
+        self.flop_registry = {**flop_registry, **{operator: _of_shapes(formula) for operator, formula in (custom_mapping or {}).items()}}
+        self.mod_tracker = ModuleTracker(self._settle)
+        self._formulas = _Formulas(self, self.flop_registry)
+        self._counter: _C._FlopCounter | None = None
+
+    def __enter__(self) -> FlopCounterMode:
+        self.flop_counts.clear()
+        self.mod_tracker.__enter__()
+        if self.flop_registry:
+            self._formulas.__enter__()
+        self._counter, self._settled = _C._FlopCounter(), {}
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        assert self._counter is not None
+        self._counter.stop()
+        self._settle()
+        if self.flop_registry:
+            self._formulas.__exit__(*exc)
+        self.mod_tracker.__exit__(*exc)
+        if self.display:
+            print(self.get_table(self.depth))
+
+    def _settle(self, instead: dict[Any, int] | None = None) -> None:
+        """What was counted since the last time, or what is given in its place, goes to the modules that are being called."""
+        if self._counter is None:
+            return
+        now = self._counter.by_operator
+        new = {OpOverloadPacket(f"aten::{op}"): count - self._settled.get(op, 0) for op, count in now.items()} if instead is None else instead
+        self._settled = now
+        for module in self.mod_tracker.parents:
+            for operator, count in new.items():
+                if count:
+                    self.flop_counts[module][operator] += count
+
+    def get_flop_counts(self) -> dict[str, dict[Any, int]]:
+        """{module: {operator: operations}}; "Global" is all of the program, and a module counts what is called within it."""
         return {module: dict(counts) for module, counts in self.flop_counts.items()}
 
     def get_total_flops(self) -> int:
         """All of them."""
         return sum(self.flop_counts["Global"].values())
 
-    def get_table(self, depth: int | None = None) -> str:
-        """A text with a line a function."""
-        rows = sorted(self.flop_counts["Global"].items(), key=lambda row: -row[1])
-        return "\n".join(f"{name:<40} {count:>16,}" for name, count in [*rows, ("total", self.get_total_flops())])
+    def get_unsupported_ops(self) -> Counter[str]:
+        """Empty: no operator is left out for its kind."""
+        return Counter()
 
-    def __exit__(self, *exc: Any) -> Any:
-        if self.display:
-            print(self.get_table())
-        return super().__exit__(*exc)
+    def get_table(self, depth: int | None = None) -> str:
+        """A text with a line a module, down to `depth` (the counter's own unless given), and a line an operator of it."""
+        depth = self.depth if depth is None else depth
+        total = self.get_total_flops()
+        unit = min(len(_SUFFIXES) - 1, max(0, len(str(total)) - 2) // 3)  # at least two digits before the point
+
+        def lines(module: str, indent: str) -> list[tuple[str, str, str]]:
+            counts = self.flop_counts[module]
+            named = [(module, sum(counts.values())), *((f" - {operator}", count) for operator, count in counts.items())]
+            share = [f"{count / total:.2%}" if total else "0%" for _, count in named]
+            return [(indent + name, f"{n / 1000**unit:.3f}{_SUFFIXES[unit]}", part) for (name, n), part in zip(named, share)]
+
+        modules = sorted(m for m in self.flop_counts if m != "Global" and (depth is None or m.count(".") < depth))
+        whole = any(sum(self.flop_counts[m].values()) >= total for m in modules)  # a module that did all
+        rows = [] if whole or not total else lines("Global", "")
+        for module in modules:
+            rows += lines(module, " " * (module.count(".") + (not whole)))
+        rows = [("Module", "FLOP", "% Total"), *(rows or [("Global", "0", "0%")])]
+        widths = [max(len(row[i]) for row in rows) for i in range(3)]
+        rows.insert(1, ("-" * widths[0], "-" * widths[1], "-" * widths[2]))
+        return "\n".join(f"{name:<{widths[0]}}  {n:>{widths[1]}}  {part:>{widths[2]}}" for name, n, part in rows)
+
+
+__getattr__ = _missing.module_getattr(__name__)

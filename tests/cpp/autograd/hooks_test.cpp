@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "naru/autograd.h"
+#include "naru/hooks.h"
 #include "naru/ops.h"
 #include "ops/accumulate.h"
 #include "ops/checks.h"
@@ -33,6 +34,25 @@ TEST(AutogradHooks, AHookMayTakeOutItselfAndOthersAndTheyStillRunThisOnce) {
     y.sum().backward();
     EXPECT_EQ(calls, 3);
   }
+}
+
+TEST(AutogradHooks, QueuedCallbacksAreCalledInOrderWhenTheirPassIsOver) {
+  Tensor x = leaf({1, 2});
+  std::vector<int> order;
+  const Tensor y = x * 1;
+  y.register_hook([&](const Tensor& g) {
+    queue_callback([&] {
+      EXPECT_TRUE(x.grad().defined());
+      order.push_back(1);
+      queue_callback([&] { order.push_back(3); });
+    });
+    queue_callback([&] { order.push_back(2); });
+    EXPECT_TRUE(order.empty());
+    return g;
+  });
+  y.sum().backward();
+  EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
+  EXPECT_THROW(queue_callback([] {}), RuntimeError);
 }
 
 TEST(AutogradHooks, AHookAddedByAHookRunsFromTheNextPassOn) {
