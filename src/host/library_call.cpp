@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "runtime/fork.h"
+#include "runtime/system.h"
 
 namespace naru::host {
 namespace {
@@ -15,9 +16,28 @@ std::atomic<int> generation{0};
 
 }  // namespace
 
+struct EndOfMainThread {
+  const int forks = runtime::fork_generation();
+  ~EndOfMainThread() {
+    LibraryCall::closing_ = true;
+    while (forks == runtime::fork_generation() && LibraryCall::under_way_.load() > LibraryCall::of_this_thread_) std::this_thread::yield();
+  }
+  bool here() const noexcept { return true; }
+};
+
+namespace {
+
+[[maybe_unused]] const bool watched = [] {
+  if (!runtime::system::on_main_thread()) return false;
+  static thread_local const EndOfMainThread end;
+  return end.here();
+}();
+
+}  // namespace
+
 void LibraryCall::await_calls() {
   ender = std::this_thread::get_id();
-  ending_ = true;
+  closing_ = ending_ = true;
   if (runtime::fork_generation() != generation) return;  // a child: the calls are its parent's
   while (under_way_.load() > of_this_thread_) std::this_thread::yield();
 }

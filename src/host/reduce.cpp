@@ -52,7 +52,7 @@ struct Reduction {
       const auto bytes = static_cast<int64_t>(naru::size_of(v.dtype));
       outer.add(static_cast<char*>(v.data), bytes, v.strides.data());
       reduced.add(static_cast<char*>(v.data), bytes, v.strides.data() + kept_dims);
-      if (!r.contiguous) col_strides[k] = v.strides[outer_dims] * bytes;
+      if (!r.contiguous) col_strides[k] = ir::in_bytes(v.strides[outer_dims], bytes);
     }
     if (!r.contiguous) cols = r.shape[outer_dims];
     kept = result.numel();

@@ -248,7 +248,7 @@ void run(const ir::Sort& op) {
   const int kept = static_cast<int>(op.shape.size()) - 1;
   const std::span<const int64_t> shape = op.shape;
   const int64_t item = static_cast<int64_t>(size_of(op.in.dtype));
-  Rows rows{op, Space(shape.first(kept)), op.shape.back(), op.in.strides[kept] * item, 0, 0, false};
+  Rows rows{op, Space(shape.first(kept)), op.shape.back(), ir::in_bytes(op.in.strides[kept], item), 0, 0, false};
   if (op.k < 0 || op.k > rows.n) throw RuntimeError("sort: wanted 0 <= k <= {}, got {}", rows.n, op.k);
   if (rows.n > 0xffffffff) throw RuntimeError("sort: wanted rows of at most 2^32 - 1 elements, got {}", rows.n);
   if (rows.kept.numel() == 0 || op.k == 0) return;

@@ -30,7 +30,7 @@ void Space::add(char* data, int64_t item, const int64_t* strides_in_elements) {
   Operand& o = operands[count++];
   o.data = data;
   o.item = item;
-  for (int d = 0; d < rank; ++d) o.strides[d] = strides_in_elements[d] * item;
+  for (int d = 0; d < rank; ++d) o.strides[d] = in_bytes(strides_in_elements[d], item);
 }
 
 int64_t Space::numel() const noexcept {

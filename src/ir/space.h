@@ -18,6 +18,11 @@ struct Operand {
   int64_t strides[kMaxRank];  // bytes
 };
 
+// A stride in bytes. Where a dimension has one place, the stride may be any number, and may wrap.
+inline int64_t in_bytes(int64_t stride, int64_t item) noexcept {
+  return static_cast<int64_t>(static_cast<uint64_t>(stride) * static_cast<uint64_t>(item));
+}
+
 // A space and its operands. Left uninitialised on purpose: only the first `rank` dimensions of the first `count`
 // operands are in use.
 struct Space {

@@ -213,7 +213,7 @@ Tensor rolled(const Tensor& t, const OptionalDims& given, const char* op, bool b
 
 }  // namespace
 
-Tensor fftfreq(int64_t n, double d, const Options& options) { return frequencies(n, n, (n + 1) / 2, d, options, "fftfreq"); }
+Tensor fftfreq(int64_t n, double d, const Options& options) { return frequencies(n, n, n - n / 2, d, options, "fftfreq"); }
 Tensor rfftfreq(int64_t n, double d, const Options& options) { return frequencies(n, n / 2 + 1, n / 2 + 1, d, options, "rfftfreq"); }
 Tensor fftshift(const Tensor& t, const OptionalDims& dims) { return rolled(t, dims, "fftshift", false); }
 Tensor ifftshift(const Tensor& t, const OptionalDims& dims) { return rolled(t, dims, "ifftshift", true); }

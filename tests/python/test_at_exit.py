@@ -89,7 +89,7 @@ def test_backward_that_outlives_the_interpreter_does_not_ask_it_for_lines(device
 
 def test_products_under_way_on_other_threads_end_before_the_libraries_that_compute_them():
     code = """
-import threading, time
+import sys, threading, time
 import naru
 def work(device):
     x = naru.ones(300, 300, device=device)
@@ -97,8 +97,8 @@ def work(device):
         (x @ x).sum()
 for device in ("cuda:0", "cpu"):
     threading.Thread(target=work, args=(device,), daemon=True).start()
-time.sleep(0.3)
+time.sleep(float(sys.argv[1]))
 """
-    for _ in range(4):
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env={**os.environ, "NARU_VIRTUAL": "cuda:1"})
+    for seconds in (0, 0.01, 0.02, 0.03, 0.05, 0.3):  # within the first product, too, of which what it makes is the first to go
+        done = subprocess.run([sys.executable, "-c", code, str(seconds)], capture_output=True, text=True, timeout=60, env={**os.environ, "NARU_VIRTUAL": "cuda:1"})
         assert (done.returncode, done.stderr) == (0, "")
