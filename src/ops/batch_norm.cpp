@@ -103,6 +103,8 @@ Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& run
                   bool training, double momentum, double eps) {
   if (x.defined() && x.dim() == 1 && x.numel() == 0) return x.clone();  // as PyTorch has it
   check_batch_norm(x, running_mean, running_var, weight, bias, training, "batch_norm");
+  if (!x.is_contiguous() && ops::suggested_format(x) == MemoryFormat::Contiguous)
+    return batch_norm(x.contiguous(), running_mean, running_var, weight, bias, training, momentum, eps);
   const DType weight_type = (weight.defined() ? weight : bias.defined() ? bias : x).dtype();
   const Norm n{ops::accumulator_of(x.dtype()), training, eps, static_cast<double>(x.size(1) ? x.numel() / x.size(1) : 0), weight_type};
   Tensor m, r, y;

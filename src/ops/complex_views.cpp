@@ -7,6 +7,7 @@
 #include "ops/elementwise.h"
 #include "ops/history.h"
 #include "ops/sparse.h"
+#include "ops/strides.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -131,7 +132,9 @@ Tensor complex(const Tensor& re, const Tensor& im) {
   if (re.dtype() != im.dtype())
     throw RuntimeError("Expected object of scalar type {} but got scalar type {} for second argument", ops::torch_name(re.dtype()),
                        ops::torch_name(im.dtype()));
-  Tensor out = ops::make_result(broadcast_shapes(re.sizes(), im.sizes()), complex_of(re.dtype()), device, "complex", true);
+  const Dims shape = broadcast_shapes(re.sizes(), im.sizes());
+  const Operand operands[] = {re, im};
+  Tensor out = ops::make_result(shape, ops::elementwise_strides(shape, operands), complex_of(re.dtype()), device, "complex", true);
   for (int i = 0; i < 2; ++i) {
     const ops::OpOperand from{both[i], {}, re.dtype()};
     ops::apply_into(ir::op::copy, {&from, 1}, i == 0 ? ops::real_part(out) : ops::imaginary_part(out));
@@ -213,7 +216,7 @@ Tensor sgn(const Tensor& t) {
 
 Tensor isreal(const Tensor& t) {
   ops::require_defined(t, "isreal", "input");
-  return is_complex(t.dtype()) ? ops::imaginary_part(t.detach()) == 0.0 : ones(t.sizes(), Options(DType::Bool, t.device()));
+  return is_complex(t.dtype()) ? ops::imaginary_part(t.detach()) == 0.0 : ones_like(t.detach(), Options(DType::Bool, t.device()));
 }
 
 Tensor vdot(const Tensor& a, const Tensor& b) { return dot(conj(a), b); }

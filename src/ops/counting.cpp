@@ -17,6 +17,7 @@
 #include "ops/rules.h"
 #include "ops/scan.h"
 #include "ops/sparse.h"
+#include "ops/strides.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -91,7 +92,7 @@ Tensor logcumsumexp(const Tensor& t, int64_t dim) {
                               ops::torch_name(t.dtype()));
   const int64_t d = wrap_dim(dim, t.dim());
   if (t.dim() == 0 || t.numel() == 0) return t.clone();
-  return scanned(t, d, [](const Tensor& earlier, const Tensor& later) { return logaddexp(earlier, later); });
+  return scanned(t, d, [](const Tensor& earlier, const Tensor& later) { return logaddexp(earlier, later); }).contiguous();
 }
 
 std::pair<Tensor, Tensor> mode(const Tensor& t, int64_t dim, bool keepdim) {
@@ -142,8 +143,11 @@ Tensor gcd(const Tensor& a, const Tensor& b) {
   const DType type = promote(a.dtype(), b.dtype());
   if (ops::takes_host_loop({&a, &b})) {
     const Dims shape = broadcast_shapes(a.sizes(), b.sizes());
-    const auto operand = [&](const Tensor& t) { return t.to(type).expand(shape).contiguous(); };
-    const Tensor first = operand(a), second = operand(b), out = ops::make_result(shape, type, a.device(), "gcd");
+    const Operand both[] = {a, b};
+    const Dims strides = ops::elementwise_strides(shape, both);
+    const auto laid_out = [&] { return ops::make_result(shape, strides, type, a.device(), "gcd"); };
+    const auto operand = [&](const Tensor& t) { return t.sizes() == shape && t.strides() == strides ? t.to(type) : laid_out().copy_(t); };
+    const Tensor first = operand(a), second = operand(b), out = laid_out();
     ops::run_host_loop(ir::HostLoop::Kind::Gcd, {&first, &second}, {&out});
     return out;
   }
@@ -289,7 +293,7 @@ Tensor renorm(const Tensor& t, double p, int64_t dim, double most) {
   for (int64_t i = 0; i < t.dim(); ++i)
     if (i != d) others.push_back(i);
   const Tensor n = norm(t, p, others, true);
-  return t * where(n > most, most / (n + 1e-7), ones_like(n));
+  return t.contiguous() * where(n > most, most / (n + 1e-7), ones_like(n));
 }
 
 Tensor addr(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {

@@ -122,13 +122,13 @@ void scatter_add_(const Tensor& t, int64_t dim, const Tensor& index, const Tenso
   scatter_along(t, dim, index, value, true, "scatter_add", "ScatterAddBackward0");
 }
 Tensor scatter(const Tensor& t, int64_t dim, const Tensor& index, const Operand& value) {
-  Tensor out = t.clone();
+  Tensor out = t.clone(MemoryFormat::Contiguous);
   scatter_(out, dim, index, value);
   return out;
 }
 Tensor scatter_add(const Tensor& t, int64_t dim, const Tensor& index, const Tensor& value) {
   if (const autocast::Casts c("scatter_add", {&t, &value}); c) return scatter_add(c[0], dim, index, c[1]);
-  Tensor out = t.clone();
+  Tensor out = t.clone(MemoryFormat::Contiguous);
   scatter_add_(out, dim, index, value);
   return out;
 }

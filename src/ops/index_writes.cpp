@@ -98,7 +98,9 @@ Tensor take_along_dim(const Tensor& t, const Tensor& index, std::optional<int64_
 }
 
 Tensor index_fill(const Tensor& t, int64_t dim, const Tensor& index, const Operand& value) {
-  return masked_fill(t, mask_of(t, dim, index, value), value);
+  Tensor out = t.clone();
+  index_fill_(out, dim, index, value);
+  return out;
 }
 void index_fill_(const Tensor& t, int64_t dim, const Tensor& index, const Operand& value) {
   ops::fill_masked(t, mask_of(t, dim, index, value), value, "index_fill_");
@@ -116,13 +118,13 @@ void index_copy_(const Tensor& t, int64_t given, const Tensor& index, const Tens
 }
 Tensor index_copy(const Tensor& t, int64_t dim, const Tensor& index, const Tensor& source) {
   if (const autocast::Casts c("index_copy", {&t, &source}); c) return index_copy(c[0], dim, index, c[1]);
-  Tensor out = t.clone();
+  Tensor out = t.clone(MemoryFormat::Contiguous);
   index_copy_(out, dim, index, source);
   return out;
 }
 
 Tensor index_add(const Tensor& t, int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha) {
-  Tensor out = t.clone();
+  Tensor out = t.clone(MemoryFormat::Contiguous);
   index_add_(out, dim, index, source, alpha);
   return out;
 }

@@ -337,7 +337,7 @@ Tensor channel_shuffle(const Tensor& x, int64_t groups) {
   Dims apart = x.sizes();
   apart[1] = groups;
   apart.insert(2, channels / groups);
-  const Tensor out = x.reshape(apart).transpose(1, 2).reshape(x.sizes());
+  const Tensor out = x.reshape(apart).transpose(1, 2).clone(MemoryFormat::Contiguous).view(x.sizes());  // never x itself
   const MemoryFormat format = ops::suggested_format(x);
   return format == MemoryFormat::Contiguous ? out : out.contiguous(format);
 }

@@ -138,7 +138,7 @@ std::pair<Tensor, Tensor> kthvalue(const Tensor& t, int64_t k, int64_t dim, bool
   if (t.dim() == 0 && k == 1) return {values, places};
   if (t.dim() == 0 || k < 1 || k > t.size(dim))
     throw RuntimeError("kthvalue(): selected number k out of range for dimension {}: {}", dim, k);
-  const Tensor v = values.select(dim, k - 1), p = places.select(dim, k - 1);
+  const Tensor v = values.select(dim, k - 1).contiguous(), p = places.select(dim, k - 1).contiguous();
   return keepdim ? std::pair{v.unsqueeze(dim), p.unsqueeze(dim)} : std::pair{v, p};
 }
 

@@ -107,7 +107,7 @@ std::vector<Tensor> dsplit(const Tensor& t, const Dims& ends) { return tensor_sp
 Tensor narrow_copy(const Tensor& t, int64_t dim, int64_t start, int64_t length) {
   ops::require_defined(t, "narrow_copy", "input");
   if (ops::has_sparse_form(t)) return ops::sparse_narrow_copy(t, dim, start, length);
-  return t.narrow(dim, start, length).clone();
+  return t.narrow(dim, start, length).clone(MemoryFormat::Contiguous);
 }
 
 Tensor sum_to_size(const Tensor& t, const Dims& sizes) {

@@ -67,9 +67,9 @@ bool joined_at_once(const std::vector<Tensor>& parts, const std::vector<bool>& s
 
 // Writes the parts side by side along `dim` of a new tensor. skip[i]: part i has nothing to give.
 Tensor join(const std::vector<Tensor>& parts, const std::vector<bool>& skip, int64_t dim, Dims shape, DType dtype, Device device,
-            const char* op) {
-  Tensor out = ops::make_result(shape, dtype, device, op);
-  if (joined_at_once(parts, skip, dim, out)) return out;
+            const char* op, MemoryFormat format = MemoryFormat::Contiguous) {
+  Tensor out = ops::make_result(shape, ops::format_strides(shape, format), dtype, device, op);
+  if (format == MemoryFormat::Contiguous && joined_at_once(parts, skip, dim, out)) return out;
   int64_t offset = out.storage_offset();
   for (size_t i = 0; i < parts.size(); ++i) {
     if (skip[i]) continue;
@@ -80,6 +80,13 @@ Tensor join(const std::vector<Tensor>& parts, const std::vector<bool>& skip, int
     offset += shape[dim] * out.strides()[dim];
   }
   return out;
+}
+
+// That of all tensors, if they agree.
+MemoryFormat common_format(const std::vector<Tensor>& tensors) {
+  const MemoryFormat format = ops::suggested_format(tensors[0]);
+  const auto agrees = [format](const Tensor& t) { return ops::suggested_format(t) == format; };
+  return format == MemoryFormat::Contiguous || std::ranges::all_of(tensors, agrees) ? format : MemoryFormat::Contiguous;
 }
 
 template <class F>
@@ -132,7 +139,7 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
   }
   std::vector<DType> types;
   for (const Tensor& t : tensors) types.push_back(t.dtype());
-  return record_list(join(tensors, skip, dim, shape, dtype, device, "cat"), "CatBackward0", tensors,
+  return record_list(join(tensors, skip, dim, shape, dtype, device, "cat", common_format(tensors)), "CatBackward0", tensors,
                      [dim, lengths, skip, types](Grads g, Grads) {
                        std::vector<Tensor> r(types.size());
                        if (!g[0].defined()) return r;

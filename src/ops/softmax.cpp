@@ -30,7 +30,10 @@ SoftmaxParts softmax_parts(const Tensor& x, const DimSet& set, DType acc, bool k
 Tensor softmax_of(const Tensor& x, const SoftmaxParts& p, DType acc, DType out, const char* op) {
   FuseScope fuse;
   const Tensor e = apply(ir::op::sub_exp, {{&x, {}, acc}, {&p.greatest, {}, acc}}, acc, op);
-  return apply(ir::op::div, {{&e, {}, acc}, {&p.sum, {}, acc}}, out, op);
+  const Tensor y = make_result(x.sizes(), out, x.device(), op, true);  // row-major, whatever x is: programs view it
+  const OpOperand quotient[] = {{&e, {}, acc}, {&p.sum, {}, acc}};
+  apply_into(ir::op::div, quotient, y);
+  return y;
 }
 
 void require_softmax_type(DType t, const char* op, const char* rest) {

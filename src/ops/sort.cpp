@@ -7,6 +7,7 @@
 #include "naru/ops.h"
 #include "ops/addressing.h"
 #include "ops/needs_elements.h"
+#include "ops/strides.h"
 #include "ops/type_names.h"
 #include "ops/unsigned.h"
 
@@ -28,8 +29,9 @@ std::pair<Tensor, Tensor> ordered(const Tensor& t, int64_t k, int64_t dim, bool 
   if (k < 0 || k > n) throw RuntimeError("selected index k out of range ({}: wanted 0 to {}, got {})", op, n, k);
   Dims shape = t.sizes();
   if (t.dim() > 0) shape[dim] = k;
-  Tensor values, indices = ops::make_result(shape, DType::I64, t.device(), op);
-  if (with_values) values = ops::make_result(shape, t.dtype(), t.device(), op);
+  const Dims strides = k == n ? ops::strides_like(shape, t.strides(), MemoryFormat::Preserve) : contiguous_strides(shape);
+  Tensor values, indices = ops::make_result(shape, strides, DType::I64, t.device(), op);
+  if (with_values) values = ops::make_result(shape, strides, t.dtype(), t.device(), op);
   if (t.numel() > 0 && k > 0) {
     // The sorted dimension goes last.
     const auto dim_last = [&](const Tensor& x) {
