@@ -95,6 +95,11 @@ void define_parts() {
       [](const Tensor& t) { return coalesce(t); });
   def(kMethod, "is_coalesced", "input", "Whether each coordinate stands once, in row-major order.",
       [](const Tensor& t) { return is_coalesced(t); });
+  def(kMethod, "_coalesced_", "input, coalesced", "Says whether each coordinate stands once, in row-major order; nobody looks.",
+      [](const Tensor& t, bool coalesced) {
+        ops::set_coalesced(t, coalesced);
+        return t;
+      });
   def(kMethod, "indices", "input", "The coordinates (dimensions, stored) of a coalesced tensor.",
       [](const Tensor& t) { return sparse_indices(t); });
   def(kMethod, "values", "input", "The stored values of a coalesced tensor or of one by rows.",

@@ -345,7 +345,9 @@ _LAZY = {
     "GradScaler": "amp",
     "ScriptModule": "jit",
     **dict.fromkeys(
-        ("sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor", "sparse_compressed_tensor"), "_sparse_tensors"
+        ("sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor", "sparse_compressed_tensor")
+        + tuple(f"_validate_sparse_{kind}_tensor_args" for kind in ("coo", "compressed", "csr", "csc", "bsr", "bsc")),
+        "_sparse_tensors",
     ),
     "vmap": "func",
     "einsum": "_functions.einsum",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from . import _C
@@ -226,6 +227,24 @@ def sparse_bsc_tensor(
         ccol_indices, row_indices, values, size, dtype=dtype, layout=_C.sparse_bsc, device=device, requires_grad=requires_grad,
         check_invariants=check_invariants,
     )
+
+
+def _validate_sparse_coo_tensor_args(indices: Tensor, values: Tensor, size: Sequence[int], is_coalesced: bool | None = None, **_: Any) -> None:
+    """RuntimeError where the parts do not make a sparse tensor."""
+    _C._sparse_coo_tensor(indices, values, tuple(size), bool(is_coalesced))
+
+
+def _validate_sparse_compressed_tensor_args(
+    compressed_indices: Tensor, plain_indices: Tensor, values: Tensor, size: Sequence[int], layout: Any, **_: Any
+) -> None:
+    """RuntimeError where the parts do not make a compressed tensor, order within rows included."""
+    _C._sparse_compressed_tensor(compressed_indices, plain_indices, values, tuple(size), layout, True)
+
+
+_validate_sparse_csr_tensor_args = functools.partial(_validate_sparse_compressed_tensor_args, layout=_C.sparse_csr)
+_validate_sparse_csc_tensor_args = functools.partial(_validate_sparse_compressed_tensor_args, layout=_C.sparse_csc)
+_validate_sparse_bsr_tensor_args = functools.partial(_validate_sparse_compressed_tensor_args, layout=_C.sparse_bsr)
+_validate_sparse_bsc_tensor_args = functools.partial(_validate_sparse_compressed_tensor_args, layout=_C.sparse_bsc)
 
 
 def reduce_sparse(t: Tensor) -> tuple[Any, ...]:

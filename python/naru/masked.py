@@ -11,6 +11,8 @@ tensor([1., 5.])
 tensor([[0.1192, 0.0000],
         [0.8808, 1.0000]])
 
+Reductions of sparse tensors give sparse ones; without a mask what is not stored is left out.
+
 `MaskedTensor` is not in naru; calls take the mask beside the tensor.
 """
 
@@ -19,6 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import _C, _missing
+from ._masked_layouts import canonical_dim as _canonical_dim, input_mask as _input_mask, output_mask as _output_mask, takes_sparse  # noqa: F401
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +41,7 @@ def _correction(unbiased: bool | None, correction: float | None) -> float:
     return correction if correction is not None else 1 if unbiased is None or unbiased else 0
 
 
+@takes_sparse
 def sum(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
     """The sum of what the mask leaves of `input`, 0 where it leaves nothing. Whole numbers add up in int64 unless `dtype` says otherwise.
 
@@ -50,6 +54,7 @@ def sum(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType 
     return _C._masked_sum(input, mask, dim, bool(keepdim), dtype)
 
 
+@takes_sparse
 def prod(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
     """The product of what the mask leaves of `input`, 1 where it leaves nothing. Of several dimensions one after the other.
 
@@ -84,6 +89,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor
     return _C._masked_cumprod(input, mask, dim, dtype)
 
 
+@takes_sparse
 def amax(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
     """The greatest of what the mask leaves of `input`; the dtype's least number (-inf) where it leaves nothing.
 
@@ -96,6 +102,7 @@ def amax(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType
     return _C._masked_amax(input, mask, dim, bool(keepdim), dtype)
 
 
+@takes_sparse
 def amin(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
     """The least of what the mask leaves of `input`; the dtype's greatest number (inf) where it leaves nothing.
 
@@ -132,6 +139,7 @@ def argmin(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtyp
     return _C._masked_argmin(input, mask, dim, bool(keepdim), dtype)
 
 
+@takes_sparse
 def mean(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
     """The mean of what the mask leaves of `input`, NaN where it leaves nothing.
 
@@ -156,6 +164,7 @@ def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: DType 
     return _C._masked_median(input, mask, dim, bool(keepdim), dtype)
 
 
+@takes_sparse
 def logsumexp(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
     """The logarithm of the sum of the exponentials of what the mask leaves of `input`, -inf where it leaves nothing.
 
@@ -182,6 +191,7 @@ def logaddexp(
     return _C._masked_logaddexp(input, other, input_mask, other_mask, dtype)
 
 
+@takes_sparse
 def norm(
     input: Tensor, ord: float | None = 2.0, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None
 ) -> Tensor:
@@ -196,6 +206,7 @@ def norm(
     return _C._masked_norm(input, mask, 2.0 if ord is None else ord, dim, bool(keepdim), dtype)
 
 
+@takes_sparse
 def var(
     input: Tensor, dim: Dims = None, unbiased: bool | None = None, *, correction: float | None = None, keepdim: bool = False,
     dtype: DType | None = None, mask: Tensor | None = None,
@@ -211,6 +222,7 @@ def var(
     return _C._masked_var(input, mask, dim, _correction(unbiased, correction), bool(keepdim), dtype)
 
 
+@takes_sparse
 def std(
     input: Tensor, dim: Dims = None, unbiased: bool | None = None, *, correction: float | None = None, keepdim: bool = False,
     dtype: DType | None = None, mask: Tensor | None = None,

@@ -13,6 +13,7 @@
 #include "ops/host_draws.h"
 #include "ops/numbers.h"
 #include "ops/reduction.h"
+#include "ops/sparse.h"
 #include "ops/type_names.h"
 #include "runtime/capture.h"
 #include "runtime/system.h"
@@ -289,13 +290,32 @@ Tensor laid_out(const Tensor& made, const Tensor& model, const Options& o) {
   return o.requires_grad ? out.requires_grad_() : out;
 }
 
+// Of compressed layouts numbers are drawn for what is stored.
+bool stores_by_lines(const Tensor& t) { return ops::has_sparse_form(t) && is_compressed(t); }
+Options values_as(Options o) {
+  o.requires_grad = false, o.memory_format.reset();
+  return o;
+}
+template <class Draw>
+Tensor drawn_like(const Tensor& t, const Options& o, Draw draw) {
+  const Tensor own = t.detach();
+  const Tensor made = ops::compressed_to(own, o.device.value_or(t.device()), draw(ops::values_of(own)));
+  return o.requires_grad ? made.requires_grad_() : made;
+}
+
 }  // namespace
 
-Tensor rand_like(const Tensor& t, const Options& o, Generator* generator) { return laid_out(rand(t.sizes(), like(t, o), generator), t, o); }
+Tensor rand_like(const Tensor& t, const Options& o, Generator* generator) {
+  if (stores_by_lines(t)) return drawn_like(t, o, [&](const Tensor& values) { return rand_like(values, values_as(o), generator); });
+  return laid_out(rand(t.sizes(), like(t, o), generator), t, o);
+}
 Tensor randn_like(const Tensor& t, const Options& o, Generator* generator) {
+  if (stores_by_lines(t)) return drawn_like(t, o, [&](const Tensor& values) { return randn_like(values, values_as(o), generator); });
   return laid_out(randn(t.sizes(), like(t, o), generator), t, o);
 }
 Tensor randint_like(const Tensor& t, int64_t low, int64_t high, const Options& o, Generator* generator) {
+  if (stores_by_lines(t))
+    return drawn_like(t, o, [&](const Tensor& values) { return randint_like(values, low, high, values_as(o), generator); });
   return laid_out(randint(low, high, t.sizes(), like(t, o), generator), t, o);
 }
 

@@ -55,6 +55,7 @@ Tensor sum(const Tensor& t, const OptionalDims& dims, bool keepdim, std::optiona
   if (ops::has_sparse_form(t)) [[unlikely]] {
     const std::optional<DType> type =
         dtype || is_inexact(t.dtype()) ? dtype : std::optional(DType::I64);  // torch.sparse.sum keeps integers' type
+    if (!dims && !keepdim) return ops::sparse_sum(t, type);
     return keepdim ? ops::sparse_sum_keeping(t, dims, type) : sparse::sum(t, dims, type);
   }
   const DimSet set = ops::dim_set(dims, t.dim());

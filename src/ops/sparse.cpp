@@ -104,6 +104,15 @@ namespace ops {
 
 const SparseParts& parts_of(const Tensor& t) { return static_cast<const SparseParts&>(*t.impl()->parts); }
 
+void set_coalesced(const Tensor& t, bool coalesced) {
+  if (layout(t) != Layout::SparseCoo)
+    throw RuntimeError("_coalesced_ expected sparse coordinate tensor layout but got {}", torch_layout(layout(t)));
+  const SparseParts& own = parts_of(t);
+  auto parts = make_ref<SparseParts>();
+  parts->layout = own.layout, parts->indices = own.indices, parts->values = own.values, parts->coalesced = coalesced;
+  t.impl()->parts = std::move(parts);
+}
+
 Tensor keys_of(const Tensor& indices, const Dims& sizes) {
   const int64_t dims = indices.size(0);
   Tensor keys = zeros({indices.size(1)}, Options(DType::I64, indices.device()));
@@ -274,7 +283,9 @@ Tensor to_sparse(const Tensor& t, std::optional<int64_t> sparse_dims) {
   ops::require_defined(t, "to_sparse", "input");
   if (ops::has_sparse_form(t)) {
     if (sparse_dims && *sparse_dims != sparse_dim(t))
-      throw RuntimeError("to_sparse: a sparse tensor keeps its {} sparse dimensions", sparse_dim(t));
+      throw RuntimeError(
+          "to_sparse: conversion from Sparse to Sparse with sparse_dim argument !=self.sparse_dim() is not supported (it has {})",
+          sparse_dim(t));
     return ops::as_coo(t);
   }
   const int64_t dims = sparse_dims.value_or(t.dim());

@@ -20,6 +20,8 @@ struct SparseParts final : LayoutParts {
   bool coalesced = false;  // each coordinate once, in row-major order; compressed: each once in its row or column, in order
 };
 const SparseParts& parts_of(const Tensor& t);
+// Says so of a COO tensor, unseen.
+void set_coalesced(const Tensor& t, bool coalesced);
 
 inline bool has_sparse_form(const Tensor& t) noexcept { return t.defined() && is_sparse_form(t.impl()->dtype); }
 
@@ -53,8 +55,9 @@ std::array<int64_t, 2> block_of(const Tensor& t);  // (1, 1) where there are non
 Tensor compressed_coordinates(const Tensor& t);
 // Whether the plain indices rise within each row (column).
 bool rises_in_lines(const Tensor& compressed, const Tensor& plain, int64_t across);
-// A COO tensor of batches + 2 sparse dimensions in a compressed layout. RuntimeError where batches store unequally much, or blocks do not fit.
-Tensor compressed(const Tensor& coo, Layout layout, int64_t batches, std::array<int64_t, 2> block);
+// A COO tensor of batches + 2 sparse dimensions in a compressed layout, its indices of the type `integers`. RuntimeError where batches store unequally
+// much, or blocks do not fit.
+Tensor compressed(const Tensor& coo, Layout layout, int64_t batches, std::array<int64_t, 2> block, DType integers = DType::I64);
 // The same, as t is compressed; as it is where t is not.
 Tensor in_layout_of(const Tensor& coo, const Tensor& t);
 Tensor compressed_to(const Tensor& t, Device device, const Tensor& values);
@@ -76,12 +79,15 @@ Tensor sparse_permute(const Tensor& t, const Dims& order);
 Tensor none_stored_like(const Tensor& t);  // without history
 void sparse_zero_(const Tensor& t);
 void sparse_fill_(const Tensor& t, const Operand& value);  // of what is stored; of compressed layouts only
+// The same elements, repeated; COO.
+Tensor sparse_broadcast_to(const Tensor& t, const Dims& sizes);
 // Of COO tensors; compressed ones are selected from, and refused by name elsewhere.
 Tensor sparse_cat(const std::vector<Tensor>& tensors, int64_t dim);
 Tensor sparse_unsqueeze(const Tensor& t, int64_t dim);
 Tensor sparse_select(const Tensor& t, int64_t dim, int64_t index);  // dense where the only sparse dimension goes
 Tensor sparse_index_select(const Tensor& t, int64_t dim, const Tensor& index);
 Tensor sparse_narrow_copy(const Tensor& t, int64_t dim, int64_t start, int64_t length);
+Tensor sparse_sum(const Tensor& t, std::optional<DType> dtype);  // of all elements, whose gradients are those of a dense tensor
 Tensor sparse_sum_keeping(const Tensor& t, const OptionalDims& dims, std::optional<DType> dtype);
 Tensor sparse_norm(const Tensor& t, double p, const OptionalDims& dims);
 // t becomes what `made` is, sizes and all. RuntimeError where one of both has a history.

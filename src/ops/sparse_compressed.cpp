@@ -79,7 +79,7 @@ namespace {
 // The row (column) of each thing that is stored, counted through all batches.
 Tensor lines_of(const Tensor& compressed) {
   const int64_t lines = compressed.size(-1) - 1, all = compressed.numel() / (lines + 1);
-  const Tensor begins = compressed.reshape({all, lines + 1});
+  const Tensor begins = compressed.to(DType::I64).reshape({all, lines + 1});
   const Tensor counts = (begins.narrow(1, 1, lines) - begins.narrow(1, 0, lines)).reshape({-1});
   return repeat_interleave(count_to(all * lines, compressed), counts);
 }
@@ -95,7 +95,7 @@ Tensor compressed_coordinates(const Tensor& t) {
   const int64_t batches = batch_dims(t), lines = p.crow.size(-1) - 1;
   const Tensor number = lines_of(p.crow);
   const Operand in_batch(std::max<int64_t>(lines, 1));
-  const Tensor line = batches ? remainder(number, in_batch) : number, plain = p.indices.reshape({-1});
+  const Tensor line = batches ? remainder(number, in_batch) : number, plain = p.indices.to(DType::I64).reshape({-1});
   Tensor batch = batches ? floor_divide(number, in_batch) : Tensor();
   Tensor row = f.rows ? line : plain, column = f.rows ? plain : line;
   if (f.blocks) {
@@ -129,7 +129,7 @@ Tensor like_with_elements(const Tensor& t, const Tensor& elements) {
   return like_with_values(t, elements.reshape(parts_of(t).values.sizes()));
 }
 
-Tensor compressed(const Tensor& given, Layout layout, int64_t batches, std::array<int64_t, 2> block) {
+Tensor compressed(const Tensor& given, Layout layout, int64_t batches, std::array<int64_t, 2> block, DType integers) {
   const CompressedForm& f = form_of(layout);
   const Tensor coo = coalesce(given), values = values_of(coo);
   const Tensor& at = parts_of(coo).indices;
@@ -160,19 +160,19 @@ Tensor compressed(const Tensor& given, Layout layout, int64_t batches, std::arra
   }
   const int64_t all = product(batch), each = all ? keys.numel() / all : 0;
   Tensor begins = searchsorted(floor_divide(keys, across), count_to(all * lines + 1, coo));
-  Tensor plain = remainder(keys, across);
-  if (batches == 0) return made_of(begins, plain, stored, coo.sizes(), layout);
+  const Tensor plain = remainder(keys, across).to(integers);
+  if (batches == 0) return made_of(begins.to(integers), plain, stored, coo.sizes(), layout);
   const Tensor first = count_to(all, coo).view({-1, 1});
   begins = index_select(begins, 0, (first * lines + count_to(lines + 1, coo)).reshape({-1})).view({all, lines + 1}) - first * each;
   for (const int64_t n : begins.select(1, lines).to_ints())
     if (n != each) throw RuntimeError("Expect the same number of specified elements per batch.");
   const std::span<const int64_t> own = std::span<const int64_t>(stored.sizes()).subspan(1);
-  return made_of(begins.view(joined(batch, {lines + 1}, {})), plain.view(joined(batch, {each}, {})),
+  return made_of(begins.to(integers).view(joined(batch, {lines + 1}, {})), plain.view(joined(batch, {each}, {})),
                  stored.view(joined(batch, {each}, own)), coo.sizes(), layout);
 }
 
 Tensor in_layout_of(const Tensor& coo, const Tensor& t) {
-  return is_compressed(t) ? compressed(coo, parts_of(t).layout, batch_dims(t), block_of(t)) : coo;
+  return is_compressed(t) ? compressed(coo, parts_of(t).layout, batch_dims(t), block_of(t), parts_of(t).indices.dtype()) : coo;
 }
 
 Tensor compressed_to(const Tensor& t, Device device, const Tensor& values) {
@@ -221,7 +221,7 @@ namespace {
 Tensor whole_numbers(const Tensor& t, const char* name, const Tensor& values) {
   if (t.dtype() != DType::I32 && t.dtype() != DType::I64)
     throw RuntimeError("{} must be an int32 or int64 tensor, but got: torch.{}", name, name_of(t.dtype()));
-  return t.detach().to(values.device(), DType::I64, false, true).contiguous();
+  return t.detach().to(values.device(), t.dtype(), false, true).contiguous();
 }
 
 // The shape that the parts have without one: as many columns as the greatest number asks for.
@@ -259,7 +259,12 @@ Tensor sparse_compressed_tensor(const Tensor& given_lines, const Tensor& given_p
     throw RuntimeError("sparse_compressed_tensor expected sparse compressed tensor layout but got {}", ops::torch_layout(layout));
   const CompressedForm& f = ops::form_of(layout);
   for (const Tensor* t : {&given_lines, &given_plain, &values}) ops::require_defined(*t, "sparse_compressed_tensor", "an argument");
-  const Tensor compressed = whole_numbers(given_lines, f.compressed, values), plain = whole_numbers(given_plain, f.plain, values);
+  Tensor compressed = whole_numbers(given_lines, f.compressed, values), plain = whole_numbers(given_plain, f.plain, values);
+  if (sorted && compressed.dtype() != plain.dtype())
+    throw RuntimeError("{} and {} must have the same dtype, but got {} and {}", f.compressed, f.plain, ops::torch_name(compressed.dtype()),
+                       ops::torch_name(plain.dtype()));
+  const DType integers = promote(compressed.dtype(), plain.dtype());
+  compressed = compressed.to(integers), plain = plain.to(integers);
   check_ranks(compressed, plain, values, f);
   const Dims sizes = given ? *given : sizes_of(compressed, plain, values, layout);
   const int64_t batches = compressed.dim() - 1, dense = values.dim() - batches - (f.blocks ? 3 : 1);
@@ -334,7 +339,7 @@ Tensor to_sparse_compressed(const Tensor& t, Layout wanted, const OptionalDims& 
     if (dense_dims && *dense_dims != dense_dim(t))
       throw RuntimeError("{}: a sparse tensor keeps its {} dense dimensions, got dense_dim={}", op, dense_dim(t), *dense_dims);
     if (layout(t) == wanted && ops::block_of(t) == block) return t;
-    if (is_compressed(t)) return ops::compressed(ops::as_coo(t), wanted, ops::batch_dims(t), block);
+    if (is_compressed(t)) return ops::compressed(ops::as_coo(t), wanted, ops::batch_dims(t), block, ops::parts_of(t).indices.dtype());
     if (sparse_dim(t) != 2)
       throw RuntimeError("coo_to_{}: conversion from Sparse to {} for input tensors with sparse_dim()!=2 is not supported", name_of(wanted),
                          ops::torch_layout(wanted));

@@ -100,11 +100,14 @@ Tensor multiplied(const Operand& a, const Operand& b) {
   const Operand& other = left ? b : a;
   if (is_number(other)) return ops::like_with_values(t, from_run(o::mul, {ops::values_of(t), other}));
   const Tensor& by = other.tensor();
+  if (const Dims whole = broadcast_shapes(t.sizes(), by.sizes()); whole != t.sizes() || (has_sparse_form(by) && whole != by.sizes())) {
+    const Tensor left = ops::sparse_broadcast_to(t, whole), right = has_sparse_form(by) ? ops::sparse_broadcast_to(by, whole) : by;
+    return multiplied(left, right);
+  }
   // Where both store elements; a dense factor's are looked up, however it is broadcast.
   const Tensor own = is_compressed(t) ? t : coalesce(t);
-  if (!has_sparse_form(by) && by.dim() <= t.dim() && broadcast_shapes(by.sizes(), t.sizes()) == t.sizes())
+  if (!has_sparse_form(by))
     return ops::like_with_elements(own, ops::elements_of(own) * ops::elements_at(by, ops::coordinates_of(own), t.dim()));
-  require_same_sizes(t, by, "mul");
   const Tensor theirs = coalesce(ops::as_coo(by)), mine = coalesce(ops::as_coo(own));
   const Tensor keys = ops::keys_of(raw_indices(mine), t.sizes()), others = ops::keys_of(raw_indices(theirs), t.sizes());
   const Tensor both = nonzero(isin(keys, others)).view({-1});
@@ -225,7 +228,7 @@ Tensor sparse_by_sparse(const Tensor& a, const Tensor& b) {
   const Tensor left = coalesce(ops::as_coo(a)), right = to_sparse_csr(b);
   const ops::SparseParts &pl = ops::parts_of(left), &pr = ops::parts_of(right);
   const Tensor rows = pl.indices.select(0, 0), inner = pl.indices.select(0, 1);
-  const Tensor begins = index_select(pr.crow, 0, inner), counts = index_select(pr.crow, 0, inner + 1) - begins;
+  const Tensor lines = pr.crow.to(DType::I64), begins = index_select(lines, 0, inner), counts = index_select(lines, 0, inner + 1) - begins;
   const Tensor from = repeat_interleave(arange(0, rows.numel(), 1, like(a)), counts);
   const Tensor first = cumsum(counts, 0) - counts;
   const Tensor at = arange(0, from.numel(), 1, like(a)) - index_select(first, 0, from) + index_select(begins, 0, from);
@@ -361,7 +364,7 @@ Tensor sum(const Tensor& given, const OptionalDims& dims, std::optional<DType> d
   ops::require_defined(given, "sum", "input");
   if (!has_sparse_form(given)) throw RuntimeError("coalesce expected sparse coordinate tensor layout but got Strided");
   const Tensor values = ops::values_of(given);
-  if (!dims) return naru::sum(values, std::nullopt, false, dtype);
+  if (!dims) return naru::sum(values, std::nullopt, false, dtype);  // with gradients of what is stored alone
   const Tensor t = coalesce(ops::as_coo(given)), own = ops::values_of(t);
   std::vector<bool> gone(t.sizes().size());
   for (const int64_t given_dim : *dims) {

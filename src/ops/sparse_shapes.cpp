@@ -182,6 +182,34 @@ Tensor sparse_permute(const Tensor& t, const Dims& order) {
   return with_values(indices, inner.size() > 1 ? values_of(t).permute(inner) : values_of(t), sizes, same && p.coalesced);
 }
 
+Tensor sparse_broadcast_to(const Tensor& given, const Dims& sizes) {
+  const Tensor t = as_coo(given);
+  if (t.sizes() == sizes) return t;
+  const SparseParts& p = parts_of(t);
+  const auto dims = static_cast<size_t>(p.indices.size(0)), extra = sizes.size() - t.sizes().size();
+  const Options integer = integers(t);
+  Tensor places = cat({zeros({static_cast<int64_t>(extra), p.indices.size(1)}, integer), p.indices}, 0), values = values_of(t);
+  for (size_t d = 0; d < dims + extra; ++d) {
+    const int64_t n = sizes[d];
+    if ((d < extra ? 1 : t.size(static_cast<int64_t>(d - extra))) == n) continue;
+    const int64_t stored = places.size(1);
+    const Tensor which = arange(0, n * stored, 1, integer), entry = remainder(which, Operand(std::max<int64_t>(stored, 1)));
+    places = with_row(index_select(places, 1, entry), static_cast<int64_t>(d), floor_divide(which, Operand(std::max<int64_t>(stored, 1))));
+    values = index_select(values, 0, entry);
+  }
+  Dims inner{values.size(0)};
+  for (size_t d = dims + extra; d < sizes.size(); ++d) inner.push_back(sizes[d]);
+  return with_values(places, values.expand(inner).contiguous(), sizes, false);
+}
+
+Tensor sparse_sum(const Tensor& t, std::optional<DType> dtype) {
+  const auto expanded = [sizes = t.sizes(), type = t.dtype()](const std::vector<Tensor>& g,
+                                                              const std::vector<Tensor>&) -> std::vector<Tensor> {
+    return {g[0].defined() ? g[0].to(type).expand(sizes) : Tensor()};
+  };
+  return autograd::record(sum(values_of(t).detach(), std::nullopt, false, dtype), "SumBackward0", {&t}, {}, expanded);
+}
+
 Tensor sparse_sum_keeping(const Tensor& t, const OptionalDims& dims, std::optional<DType> dtype) {
   Dims all;
   for (int64_t d = 0; d < t.dim(); ++d) all.push_back(d);

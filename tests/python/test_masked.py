@@ -81,3 +81,22 @@ def test_vmap_takes_the_batch_of_the_tensor_and_that_of_the_mask_at_once(name, a
         warnings.simplefilter("error")
         got = naru.vmap(lambda t, m: f(t, *args, mask=m))(x, masks)
     assert naru.allclose(got, naru.stack([f(t, *args, mask=m) for t, m in zip(x, masks)]), equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "amax", "amin", "mean", "norm", "var", "logsumexp"])
+@pytest.mark.parametrize("layout", [naru.sparse_coo, naru.sparse_csr])
+def test_reductions_of_sparse_tensors_give_sparse_ones(name, layout):
+    """What is not stored is 0 under a mask, and left out without one."""
+    f, x = getattr(naru.masked, name), naru.tensor([[1.0, 0.0, 3.0], [0.0, 0.0, 0.0], [2.0, 5.0, 0.0]])
+    mask = naru.tensor([[True, False, True], [False, False, False], [True, True, True]])
+    args = (2.0, 1) if name == "norm" else (1,)
+    for given, stands_for in ((mask, mask), (mask.to_sparse(layout=layout), mask), (None, x != 0)):
+        t = x.to_sparse(layout=layout).requires_grad_()
+        got, dense = f(t, *args, keepdim=True, mask=given), x.clone().requires_grad_()
+        want = f(dense, *args, keepdim=True, mask=stands_for)
+        assert got.layout is layout and got._nnz() == 2
+        assert naru.equal(got.to_dense()[::2], want[::2]) and naru.equal(naru.masked._output_mask(f, x, *args, mask=stands_for), naru.tensor([True, False, True]))
+        got.to_dense().sum().backward(), want[::2].sum().backward()
+        assert naru.allclose(t.grad.to_dense()[x != 0], dense.grad[x != 0])
+    with pytest.raises(RuntimeError, match="keepdim=True"):
+        f(x.to_sparse_csr(), *args)

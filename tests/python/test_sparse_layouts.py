@@ -302,3 +302,55 @@ def test_other_processes_get_sparse_tensors_part_by_part():
         make, arguments = torch.multiprocessing.reductions.reduce_tensor(s)
         again = make(*arguments)
         assert again.layout == s.layout and torch.equal(again.to_dense(), s.to_dense())
+
+
+@pytest.mark.parametrize("layout", COMPRESSED)
+def test_indices_keep_their_type(layout):
+    long = compressed(layout, torch.tensor(X))
+    lines, plain = (long.crow_indices, long.col_indices) if layout in ("sparse_csr", "sparse_bsr") else (long.ccol_indices, long.row_indices)
+    t = torch.sparse_compressed_tensor(lines().int(), plain().int(), long.values(), long.shape, layout=long.layout)
+    for made in (t, t * 2, t + t, t.sin(), t.clone(), t + compressed(layout, torch.eye(4)), compressed("sparse_csc", t), compressed("sparse_bsr", t)):
+        rows = made.layout in (torch.sparse_csr, torch.sparse_bsr)
+        assert (made.crow_indices() if rows else made.ccol_indices()).dtype == (made.col_indices() if rows else made.row_indices()).dtype == torch.int32
+    assert torch.equal((t + t).to_dense(), 2 * torch.tensor(X)) and torch.equal(t @ torch.eye(4), torch.tensor(X))
+    assert t.to_sparse_coo()._indices().dtype == torch.int64
+
+
+@pytest.mark.parametrize("shapes", [((2, 3, 4), (3, 1)), ((2, 1, 4), (2, 3, 1)), ((4,), (3, 4)), ((3, 4), ()), ((1, 1), (3, 4)), ((0, 4), (1, 4)), ((3, 1), (3, 0))])
+def test_products_broadcast_whatever_is_sparse(shapes, device):
+    torch.manual_seed(0)
+    a, b = ((torch.rand(s, device=device) * (torch.rand(s, device=device) > 0.5)) for s in shapes)
+    for x, y in ((a.to_sparse(), b.to_sparse()), (a.to_sparse(), b), (a, b.to_sparse())):
+        product = x * y
+        assert product.is_sparse and torch.equal(product.to_dense(), a * b)
+    x, y = a.to_sparse().requires_grad_(), b.clone().requires_grad_()
+    (x * y).to_dense().sum().backward()
+    dense = a.clone().requires_grad_()
+    (dense * b).sum().backward()
+    assert torch.allclose(x.grad.to_dense(), dense.grad * (a != 0)) and y.grad.shape == b.shape
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_sum_of_all_has_a_dense_gradient_and_that_of_what_is_stored_a_sparse_one(layout):
+    t = compressed(layout, torch.tensor(X)).requires_grad_()
+    (2 * t.sum()).backward()
+    assert t.grad.layout is torch.strided and torch.equal(t.grad, torch.full((4, 4), 2.0))
+    if layout == "sparse_coo":
+        t.grad = None
+        torch.sparse.sum(t).backward()
+        assert t.grad.is_sparse and torch.equal(t.grad.to_dense(), (torch.tensor(X) != 0).float())
+    else:
+        drawn = [f(t.detach()) for f in (torch.rand_like, torch.randn_like)]
+        assert all(r.layout is t.layout and parts_of(r)[:2] == parts_of(t)[:2] and bool((r.values() != 0).all()) for r in drawn)
+
+
+def test_a_program_may_say_that_coordinates_stand_once():
+    t = torch.sparse_coo_tensor([[1, 0]], [1.0, 2.0], (2,))
+    assert not t.is_coalesced() and t._coalesced_(True).is_coalesced() and t.indices().tolist() == [[1, 0]]
+    with pytest.raises(RuntimeError, match="expected sparse coordinate tensor layout"):
+        torch.eye(2).to_sparse_csr()._coalesced_(True)
+    torch._validate_sparse_coo_tensor_args(t._indices(), t._values(), t.shape)
+    with pytest.raises(RuntimeError, match="found index 1"):
+        torch._validate_sparse_coo_tensor_args(t._indices(), t._values(), (1,))
+    with pytest.raises(RuntimeError, match="sorted and distinct"):
+        torch._validate_sparse_csr_tensor_args(torch.tensor([0, 2]), torch.tensor([1, 0]), torch.ones(2), (1, 2))
