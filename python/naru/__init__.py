@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         optim as optim,
         overrides as overrides,
         profiler as profiler,
+        quasirandom as quasirandom,
         random as random,
         safetensors as safetensors,
         serialization as serialization,
@@ -289,7 +290,7 @@ del _tell_top
 _SUBMODULES = frozenset(
     "accelerator array_api autograd backends cpu cuda fallback functional legacy mps nn optim random serialization testing torch_version utils version "
     "amp fft linalg safetensors signal sparse special vision xpu _utils compiler distributions func hub jit masked multiprocessing overrides "
-    "profiler _dynamo _inductor __config__ __future__ distributed futures fx onnx library ops return_types storage types mtia nested".split()
+    "profiler _dynamo _inductor __config__ __future__ distributed futures fx onnx library ops return_types storage types mtia nested quasirandom".split()
 )
 _LAZY = {
     **dict.fromkeys(("finfo", "iinfo"), "_functions.dtype_limits"),

@@ -72,7 +72,6 @@ _ROWS = {
     "the optimizer's class: its step over all parameters is one call": """
         optim.functional optim.adadelta.adadelta optim.adagrad.adagrad optim.adam.adam optim.adamax.adamax optim.asgd.asgd
         optim.radam.radam optim.rmsprop.rmsprop optim.rprop.rprop optim.sgd.sgd optim.swap_in_optimizer_params_and_state""",
-    "scipy.stats.qmc.Sobol": "quasirandom",
     "`naru doctor`, and torch.__config__.show()": "utils.collect_env",
     "torch.utils.benchmark.Timer": """
         utils.throughput_benchmark utils.ThroughputBenchmark ThroughputBenchmark utils.benchmark.Fuzzer utils.benchmark.FuzzedTensor
