@@ -303,6 +303,7 @@ _LAZY = {
     ),
     **dict.fromkeys(("no_grad", "enable_grad", "set_grad_enabled", "inference_mode"), "autograd.grad_mode"),
     **dict.fromkeys(("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng"), "random"),
+    **dict.fromkeys(("_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_"), "amp._scaling"),
     **dict.fromkeys(("save", "load"), "serialization"),
     **dict.fromkeys(("set_float32_matmul_precision", "get_float32_matmul_precision"), "backends._precision"),
     **dict.fromkeys(

@@ -1,6 +1,5 @@
 """Mixed precision: what is cast to what, and scaling that says what it did."""
 import copy
-import pickle
 import threading
 import warnings
 
@@ -325,96 +324,6 @@ def test_a_training_run_in_mixed_precision_comes_close_to_one_in_float32(kind, h
     plain, mixed = train(copy.deepcopy(model), False), train(model, True)
     assert mixed[-1] < 0.2 * mixed[0]
     assert all(abs(a - b) < 0.02 * plain[0] for a, b in zip(plain, mixed))
-
-
-class Trap:
-    """A parameter whose gradient is what it is told."""
-
-    def __init__(self, scaler, device="cuda"):
-        self.w = torch.nn.Parameter(torch.ones(3, device=device))
-        self.optimizer = torch.optim.SGD([self.w], lr=1.0)
-        self.scaler = scaler
-
-    def step(self, factor):
-        self.optimizer.zero_grad()
-        self.scaler.scale((self.w * factor).sum()).backward()
-        result = self.scaler.step(self.optimizer)
-        self.scaler.update()
-        return result
-
-
-def test_the_scale_shrinks_after_a_skipped_step_and_grows_after_enough_good_ones():
-    t = Trap(torch.amp.GradScaler("cuda", init_scale=4.0, growth_interval=2))
-    t.step(0.25)
-    assert t.w.tolist() == [0.75] * 3 and t.scaler.get_scale() == 4.0 and t.scaler.last_step == (True, 4.0, "")
-    t.step(0.25)
-    assert t.scaler.get_scale() == 8.0
-    before = t.w.tolist()
-    assert t.step(float("inf")) is None
-    assert t.w.tolist() == before and t.scaler.get_scale() == 4.0
-    assert not t.scaler.last_step
-    assert str(t.scaler.last_step) == (
-        "skipped at scale 8: 1 of 1 gradients are not finite; the first is of parameter 0 in group 0, shape (3,): 3 inf, 0 nan of 3"
-    )
-    t.step(0.25)
-    assert t.scaler.get_scale() == 4.0 and t.scaler.last_step.stepped  # the count began anew
-    t.step(float("nan"))
-    assert "0 inf, 3 nan of 3" in t.scaler.last_step.reason
-    t.scaler.update(64.0)
-    assert t.scaler.get_scale() == 64.0
-
-
-def test_gradients_can_be_looked_at_between_unscaling_and_the_step():
-    t = Trap(torch.amp.GradScaler("cuda", init_scale=16.0))
-    t.scaler.scale((t.w * 3).sum()).backward()
-    assert t.w.grad.tolist() == [48.0] * 3
-    t.scaler.unscale_(t.optimizer)
-    assert t.w.grad.tolist() == [3.0] * 3
-    with pytest.raises(RuntimeError, match=r"unscale_\(\) has already been called on this optimizer since the last update"):
-        t.scaler.unscale_(t.optimizer)
-    torch.nn.utils.clip_grad_norm_([t.w], 1.0)
-    t.scaler.step(t.optimizer)
-    with pytest.raises(RuntimeError, match=r"step\(\) has already been called since the last update"):
-        t.scaler.step(t.optimizer)
-    with pytest.raises(RuntimeError, match=r"unscale_\(\) is being called after step"):
-        t.scaler.unscale_(t.optimizer)
-    t.scaler.update()
-    assert abs(t.w[0].item() - (1 - 3 / 27**0.5)) < 1e-6
-    assert t.scaler.scale([t.w, (t.w,)])[1][0].tolist() == (t.w * 16).tolist()
-
-
-def test_misuse_of_the_scaler_is_said():
-    t = Trap(torch.amp.GradScaler("cuda"))
-    with pytest.raises(AssertionError, match="Attempted step but _scale is None"):
-        t.scaler.step(t.optimizer)
-    t.scaler.scale(t.w.sum())
-    with pytest.raises(AssertionError, match="No inf checks were recorded for this optimizer"):
-        t.scaler.step(t.optimizer)
-    with pytest.raises(AssertionError, match="No inf checks were recorded prior to update"):
-        torch.amp.GradScaler("cuda").__class__.update(t.scaler)
-    half = torch.nn.Parameter(torch.ones(2, dtype=F16, device="cuda"))
-    t.scaler.scale(half.sum()).backward()
-    with pytest.raises(ValueError, match="Attempting to unscale FP16 gradients"):
-        t.scaler.unscale_(torch.optim.SGD([half], lr=1.0))
-    for wrong in ({"growth_factor": 1.0}, {"backoff_factor": 1.0}):
-        with pytest.raises(AssertionError, match="factor must be"):
-            torch.amp.GradScaler("cuda", **wrong)
-    with pytest.raises(ValueError, match="outputs must be a Tensor or an iterable of Tensors"):
-        t.scaler.scale(3)
-
-
-def test_the_scalers_state_is_kept_and_taken_back():
-    t = Trap(torch.amp.GradScaler("cuda", init_scale=32.0, growth_interval=5))
-    t.step(0.5)
-    state = t.scaler.state_dict()
-    assert state == {"scale": 32.0, "growth_factor": 2.0, "backoff_factor": 0.5, "growth_interval": 5, "_growth_tracker": 1}
-    other = torch.amp.GradScaler("cuda")
-    other.load_state_dict(state)
-    assert other.state_dict() == state == pickle.loads(pickle.dumps(t.scaler)).state_dict()
-    off = torch.amp.GradScaler("cuda", enabled=False)
-    assert off.state_dict() == {} and off.get_scale() == 1.0 and not off.is_enabled() and off.scale(3) == 3
-    with pytest.raises(RuntimeError, match="The source state dict is empty"):
-        other.load_state_dict({})
 
 
 def test_the_older_names_warn_and_work():

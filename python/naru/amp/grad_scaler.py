@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
-import math
+import inspect
 import warnings
-from typing import Any, NamedTuple
+from collections import defaultdict
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _C
 from ..autograd.grad_mode import no_grad
+from ._scaling import _amp_foreach_non_finite_check_and_unscale_, _amp_update_scale_, times, wide
 
-_READY, _UNSCALED, _STEPPED = "ready", "unscaled", "stepped"
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._C import Tensor
+
+__all__ = ["GradScaler", "OptState", "StepOutcome"]
+
+
+class OptState(Enum):
+    """How far an optimizer is since the last `update` of a scaler.
+
+    >>> naru.amp.grad_scaler.OptState.READY.value
+    0
+    """
+
+    READY = 0
+    UNSCALED = 1
+    STEPPED = 2
 
 
 class StepOutcome(NamedTuple):
@@ -31,18 +51,21 @@ class StepOutcome(NamedTuple):
         return f"stepped at scale {self.scale:g}" if self.stepped else f"skipped at scale {self.scale:g}: {self.reason}"
 
 
-class _Progress:
-    """How far an optimizer is since the last `update`."""
+def _refresh_per_optimizer_state() -> dict[str, Any]:
+    return {"stage": OptState.READY, "found_inf_per_device": {}}
 
-    def __init__(self) -> None:
-        self.stage = _READY
-        self.found: dict[Any, Any] = {}  # device -> a tensor that is finite where all gradients there are
-        self.bad: bool | None = None  # `found`, once it was read
 
-    def has_found(self) -> bool:
-        if self.bad is None:
-            self.bad = any(not math.isfinite(total.item()) for total in self.found.values())
-        return self.bad
+class _Replicas:
+    """Copies of a tensor, one on each device that asks."""
+
+    def __init__(self, master: Tensor) -> None:
+        self._master = master
+        self.copies: dict[_C.device, Tensor] = {}
+
+    def get(self, device: _C.device) -> Tensor:
+        if device not in self.copies:
+            self.copies[device] = self._master.to(device, non_blocking=True, copy=True)
+        return self.copies[device]
 
 
 class GradScaler:
@@ -68,7 +91,7 @@ class GradScaler:
     4.0
     """
 
-    last_step: StepOutcome | None = None
+    _last: StepOutcome | Callable[[], StepOutcome] | None = None
 
     def __init__(
         self,
@@ -88,85 +111,166 @@ class GradScaler:
             raise AssertionError("The backoff factor must be < 1.0.")
         self._device = device
         self._enabled = enabled
-        self._scale = float(init_scale)
+        self._init_scale = init_scale
+        self._init_growth_tracker = 0
+        # float32 and int32 on the device of the first loss, made when that comes.
+        self._scale: Tensor | None = None
+        self._growth_tracker: Tensor | None = None
         self._growth_factor = growth_factor
         self._backoff_factor = backoff_factor
         self._growth_interval = growth_interval
-        self._growth_tracker = 0
-        self._used = False
-        self._progress: dict[int, _Progress] = {}
+        self._per_optimizer_states: defaultdict[int, dict[str, Any]] = defaultdict(_refresh_per_optimizer_state)
+
+    @property
+    def last_step(self) -> StepOutcome | None:
+        """What became of the last `step`, a `StepOutcome`; None before the first."""
+        if callable(self._last):
+            self._last = self._last()
+        return self._last
+
+    def _lazy_init_scale_growth_tracker(self, dev: Any) -> None:
+        if self._growth_tracker is not None:
+            raise AssertionError("_growth_tracker initialized before _scale")
+        self._scale = _C.full((), self._init_scale, dtype=_C.float32, device=dev)
+        self._growth_tracker = _C.full((), self._init_growth_tracker, dtype=_C.int32, device=dev)
+
+    def _check_scale_growth_tracker(self, funcname: str) -> tuple[Tensor, Tensor]:
+        for name in ("_scale", "_growth_tracker"):
+            if getattr(self, name) is None:
+                raise AssertionError(
+                    f"Attempted {funcname} but {name} is None.  This may indicate your script did not use scaler.scale(loss or outputs) "
+                    "earlier in the iteration."
+                )
+        return self._scale, self._growth_tracker  # type: ignore[return-value]
 
     def scale(self, outputs: Any) -> Any:
         """A tensor, or the tensors of a (nested) list, tuple or iterable, times the scale."""
         if not self._enabled:
             return outputs
-        self._used = True
         if isinstance(outputs, _C.Tensor):
-            return outputs * self._scale
+            if self._scale is None:
+                self._lazy_init_scale_growth_tracker(outputs.device)
+            return times(outputs, self._scale.to(outputs.device, non_blocking=True))  # type: ignore[union-attr]
         if isinstance(outputs, (list, tuple)):
             return type(outputs)(map(self.scale, outputs))
         if hasattr(outputs, "__iter__"):
             return map(self.scale, outputs)
         raise ValueError("outputs must be a Tensor or an iterable of Tensors")
 
-    def _need_scale(self, what: str) -> None:
-        if not self._used:
-            raise AssertionError(
-                f"Attempted {what} but _scale is None.  This may indicate your script did not use scaler.scale(loss or outputs) "
-                "earlier in the iteration."
-            )
-
     def _gradients(self, optimizer: Any) -> list[tuple[int, int, Any]]:
-        return [
-            (g, i, parameter.grad)
-            for g, group in enumerate(optimizer.param_groups)
-            for i, parameter in enumerate(group["params"])
-            if parameter.grad is not None
-        ]
+        """The gradients with their groups and places; the values of sparse ones, and those summed if a float16's sum may overflow."""
+        found = []
+        for g, group in enumerate(optimizer.param_groups):
+            for i, parameter in enumerate(group["params"]):
+                if parameter.grad is None:
+                    continue
+                if parameter.grad.is_sparse:
+                    if parameter.grad.dtype == _C.float16:
+                        parameter.grad = parameter.grad.coalesce()
+                    found.append((g, i, parameter.grad._values()))
+                else:
+                    found.append((g, i, parameter.grad))
+        return found
+
+    def _unscale_grads_(self, optimizer: Any, inv_scale: Tensor, found_inf: Tensor, allow_fp16: bool) -> dict[_C.device, Tensor]:
+        """Multiplies the gradients by `inv_scale`; copies of `found_inf` by device, 1 where a gradient was not finite."""
+        inverses, founds, lists = _Replicas(inv_scale), _Replicas(found_inf), defaultdict(list)
+        with no_grad():
+            for _, _, grad in self._gradients(optimizer):
+                if not allow_fp16 and grad.dtype == _C.float16:
+                    raise ValueError("Attempting to unscale FP16 gradients.")
+                lists[grad.device].append(grad)
+        for device, grads in lists.items():
+            _amp_foreach_non_finite_check_and_unscale_(grads, founds.get(device), inverses.get(device))
+        return founds.copies
 
     def unscale_(self, optimizer: Any) -> None:
         """Divides the optimizer's gradients by the scale, and looks for those that are not finite. Once between updates."""
         if not self._enabled:
             return
-        self._need_scale("unscale_")
-        progress = self._progress.setdefault(id(optimizer), _Progress())
-        if progress.stage == _UNSCALED:
+        scale, _ = self._check_scale_growth_tracker("unscale_")
+        state = self._per_optimizer_states[id(optimizer)]
+        if state["stage"] is OptState.UNSCALED:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
-        if progress.stage == _STEPPED:
+        if state["stage"] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
-        gradients = self._gradients(optimizer)
-        if any(grad.dtype == _C.float16 for _, _, grad in gradients):
-            raise ValueError("Attempting to unscale FP16 gradients.")
-        with no_grad():
-            for _, _, grad in gradients:
-                grad.mul_(1.0 / self._scale)
-                # 0 * x is 0 for every finite x, and nan for every other.
-                total = (grad * 0).sum()
-                progress.found[grad.device] = progress.found[grad.device] + total if grad.device in progress.found else total
-        progress.stage = _UNSCALED
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, wide(scale).reciprocal().float(), _C.zeros_like(scale), False)
+        state["stage"] = OptState.UNSCALED
+
+    def _check_inf_per_device(self, optimizer: Any) -> dict[_C.device, Tensor]:
+        """Looks for gradients that are not finite, and leaves them scaled."""
+        scale, _ = self._check_scale_growth_tracker("_check_inf_per_device")
+        state = self._per_optimizer_states[id(optimizer)]
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, _C.ones_like(scale), _C.zeros_like(scale), True)
+        return state["found_inf_per_device"]
+
+    def _found_inf_per_device(self, optimizer: Any) -> dict[_C.device, Tensor]:
+        return self._per_optimizer_states[id(optimizer)]["found_inf_per_device"]
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """`optimizer.step(*args, **kwargs)`, and what it returns; or nothing and None, where a gradient is not finite. See `last_step`."""
+        """`optimizer.step(*args, **kwargs)`, and what it returns; or nothing and None, where a gradient is not finite. See `last_step`.
+
+        An optimizer with `_step_supports_amp_scaling` decides by itself: it finds the scale and whether a gradient is not finite as the tensors
+        `optimizer.grad_scale` and `optimizer.found_inf`, or gets the scaler if its `step` takes `grad_scaler` (a FutureWarning).
+        """
         if not self._enabled:
             result = optimizer.step(*args, **kwargs)
-            self.last_step = StepOutcome(True, 1.0, "")
+            self._last = StepOutcome(True, 1.0, "")
             return result
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
-        self._need_scale("step")
-        progress = self._progress.setdefault(id(optimizer), _Progress())
-        if progress.stage == _STEPPED:
+        self._check_scale_growth_tracker("step")
+        state = self._per_optimizer_states[id(optimizer)]
+        if state["stage"] is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
-        if progress.stage == _READY:
-            self.unscale_(optimizer)
-        if not progress.found:
-            raise AssertionError("No inf checks were recorded for this optimizer.")
-        progress.stage = _STEPPED
-        if progress.has_found():
-            self.last_step = StepOutcome(False, self._scale, self._why(optimizer))
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            result = self._step_with_scale(optimizer, state, args, kwargs)
+        else:
+            if state["stage"] is OptState.READY:
+                self.unscale_(optimizer)
+            if not state["found_inf_per_device"]:
+                raise AssertionError("No inf checks were recorded for this optimizer.")
+            result = self._maybe_opt_step(optimizer, state, *args, **kwargs)
+        state["stage"] = OptState.STEPPED
+        return result
+
+    def _maybe_opt_step(self, optimizer: Any, optimizer_state: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        scale = self._scale.clone()  # type: ignore[union-attr]
+        if any([found.item() for found in optimizer_state["found_inf_per_device"].values()]):
+            self._last = StepOutcome(False, scale.item(), self._why(optimizer))
             return None
         result = optimizer.step(*args, **kwargs)
-        self.last_step = StepOutcome(True, self._scale, "")
+        self._last = lambda: StepOutcome(True, scale.item(), "")  # read when it is asked for
+        return result
+
+    def _step_with_scale(self, optimizer: Any, state: dict[str, Any], args: Any, kwargs: Any) -> Any:
+        """A step of an optimizer that looks at the scale itself."""
+        scale: Tensor = self._scale.clone()  # type: ignore[union-attr]
+        takes_scaler = "grad_scaler" in inspect.signature(optimizer.step).parameters
+        if takes_scaler:
+            warnings.warn(
+                "GradScaler is going to stop passing itself as a keyword argument to the passed optimizer. In the near future GradScaler registers "
+                "`grad_scale: Tensor` and `found_inf: Tensor` to the passed optimizer and let the optimizer use them directly.",
+                FutureWarning,
+                stacklevel=3,
+            )
+            result = optimizer.step(*args, **kwargs, grad_scaler=self)
+        else:
+            if state["stage"] is OptState.READY:
+                self._check_inf_per_device(optimizer)
+                optimizer.grad_scale = scale * getattr(optimizer, "grad_scale", 1)
+            else:
+                optimizer.grad_scale = getattr(optimizer, "grad_scale", None)
+            optimizer.found_inf = sum(found.to(scale.device, non_blocking=True) for found in state["found_inf_per_device"].values())
+            result = optimizer.step(*args, **kwargs)
+            del optimizer.grad_scale, optimizer.found_inf
+        found = list(state["found_inf_per_device"].values())
+
+        def outcome() -> StepOutcome:
+            bad = any([x.item() for x in found])
+            return StepOutcome(not bad, scale.item(), "the optimizer was told that a gradient is not finite" * bad)
+
+        self._last = outcome
         return result
 
     def _why(self, optimizer: Any) -> str:
@@ -185,29 +289,31 @@ class GradScaler:
         """Once an iteration, after all steps: a smaller scale if one was skipped, a greater one after `growth_interval` good ones."""
         if not self._enabled:
             return
-        self._need_scale("update")
-        if new_scale is not None:
-            if isinstance(new_scale, _C.Tensor) and (new_scale.numel() != 1 or new_scale.requires_grad):
-                raise AssertionError("new_scale should be a float or a 1-element tensor with requires_grad=False.")
-            self._scale = float(new_scale)
+        scale, growth_tracker = self._check_scale_growth_tracker("update")
+        if isinstance(new_scale, _C.Tensor):
+            if new_scale.device.type != _C.device(self._device).type or new_scale.numel() != 1 or new_scale.requires_grad:
+                raise AssertionError(
+                    "new_scale should be a float or a 1-element torch.cuda.FloatTensor or torch.FloatTensor with requires_grad=False."
+                )
+            scale.copy_(new_scale.reshape(()))
+        elif new_scale is not None:
+            scale.fill_(float(new_scale))
         else:
-            found = [progress for progress in self._progress.values() if progress.found]
+            found = [x.to(scale.device, non_blocking=True) for state in self._per_optimizer_states.values() for x in state["found_inf_per_device"].values()]
             if not found:
                 raise AssertionError("No inf checks were recorded prior to update.")
-            if any([progress.has_found() for progress in found]):
-                self._scale *= self._backoff_factor
-                self._growth_tracker = 0
-            else:
-                self._growth_tracker += 1
-                if self._growth_tracker == self._growth_interval:
-                    grown = self._scale * self._growth_factor
-                    self._scale = grown if grown < 2.0**128 else self._scale  # float32's range
-                    self._growth_tracker = 0
-        self._progress = {}
+            _amp_update_scale_(scale, growth_tracker, sum(found), self._growth_factor, self._backoff_factor, self._growth_interval)
+        self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
+
+    def _get_scale_async(self) -> Tensor | None:
+        return self._scale
 
     def get_scale(self) -> float:
         """The scale; 1.0 where disabled."""
-        return self._scale if self._enabled else 1.0
+        return (self._init_scale if self._scale is None else self._scale.item()) if self._enabled else 1.0
+
+    def _get_growth_tracker(self) -> int:
+        return (self._init_growth_tracker if self._growth_tracker is None else self._growth_tracker.item()) if self._enabled else 0
 
     def get_growth_factor(self) -> float:
         """What the scale is multiplied by when it grows."""
@@ -242,11 +348,11 @@ class GradScaler:
         if not self._enabled:
             return {}
         return {
-            "scale": self._scale,
+            "scale": self.get_scale(),
             "growth_factor": self._growth_factor,
             "backoff_factor": self._backoff_factor,
             "growth_interval": self._growth_interval,
-            "_growth_tracker": self._growth_tracker,
+            "_growth_tracker": self._get_growth_tracker(),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -255,15 +361,21 @@ class GradScaler:
             return
         if not state_dict:
             raise RuntimeError("The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler.")
-        self._scale = float(state_dict["scale"])
-        self._growth_factor = float(state_dict["growth_factor"])
-        self._backoff_factor = float(state_dict["backoff_factor"])
-        self._growth_interval = int(state_dict["growth_interval"])
-        self._growth_tracker = int(state_dict["_growth_tracker"])
+        self._init_scale = state_dict["scale"]
+        self._growth_factor = state_dict["growth_factor"]
+        self._backoff_factor = state_dict["backoff_factor"]
+        self._growth_interval = state_dict["growth_interval"]
+        self._init_growth_tracker = state_dict["_growth_tracker"]
+        if self._scale is not None:
+            self._scale.fill_(self._init_scale)
+        if self._growth_tracker is not None:
+            self._growth_tracker.fill_(self._init_growth_tracker)
 
     def __getstate__(self) -> dict[str, Any]:
-        if self._progress:
+        if self._enabled and self._per_optimizer_states:
             raise AssertionError(
                 "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after scaler.update()."
             )
-        return self.__dict__.copy()
+        # Numbers, not tensors: the other process may have no such device.
+        numbers = {"_init_scale": self.get_scale(), "_init_growth_tracker": self._get_growth_tracker(), "_scale": None, "_growth_tracker": None}
+        return self.__dict__ | numbers | {"_last": self.last_step}
