@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from . import _C, _more_methods, _storage_methods
@@ -213,6 +214,20 @@ def _init_subclass(cls: type, **kwargs: Any) -> None:
         from .overrides import _watch
 
         _watch(subclasses=True)
+    if "__torch_dispatch__" in cls.__dict__:
+        warnings.warn(
+            f"{cls.__name__}.__torch_dispatch__ is never called: naru has no dispatcher beneath autograd, and operators see a plain tensor; "
+            "nearest: __torch_function__",
+            stacklevel=2,
+        )
+
+
+def _make_wrapper_subclass(*args: Any, **kwargs: Any) -> None:
+    """NotImplementedError: a tensor without elements of its own is computed with by `__torch_dispatch__`, which naru does not have."""
+    raise NotImplementedError(
+        "Tensor._make_wrapper_subclass: a wrapper is computed with by __torch_dispatch__, which naru does not have; nearest: a class with "
+        "__torch_function__, or Tensor.as_subclass"
+    )
 
 
 def _torch_function(cls: type, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
@@ -365,6 +380,7 @@ def install() -> None:
     if "new" not in own:
         Tensor.new = _new
     Tensor.__init_subclass__ = classmethod(_init_subclass)
+    Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)
     Tensor.__torch_function__ = classmethod(_torch_function)
     mark_absent(Tensor, "Tensor", NAMES)
     Tensor.__dir__ = _dir

@@ -105,3 +105,16 @@ def test_no_class_of_ours_has_every_call_watched():
         "assert overrides._watched['subclasses']"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_would_need_a_dispatcher_says_that_there_is_none():
+    with pytest.warns(UserWarning, match=r"Dispatched.__torch_dispatch__ is never called.*nearest: __torch_function__") as caught:
+
+        class Dispatched(torch.Tensor):
+            @classmethod
+            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+                raise AssertionError("called")
+
+    assert caught[0].filename == __file__ and (torch.ones(2).as_subclass(Dispatched) + 1).tolist() == [2, 2]
+    with pytest.raises(NotImplementedError, match="_make_wrapper_subclass: .*nearest: a class with __torch_function__"):
+        torch.Tensor._make_wrapper_subclass(Dispatched, (2, 3))
