@@ -342,7 +342,7 @@ _LAZY = {
         ),
         "_functions.more_names",
     ),
-    **dict.fromkeys(("_int_mm", "_segment_reduce"), "_C"),
+    **dict.fromkeys(("_int_mm", "_segment_reduce", "_standard_gamma"), "_C"),
     "autocast": "amp.autocast_mode",
     "GradScaler": "amp",
     "ScriptModule": "jit",

@@ -97,8 +97,9 @@ Tensor glu(const Tensor& x, int64_t dim) {
 Tensor softmin(const Tensor& x, int64_t dim, std::optional<DType> dtype) { return softmax(-x, dim, dtype); }
 
 Tensor gumbel_softmax(const Tensor& logits, double tau, bool hard, int64_t dim, Generator* generator) {
-  const Tensor uniform = clamp(rand_like(logits.detach(), {}, generator), Operand(smallest_normal(logits.dtype())));
-  const Tensor soft = softmax((logits - (-uniform.log()).log()) / tau, dim);
+  const Tensor drawn = empty(logits.sizes(), Options(logits.dtype(), logits.device()));
+  exponential_(drawn, 1, generator);
+  const Tensor soft = softmax((logits - drawn.log()) / tau, dim);
   if (!hard) return soft;
   const Tensor top = soft.argmax(dim, true);
   Tensor places = arange(0, soft.dim() ? soft.size(dim) : 1, 1, Options(soft.device()));

@@ -3,13 +3,15 @@
 
 #include "ops/common.h"
 #include "ops/history.h"
+#include "ops/host_draws.h"
 
 namespace naru::ops {
 
 // What t was before has a gradient of zeros from here on: `op` has drawn its elements.
 void remember_draw(const Tensor& t, const char* op);
 
-// Calls f with a contiguous tensor of t's shape and type, whose elements are t's afterwards: positions are counted in row-major order.
+// Calls f with a contiguous tensor of t's shape and type, whose elements are t's afterwards: positions are counted in row-major order. PyTorch's numbers
+// go through memory: f gets a view of t, which it fills in that view's order.
 template <class F>
 void write_in_order(const Tensor& t, const char* op, F f) {
   require_distinct_elements(t, op);
@@ -19,6 +21,8 @@ void write_in_order(const Tensor& t, const char* op, F f) {
     NoGrad guard;
     if (t.is_contiguous()) {
       f(t);
+    } else if (draws_as_pytorch()) {
+      f(in_memory_order(t));
     } else {
       const Tensor dense = make_result(t.sizes(), t.dtype(), t.device(), op, true);
       f(dense);

@@ -1,5 +1,6 @@
 #include "ops/host_draws.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <numbers>
@@ -129,6 +130,13 @@ void normals_in_blocks(const Tensor& out, T mean, T std, DType type, F uniform) 
 }
 
 }  // namespace
+
+Tensor in_memory_order(const Tensor& t) {
+  Dims order;
+  for (int64_t d = 0; d < t.dim(); ++d) order.push_back(d);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return t.strides()[a] > t.strides()[b]; });
+  return t.detach().permute(order);
+}
 
 void host_uniform(const Tensor& out, double from, double to, Generator* generator) {
   Twister t(generator);

@@ -33,7 +33,10 @@ class Twister {
   MersenneTwister& twister_;
 };
 
-// Each fills `out`, which is contiguous, as PyTorch's function of that name fills a tensor of its type.
+// A view of t, without history, whose dimensions stand in the order of its strides: PyTorch fills a tensor so.
+Tensor in_memory_order(const Tensor& t);
+
+// Each fills `out`, in row-major order, as PyTorch's function of that name fills a tensor of its type.
 void host_uniform(const Tensor& out, double from, double to, Generator* generator);
 // in_blocks: of at least 16 elements, and contiguous: 16 at a time, the last of which overlap.
 void host_normal(const Tensor& out, double mean, double std, bool in_blocks, Generator* generator);

@@ -185,11 +185,13 @@ Tensor dropout(const Tensor& x, double p, bool training, Generator* generator) {
   if (!is_inexact(x.dtype()))
     throw RuntimeError("result type Float can't be cast to the desired output type {} (dropout wants floating point; convert first)",
                        ops::torch_name(x.dtype()));
-  Tensor mask = ops::make_result(x.sizes(), DType::Bool, x.device(), "dropout", true);
+  const Dims strides =
+      ops::draws_as_pytorch() ? ops::strides_like(x.sizes(), x.strides(), MemoryFormat::Preserve) : contiguous_strides(x.sizes());
+  Tensor mask = ops::make_result(x.sizes(), strides, DType::Bool, x.device(), "dropout", true);
   const double scale = p == 1 ? 0.0 : 1 / (1 - p);
   if (is_complex(x.dtype())) return x * dropout(ones(x.sizes(), Options(real_of(x.dtype()), x.device())), p, true, generator);
   if (ops::draws_as_pytorch()) {
-    ops::host_bernoulli(mask, 1 - p, generator);
+    ops::host_bernoulli(ops::in_memory_order(mask), 1 - p, generator);
     return scale_masked(x, mask, scale);
   }
   const auto [key, offset] = ops::draw(generator);

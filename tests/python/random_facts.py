@@ -21,7 +21,9 @@ nn.Linear(3, 2).weight|nn.Linear(3, 2).bias|nn.Conv2d(2, 3, 2).weight|nn.Embeddi
 torch.utils.data.random_split(list(range(7)), [4, 3])[0].indices|list(torch.utils.data.RandomSampler(range(6)))|list(torch.utils.data.WeightedRandomSampler([.1, .5, .4], 5))|list(torch.utils.data.SubsetRandomSampler([3, 4, 5, 6]))
 [b.tolist() for _ in range(2) for b in torch.utils.data.DataLoader(range(7), 3, shuffle=True)]|[b[0].tolist() for _ in range(2) for b in torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.arange(7)), 3, shuffle=True)]
 [b.tolist() for _ in range(2) for b in torch.utils.data.DataLoader(range(6), 3, shuffle=True, generator=torch.Generator().manual_seed(3))]|torch.rand(3, generator=torch.Generator().manual_seed(5))|(torch.randn(3), torch.randn(2, dtype=torch.float64), torch.randn(16), torch.randn(1))[1:]|(torch.manual_seed(2**40 + 3), torch.rand(2))[1]
-(torch.rand(5), torch.randn(1), torch.get_rng_state().long().mul(torch.arange(5056)).sum())[2]|D.Normal(0., 1.).sample((3,))|D.Categorical(W).sample((5,))|D.Gamma(2., torch.ones(3)).sample()|D.Exponential(2.).sample((3,))|D.Laplace(0., 1.).sample((3,))""".replace("\n", "|").split("|")
+(torch.rand(5), torch.randn(1), torch.get_rng_state().long().mul(torch.arange(5056)).sum())[2]|D.Normal(0., 1.).sample((3,))|D.Categorical(W).sample((5,))|D.Gamma(2., torch.ones(3)).sample()|D.Exponential(2.).sample((3,))|D.Laplace(0., 1.).sample((3,))
+F.gumbel_softmax(torch.zeros(2, 3), tau=.7)|D.VonMises(0., 2.).sample((5,))|torch.round(D.Wishart(torch.tensor(4.), torch.eye(2)).sample((2,)), decimals=4)|torch.round(F.rrelu(torch.arange(-3., 3.), training=True), decimals=4)|F.alpha_dropout(torch.ones(5), training=True)|torch.round(D.Dirichlet(W).sample(), decimals=4)
+E(6, 5).t().normal_()|E(4, 6)[:, ::2].normal_()|E(5, 2).t().uniform_()|torch.rand_like(E(3, 2).t())|torch.randn_like(torch.ones(2, 3, 2, 2).contiguous(memory_format=torch.channels_last))|torch.randint_like(E(3, 2).t(), 9)|F.dropout(torch.ones(3, 4).t(), .3)|E(4, 3).t().bernoulli_(.4)""".replace("\n", "|").split("|")
 
 
 def plain(value):

@@ -108,11 +108,16 @@ class Wishart(ExponentialFamily):
 
     def rsample(self, sample_shape: Any = _C.Size(), max_try_correction: int | None = None) -> Tensor:
         """By Bartlett's decomposition."""
-        sample_shape = _C.Size(sample_shape)
+        if _C._draws_as_pytorch():
+            self._drawn(_C.Size(sample_shape))  # PyTorch 2.15 draws a regular sample anew
+        return self._drawn(_C.Size(sample_shape))
+
+    def _drawn(self, sample_shape: _C.Size) -> Tensor:
         p = self._event_shape[-1]
         noise = self._chi2.rsample(sample_shape).sqrt().diag_embed(dim1=-2, dim2=-1)
-        below = _C.tril(_standard_normal(self._extended_shape(sample_shape), noise.dtype, noise.device), -1) if p > 1 else 0
-        chol = self._unbroadcasted_scale_tril @ (noise + below)
+        row, column = _C.tril_indices(p, p, offset=-1)
+        noise[..., row, column] = _standard_normal((*sample_shape, *self._batch_shape, p * (p - 1) // 2), noise.dtype, noise.device)
+        chol = self._unbroadcasted_scale_tril @ noise
         return chol @ chol.mT
 
     def _log_det(self) -> Tensor:
