@@ -86,6 +86,8 @@ bool scalar_from(PyObject* o, Scalar& s, bool tensors) {
   return true;
 }
 
+bool number_from(PyObject* o, Scalar& s) { return !(is_tensor(o) && tensor_of(o).requires_grad()) && scalar_from(o, s); }
+
 bool int_from(PyObject* o, int64_t& v) {
   if (PyBool_Check(o)) return false;
   if (PyLong_Check(o)) {

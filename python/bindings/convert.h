@@ -23,6 +23,8 @@ inline Options in_format(Options o, std::optional<MemoryFormat> format) {
 // Numbers: bool, int, float, NumPy's scalars, and tensors with one element if `tensors`. Throws for integers beyond 64
 // bits.
 bool scalar_from(PyObject* o, Scalar& s, bool tensors = true);
+// Of an argument: no tensor that requires grad, for its gradient would be lost.
+bool number_from(PyObject* o, Scalar& s);
 // A Python int; OverflowError beyond 64 bits.
 int64_t long_value(PyObject* o);
 // Item i of a list or tuple, borrowed: hold it before calling anything of it. RuntimeError where the list has become shorter than that.
@@ -81,7 +83,7 @@ struct Arg<Scalar> {
   static constexpr const char* kName = "Number";
   static constexpr const char* kHint = "builtins.float | builtins.bool";
   Scalar value;
-  bool load(PyObject* const* o) { return scalar_from(*o, value); }
+  bool load(PyObject* const* o) { return number_from(*o, value); }
   Scalar get() { return value; }
 };
 
@@ -99,7 +101,7 @@ struct Arg<double> {
   static constexpr const char* kName = "float";
   static constexpr const char* kHint = "builtins.float";
   Scalar value;
-  bool load(PyObject* const* o) { return scalar_from(*o, value) && !value.is_complex(); }
+  bool load(PyObject* const* o) { return number_from(*o, value) && !value.is_complex(); }
   double get() { return value.to_double(); }
 };
 

@@ -372,36 +372,11 @@ Tensor as_array(PyObject* data, std::optional<DType> dtype, std::optional<Device
 
 }  // namespace
 
-Tensor legacy_tensor(DType dtype, std::optional<Device> device, PyObject* args) {
-  const Py_ssize_t n = PyTuple_GET_SIZE(args);
-  const Options options = [&] {
-    Options o(dtype);
-    o.device = device;
-    return o;
-  }();
-  if (n == 0) return empty({0}, options);
-  PyObject* first = PyTuple_GET_ITEM(args, 0);
-  if (n == 1 && is_tensor(first)) {
-    const Tensor& t = tensor_of(first);
-    if (t.dtype() != dtype)
-      throw TypeError("expected {} (got {}); convert the tensor with .to(torch.{})", name_of(dtype), name_of(t.dtype()), name_of(dtype));
-    return t.detach();
-  }
-  if (n == 1 && Py_TYPE(first) == size_type) {
-    Dims sizes;
-    dims_from(first, sizes);
-    return empty(sizes, options);
-  }
-  Dims sizes;
-  if (dims_from(args, sizes)) return empty(sizes, options);
-  if (n == 1 && PyUnicode_Check(first)) throw TypeError("new(): invalid data type 'str'");
-  if (n == 1 && (PySequence_Check(first) || is_array(first))) return tensor_from(first, dtype, device);
-  throw TypeError("new(): data must be a sequence (got {})", Py_TYPE(first)->tp_name);
-}
-
 void define_data() {
   define_arrays();
   define_dlpack();
+  def(kFunction, "_legacy_tensor", "dtype, device, args", "What torch.FloatTensor(*args) and its like give.",
+      [](DType dtype, Device device, PyObject* args) { return legacy_tensor(dtype, device, args); });
   def(kFunction, "tensor", "data, *, dtype=None, device=None, requires_grad=False, pin_memory=False",
       "A tensor with a copy of the data: a number, nested sequences of numbers, an array or a tensor. The dtype is "
       "found from the data: bool, "

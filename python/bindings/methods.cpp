@@ -152,29 +152,62 @@ void define_reads() {
     return static_cast<int64_t>(reinterpret_cast<uintptr_t>(t.data_ptr()));
   });
   def(kBoth, "is_nonzero", "input", "Whether the one element is not 0.", [](const Tensor& t) { return is_nonzero(t); });
-  // Element by element through Python.
-  const auto mapped = [](const Tensor& t, PyObject* f, const Tensor* other) {
-    if (!t.device().is_cpu()) throw TypeError("apply_ and map_ are only implemented on CPU tensors, got {}", t.device().str());
-    const Tensor a = t.detach().contiguous().reshape({-1});
-    nb::object values = nb::steal(check(tolist(a)));
-    nb::object others;
-    if (other) others = nb::steal(check(tolist(broadcast_to(other->detach(), t.sizes()).reshape({-1}))));
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.ptr()); ++i) {
-      PyObject* x = PyList_GET_ITEM(values.ptr(), i);
-      PyObject* y = other ? PyObject_CallFunctionObjArgs(f, x, PyList_GET_ITEM(others.ptr(), i), nullptr) : PyObject_CallOneArg(f, x);
-      check(PyList_SetItem(values.ptr(), i, check(y)));
-    }
-    Tensor(t).copy_(tensor_from(values.ptr(), t.dtype(), Device(DeviceType::Cpu)).reshape(t.sizes()));
-  };
+}
+
+// What a Python function returned as an element, in the words of Python's own conversions; the reference is taken over.
+PyObject* element_from(PyObject* made, DType type) {
+  nb::object held = nb::steal(check(made));
+  if (is_complex(type) || type == DType::Bool) return held.release().ptr();
+  if (!is_floating(type)) return check(PyFloat_Check(made) ? PyNumber_Long(made) : PyNumber_Index(made));
+  const double value = PyFloat_AsDouble(made);
+  if (value == -1 && PyErr_Occurred()) nb::raise_python_error();
+  return check(PyFloat_FromDouble(value));
+}
+
+// Element by element through Python.
+void map_elements(const char* name, const Tensor& t, PyObject* f, std::initializer_list<const Tensor*> others) {
+  bool needs_grad = t.requires_grad();
+  for (const Tensor* other : others) {
+    needs_grad = needs_grad || other->requires_grad();
+    if (other->device() != t.device())
+      throw RuntimeError("Expected all tensors to be on the same device, but found at least two devices, {} and {}! ({})", t.device().str(),
+                         other->device().str(), name);
+    if (other->dtype() != t.dtype())
+      throw TypeError("{}: expected tensors of dtype torch.{} (got torch.{}); convert them with .to()", name, name_of(t.dtype()),
+                      name_of(other->dtype()));
+  }
+  if (needs_grad) throw RuntimeError("Can't call {0}() on Variable that requires grad. Use var.detach().{0}() instead.", name);
+  if (t.device().is_meta()) return;
+  if (!t.device().is_cpu()) throw TypeError("{} is only implemented on CPU tensors, got {}", name, t.device().str());
+  std::vector<nb::object> lists;
+  const auto add = [&](const Tensor& x) { lists.push_back(nb::steal(check(tolist(x.contiguous().reshape({-1}))))); };
+  add(t);
+  for (const Tensor* other : others) add(broadcast_to(*other, t.sizes()));
+  PyObject* values = lists[0].ptr();
+  std::vector<PyObject*> each(lists.size());
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values); ++i) {
+    for (size_t k = 0; k < lists.size(); ++k) each[k] = PyList_GET_ITEM(lists[k].ptr(), i);
+    PyList_SetItem(values, i, element_from(PyObject_Vectorcall(f, each.data(), each.size(), nullptr), t.dtype()));
+  }
+  Tensor(t).copy_(tensor_from(values, t.dtype(), Device(DeviceType::Cpu)).reshape(t.sizes()));
+}
+
+void define_maps() {
   def(kMethod, "apply_", "input, callable", "Replaces each element by what a Python function makes of it. Slow.",
-      [mapped](const Tensor& t, PyObject* f) {
-        mapped(t, f, nullptr);
+      [](const Tensor& t, PyObject* f) {
+        map_elements("apply_", t, f, {});
         return Self();
       });
   def(kMethod, "map_", "input, tensor, callable",
       "Replaces each element by what a Python function makes of it and of another tensor's. Slow.",
-      [mapped](const Tensor& t, const Tensor& other, PyObject* f) {
-        mapped(t, f, &other);
+      [](const Tensor& t, const Tensor& other, PyObject* f) {
+        map_elements("map_", t, f, {&other});
+        return Self();
+      });
+  def(kMethod, "map2_", "input, x, y, callable",
+      "Replaces each element by what a Python function makes of it and of the elements of x and y. Slow.",
+      [](const Tensor& t, const Tensor& x, const Tensor& y, PyObject* f) {
+        map_elements("map2_", t, f, {&x, &y});
         return Self();
       });
 }
@@ -268,6 +301,7 @@ void define_methods() {
   define_moves();
   define_writes();
   define_reads();
+  define_maps();
   define_geometry();
   define_gradients();
   nb::object type = nb::borrow(reinterpret_cast<PyObject*>(tensor_type));

@@ -4,6 +4,7 @@
 
 #include "naru/compositions.h"
 #include "ops/common.h"
+#include "ops/type_names.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -70,6 +71,7 @@ void define_class(nb::class_<S>& c, S (*make)(const Tensor&), const char* reader
            })
       .def("_tensor", [](const S& s) { return wrapped(own_of(s)); })  // what copies are made of, in python/naru/_tensor.py
       .def("__sizeof__", [vector](const S& s) { return sizeof(S) + vector(s).impl()->storage->bytes; })
+      .def("resizable", [vector](const S& s) { return vector(s).impl()->storage->resizable; })
       .def("is_shared", [vector](const S& s) { return ops::is_in_shared_memory(vector(s)); })
       .def("share_memory_",
            [vector](nb::object self) {
@@ -118,7 +120,7 @@ void define_set() {
       [](const Tensor& t, const Untyped& source, int64_t offset, const std::optional<Dims>& size, const std::optional<Dims>& stride) {
         if (!source.own.defined() && source.bytes.dtype() != t.dtype())
           throw RuntimeError("Expected a Storage of type {} or an UntypedStorage, but got type {} for argument 1 'storage'",
-                             name_of(t.dtype()), name_of(source.bytes.dtype()));
+                             ops::torch_name(t.dtype()), ops::torch_name(source.bytes.dtype()));
         const Tensor all = ops::whole_storage(source.bytes, t.dtype());
         if (!size && offset < 0) throw RuntimeError("Tensor: invalid storage offset {}", offset);
         const Dims sizes = size.value_or(Dims{std::max<int64_t>(all.numel() - offset, 0)});

@@ -222,4 +222,37 @@ void make_tensor_type(nb::module_& m) {
   m.attr("Tensor") = nb::handle(reinterpret_cast<PyObject*>(tensor_type));
 }
 
+Tensor legacy_tensor(DType dtype, std::optional<Device> device, PyObject* args) {
+  const Py_ssize_t n = PyTuple_GET_SIZE(args);
+  const Options options = [&] {
+    Options o(dtype);
+    o.device = device;
+    return o;
+  }();
+  if (n == 0) return empty({0}, options);
+  PyObject* first = PyTuple_GET_ITEM(args, 0);
+  if (n == 1 && is_tensor(first)) {
+    const Tensor& t = tensor_of(first);
+    if (t.dtype() != dtype)
+      throw TypeError("expected {} (got {}); convert the tensor with .to(torch.{})", name_of(dtype), name_of(t.dtype()), name_of(dtype));
+    return t.detach();
+  }
+  if (n == 1 && Py_TYPE(first) == size_type) {
+    Dims sizes;
+    dims_from(first, sizes);
+    return empty(sizes, options);
+  }
+  Dims sizes;
+  if (dims_from(args, sizes)) return empty(sizes, options);
+  if (n > 1) {
+    std::string got;
+    for (Py_ssize_t i = 0; i < n; ++i) got += fmt::format("{}{}", i ? ", " : "", Py_TYPE(PyTuple_GET_ITEM(args, i))->tp_name);
+    throw TypeError("new() received an invalid combination of arguments - got ({}); wanted sizes, a sequence, a tensor or a storage", got);
+  }
+  if (PyUnicode_Check(first)) throw TypeError("new(): invalid data type 'str'");
+  if (PySequence_Check(first) || is_array(first) || PyObject_HasAttrString(first, "_untyped_storage"))
+    return tensor_from(first, dtype, device);
+  throw TypeError("new(): data must be a sequence (got {})", Py_TYPE(first)->tp_name);
+}
+
 }  // namespace naru::py

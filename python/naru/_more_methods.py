@@ -11,28 +11,24 @@ from . import _C
 Tensor = _C.Tensor
 
 
-def _dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
-    """The dimensions, that of the greatest stride first.
+def _dim_order(self: Tensor, *, ambiguity_check: bool | list[_C.memory_format] = False) -> tuple[int, ...]:
+    """The dimensions, that of the greatest stride first. `ambiguity_check`: True, or memory formats of which exactly one must fit, makes it a
+    RuntimeError where more orders than one describe the memory.
 
     >>> import naru
     >>> naru.ones(2, 3).t().dim_order()
     (1, 0)
     """
-    order = sorted(range(self.dim()), key=lambda d: (-self.stride(d), d))
-    if ambiguity_check and any(self.stride(a) == self.stride(b) for a, b in zip(order, order[1:])):
-        raise RuntimeError("The tensor does not have unique dim order, or cannot map to exact one of the given memory formats.")
-    return tuple(order)
-
-
-def _map2(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:
-    """Replaces each element by `callable`(element, of `x`, of `y`), one by one, in place.
-
-    >>> import naru
-    >>> naru.ones(2).map2_(naru.tensor([1.0, 2.0]), naru.zeros(2), lambda a, b, c: a + 2 * b + c)
-    tensor([3., 5.])
-    """
-    made = [callable(*each) for each in zip(self.reshape(-1).tolist(), x.expand_as(self).reshape(-1).tolist(), y.expand_as(self).reshape(-1).tolist())]
-    return self.copy_(_C.tensor(made, dtype=self.dtype).reshape(self.shape))
+    if self.is_sparse:
+        raise AttributeError(f"Can't get dim order on sparse type: {self.type()} Use Tensor.to_dense() to convert to a dense tensor first.")
+    formats = ambiguity_check if isinstance(ambiguity_check, list) else []
+    if not isinstance(ambiguity_check, (bool, list)) or not all(isinstance(each, _C.memory_format) for each in formats):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    strides = self.stride()
+    if ambiguity_check is not False and (1 in self.shape or any(a == b for a, b in zip(strides, strides[1:]))):
+        if sum(self.is_contiguous(memory_format=each) for each in formats) != 1:
+            raise RuntimeError("The tensor does not have unique dim order, or cannot map to exact one of the given memory formats.")
+    return tuple(sorted(range(self.dim()), key=lambda d: (-strides[d], d)))
 
 
 def _module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
@@ -141,7 +137,6 @@ METHODS = {
     "storage_type": _storage_type,
     "to_padded_tensor": _to_padded_tensor,
     "dim_order": _dim_order,
-    "map2_": _map2,
     "resize": _resize,
     "resize_as": _resize_as,
     "const_data_ptr": _const_data_ptr,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from typing import Any
 
 from . import _C
@@ -76,6 +77,63 @@ def _elements(self: Any) -> Tensor:
 def storage_of(vector: Tensor, typed: bool) -> Any:
     """The storage of a vector, as elements or as bytes."""
     return vector.storage() if typed else vector.untyped_storage()
+
+
+# --- from buffers and files
+
+
+def _of_buffer(buffer: Any, byte_order: str | None, count: int, offset: int, dtype: Any) -> Tensor:
+    """A copy of `count` elements (all, if that is negative) of a buffer's bytes from `offset` on."""
+    if dtype is None:
+        raise RuntimeError("argument 'dtype' cannot be None")
+    if byte_order is None and dtype != _C.uint8:
+        raise RuntimeError("function missing required argument 'byte_order' (pos 2): 'big', 'little' or 'native'")
+    if byte_order not in ("big", "little", "native", None):
+        raise ValueError(f"invalid byte_order '{byte_order}' (expected 'big', 'little', or 'native')")
+    view, size = memoryview(buffer).cast("B"), dtype.itemsize
+    if not 0 <= offset <= len(view):
+        raise ValueError(f"offset must be non-negative and no greater than buffer length ({len(view)}), but got {offset}")
+    if count < 0 and (len(view) - offset) % size:
+        raise ValueError(f"buffer size ({len(view) - offset}) must be a multiple of element size ({size})")
+    count = (len(view) - offset) // size if count < 0 else count
+    if count * size > len(view) - offset:
+        raise ValueError(f"buffer has only {(len(view) - offset) // size} elements after offset {offset}, but specified a size of {count}")
+    if not count:
+        return _C.empty(0, dtype=dtype)
+    made = _C.frombuffer(bytearray(view[offset : offset + count * size]), dtype=_C.uint8).clone()
+    if byte_order in ("big", "little") and byte_order != sys.byteorder:
+        _byteswap(made.untyped_storage(), dtype)
+    return made != 0 if dtype == _C.bool else made.view(dtype)
+
+
+def _untyped_from_buffer(buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0, dtype: Any = None) -> Any:
+    """A storage with a copy of the bytes of `buffer`: `count` elements of `dtype` from byte `offset` on, which have that `byte_order`."""
+    return _of_buffer(buffer, byte_order, count, offset, dtype).untyped_storage()
+
+
+def _typed_from_buffer(
+    buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0, *, dtype: Any = None, device: Any = None
+) -> Any:
+    """A storage with a copy of `buffer`: `count` elements of `dtype` from byte `offset` on, which have that `byte_order`."""
+    made = _of_buffer(buffer, byte_order, count, offset, _C.get_default_dtype() if dtype is None else dtype)
+    return made.to(made.device if device is None else device).storage()
+
+
+def _of_file(filename: str, shared: bool, size: int, dtype: Any, typed: bool) -> Any:
+    from ._functions.more_names import from_file
+
+    made = storage_of(from_file(filename, shared, size, dtype=dtype), typed)
+    made.filename = filename if shared else None
+    return made
+
+
+def _untyped_from_file(filename: str, shared: bool = False, nbytes: int = 0) -> Any:
+    """The first `nbytes` bytes of a file as memory; what is written is written to it if `shared`."""
+    return _of_file(filename, shared, nbytes, _C.uint8, typed=False)
+
+
+def _typed_from_file(filename: str, shared: bool = False, size: int = 0) -> Any:
+    raise RuntimeError("from_file can only be called on derived classes, as torch.FloatStorage.from_file")
 
 
 # --- methods
@@ -214,12 +272,16 @@ METHODS: dict[str, Any] = {
     "clone": _clone, "__copy__": _clone, "_untyped_storage": property(lambda self: self.untyped()),
     "__hash__": lambda self: hash((self.data_ptr(), self.nbytes())),
     "cpu": _cpu, "to": _to, "cuda": _cuda, "type": _type, "get_device": lambda self: self._tensor().get_device(),
-    "is_pinned": lambda self, device="cuda": self._tensor().is_pinned(), "resizable": lambda self: True, "_cdata": property(lambda self: self.data_ptr()),
+    "is_pinned": lambda self, device="cuda": self._tensor().is_pinned(), "_cdata": property(lambda self: self.data_ptr()),
     "pin_memory": lambda self, device="cuda": storage_of(self._tensor().pin_memory(), _is_typed(self)),
     "is_cuda": property(lambda self: self.device.type == "cuda"), "is_sparse": False, "is_sparse_csr": False, "filename": None,
     **{name: _cast(dtype) for name, dtype in _CASTS.items()},
 }  # fmt: skip
-OF_BYTES: dict[str, Any] = {"byteswap": _byteswap}
+# What storages of bytes and of elements have of their own.
+OF_BYTES: dict[str, Any] = {
+    "byteswap": _byteswap, "from_buffer": staticmethod(_untyped_from_buffer), "from_file": staticmethod(_untyped_from_file),
+}  # fmt: skip
+OF_ELEMENTS: dict[str, Any] = {"from_buffer": staticmethod(_typed_from_buffer), "from_file": staticmethod(_typed_from_file)}
 
 
 # --- the typed names
@@ -239,6 +301,19 @@ class _StorageType(type):
             raise TypeError(f"{cls.__module__}.{cls.__name__}() takes a size, a sequence or wrap_storage, got {name!r}")
         where = None if wrap_storage is not None else cls.kind
         return _C.TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls.dtype, device=where)
+
+
+    def from_buffer(cls, *args: Any, **options: Any) -> Any:
+        """A storage with a copy of a buffer: (buffer, byte_order, count=-1, offset=0), the order "big", "little" or "native"."""
+        if cls.kind != "cpu":
+            raise RuntimeError(f"from_buffer: Not available for {cls.kind.upper()} storage; make one of the cpu, and copy it by to(device=...)")
+        return _typed_from_buffer(*args, **options, dtype=cls.dtype)
+
+    def from_file(cls, filename: str, shared: bool = False, size: int = 0) -> Any:
+        """The first `size` elements of a file as memory; what is written is written to it if `shared`."""
+        if cls.kind != "cpu":
+            raise RuntimeError(f"from_file: Not available for {cls.kind.upper()} storage; make one of the cpu, and copy it by to(device=...)")
+        return _of_file(filename, shared, size, cls.dtype, typed=True)
 
 
 @functools.cache  # a type is one object

@@ -35,17 +35,16 @@ def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
     return self.to(wanted)
 
 
-def _new(self: Tensor, *args: Any, device: Any = None, size: Any = None) -> Tensor:
-    """A tensor of the same dtype on the same device, or on `device`: of the given sizes, or of `size`, or with the given data.
+def _new(self: Tensor, *args: Any, device: Any = None, **named: Any) -> Tensor:
+    """A tensor of the same dtype on the same device, or on another `device` of its kind: of sizes or `size`, with the given `data`, or over the memory
+    of a tensor (`other`) or a `storage`.
 
     >>> naru.ones(1, dtype=naru.int64).new([1, 2])
     tensor([1, 2])
     """
-    from .legacy import legacy_tensor
+    from .legacy import legacy_tensor, place, positional
 
-    if size is not None:
-        args = (*args, _C.Size(size))
-    return legacy_tensor(self.dtype, self.device if device is None else device, args)
+    return legacy_tensor(self.dtype, place(self.device, device), positional(args, named))
 
 
 def _dlpack(
@@ -385,6 +384,6 @@ def install() -> None:
     mark_absent(Tensor, "Tensor", NAMES)
     Tensor.__dir__ = _dir
     for kind in (_C.UntypedStorage, _C.TypedStorage):
-        own = _storage_methods.OF_BYTES if kind is _C.UntypedStorage else {}
+        own = _storage_methods.OF_BYTES if kind is _C.UntypedStorage else _storage_methods.OF_ELEMENTS
         for name, method in {"__deepcopy__": _storage_deepcopy, **_storage_methods.METHODS, **own}.items():
             setattr(kind, name, method)

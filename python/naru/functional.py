@@ -190,15 +190,20 @@ def compile(model: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 def set_default_tensor_type(t: Any) -> None:
     """Sets the default dtype, and the default device if the type names one. `t`: an old tensor type or its name. TypeError or ValueError for
-    another.
+    another. It warns once: PyTorch has deprecated it.
 
     >>> naru.set_default_tensor_type("torch.DoubleTensor")
     >>> naru.ones(1).dtype
     torch.float64
     >>> naru.set_default_tensor_type(naru.FloatTensor); naru.set_default_device(None)
     """
+    from ._functions.more_names import warn_once
     from .legacy import parse_type
 
+    warn_once(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and torch.set_default_device() as "
+        "alternatives."
+    )
     dtype, kind = parse_type(t)
     _C.set_default_dtype(dtype)
     if kind is not None:

@@ -39,8 +39,8 @@ class _TensorType(type):
             return False
         return instance.dtype == cls.dtype and instance.device.type == cls.kind and instance.layout == cls.layout
 
-    def __call__(cls, *args: Any, device: Any = None) -> Tensor:
-        return cls.make(cls.dtype, cls.kind if device is None else device, args)
+    def __call__(cls, *args: Any, device: Any = None, **named: Any) -> Tensor:
+        return cls.make(cls.dtype, place(cls.kind, device), positional(args, named))
 
     def __repr__(cls) -> str:
         return f"<class '{full_name(cls)}'>"
@@ -59,30 +59,42 @@ def _module(kind: str, layout: Any) -> str:
     return "torch" + ("" if kind == "cpu" else "." + kind) + ("" if layout is _C.strided else ".sparse")
 
 
+def positional(args: tuple, named: dict[str, Any]) -> tuple:
+    """The arguments `args` of an old constructor, and the one that may be `named`. TypeError for other names.
+
+    >>> naru.legacy.positional((), {"size": (2, 3)})
+    (torch.Size([2, 3]),)
+    """
+    if not named:
+        return args
+    (name, value), *more = named.items()
+    if args or more or name not in ("size", "data", "other", "storage"):
+        got = ", ".join([type(arg).__name__ for arg in args] + [f"{name}={type(value).__name__}" for name, value in named.items()])
+        raise TypeError(f"new() received an invalid combination of arguments - got ({got}); wanted one of size, data, other, storage")
+    return (_C.Size(value) if name == "size" else value,)
+
+
+def place(own: Any, device: Any) -> Any:
+    """Where an old constructor of a kind or device `own` makes its tensor if it is told `device`. RuntimeError for another kind.
+
+    >>> naru.legacy.place("cpu", None)
+    'cpu'
+    """
+    if device is None:
+        return own
+    if _C.device(device).type != _C.device(own).type:
+        raise RuntimeError(f"legacy constructor expects device type: {_C.device(own).type} but device type: {_C.device(device).type} was passed")
+    return device
+
+
 def legacy_tensor(dtype: Any, device: Any, args: tuple) -> Tensor:
-    """What `torch.FloatTensor(*args)` gives on `device`, of its `dtype`: sizes make an uninitialised tensor, a sequence or array is copied.
-    TypeError for other arguments.
+    """What `torch.FloatTensor(*args)` gives on `device`, of its `dtype`: sizes make an uninitialised tensor, a sequence or array is copied, a
+    tensor or storage shared. TypeError for other arguments.
 
     >>> naru.legacy.legacy_tensor(naru.int64, "cpu", ([1, 2],))
     tensor([1, 2])
     """
-    if not args:
-        return _C.empty(0, dtype=dtype, device=device)
-    first = args[0]
-    if len(args) == 1 and isinstance(first, Tensor):
-        if first.dtype != dtype:
-            raise TypeError(f"expected a tensor of dtype={dtype} (got dtype={first.dtype}); convert it with tensor.to({dtype})")
-        return first.detach()
-    if len(args) == 1 and isinstance(first, _C.Size):
-        return _C.empty(tuple(first), dtype=dtype, device=device)
-    if len(args) == 1 and (hasattr(first, "__array__") or isinstance(first, (list, tuple, range))):
-        return _C.tensor(list(first) if isinstance(first, range) else first, dtype=dtype, device=device)
-    if all(hasattr(arg, "__index__") and not isinstance(arg, bool) for arg in args):
-        return _C.empty(tuple(arg.__index__() for arg in args), dtype=dtype, device=device)
-    bad = next(arg for arg in args if not hasattr(arg, "__index__"))
-    if isinstance(bad, str):
-        raise TypeError("new(): invalid data type 'str'")
-    raise TypeError(f"new(): data must be a sequence (got {type(bad).__name__})")
+    return _C._legacy_tensor(dtype, device, args)
 
 
 @functools.cache  # a type is one object

@@ -46,10 +46,12 @@ std::string sizes_text(const Dims& sizes) {
 }
 
 void check_types(const Tensor& x, const Tensor& w, const Tensor& bias, const char* op) {
-  for (const auto& [t, role] : {std::pair{&w, "weight"}, std::pair{&bias, "bias"}})
-    if (t->defined() && t->dtype() != x.dtype())
-      throw RuntimeError("Input type ({}) and {} type ({}) should be the same ({}: convert one with .to())", ops::c_name(x.dtype()), role,
-                         ops::c_name(t->dtype()), op);
+  if (w.dtype() != x.dtype())
+    throw RuntimeError("expected scalar type {} but found {} ({}: input and weight should be of one type; convert one with .to())",
+                       ops::torch_name(x.dtype()), ops::torch_name(w.dtype()), op);
+  if (bias.defined() && bias.dtype() != x.dtype())
+    throw RuntimeError("Input type ({}) and bias type ({}) should be the same ({}: convert one with .to())", ops::c_name(x.dtype()),
+                       ops::c_name(bias.dtype()), op);
   if (x.dtype() == DType::Bool)
     throw NotImplementedError("\"slow_conv2d_cpu\" not implemented for 'Bool' ({}: convert to numbers first)", op);
 }

@@ -147,6 +147,7 @@ Tensor kron(const Tensor& a, const Tensor& b) {
 }
 
 Tensor diff(const Tensor& t, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) {
+  if (t.dim() == 0) throw RuntimeError("diff expects input to be at least one-dimensional; unsqueeze(0) makes it so");
   if (n < 0) throw RuntimeError("order must be non-negative but got {}", n);
   if (n == 0) return t.clone();
   std::vector<Tensor> parts;
@@ -162,7 +163,7 @@ Tensor diff(const Tensor& t, int64_t n, int64_t dim, const Tensor& prepend, cons
     parts.push_back(*part);
   }
   Tensor out = parts.size() > 1 ? cat(parts, dim) : t;
-  for (int64_t i = 0; i < n && (out.dim() == 0 || out.size(dim) > 0); ++i) out = differences(out, dim);
+  for (int64_t i = 0; i < n && out.size(dim) > 0; ++i) out = differences(out, dim);
   return out;
 }
 

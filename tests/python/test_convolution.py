@@ -30,7 +30,7 @@ BAD = {
     "dimensions of the weight": (lambda x, w: F.conv1d(x[0], w), "Expected 4-dimensional input for 4-dimensional weight [6, 4, 3, 3], but got 3-dimensional "
                                  "input of size [4, 5, 5] instead"),
     "bias": (lambda x, w: F.conv2d(x, w, x[0, 0, 0]), "Given weight of size [6, 4, 3, 3], expected bias to be 1-dimensional with 6 elements, but got bias of size [5]"),
-    "types": (lambda x, w: F.conv2d(x, w.double()), "Input type (float) and weight type (double) should be the same"),
+    "types": (lambda x, w: F.conv2d(x, w.double()), "expected scalar type Float but found Double"),
     "groups": (lambda x, w: F.conv2d(x, w, groups=4), "Given groups=4, expected weight to be divisible by 4 at dimension 0, but got weight of size [[6, 4, 3, 3]] instead"),
     "no groups": (lambda x, w: F.conv2d(x, w, groups=0), "non-positive groups is not supported"),
     "stride": (lambda x, w: F.conv2d(x, w, stride=0), "non-positive stride is not supported"),

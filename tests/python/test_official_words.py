@@ -139,3 +139,85 @@ def test_pooling_of_nothing_and_of_last_channels():
     values, places = f.max_pool2d(last, 2, return_indices=True)
     assert f.max_unpool2d(values, places, 2).stride() == last.stride()
     assert f.adaptive_avg_pool2d(last, 1).stride() == (3, 1, 3, 3)
+
+
+def test_elements_are_mapped_through_python_in_the_words_of_its_conversions():
+    x = torch.arange(3)
+    assert x.clone().apply_(lambda a: a + 1.5).tolist() == [1, 2, 3] and x.bool().apply_(lambda a: 3).tolist() == [True] * 3
+    assert torch.ones(2, device="meta").apply_(None).is_meta
+    y = torch.ones(3)
+    assert y.clone().map2_(y, torch.tensor(2.0), lambda a, b, c: a + b * c).tolist() == [3, 3, 3]
+    leaf = torch.ones(3, requires_grad=True)
+    for call, error, words in (
+        (lambda: x.apply_(lambda a: "a"), TypeError, "'str' object cannot be interpreted as an integer"),
+        (lambda: y.apply_(lambda a: []), TypeError, "must be real number, not list"),
+        (lambda: leaf.apply_(abs), RuntimeError, r"Can't call apply_\(\) on Variable that requires grad"),
+        (lambda: y.map_(leaf, max), RuntimeError, r"Can't call map_\(\) on Variable that requires grad"),
+        (lambda: y.map2_(y, leaf, max), RuntimeError, r"Can't call map2_\(\) on Variable that requires grad"),
+        (lambda: y.map_(x, max), TypeError, "expected tensors of dtype torch.float32"),
+    ):
+        with pytest.raises(error, match=words):
+            call()
+
+
+def test_a_tensor_that_requires_grad_is_no_number():
+    x, number = torch.ones(2), torch.tensor(1.0, requires_grad=True)
+    assert torch.isclose(x, x, torch.tensor(1), number.detach()).all()
+    for call in (lambda: torch.isclose(x, x, 1.0, number), lambda: torch.add(x, x, alpha=number), lambda: torch.full((2,), number)):
+        with pytest.raises(TypeError, match="must be (float|Number), not"):
+            call()
+
+
+def test_the_order_of_dimensions_is_ambiguous_where_memory_formats_say_the_same():
+    both = [torch.contiguous_format, torch.channels_last]
+    x = torch.empty(2, 2, 1, 2)
+    assert x.dim_order() == x.dim_order(ambiguity_check=both) == (0, 1, 2, 3)
+    assert x.to(memory_format=torch.channels_last).dim_order(ambiguity_check=both) == (0, 2, 3, 1)
+    for made, check in ((x, True), (x, []), (torch.empty(1, 1, 1, 1), both), (torch.ones(1).expand(3, 4), True)):
+        with pytest.raises(RuntimeError, match="does not have unique dim order"):
+            made.dim_order(ambiguity_check=check)
+    for check in ("contiguous", ["contiguous"], None):
+        with pytest.raises(TypeError, match="must be a bool or a list of memory formats"):
+            x.dim_order(ambiguity_check=check)
+    with pytest.raises(AttributeError, match="sparse"):
+        torch.eye(2).to_sparse().dim_order()
+
+
+def test_switches_take_bools_and_say_so():
+    with pytest.raises(TypeError, match=r"_set_deterministic_algorithms\(\): argument 'mode' \(position 1\) must be bool, not int"):
+        torch.use_deterministic_algorithms(1)
+    with pytest.raises(TypeError, match="argument 'warn_only' must be bool, not int"):
+        torch.use_deterministic_algorithms(False, warn_only=1)
+    with pytest.raises(RuntimeError, match="expected a bool, but got int"):
+        torch.utils.deterministic.fill_uninitialized_memory = 1
+
+
+def test_set_default_tensor_type_warns_once_or_always():
+    torch.set_warn_always(True)
+    try:
+        with pytest.warns(UserWarning, match=r"please use torch.set_default_dtype\(\)"):
+            torch.set_default_tensor_type(torch.FloatTensor)
+    finally:
+        torch.set_warn_always(False)
+        torch.set_default_device(None)
+
+
+def test_upsampling_beneath_the_functional_writes_into_out():
+    x, upsample = torch.ones(1, 2, 2, 2), torch._C._nn.upsample_nearest2d
+    out = torch.empty(1, 2, 4, 4).to(memory_format=torch.channels_last)
+    assert upsample(x, (4, 4), out=out) is out and out.is_contiguous(memory_format=torch.channels_last)
+    new = upsample(x.to(memory_format=torch.channels_last), (4, 4), out=torch.empty(0))
+    assert new.is_contiguous(memory_format=torch.channels_last) and new.sum() == 32
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype torch.float32 but got torch.float64 instead"):
+        upsample(x, (4, 4), out=out.double())
+    with pytest.raises(RuntimeError, match="cross-device copies are not allowed"):
+        upsample(x, (4, 4), out=out.to("meta"))
+
+
+def test_differences_and_sizes_that_can_not_be_compared_are_refused():
+    with pytest.raises(RuntimeError, match="diff expects input to be at least one-dimensional"):
+        torch.diff(torch.tensor(3.0), n=0)
+    nest, dense = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), torch.ones(2)
+    for a, b in ((nest, dense), (dense, nest)):
+        with pytest.raises(RuntimeError, match="Expected both self and other to be nested tensors"):
+            a.is_same_size(b)

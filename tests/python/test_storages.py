@@ -83,3 +83,65 @@ def test_a_storage_grows_for_all_tensors_over_it():
     assert t.storage().resize_(7).size() == 7 and torch.ones(2, device="meta").untyped_storage().resize_(4).nbytes() == 4
     with pytest.raises(NotImplementedError, match="does not become smaller"):
         s.resize_(4)
+
+
+def test_storages_are_copies_of_buffers_in_either_order_of_bytes():
+    data = bytearray([1, 2, 3, 4])
+    assert torch.ByteStorage.from_buffer(data).tolist() == [1, 2, 3, 4]
+    assert torch.ShortStorage.from_buffer(data, "big").tolist() == [258, 772]
+    assert torch.ShortStorage.from_buffer(data, "little", 1, 1).tolist() == [770]
+    assert torch.BoolStorage.from_buffer(bytearray([0, 2]), "big").tolist() == [False, True]
+    assert torch.UntypedStorage.from_buffer(data, "big", dtype=torch.int32).tolist() == [4, 3, 2, 1]
+    made = torch.ByteStorage.from_buffer(data)
+    made[0] = 9
+    assert data[0] == 1 and made.resizable() and torch.IntStorage.from_buffer(b"", "native").size() == 0
+    for call, error, words in (
+        (lambda: torch.IntStorage.from_buffer(data), RuntimeError, "missing required argument 'byte_order'"),
+        (lambda: torch.IntStorage.from_buffer(data, "middle"), ValueError, "invalid byte_order 'middle'"),
+        (lambda: torch.IntStorage.from_buffer(bytes(6), "big"), ValueError, "must be a multiple of element size"),
+        (lambda: torch.IntStorage.from_buffer(data, "big", 2), ValueError, "buffer has only 1 elements after offset 0"),
+        (lambda: torch.IntStorage.from_buffer(data, "big", offset=5), ValueError, "no greater than buffer length"),
+        (lambda: torch.ByteStorage.from_buffer("text"), TypeError, "a bytes-like object is required"),
+        (lambda: torch.cuda.ByteStorage.from_buffer(data), RuntimeError, "Not available for CUDA storage"),
+    ):
+        with pytest.raises(error, match=words):
+            call()
+
+
+def test_storages_over_files_write_to_them_where_they_are_shared(tmp_path):
+    path = str(tmp_path / "numbers")
+    shared = torch.FloatStorage.from_file(path, True, 3)
+    shared.fill_(2)
+    assert shared.filename == path and not shared.resizable()
+    own = torch.UntypedStorage.from_file(path, False, 4)
+    own.fill_(0)
+    assert own.filename is None and torch.FloatStorage.from_file(path, size=3).tolist() == [2, 2, 2]
+    for call, words in (
+        (lambda: torch.FloatStorage.from_file(path, size=4), "is smaller than the required mapping size"),
+        (lambda: torch.FloatStorage.from_file(path + "_", size=4), "unable to open file"),
+        (lambda: torch.TypedStorage.from_file(path), "derived classes"),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            call()
+
+
+def test_old_constructors_share_the_memory_of_a_storage():
+    x = torch.arange(3.0)
+    for made in (x.new(x[1:].storage()), x.new(storage=x.untyped_storage()), torch.FloatTensor(x.storage()), torch.Tensor(x.storage())):
+        assert made.data_ptr() == x.data_ptr() and made.tolist() == [0, 1, 2]
+    with pytest.raises(RuntimeError, match="Expected a Storage of type Int or an UntypedStorage, but got type Float"):
+        torch.IntTensor(x.storage())
+    for call in (lambda: torch.LongTensor((6, 0), 1), lambda: x.new([1], [2]), lambda: torch.LongTensor(foo=1), lambda: torch.Tensor((1,), 2)):
+        with pytest.raises(TypeError, match="received an invalid combination of arguments"):
+            call()
+    with pytest.raises(RuntimeError, match="legacy constructor expects device type: cpu but device type: meta was passed"):
+        x.new(2, device="meta")
+
+
+def test_a_storage_that_numpy_sees_does_not_grow():
+    x = torch.ones(2)
+    assert x.storage().resizable() and x.untyped_storage().resizable()
+    array = x.numpy()
+    assert not x.storage().resizable() and not torch.from_numpy(array).storage().resizable()
+    with pytest.raises(RuntimeError, match="not resizable"):
+        x.resize_(9)

@@ -50,14 +50,23 @@ def _loss(name: str) -> Any:
     return by_number
 
 
-def _upsample(mode: str) -> Any:
+def _upsample(name: str) -> Any:
     from ..nn import functional as F
 
-    def resized(input: Any, output_size: Any = None, *args: Any, **kwargs: Any) -> Any:
+    mode = _UPSAMPLES[name]
+
+    def resized(input: Any, output_size: Any = None, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if out is not None and out.device != input.device:
+            raise RuntimeError(f"Attempting to copy from device {input.device} to device {out.device}, but cross-device copies are not allowed!")
+        if out is not None and out.dtype != input.dtype:
+            raise RuntimeError(f"Expected out tensor to have dtype {input.dtype} but got {out.dtype} instead")
         if "nearest" not in mode:
             kwargs["align_corners"], args = (args[0], args[1:]) if args else (kwargs["align_corners"], ())
         scales = kwargs.pop("scale_factors", args[0] if args else None) if output_size is None else None
-        return F.interpolate(input, output_size, scales, mode, kwargs.get("align_corners"))
+        result = F.interpolate(input, output_size, scales, mode, kwargs.get("align_corners"))
+        if out is not None and not out.numel() and result.is_contiguous(memory_format=_C.channels_last):
+            out.resize_(result.shape, memory_format=_C.channels_last)
+        return result if out is None else _C._write_out(name, out, result)
 
     return resized
 
@@ -73,7 +82,7 @@ class _Functions(type):
         if name in _PADS:
             return lambda input, padding: F.pad(input, padding, _PADS[name])
         if name in _UPSAMPLES:
-            return _upsample(_UPSAMPLES[name])
+            return _upsample(name)
         raise AttributeError(f"module 'torch._C._nn' has no attribute '{name}'")
 
 

@@ -20,8 +20,11 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     >>> use_deterministic_algorithms(False)
     """
     global _warn_only
+    for name, value, place in (("mode", mode, " (position 1)"), ("warn_only", warn_only, "")):
+        if not isinstance(value, bool):
+            raise TypeError(f"_set_deterministic_algorithms(): argument '{name}'{place} must be bool, not {type(value).__name__}")
     _C._use_deterministic_algorithms(mode)
-    _warn_only = bool(warn_only)
+    _warn_only = warn_only
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from .. import _C, _sparse_tensors, sparse
@@ -72,10 +73,18 @@ def set_num_interop_threads(n: int) -> None:
 
 
 _WARN_ALWAYS = [False]
+_WARNED: set[str] = set()
+
+
+def warn_once(text: str) -> None:
+    """A UserWarning that a process has once, or each time if `set_warn_always` said so."""
+    if text not in _WARNED or _WARN_ALWAYS[0]:
+        _WARNED.add(text)
+        warnings.warn(text, stacklevel=3)
 
 
 def set_warn_always(b: bool) -> None:
-    """`b` is noted: what naru warns of once a process stays so; Python's warning filters decide about all else.
+    """If `b`, some warnings that a process has once come each time; Python's warning filters decide about all else.
 
     >>> set_warn_always(False)
     """
@@ -181,7 +190,9 @@ def from_file(filename: str, shared: bool | None = None, size: int = 0, *, dtype
     wanted = size * kind.itemsize
     held = os.path.getsize(filename) if os.path.exists(filename) else 0
     if held < wanted and not shared:
-        raise RuntimeError(f"unable to mmap {wanted} bytes from file <{filename}>: the file has only {held} bytes")
+        if not os.path.exists(filename):
+            raise RuntimeError(f"unable to open file <{filename}> in read-only mode: No such file or directory (2)")
+        raise RuntimeError(f"file <{filename}> size <{held}> is smaller than the required mapping size <{wanted}>")
     if held < wanted:
         with open(filename, "ab") as file:
             file.truncate(wanted)

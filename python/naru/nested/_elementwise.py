@@ -172,8 +172,11 @@ def _compared(func: Any, input: Any, other: Any, *args: Any, **kwargs: Any) -> b
 @rule("is_same_size")
 @takes_irregular
 def _same_size(func: Any, input: Any, other: Any) -> bool:
-    """Whether both are nested, of the same structure and sizes."""
-    return is_nested(input) and is_nested(other) and _same_structure(input, other) and input._values.shape == other._values.shape
+    """Whether both nested tensors are of the same structure and sizes."""
+    if not (is_nested(input) and is_nested(other)):
+        words = [f"{side} is {'' if is_nested(x) else 'not '}nested." for side, x in (("Self", input), ("Other", other))]
+        raise RuntimeError(f"Expected both self and other to be nested tensors. {words[0]} While {words[1]}")
+    return _same_structure(input, other) and input._values.shape == other._values.shape
 
 
 @rule("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div", "poisson_nll_loss",
