@@ -3,8 +3,9 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
+
+#include "naru/standard.h"
 
 namespace naru {
 

@@ -434,16 +434,14 @@ Tensor apply(ir::OpId id, std::initializer_list<OpOperand> operands, DType out, 
     if (first || device.is_cpu()) device = d;
     first = false;
   }
-  const auto row_major = [](const OpOperand& o) { return !o.tensor || o.tensor->is_contiguous(); };
-  if (std::ranges::all_of(operands, row_major)) [[likely]] {
-    const Tensor result = make_result(shape, out, device, op, true);
-    apply_into(id, {operands.begin(), operands.size()}, result);
-    return result;
+  Dims strides = contiguous_strides(shape);
+  if (std::ranges::any_of(operands, [](const OpOperand& o) { return o.tensor && !o.tensor->is_contiguous(); })) {
+    std::vector<Operand> given;
+    for (const OpOperand& o : operands)
+      if (o.tensor) given.push_back(*o.tensor);
+    strides = elementwise_strides(shape, given);
   }
-  std::vector<Operand> given;
-  for (const OpOperand& o : operands)
-    if (o.tensor) given.push_back(*o.tensor);
-  const Tensor result = make_result(shape, elementwise_strides(shape, given), out, device, op, true);
+  const Tensor result = make_result(shape, strides, out, device, op, true);
   apply_into(id, {operands.begin(), operands.size()}, result);
   return result;
 }
