@@ -58,7 +58,37 @@ CASES = {
     "permute of nothing": (lambda a: a.permute(()), [one], True),
     "unfold without dimensions": (lambda a: a.unfold(0, 1, 1), [one], False),
     "to another memory format": (lambda a: a.to(memory_format=torch.channels_last), [torch.randn(2, 3, 4, 5)], False),
-    "bilinear": (lambda a, b, w: F.bilinear(a, b, w), [x[0], y[0], torch.randn(2, 7, 7)], False),
+    "bilinear": (lambda a, b, w: F.bilinear(a, b, w), [x[0], y[0], torch.randn(2, 7, 7)], True),
+    "max_unpool2d": (lambda a: F.max_unpool2d(*F.max_pool2d(a, 2, return_indices=True), 2, output_size=(6, 6)), [torch.randn(2, 3, 6, 6)], True),
+    "group_norm of its own weights": (lambda a, w, b: F.group_norm(a, 3, w, b), [x, torch.randn(6), torch.randn(6)], True),
+    "instance_norm of its own weights": (lambda a, w, b: F.instance_norm(a, None, None, w, b), [x, torch.randn(6), torch.randn(6)], True),
+    "rms_norm of its own weights": (lambda a, w: F.rms_norm(a, (7,), w), [x, torch.randn(7)], True),
+    "index_reduce": (lambda a, i, b: a.index_reduce(1, i, b, "mean", include_self=False), [x, places, y[:, :2].clone()], True),
+    "index_put": (lambda a, i, b: a.index_put((i, i), b, accumulate=True), [x, places, z[0, :2].clone()], True),
+    "put": (lambda a, i, b: a.put(i - 1, b, accumulate=True), [x, places, x[0, 0, :2].clone()], True),
+    "masked_scatter": (lambda a, b: a.masked_scatter(b > 0, b), [x, y], True),
+    "masked mean of a number": (lambda a, m: torch.masked.mean(a, mask=m > 0), [one, one], True),
+    "matrix_rank of each tolerance": (lambda a, t: torch.linalg.matrix_rank(a, atol=t), [square, torch.tensor(1.0).double()], True),
+    "matrix_norm": (lambda a: torch.linalg.matrix_norm(a, "nuc", (0, 2)), [x], True),
+    "cond": (lambda a: torch.linalg.cond(a, 1), [square], True),
+    "tensorsolve": (lambda a, b: torch.linalg.tensorsolve(a.reshape(2, 2, 4), b.reshape(2, 2)), [square, square[0].clone()], True),
+    "tensordot": (lambda a, b: torch.tensordot(a, b, ([0, 2], [2, 0])), [x, x.permute(2, 1, 0)], True),
+    "cov of weights": (lambda a, w: torch.cov(a, aweights=w.abs(), correction=0), [x[0], y[0, 0]], True),
+    "corrcoef": (torch.corrcoef, [x[0]], True),
+    "histc": (lambda a: torch.histc(a, 5), [x], True),
+    "stft": (lambda a: torch.stft(a, 4, window=torch.ones(4), return_complex=True).abs(), [torch.randn(2, 20)], True),
+    "multi_margin_loss": (F.multi_margin_loss, [x[0], torch.tensor([0, 1, 2, 3, 4, 6])], True),
+    "multilabel_margin_loss": (F.multilabel_margin_loss, [x[0], torch.tensor([[3, 1, -1, 0, 2, 4, 5]]).repeat(6, 1)], True),
+    "triplet_margin_loss": (lambda a, b, c: F.triplet_margin_loss(a, b, c, swap=True), [x[0], y[0], z[0]], True),
+    "margin_ranking_loss": (lambda a, b: F.margin_ranking_loss(a, b, torch.ones(7), reduction="sum"), [x[0], y[0, 0]], True),
+    "kl_div of samples": (lambda a, b: F.kl_div(a, b, reduction="batchmean", log_target=True), [x[0], y[0]], True),
+    "nll_loss of its own weights": (F.nll_loss, [x[0], torch.tensor([0, 1, 2, 3, 4, 6]), torch.rand(7)], True),
+    "ctc_loss": (lambda a, t: F.ctc_loss(a.log_softmax(-1), t, [5] * 6, [2] * 6), [x, torch.tensor([[1, 2]]).repeat(6, 1)], True),
+    "embedding_bag": (lambda w, i: F.embedding_bag(i, w, torch.tensor([0, 1]), mode="mean"), [x[0], torch.tensor([0, 2, 5])], True),
+    "attention of its own weights": (lambda a, w: F.multi_head_attention_forward(
+        a, a, a, 4, 2, w, torch.zeros(12), None, None, False, 0.0, torch.eye(4), torch.zeros(4)), [torch.randn(5, 3, 4), torch.randn(12, 4)], True),
+    "a product with a sparse matrix": (lambda a: torch.sparse.mm(torch.eye(6).to_sparse_csr(), a), [x[0]], True),
+    "as_strided": (lambda a: a.as_strided((2, 2), (7, 2)), [x[0]], True),
 }  # fmt: skip
 
 
@@ -67,7 +97,7 @@ CASES = {
 def test_a_batch_gives_what_its_entries_give(name, only_first):
     function, tensors, by_rule = CASES[name]
     other = [t.flip(0) if t.dim() else t + (1 if t.is_floating_point() else 0) for t in tensors]
-    if name in ("lu_solve", "ormqr", "householder_product", "lstsq", "searchsorted"):
+    if name in ("lu_solve", "ormqr", "householder_product", "lstsq", "searchsorted", "matrix_rank of each tolerance"):
         other = [t * 2 for t in tensors]
     dims = (0, *([None] * (len(tensors) - 1))) if only_first else 0
     batches = [t if only_first and i else torch.stack([t, o]) for i, (t, o) in enumerate(zip(tensors, other))]
@@ -87,6 +117,15 @@ def test_an_error_is_what_an_entry_says():
         torch.vmap(torch.mm)(torch.ones(2, 5, 7), torch.ones(2, 5, 7))
     with pytest.raises(IndexError, match=r"Dimension out of range \(expected to be in range of \[-2, 1\], but got 2\)"):
         torch.vmap(lambda a: a.sum(2))(torch.ones(2, 5, 7))
+
+
+def test_what_has_the_shape_of_values_is_refused():
+    for name in ("nonzero", "unique", "unique_consecutive", "where", "masked_select"):
+        with pytest.raises(RuntimeError, match=r"vmap: We do not support .* dynamic shape|vmap: Attempted to vmap over `mask`"):
+            torch.vmap(lambda a, name=name: getattr(torch, name)(a, a > 0) if name == "masked_select" else getattr(torch, name)(a))(x)
+    assert torch.vmap(lambda a: a.masked_select(torch.tensor([True, False] * 3).unsqueeze(1)))(x).shape == (5, 21)
+    with pytest.raises(RuntimeError, match="Batching rule not implemented for aten::equal"):
+        torch.vmap(torch.equal)(x, x)
 
 
 def test_results_of_entries_keep_their_names():

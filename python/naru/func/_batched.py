@@ -38,7 +38,7 @@ class _Local(threading.local):
 here = _Local()
 RULES: dict[str, Callable[..., Any]] = {}
 # How errors begin that rules raise themselves.
-SAID = ("vmap:", "Batch norm got")
+SAID = ("vmap:", "vmap over", "Batching rule not", "Batch norm got")
 
 
 def rule(*names: str) -> Callable[[Any], Any]:

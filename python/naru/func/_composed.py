@@ -212,7 +212,10 @@ def _view_scatter(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) 
 def _at_index(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """Of a vector of places along a dimension: a scatter to all places beside them."""
     x, dim, index = args[:3]
-    if len(args) != 4 or rank(x, level) == 0 or rank(index, level) != 1:
+    if len(args) == 4 and rank(x, level) == 0:  # as a vector of one
+        source = args[3].reshape(1) if isinstance(args[3], Tensor) else args[3]
+        return _at_index(level, func, (x.reshape(1), dim, index.reshape(1), source), kwargs).reshape(())
+    if len(args) != 4 or rank(index, level) != 1:
         return NotImplemented
     at, source, alpha = dim % x.dim(), args[3], kwargs.get("alpha", 1)
     x = _copy_of(level, x)
@@ -228,14 +231,18 @@ def _at_index(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> A
 
 @rule("bucketize")
 def _bucketize(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    return NotImplemented if any(has_batch(a, level) for a in leaves(args[1:])) else wrapped(func(args[0].value, *args[1:], **kwargs), level)
+    if any(has_batch(a, level) for a in leaves(args[1:])):
+        return _C.searchsorted(args[1], args[0], *args[2:], **kwargs)
+    return wrapped(func(args[0].value, *args[1:], **kwargs), level)
 
 
 @rule("searchsorted")
 def _searchsorted(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """A sorted vector for all entries, or one beside each part of the values."""
     table, values = args[:2]
-    if not isinstance(values, Tensor) or any(isinstance(v, Tensor) for v in kwargs.values()):
+    if isinstance(kwargs.get("sorter"), Tensor):
+        table, kwargs = table.gather(-1, kwargs["sorter"]), {k: v for k, v in kwargs.items() if k != "sorter"}
+    if not isinstance(values, Tensor):
         return NotImplemented
     if rank(table, level) == 1 and not has_batch(table, level):
         return wrapped(func(table, values.value, *args[2:], **kwargs), level)
@@ -245,7 +252,7 @@ def _searchsorted(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) 
     return wrapped(func(with_batch(table, level), with_batch(values, level), *args[2:], **kwargs), level)
 
 
-@rule("grid_sample", "max_unpool")
+@rule("grid_sample")
 def _with_samples(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """Of two tensors whose first dimension is of samples: the batch joins it."""
     first, second = (with_batch(x, level) for x in args[:2])

@@ -135,7 +135,7 @@ def _convolution(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -
 
 _SPATIAL = {
     f"{name}{n}d": n
-    for name in ("max_pool", "avg_pool", "adaptive_avg_pool", "adaptive_max_pool", "lp_pool", "max_unpool", "fractional_max_pool", "instance_norm")
+    for name in ("max_pool", "avg_pool", "adaptive_avg_pool", "adaptive_max_pool", "lp_pool")
     for n in (1, 2, 3)
 }
 
@@ -156,8 +156,7 @@ def _in_samples(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) ->
     return _folded(level, func, args[0].value, spatial, args[1:], kwargs)
 
 
-rule(*_SPATIAL, *(n + "_with_indices" for n in _SPATIAL), "pixel_shuffle", "pixel_unshuffle", "interpolate", "channel_shuffle", "group_norm",
-     "local_response_norm", "instance_norm")(_in_samples)  # fmt: skip
+rule(*_SPATIAL, *(n + "_with_indices" for n in _SPATIAL), "pixel_shuffle", "pixel_unshuffle", "interpolate", "channel_shuffle", "local_response_norm")(_in_samples)  # fmt: skip
 
 
 @rule("_unfold")
@@ -176,7 +175,7 @@ def _layer_norm(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) ->
     given = {**dict(zip(names, args[2:])), **{k: v for k, v in kwargs.items() if k in names}}
     weight, bias = given.pop("weight", None), given.pop("bias", None)
     if has_batch(weight, level) or has_batch(bias, level):
-        out = wrapped(func(with_batch(args[0], level), args[1], **{k: v for k, v in given.items() if v is not None}), level)
+        out = wrapped(func(with_batch(args[0], level), args[1], *[None] * (len(names) - 1), given.get("eps", 1e-5 if "layer" in func.__name__ else None)), level)
         out = out if weight is None else out * weight
         return out if bias is None else out + bias
     more = (weight, bias) if "layer" in func.__name__ else (weight,)
@@ -269,6 +268,8 @@ def _class_loss(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) ->
     if len(args) > 2:
         return NotImplemented
     named = dict(kwargs)
+    if has_batch(named.get("weight"), level) and func.__name__ == "nll_loss":
+        return _nll_of_weights(*args, **named)
     reduction, weight, ignored = named.pop("reduction", "mean"), named.get("weight"), named.get("ignore_index", -100)
     target = args[1]
     if weight is not None and (has_batch(weight, level) or target.is_floating_point()) or not isinstance(reduction, str):
@@ -289,6 +290,15 @@ def _class_loss(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) ->
     counted = target != ignored
     weights = counted.to(out.dtype) if weight is None else weight[target.clamp(min=0)] * counted
     return out.sum() / weights.sum()
+
+
+def _nll_of_weights(x: Any, target: Any, weight: Any, reduction: str = "mean", ignore_index: int = -100) -> Any:
+    """Where the weights are each entry's own."""
+    at, counted = 1 if x.dim() > 1 else 0, target != ignore_index
+    safe = _C.where(counted, target, 0)
+    weights = weight[safe] * counted.to(x.dtype)
+    out = -x.gather(at, safe.unsqueeze(at)).squeeze(at) * weights
+    return out if reduction == "none" else out.sum() if reduction == "sum" else out.sum() / weights.sum()
 
 
 @rule("cosine_similarity")
@@ -380,14 +390,12 @@ def _arranged(level: Level, x: Any, key: tuple) -> tuple[tuple, int, int]:
     if together and not any(has_batch(parts[i], level) for i in where):
         return (slice(None), *parts), 0, 0
     most = max(rank(parts[i], level) for i in where)
-    first = where[0]
     before = 0
     if Ellipsis in [p for p in parts if not isinstance(p, Tensor)]:
         at = next(i for i, p in enumerate(parts) if p is Ellipsis)
         covered = sum(p is not None and p is not Ellipsis for p in parts)
         parts[at : at + 1] = [slice(None)] * (rank(x, level) - covered)
         where = [i for i, part in enumerate(parts) if isinstance(part, Tensor)]
-        first = where[0]
     advanced = [i for i, p in enumerate(parts) if isinstance(p, (Tensor, int)) and not isinstance(p, bool)]
     if advanced == list(range(advanced[0], advanced[-1] + 1)):
         before = sum(not isinstance(p, (int, Tensor)) for p in parts[: advanced[0]])
@@ -397,7 +405,6 @@ def _arranged(level: Level, x: Any, key: tuple) -> tuple[tuple, int, int]:
             value = value.reshape((value.shape[0],) + (1,) * (most + 1 - value.dim()) + tuple(value.shape)[1:])
         parts[i] = value
     batch = _C.arange(level.size, device=x.device).reshape((-1,) + (1,) * most)
-    del first
     return (batch, *parts), most, before
 
 

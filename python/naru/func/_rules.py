@@ -89,7 +89,7 @@ def _of_entry(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> A
     "clone", "contiguous", "detach", "float", "double", "half", "bfloat16", "int", "long", "short", "char", "byte", "bool", "cpu", "cuda", "tril",
     "triu", "inverse", "det", "logdet", "slogdet", "cholesky", "cholesky_inverse", "pinverse", "matrix_exp", "svd", "qr", "linalg_inv", "linalg_det", "linalg_slogdet",
     "linalg_cholesky", "linalg_cholesky_ex", "linalg_eigh", "linalg_eigvalsh", "linalg_eig", "linalg_eigvals", "linalg_svd", "linalg_svdvals",
-    "linalg_qr", "linalg_pinv", "linalg_matrix_power", "linalg_inv_ex", "linalg_lu", "linalg_matrix_exp", "matrix_power", "adjoint", "view_as_real", "view_as_complex",
+    "linalg_qr", "linalg_matrix_power", "linalg_inv_ex", "linalg_lu", "linalg_matrix_exp", "matrix_power", "adjoint", "view_as_real", "view_as_complex",
     "zeros_like", "ones_like", "empty_like", "full_like", "resolve_conj", "resolve_neg", "requires_grad_", "detach_", "nn_pad", "vander",
     "linalg_vander", "cfloat", "cdouble", "chalf", "linalg_lu_factor", "linalg_lu_factor_ex", "geqrf", "linalg_ldl_factor", "linalg_ldl_factor_ex",
     "lu_with_info", "linalg_matrix_sqrth", "linalg_polar",
@@ -144,7 +144,7 @@ def _masked_fill(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -
 
 @rule("prelu")
 def _prelu(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    x, weight = args
+    x, weight = (*args, *kwargs.values())
     of_rank, slopes = rank(x, level), weight
     if weight.numel() == 1:
         slopes = weight.reshape(())
@@ -176,7 +176,7 @@ _OF_LOWER_RANK = {"lu_solve": 2, "linalg_lu_solve": 1, "linalg_householder_produ
 
 
 @rule(
-    "linalg_solve", "linalg_solve_triangular", "cholesky_solve", "linalg_cross", "triangular_solve", "linalg_lstsq", "lu_solve", "linalg_lu_solve",
+    "linalg_solve", "linalg_solve_ex", "linalg_solve_triangular", "cholesky_solve", "linalg_cross", "triangular_solve", "linalg_lstsq", "lu_solve", "linalg_lu_solve",
     "cdist", "linalg_householder_product", "ormqr", "linalg_ldl_solve", "lu_unpack",
 )  # fmt: skip
 def _side_by_side(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -189,9 +189,9 @@ def _side_by_side(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) 
             return x
         return _aligned(wrapped(with_batch(x, level), level), level, most - (x is short))
 
-    if func.__name__ == "linalg_solve" and rank(args[1], level) == 1 and rank(args[0], level) == 2:
+    if func.__name__ in ("linalg_solve", "linalg_solve_ex") and rank(args[1], level) == 1 and rank(args[0], level) == 2:
         solved = func(prepared(args[0]), with_batch(args[1], level).unsqueeze(-1), **kwargs)
-        return wrapped(solved.squeeze(-1), level)
+        return wrapped(shown(lambda t: t.squeeze(-1) if t.dim() > 1 else t, solved), level)
     if kwargs.get("dim", -1) >= 0:  # of linalg_cross: counted from the end, where the batch is not
         kwargs = {**kwargs, "dim": kwargs["dim"] - most}
     found = func(*(prepared(a) for a in args), **kwargs)
@@ -261,8 +261,11 @@ def _masked(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any
     of_rank = rank(x, level)
     at = 1 if func.__name__ in ("_masked_norm", "_masked_normalize") else 0
     whole = rest[at] is None or rest[at] == ()
-    if of_rank == 0 or (whole and "arg" in func.__name__) or any(is_batched(a) for a in rest):
+    if (whole and "arg" in func.__name__ and of_rank > 1) or any(is_batched(a) for a in rest):
         return NotImplemented
+    if of_rank == 0:  # as a vector of one
+        out = _masked(level, func, (x.reshape(1), mask if mask is None else mask.reshape(1), *rest[:at], 0, *rest[at + 1 :]), kwargs)
+        return out.reshape(())
     rest[at] = tuple(range(1, of_rank + 1)) if whole else _moved(rest[at], of_rank)
     return wrapped(func(with_batch(x, level), _aligned(mask, level, of_rank), *rest), level)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _C
 from ..overrides import TorchFunctionMode
 from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
-from . import _composed, _layers, _rules  # noqa: F401
+from . import _composed, _layers, _numbers, _rules, _samples  # noqa: F401
 from .._stand_in import sizes_of
 from ._batched import BatchedTensor, Level, has_batch, here, is_batched, random_error
 
