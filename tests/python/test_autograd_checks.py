@@ -247,3 +247,23 @@ def test_register_backward_hook_sees_the_last_node_of_forward_and_warns_where_th
     assert [g.item() for g in second[0]] == [3.0, 2.0]
     with pytest.raises(RuntimeError, match="Cannot use both"):
         m.register_full_backward_hook(lambda *_: None)
+
+
+def test_gradcheck_asks_what_comes_back_where_an_output_has_no_gradient():
+    class Ones(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.set_materialize_grads(False)
+            return x * 2, x * 3
+
+        @staticmethod
+        def backward(ctx, g, h):
+            if g is None:
+                return torch.ones_like(h) if h is not None else None
+            return 2 * g + (0 if h is None else 3 * h)
+
+    x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    with pytest.warns(UserWarning, match="New undefined gradient support checking feature"):
+        with pytest.raises(RuntimeError, match="undefined or zero when all"):
+            torch.autograd.gradcheck(Ones.apply, x)
+    assert torch.autograd.gradcheck(Ones.apply, x, check_undefined_grad=False)

@@ -241,3 +241,28 @@ def two_returns(x):
 def test_arguments_and_results_of_transformed_functions_are_checked(call, text):
     with pytest.raises(RuntimeError, match=text):
         call()
+
+
+def test_linearize_uses_the_jvp_of_a_function_of_the_users():
+    class Thrice(torch.autograd.Function):
+        @staticmethod
+        def forward(x, y):
+            return x * y
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_forward(*inputs)
+
+        @staticmethod
+        def jvp(ctx, a, b):
+            x, y = ctx.saved_tensors
+            return 3 * (a * y + x * b)
+
+    def f(x, y):
+        return Thrice.apply(x.sin(), y).exp() + y
+
+    tangents = V + 2, V + 3
+    value, product = linearize(f, V, V + 1)
+    close(value, f(V, V + 1))
+    close(product(*tangents), jvp(f, (V, V + 1), tangents)[1])
+    close(vmap(product)(*(torch.stack([t, 2 * t]) for t in tangents))[1], 2 * product(*tangents))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _C, _sparse_tensors
 from . import forward_ad
+from .function import Function
 from .grad_mode import enable_grad
 
 if TYPE_CHECKING:
@@ -245,6 +246,49 @@ def _zero_failure(given: _Given, outputs: list[Tensor], masked: bool) -> str | N
     return None
 
 
+class _Undefined(Function):
+    """Gives a tensor on, and no gradient back."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor) -> Tensor:
+        return tensor.view_as(tensor)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> None:
+        return None
+
+
+def _undefined_failure(given: _Given) -> str | None:
+    """What is wrong with the gradients where outputs have none: all of them, then each by itself; or None."""
+    watched = [t for t in (given.args[i] for i in given.places) if t.requires_grad]
+    note = 'Please look at "Notes about undefined output gradients" in "tools/autograd/derivatives.yaml"'
+    count = len(_differentiable(given.func, given.args))
+    for missing in (range(count), *([i] for i in range(count) if count > 1)):
+        outputs = [_Undefined.apply(o) if i in missing else o for i, o in enumerate(_differentiable(given.func, given.args))]
+        starts = [_C.zeros_like(o.detach()) for o in outputs]
+        try:
+            found = _C._grad(outputs, watched, starts, True, False, True)
+        except RuntimeError as error:
+            _say_how_to_leave_out()
+            return f"Expected backward function to handle undefined output grads. {note} ({error})"
+        if not all(g is None or bool(_dense(g).eq(0).all()) for g in found):
+            _say_how_to_leave_out()
+            return f"Expected all input grads to be undefined or zero when all output grads are undefined or zero. {note}"
+    return None
+
+
+def _say_how_to_leave_out() -> None:
+    warnings.warn(
+        "Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it may break existing callers of this "
+        'function. If this is true for you, you can call this function with "check_undefined_grad=False" to disable the feature',
+        stacklevel=4,
+    )
+
+
+def _dense(t: Tensor) -> Tensor:
+    return t if t.layout is _C.strided else t.to_dense()
+
+
 def _gradient_of(called: Callable[[tuple], list[Tensor]], tensors: list[Tensor], starts: list[Tensor]) -> tuple[Callable, list[Tensor]]:
     """The gradient as a function of the tensors and of what it starts from (random where `starts` is empty), and these."""
     outputs = [o for o in called(tuple(tensors)) if o.requires_grad]
@@ -280,7 +324,8 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, raise_exception: bool = 
     `options`: eps, atol, rtol. nondet_tol: how far two backward passes may differ. fast_mode compares one product of the Jacobian with random
     directions instead of all its elements, unless check_grad_dtypes asks for each gradient. check_forward_ad: products of the Jacobian in
     forward mode, too; check_batched_forward_grad: those of two tangents within vmap, beside one after the other. check_batched_grad adds
-    nothing: batched gradients are a backward for each entry here. masked: of sparse inputs only what is stored counts; without, all elements do.
+    nothing: batched gradients are a backward for each entry here. check_undefined_grad: what comes back where an output has no gradient is none,
+    or zeros. masked: of sparse inputs only what is stored counts; without, all elements do.
 
     >>> naru.autograd.gradcheck(naru.sin, naru.tensor([0.5], dtype=naru.float64, requires_grad=True))
     True
@@ -308,6 +353,8 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, raise_exception: bool = 
         failure = _batched_failure(given)
     if failure is None and backward and not given.patterns:
         failure = _zero_failure(given, _differentiable(func, given.args), masked)
+    if failure is None and backward and options.get("check_undefined_grad", True):
+        failure = _undefined_failure(given)
     return _told(failure, raise_exception)
 
 

@@ -163,9 +163,23 @@ def _sum_to_size(x: Any, *sizes: Any, size: Any = None) -> Any:
 def _as_strided(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """As if each entry began where the first does."""
     given = {**dict(zip(("size", "stride", "storage_offset"), args[1:])), **kwargs}
+    if len(given["size"]) != len(given["stride"]):
+        raise RuntimeError(f"vmap: as_strided: size and stride must have the same length! Got size {given['size']} and stride {given['stride']}.")
     value, offset = args[0].value, given.get("storage_offset")
+    first, last = value.storage_offset(), (_reach(value.shape[1:], value.stride()[1:]))
+    begins = first if offset is None else offset
+    if begins < first or begins + _reach(given["size"], given["stride"]) > first + last:
+        raise RuntimeError(
+            f"vmap: as_strided: size {given['size']}, stride {given['stride']} and storage_offset {offset} reach outside of an entry. This is not "
+            "supported inside of vmap; rewrite it by views that stay within, or by slices and reshapes."
+        )
     of_all = (level.size, *given["size"]), (value.stride(0), *given["stride"])
-    return wrapped(func(value, *of_all, value.storage_offset() if offset is None else offset), level)
+    return wrapped(func(value, *of_all, begins), level)
+
+
+def _reach(size: Any, stride: Any) -> int:
+    """How far the last element is behind the first, plus 1."""
+    return 0 if 0 in tuple(size) else 1 + sum((n - 1) * step for n, step in zip(size, stride))
 
 
 @rule("gradient")

@@ -162,6 +162,13 @@ def _to(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     return wrapped(func(args[0].value, *(opened(a, level) for a in args[1:]), **kwargs), level)
 
 
+@rule("new_empty_strided")
+def _new_strided(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    size, stride = args[1:]
+    each = 0 if 0 in size else 1 + sum((n - 1) * step for n, step in zip(size, stride))
+    return wrapped(func(args[0].value, (level.size, *size), (each, *stride), **kwargs), level)
+
+
 @rule("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor")
 def _new(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     if func.__name__ == "new_tensor" or not has_batch(args[0], level):
@@ -325,8 +332,11 @@ def _squeeze(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> An
     value = args[0].value
     dim = args[1] if len(args) > 1 else kwargs.get("dim")
     if dim is None:
-        return wrapped(value.reshape((level.size, *(n for n in tuple(value.shape)[1:] if n != 1))), level)
-    return wrapped(value.squeeze(_moved(dim, rank(args[0], level))), level) if rank(args[0], level) else args[0]
+        dims = [i for i, n in enumerate(value.shape) if i and n == 1]
+    else:
+        dims = _moved(dim, rank(args[0], level))
+        dims = dims if rank(args[0], level) else []
+    return wrapped(value.view_as(value) if dims == [] else value.squeeze(dims), level)
 
 
 @rule("unsqueeze")

@@ -348,14 +348,19 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     >>> product(naru.tensor([1.0, 0.0])), product(naru.tensor([0.0, 1.0]))
     (tensor([2., 0.]), tensor([0., 6.]))
     """
-    inputs = _Inputs(primals)
-    with enable_grad(), _Within():
+    inputs = _Inputs(primals, writable=True)
+    places = [_C.zeros_like(p.detach()).requires_grad_() for p in inputs.plain]
+    duals = [forward_ad._Dual(p, t, True) for p, t in zip(inputs.plain, places)]
+    with enable_grad(), _Within(), forward_ad._With(duals):
         output = func(*inputs.trees())
     flat, spec = tree_flatten(output)
     outputs = [_layers(o) for o in flat]
+    own = len(duals) > len(places)  # a function of the user's gave its results tangents: these are linear in those of the inputs
+    if own:
+        outputs = [_layers(t) for t in _pushed(inputs, outputs, places, True, duals)]
 
     def product(*tangents: Any) -> Any:
-        levels = {n for own in inputs.levels for n in own}
+        levels = {n for each in inputs.levels for n in each}
         given, given_spec = tree_flatten(tangents)
         later = [level for level in here.levels if level.number not in levels and any(level.number in _layers(t)[1] for t in given)]
         if later:  # a batch of tangents: entry by entry
@@ -367,6 +372,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
             return tree_unflatten([BatchedTensor(_C.stack(list(column)), level.number) for column in zip(*rows)], spec)
         plain = _tangents(inputs, tangents, "linearize(f, *primals)")
         create = _C.is_grad_enabled() and any(t.requires_grad for t in plain)
-        return tree_unflatten(_pushed(inputs, outputs, plain, create), spec)
+        from_places = [forward_ad._Dual(p, t, create) for p, t in zip(places, plain)] if own else None
+        return tree_unflatten(_pushed(inputs, outputs, plain, create, from_places), spec)
 
     return _without_history(output, False), product
