@@ -16,7 +16,7 @@ from .runner import is_absent
 from .screen import progress, say, wrong
 
 # What a program imports, and where it is in naru.
-_ROOTS = {"torch": "", "naru": "", "torchvision": "vision"}
+_ROOTS = {"torch": "", "naru": "", "torchvision": "vision", "functorch": "functorch"}
 
 
 class Finding(NamedTuple):

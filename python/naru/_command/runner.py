@@ -20,6 +20,7 @@ _ALIAS = "torch"
 _REAL = "naru"
 # What belongs to PyTorch's name and is naru's, too.
 _ALSO = ("safetensors", "safetensors.torch")
+_FUNCTORCH = "functorch"  # a package of its own that comes with PyTorch
 # What is naru's only where no package of that name is installed.
 _VISION, _REAL_VISION = "torchvision", "naru.vision"
 
@@ -74,12 +75,14 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             real = _REAL + ".safetensors"
         elif name == _ALIAS or name.startswith(_ALIAS + "."):
             real = _REAL + name[len(_ALIAS) :]
+        elif name == _FUNCTORCH or name.startswith(_FUNCTORCH + "."):
+            real = f"{_REAL}.{name}"
         elif (name == _VISION and is_absent(name)) or (name.startswith(_VISION + ".") and _is_naru_vision()):
             real = _REAL_VISION + name[len(_VISION) :]
         else:
             return None
         try:
-            module = provided(name.partition(".")[2]) or importlib.import_module(real)
+            module = (provided(name.partition(".")[2]) if not real.startswith(f"{_REAL}.{_FUNCTORCH}") else None) or importlib.import_module(real)
         except ModuleNotFoundError as error:
             if error.name is None or not real.startswith(error.name):
                 raise

@@ -96,7 +96,6 @@ _ROWS = {
     "re, over the text": "FileCheck testing.FileCheck",
     "the result of a call, whose fields have the same names": """
         return_types.linalg_eigh return_types.linalg_qr return_types.linalg_svd return_types.linalg_slogdet return_types.linalg_eig""",
-    "torch.func.functional_call": "func.functionalize",
     "torch.nn.Sequential": "nn.Container nn.modules.Container",
     "torch.autograd.Function": "autograd.NestedIOFunction",
 }

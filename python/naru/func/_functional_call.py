@@ -80,3 +80,19 @@ def stack_module_state(models: Sequence[Module] | Any) -> tuple[dict[str, Any], 
         return {name: _stacked([each[name] for each in named], name) for name in named[0]}
 
     return stacked([dict(m.named_parameters()) for m in models]), stacked([dict(m.named_buffers()) for m in models])
+
+
+def replace_all_batch_norm_modules_(root: Module) -> Module:
+    """`root`, a module, in which batch norms keep no running statistics from here on, so that `vmap` can run them; in place.
+
+    >>> net = naru.func.replace_all_batch_norm_modules_(naru.nn.Sequential(naru.nn.BatchNorm1d(2)))
+    >>> net[0].running_mean is None, net[0].track_running_stats
+    (True, False)
+    """
+    from ..nn.modules.batchnorm import _BatchNorm
+
+    for module in root.modules():
+        if isinstance(module, _BatchNorm):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

@@ -376,3 +376,24 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         return tree_unflatten(_pushed(inputs, outputs, plain, create, from_places), spec)
 
     return _without_history(output, False), product
+
+
+def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
+    """`func`, whose results are the same: in PyTorch the calls that it makes become others without in-place changes, for compilers; what runs here
+    needs that nowhere. `remove`: "mutations" or "mutations_and_views"; RuntimeError for others.
+
+    >>> naru.func.functionalize(lambda x: x.clone().add_(1))(naru.ones(2))
+    tensor([2., 2.])
+    """
+    if remove not in ("mutations", "mutations_and_views"):
+        raise RuntimeError(
+            f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options are:\n     remove=\"mutations\": all "
+            'inplace and out= operators will be removed from the program, but view operators will be preserved.\n     remove="mutations_and_views": '
+            "all inplace and out= operators will be removed, and all view operators will be replaced with their corresponding non-aliasing variants"
+        )
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return func(*args, **kwargs)
+
+    return wrapper

@@ -12,7 +12,7 @@ class _Waiting:
     """The first finder: puts naru's into its place when something of torch's is asked for."""
 
     waits_for_naru = True
-    _NAMES = ("torch", "safetensors", "torchvision")
+    _NAMES = ("torch", "safetensors", "torchvision", "functorch")
 
     def _finder(self):
         home = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))

@@ -1,0 +1,35 @@
+"""`functorch.experimental`: what was tried there, and is in `torch.func` now; `vmap` in a number of chunks."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from .. import _missing
+from ..func import functionalize, hessian, jacfwd, jvp, replace_all_batch_norm_modules_, vmap
+from ..func._vmap import _flat_inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["chunk_vmap", "functionalize", "hessian", "jacfwd", "jvp", "replace_all_batch_norm_modules_"]
+
+
+def chunk_vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", chunks: int = 2) -> Callable[..., Any]:
+    """`vmap` of `func` that takes the batch in so many `chunks`, one after the other, for less memory.
+
+    `in_dims`, `out_dims`, `randomness`: as in `torch.vmap`, which has chunk_size besides.
+
+    >>> chunk_vmap(naru.sum, chunks=2)(naru.ones(4, 3))
+    tensor([3., 3., 3., 3.])
+    """
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        size = _flat_inputs(in_dims, args, getattr(func, "__name__", repr(func)))[0]
+        return vmap(func, in_dims, out_dims, randomness, chunk_size=max(1, -(-size // chunks)))(*args, **kwargs)
+
+    return wrapper
+
+
+__getattr__ = _missing.module_getattr(__name__)
