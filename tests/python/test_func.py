@@ -266,3 +266,27 @@ def test_linearize_uses_the_jvp_of_a_function_of_the_users():
     close(value, f(V, V + 1))
     close(product(*tangents), jvp(f, (V, V + 1), tangents)[1])
     close(vmap(product)(*(torch.stack([t, 2 * t]) for t in tangents))[1], 2 * product(*tangents))
+
+
+@pytest.mark.parametrize("api", [jacrev, jacfwd])
+def test_jacobians_of_functions_that_write_to_what_they_are_given_besides(api):
+    def f(x, y):
+        y.copy_(x)
+        return y * x
+
+    close(api(f)(V, V.clone()), torch.diag(2 * V))
+
+
+def test_a_random_function_of_what_is_one_for_all_columns():
+    assert jacfwd(torch.bernoulli, randomness="same")(torch.rand(2, 3)).tolist() == torch.zeros(2, 3, 2, 3).tolist()
+
+
+def test_gradients_that_are_zeros_have_gradients_as_the_others_do():
+    x = torch.tensor(2.0, requires_grad=True)
+    (zero,) = torch.autograd.grad(torch.ones((), requires_grad=True) * 2, x, create_graph=True, materialize_grads=True)
+    assert zero.requires_grad and zero.item() == 0.0
+
+
+def test_vmap_says_that_out_dims_are_numbers():
+    with pytest.raises(ValueError, match="must be an int, None or a python collection of ints"):
+        vmap(lambda a: a, out_dims="last")(X)

@@ -154,7 +154,7 @@ def grad(
     found = _C._grad(_values(outs), _values(ins), _values(start), retain_graph, create_graph, allow_unused)
     result = [t.like(g) if g is not None and t.is_nested else g for g, t in zip(found, ins)]
     if materialize_grads:
-        result = [_C.zeros_like(t) if g is None else g for g, t in zip(result, ins)]
+        result = [_C.zeros_like(t, requires_grad=create_graph) if g is None else g for g, t in zip(result, ins)]
     return tuple(result)
 
 

@@ -29,6 +29,10 @@ class Level(NamedTuple):
     randomness: str
 
 
+class WrittenWithoutBatchError(RuntimeError):
+    """What has no batch would be written by what has one."""
+
+
 class _Local(threading.local):
     def __init__(self) -> None:
         self.levels: list[Level] = []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _C
 from ..utils._pytree import tree_flatten, tree_unflatten
+from ._batched import WrittenWithoutBatchError
 from ._transforms import _argnums, _replaced, jvp, vjp
 from ._vmap import vmap
 
@@ -31,6 +32,12 @@ def _basis(tensors: list[Tensor]) -> list[Tensor]:
 def _split(x: Tensor, tensors: list[Tensor]) -> list[Tensor]:
     """Rows by the tensors whose elements they stand for."""
     return [part.reshape((*t.shape, *tuple(x.shape)[1:])) for part, t in zip(x.split([t.numel() for t in tensors], 0), tensors)]
+
+
+def _one_by_one(f: Callable[..., Any], batch: list[Tensor]) -> Any:
+    """What vmap of f gives, without a batch: a call for each entry."""
+    each = [tree_flatten(f(*one)) for one in zip(*batch)]
+    return tree_unflatten([_C.stack(list(column)) for column in zip(*(leaves for leaves, _ in each))], each[0][1])
 
 
 def _require_real(api: str, what: str, tree: Any) -> None:
@@ -75,11 +82,12 @@ def jacrev(
             _C.default_generator.set_state(state)  # the numbers that the first run has drawn
             return vjp(of, *picked, has_aux=has_aux)[1](tree_unflatten(list(cotangents), out_spec))
 
-        if chunk_size == 1:  # no batch, and none of what one can not do
-            each = [tree_flatten(found[1](tree_unflatten(list(one), out_spec))) for one in zip(*_basis(flat))]
-            rows = tree_unflatten([_C.stack(list(column)) for column in zip(*(leaves for leaves, _ in each))], each[0][1])
-        else:
+        try:
+            if chunk_size == 1:  # no batch, and none of what one can not do
+                raise WrittenWithoutBatchError
             rows = vmap(row, randomness="same", chunk_size=chunk_size)(*_basis(flat))
+        except WrittenWithoutBatchError:  # the function writes to what is no input of it
+            rows = _one_by_one(lambda *one: found[1](tree_unflatten(list(one), out_spec)), _basis(flat))
         grads, in_spec = tree_flatten(rows)
         columns = [_split(g, flat) for g in grads]
         per_output = [tree_unflatten([c[i] for c in columns], in_spec) for i in range(len(flat))]
@@ -115,7 +123,10 @@ def jacfwd(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *,
             _require_real("jacfwd", "outputs", found[0])
             return (found[1], found[2]) if has_aux else found[1]
 
-        columns = vmap(column, randomness=randomness)(*_basis(flat))
+        try:
+            columns = vmap(column, randomness=randomness)(*_basis(flat))
+        except WrittenWithoutBatchError:
+            columns = _one_by_one(column, _basis(flat))
         aux = None
         if has_aux:
             columns, aux = columns

@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import _C
 from .._stand_in import broadcast_shape, mapped
-from ._batched import Level, drawn, has_batch, opened, random_error, rank, rule, with_batch, wrapped
+from ._batched import Level, WrittenWithoutBatchError, drawn, has_batch, opened, random_error, rank, rule, with_batch, wrapped
 from ._rules import _moved, _natural
 
 Tensor = _C.Tensor
@@ -340,7 +340,7 @@ def _gather(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any
     x, dim, rest = args[0], args[1] if len(args) > 1 else kwargs["dim"], list(args[2:])
     named = {k: v for k, v in kwargs.items() if k != "dim"}
     if func.__name__.endswith("_") and not has_batch(x, level):
-        raise RuntimeError(f"vmap: {func.__name__} writes to a tensor that is not vmapped over; use the out-of-place form")
+        raise WrittenWithoutBatchError(f"vmap: {func.__name__} writes to a tensor that is not vmapped over; use the out-of-place form")
     like = rest[0] if func.__name__ == "gather" and rest else named.get("index", x) if func.__name__ == "gather" else x
 
     def prepared(t: Any) -> Any:
@@ -422,7 +422,7 @@ def _getitem(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> An
 def _setitem(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> None:
     x, key, value = args
     if not has_batch(x, level):
-        raise RuntimeError("vmap: an entry that is vmapped over is written to a tensor that is not; make the tensor of one that is, e.g. by new_zeros")
+        raise WrittenWithoutBatchError("vmap: an entry that is vmapped over is written to a tensor that is not; make the tensor of one that is, e.g. by new_zeros")
     if isinstance(key, Tensor) and key.dtype is _C.bool and has_batch(key, level):
         mask = key.value.reshape(tuple(key.value.shape) + (1,) * (x.value.dim() - key.value.dim()))
         x.value.copy_(_C.where(mask, opened(value, level) if isinstance(value, Tensor) else value, x.value))

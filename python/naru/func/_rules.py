@@ -7,7 +7,7 @@ from typing import Any
 from .. import _C
 from .._stand_in import ALL, BROADCAST, DIMS, IN_PLACE, UNARY, leaves, mapped, sizes_of
 from .._stand_in import wrapped as shown
-from ._batched import Level, by_loop, drawn, has_batch, is_batched, opened, random_error, rank, rule, with_batch, wrapped
+from ._batched import Level, WrittenWithoutBatchError, by_loop, drawn, has_batch, is_batched, opened, random_error, rank, rule, with_batch, wrapped
 
 Tensor = _C.Tensor
 
@@ -47,12 +47,13 @@ def _elementwise(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -
 
 
 def _require_batch(target: Any, level: Level, name: str) -> None:
-    """RuntimeError where what has no batch would be written by what has one."""
+    """WrittenWithoutBatchError where what has no batch would be written by what has one."""
     if not has_batch(target, level):
-        raise RuntimeError(
-            f"vmap: aten::{name}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more elements than "
-            f"`self`. This happened due to `other` being vmapped over but `self` not being vmapped over at level {level.number}. Please try to use "
-            f"out-of-place operators instead of {name}. If said operator is being called inside the PyTorch framework, please file a bug report instead."
+        raise WrittenWithoutBatchError(
+            "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more elements "
+            f"than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. Please try to use out-of-place "
+            f"operators instead of inplace arithmetic ({name}). If said operator is being called inside the PyTorch framework, please file a bug report "
+            "instead."
         )
 
 
@@ -426,6 +427,8 @@ def _random(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any
     if in_place and not any(has_batch(a, level) for a in (*args[1:], *kwargs.values())):
         args[0].value.copy_(drawn(func, args[0].value.select(0, 0).clone(), *args[1:], **kwargs))
         return args[0]
+    if not in_place and all(a.value.stride(0) == 0 for a in (*args, *kwargs.values()) if has_batch(a, level)):  # one for all entries
+        return func(*(a.value.select(0, 0) if has_batch(a, level) else a for a in args), **kwargs)
     if func.__name__.endswith("_like"):
         return func(args[0].value.select(0, 0), *args[1:], **kwargs)
     raise RuntimeError(f"vmap: Vmap does not currently support same randomness with a batched tensor input to {func.__name__}")

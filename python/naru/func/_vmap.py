@@ -131,6 +131,11 @@ def _unwrapped(outputs: Any, out_dims: Any, level: Level, name: str) -> Any:
                 f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`. out_dims has "
                 f"structure {tree_flatten(out_dims)[1]} but outputs has structure {spec}."
             )
+    if not all(dim is None or isinstance(dim, int) for dim in dims):
+        raise ValueError(
+            f"vmap({name}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints representing where in the outputs "
+            "the vmapped dimension should appear."
+        )
     results = []
     for o, dim in zip(flat, dims):
         if not isinstance(o, Tensor) and dim is not None:
