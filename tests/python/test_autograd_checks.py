@@ -265,3 +265,31 @@ def test_gradcheck_asks_what_comes_back_where_an_output_has_no_gradient():
         with pytest.raises(RuntimeError, match="undefined or zero when all"):
             torch.autograd.gradcheck(Ones.apply, x)
     assert torch.autograd.gradcheck(Ones.apply, x, check_undefined_grad=False)
+
+
+def test_gradcheck_asks_what_a_jvp_makes_of_an_input_without_a_tangent():
+    class Sum(torch.autograd.Function):
+        @staticmethod
+        def forward(x, y):
+            return x + y
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.set_materialize_grads(False)
+
+        @staticmethod
+        def jvp(ctx, a, b):
+            return 2 * a if b is None else b if a is None else a + b
+
+    x, y = (torch.ones(2, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    given = {"check_forward_ad": True, "check_backward_ad": False}
+    torch.autograd.gradcheck(lambda x, y: x * y, (x, y), **given)
+    with pytest.raises(RuntimeError, match="mismatch for output 0 with respect to input 0"):
+        torch.autograd.gradcheck(Sum.apply, (x, y), **given)
+    Sum.jvp = staticmethod(lambda ctx, a, b: b if a is None else a if b is None else a + b)
+    torch.autograd.gradcheck(Sum.apply, (x, y), **given)
+    torch.autograd.gradcheck(lambda x: Sum.apply(x, x), (x,), **given)
+    Sum.jvp = staticmethod(lambda ctx, a, b: b if a is None else a if b is None else a + b + 1)
+    with pytest.raises(RuntimeError, match="Mismatch in tangent values for output with index: 0"):
+        torch.autograd.gradcheck(Sum.apply, (x, y), **given)
+    assert torch.autograd.gradcheck(Sum.apply, (x, y), check_undefined_grad=False, **given)

@@ -260,7 +260,6 @@ class _Pushed:
         self.args = args
         self.duals = duals
         self.given = tangents
-        self.tangents = [t if t is not None or not ctx._materialize or not _inexact(arg) else _C.zeros_like(arg) for t, arg in zip(tangents, args)]
         self.versions = [None if t is None else t._version for t in tangents]
         self.outside = any(d.outside for d in duals) or any(t is None and isinstance(arg, Tensor) and arg.requires_grad for t, arg in zip(tangents, args))
 
@@ -275,10 +274,12 @@ class _Pushed:
 
     def give(self, raw: list[Any], outputs: list[Any]) -> None:
         """Calls jvp after forward gave `raw`, and gives its results to the outputs, where they stand."""
+        none = not self.ctx._materialize  # which forward or setup_context has said
+        tangents = [t if t is not None or none or not _inexact(arg) else _C.zeros_like(arg) for t, arg in zip(self.given, self.args)]
         self.ctx._in_jvp = True
         try:
             with forward_ad._With(None), set_grad_enabled(_C.is_grad_enabled() and self.outside):
-                found = self.cls.jvp(self.ctx, *self.tangents)
+                found = self.cls.jvp(self.ctx, *tangents)
         finally:
             self.ctx._in_jvp = False
         found = found if isinstance(found, tuple) else (found,)

@@ -277,6 +277,25 @@ def _undefined_failure(given: _Given) -> str | None:
     return None
 
 
+def _undefined_forward_failure(called: Callable[[tuple], list[Tensor]], tensors: list[Tensor]) -> str | None:
+    """What is wrong with the tangents of the outputs where an input has none, beside one of zeros; or None."""
+    watched = [i for i, t in enumerate(tensors) if t.requires_grad]
+    drawn = {i: _C.randn_like(tensors[i].detach()) for i in watched}
+    for i in watched:
+        with forward_ad.dual_level():
+            plain = [t.detach() for t in tensors]
+            duals = [forward_ad.make_dual(t, drawn[k]) if k in drawn and k != i else t for k, t in enumerate(plain)]
+            zeros = [forward_ad.make_dual(t, _C.zeros_like(t)) if k == i else d for k, (t, d) in enumerate(zip(plain, duals))]
+            both = [[forward_ad.unpack_dual(o).tangent for o in called(tuple(given))] for given in (zeros, duals)]
+        for number, (wanted, got) in enumerate(zip(*both)):
+            if wanted is not None and got is not None and not _C.allclose(got, wanted):
+                return (
+                    f"Mismatch in tangent values for output with index: {number} when input: {plain[i]} has an undefined tangent value.  Got: {got} "
+                    f"but expected: {wanted}"
+                )
+    return None
+
+
 def _say_how_to_leave_out() -> None:
     warnings.warn(
         "Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it may break existing callers of this "
@@ -325,7 +344,7 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, raise_exception: bool = 
     directions instead of all its elements, unless check_grad_dtypes asks for each gradient. check_forward_ad: products of the Jacobian in
     forward mode, too; check_batched_forward_grad: those of two tangents within vmap, beside one after the other. check_batched_grad adds
     nothing: batched gradients are a backward for each entry here. check_undefined_grad: what comes back where an output has no gradient is none,
-    or zeros. masked: of sparse inputs only what is stored counts; without, all elements do.
+    or zeros, and an input without a tangent counts as one of zeros. masked: of sparse inputs only what is stored counts; without, all elements do.
 
     >>> naru.autograd.gradcheck(naru.sin, naru.tensor([0.5], dtype=naru.float64, requires_grad=True))
     True
@@ -349,6 +368,8 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, raise_exception: bool = 
         failure = _C._gradcheck(called, tensors, *numbers)
     if failure is None and options.get("check_forward_ad"):
         failure = _forward_failure(called, tensors, *numbers[:3])
+    if failure is None and options.get("check_forward_ad") and options.get("check_undefined_grad", True):
+        failure = _undefined_forward_failure(given.called, given.tensors)
     if failure is None and options.get("check_batched_forward_grad"):
         failure = _batched_failure(given)
     if failure is None and backward and not given.patterns:

@@ -43,12 +43,23 @@ composed("vstack", "row_stack")(lambda tensors: _C.cat([_of_rank(t, 2) for t in 
 composed("dstack")(lambda tensors: _C.cat([_of_rank(t, 3) for t in tensors], 2))
 composed("column_stack")(lambda tensors: _C.cat([t if t.dim() > 1 else t.reshape(-1, 1) for t in tensors], 1))
 composed("take")(lambda x, index: x.reshape(-1)[index])
-composed("addr")(lambda x, a, b, *, beta=1, alpha=1: (x if beta == 1 else x * beta) + _C.outer(a, b) * alpha if beta else _C.outer(a, b) * alpha)
 composed("hsplit")(lambda x, parts: x.tensor_split(parts, 0 if x.dim() == 1 else 1))
 composed("vsplit")(lambda x, parts: x.tensor_split(parts, 0))
 composed("dsplit")(lambda x, parts: x.tensor_split(parts, 2))
 composed("narrow_copy")(lambda x, dim, start, length: x.narrow(dim, start, length).clone())
 composed("unfold_copy")(lambda x, dim, size, step: x.unfold(dim, size, step).clone())
+
+
+def _times(x: Any, factor: Any) -> Any:
+    return x if factor == 1 else x * factor
+
+
+@composed("addr")
+def _addr(x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    product = _C.outer(a, b)
+    scaled = _times(product, alpha)
+    out = _times(x, beta) + scaled if beta else scaled
+    return out.to(_C.bool) if x.dtype is product.dtype is _C.bool else out
 
 
 def _chain(tensors: list[Any]) -> Any:

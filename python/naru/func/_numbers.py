@@ -21,7 +21,7 @@ composed("fill")(lambda x, value: x.clone().fill_(value) if is_batched(x) else (
 composed("broadcast_tensors")(lambda *tensors: _broadcast(sizes_of(tensors)))
 composed("combinations")(lambda x, r=2, with_replacement=False: x[_C.combinations(_C.arange(len(x), device=x.device), r, with_replacement)])
 composed("linalg_tensorinv")(lambda x, ind=2: _C.linalg_inv(x.reshape(math.prod(x.shape[:ind]), -1)).reshape((*x.shape[ind:], *x.shape[:ind])))
-composed("logspace")(lambda start, end, steps, base=10.0, *, dtype=None, **more: base ** _C.linspace(start, end, steps, dtype=dtype, **more))
+composed("logspace")(lambda start, end, steps, base=10.0, **more: base ** _linspace(start, end, steps, **more))
 
 
 # --- statistics
@@ -31,8 +31,7 @@ composed("logspace")(lambda start, end, steps, base=10.0, *, dtype=None, **more:
 def _cov(x: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
     rows = x.reshape(1, -1) if x.dim() < 2 else x
     rows = rows if rows.is_floating_point() or rows.is_complex() else rows.to(_C.get_default_dtype())
-    real = rows.real.dtype if rows.is_complex() else rows.dtype
-    weights = [w.to(real) for w in (fweights, aweights) if w is not None]
+    weights = [w for w in (fweights, aweights) if w is not None]
     if not weights:
         centered = rows - rows.mean(1, keepdim=True)
         found = _C.matmul(centered, centered.transpose(0, 1).conj()) / max(rows.shape[1] - correction, 0)
@@ -156,7 +155,7 @@ def _sum_to_size(x: Any, *sizes: Any, size: Any = None) -> Any:
     wanted = tuple(size) if size is not None else sizes_of(sizes)
     before = x.dim() - len(wanted)
     dims = [*range(before), *(before + i for i, n in enumerate(wanted) if n == 1 and x.shape[before + i] != 1)]
-    return (x.sum(dims, keepdim=True) if dims else x).reshape(wanted)
+    return (x.sum(dims, keepdim=True) if dims else x if x.dim() else x.sum()).reshape(wanted)
 
 
 @rule("as_strided")
