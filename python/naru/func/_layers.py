@@ -296,7 +296,7 @@ def _nll_of_weights(x: Any, target: Any, weight: Any, reduction: str = "mean", i
     """Where the weights are each entry's own."""
     at, counted = 1 if x.dim() > 1 else 0, target != ignore_index
     safe = _C.where(counted, target, 0)
-    weights = weight[safe] * counted.to(x.dtype)
+    weights = weight.detach()[safe] * counted.to(x.dtype)
     out = -x.gather(at, safe.unsqueeze(at)).squeeze(at) * weights
     return out if reduction == "none" else out.sum() if reduction == "sum" else out.sum() / weights.sum()
 
