@@ -85,11 +85,20 @@ void define_ranges() {
             "builtin. Instead, use torch.arange, which produces values in [start, end).");
         return range(start, end, step, o);
       });
+  // Tensors without dimensions are read; the result has no gradient in PyTorch either.
+  const auto end_of = [](const Operand& o, const char* function, const char* role) {
+    if (o.is_tensor() && o.tensor().dim() != 0)
+      throw RuntimeError("{0} only supports 0-dimensional start and end tensors, but got {1} with {2} dimension(s).", function, role,
+                         o.tensor().dim());
+    return o.is_tensor() ? o.tensor().item() : o.scalar();
+  };
   def(kFunction, "linspace", "start, end, steps, @options, out=None", "`steps` numbers from start to end, evenly spaced.",
-      [](const Scalar& start, const Scalar& end, int64_t steps, const Options& o) { return linspace(start, end, steps, o); });
+      [end_of](const Operand& start, const Operand& end, int64_t steps, const Options& o) {
+        return linspace(end_of(start, "linspace", "start"), end_of(end, "linspace", "end"), steps, o);
+      });
   def(kFunction, "logspace", "start, end, steps, base=10.0, @options, out=None", "base to the powers of linspace(start, end, steps).",
-      [](const Scalar& start, const Scalar& end, int64_t steps, double base, const Options& o) {
-        return logspace(start, end, steps, base, o);
+      [end_of](const Operand& start, const Operand& end, int64_t steps, double base, const Options& o) {
+        return logspace(end_of(start, "logspace", "start"), end_of(end, "logspace", "end"), steps, base, o);
       });
   def(kFunction, "eye", "n, m=None, @options, out=None", "The n × m identity matrix.",
       [](int64_t n, std::optional<int64_t> m, const Options& o) {

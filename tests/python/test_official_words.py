@@ -166,6 +166,19 @@ def test_a_tensor_that_requires_grad_is_no_number():
     for call in (lambda: torch.isclose(x, x, 1.0, number), lambda: torch.add(x, x, alpha=number), lambda: torch.full((2,), number)):
         with pytest.raises(TypeError, match="must be (float|Number), not"):
             call()
+    assert torch.linspace(number, 3, 3).tolist() == [1, 2, 3] and not torch.logspace(0, number, 2).requires_grad
+    with pytest.raises(RuntimeError, match="only supports 0-dimensional start and end tensors"):
+        torch.linspace(x[:1], 3, 3)
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_the_temperature_of_gumbel_softmax_has_a_gradient(hard):
+    logits, tau = torch.tensor([[0.1, 0.5, -1.0]]), torch.tensor(0.5, requires_grad=True)
+    sample = torch.nn.functional.gumbel_softmax(logits, tau, hard)
+    naru.manual_seed(0)
+    assert torch.equal(sample, torch.nn.functional.gumbel_softmax(logits, 0.5, hard))
+    (sample * torch.arange(3.0)).sum().backward()
+    assert tau.grad != 0
 
 
 def test_the_order_of_dimensions_is_ambiguous_where_memory_formats_say_the_same():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import _C
 from .._functions.arguments import takes_tensors
+from .._functions.dtype_limits import finfo
 
 Tensor = _C.Tensor
 
@@ -79,12 +80,12 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 
 @takes_tensors
-def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+def gumbel_softmax(logits: Tensor, tau: float | Tensor = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """A sample of the Gumbel-softmax distribution; `hard` gives one-hot values with the soft ones' gradient
 
     Args:
         logits: unnormalized log probabilities, any shape.
-        tau: the temperature.
+        tau: the temperature; a tensor has a gradient.
         eps: of no account, with a warning.
         dim: the dimension of categories.
 
@@ -95,4 +96,10 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
         import warnings
 
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=3)
-    return _C._gumbel_softmax(logits, tau, hard, dim)
+    if not isinstance(tau, _C.Tensor):
+        return _C._gumbel_softmax(logits, tau, hard, dim)
+    uniform = _C.rand_like(logits.detach()).clamp(min=finfo(logits.dtype).tiny)
+    soft = ((logits - (-uniform.log()).log()) / tau).softmax(dim)
+    if not hard:
+        return soft
+    return _C.zeros_like(soft).scatter(dim, soft.detach().argmax(dim, keepdim=True), 1.0) - soft.detach() + soft
