@@ -351,6 +351,12 @@ the device is lost
 }
 
 
+def _generator_reduce(self: _C.Generator) -> tuple[Any, ...]:
+    from .random import generator_reduce
+
+    return generator_reduce(self)
+
+
 def install() -> None:
     """Gives `Tensor` these methods. What the core defines itself stays, but for pickling."""
     own = vars(Tensor)
@@ -381,6 +387,7 @@ def install() -> None:
     Tensor.__init_subclass__ = classmethod(_init_subclass)
     Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)
     Tensor.__torch_function__ = classmethod(_torch_function)
+    _C.Generator.__reduce__ = _generator_reduce
     mark_absent(Tensor, "Tensor", NAMES)
     Tensor.__dir__ = _dir
     for kind in (_C.UntypedStorage, _C.TypedStorage):

@@ -104,6 +104,18 @@ def algorithm() -> str:
     return "pytorch" if _C._draws_as_pytorch() else "philox"
 
 
+def _restored(device: str, seed: int, state: _C.Tensor) -> _C.Generator:
+    generator = _C.Generator(device)
+    generator.manual_seed(seed)
+    generator.set_state(state)
+    return generator
+
+
+def generator_reduce(self: _C.Generator) -> tuple[Any, ...]:
+    """How generators are pickled and copied: seed and state."""
+    return _restored, (str(self.device), self.initial_seed(), self.get_state())
+
+
 class fork_rng:
     """A context manager after which the generator is as it was before, if `enabled`. `devices` is taken for PyTorch's sake: there is one
     generator for all.

@@ -234,3 +234,11 @@ def test_differences_and_sizes_that_can_not_be_compared_are_refused():
     for a, b in ((nest, dense), (dense, nest)):
         with pytest.raises(RuntimeError, match="Expected both self and other to be nested tensors"):
             a.is_same_size(b)
+
+
+def test_generators_are_pickled_and_copied_with_their_state():
+    generator = torch.Generator().manual_seed(7)
+    torch.rand(3, generator=generator)
+    for made in (pickle.loads(pickle.dumps(generator)), copy.deepcopy(generator), copy.copy(generator)):
+        assert made is not generator and made.initial_seed() == 7 and torch.equal(made.get_state(), generator.get_state())
+    assert torch.equal(torch.rand(3, generator=made), torch.rand(3, generator=generator))
