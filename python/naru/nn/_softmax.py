@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from .. import _C
 from .._functions.arguments import takes_tensors
-from .._functions.dtype_limits import finfo
 
 Tensor = _C.Tensor
 
@@ -98,8 +97,7 @@ def gumbel_softmax(logits: Tensor, tau: float | Tensor = 1, hard: bool = False, 
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=3)
     if not isinstance(tau, _C.Tensor):
         return _C._gumbel_softmax(logits, tau, hard, dim)
-    uniform = _C.rand_like(logits.detach()).clamp(min=finfo(logits.dtype).tiny)
-    soft = ((logits - (-uniform.log()).log()) / tau).softmax(dim)
+    soft = ((logits - _C.empty(logits.shape, dtype=logits.dtype, device=logits.device).exponential_().log()) / tau).softmax(dim)
     if not hard:
         return soft
     return _C.zeros_like(soft).scatter(dim, soft.detach().argmax(dim, keepdim=True), 1.0) - soft.detach() + soft
