@@ -319,7 +319,12 @@ void check_divisor(ir::OpId id, Types types, std::span<const Operand> operands) 
 void fill_operands(ir::OpId id, std::span<const Operand> operands, Types types, Rule rule, std::array<OpOperand, 3>& steps) {
   for (size_t i = 0; i < operands.size(); ++i) {
     const DType as = rule == Rule::Where && i == 0 ? DType::Bool : types.compute;
-    steps[i] = operands[i].is_tensor() ? OpOperand{&operands[i].tensor(), {}, as} : OpOperand{nullptr, operands[i].scalar(), as};
+    if (!operands[i].is_tensor())
+      steps[i] = {nullptr, operands[i].scalar(), as};
+    else if (i == 1 && is_exact_number(id, operands[i], types.compute)) [[unlikely]]
+      steps[i] = {nullptr, operands[i].tensor().detach().item(), as};
+    else
+      steps[i] = {&operands[i].tensor(), {}, as};
   }
   fit_numbers(id, types, {steps.data(), operands.size()});
 }

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "naru/error.h"
+#include "ops/half.h"
 #include "ops/type_names.h"
 
 namespace naru::ops {
@@ -103,6 +104,13 @@ void require_factor(DType result, const Scalar& factor, const char* name) {
                        name_of(result));
   if (factor.is_float() && !is_inexact(result))
     throw RuntimeError("For integral input tensors, argument {} must not be a floating point number. (got {})", name, factor.to_double());
+}
+
+bool is_exact_number(ir::OpId id, const Operand& o, DType compute) {
+  if (!is_half(compute) || (id != ir::op::mul && id != ir::op::div)) return false;
+  const TensorImpl& t = *o.tensor().impl();
+  return t.sizes.empty() && is_floating(t.dtype) && size_of(t.dtype) > 2 && t.storage->device.is_cpu() && is_at_hand(t) &&
+         !recording_host();
 }
 
 }  // namespace naru::ops

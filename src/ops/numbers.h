@@ -23,4 +23,8 @@ void require_factor(DType result, const Scalar& factor, const char* name);
 // (exponents, factors, what where() and threshold() write) must fit, and limits of clamp() are cut to the range.
 void fit_numbers(ir::OpId id, Types types, std::span<OpOperand> operands);
 
+// Whether the second operand is an element without dimensions, in the host's memory, that 16 bits would round. Products and quotients, which are computed
+// in float32, take it as it is, like a number (as PyTorch's do).
+bool is_exact_number(ir::OpId id, const Operand& o, DType compute);
+
 }  // namespace naru::ops

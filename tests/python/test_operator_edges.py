@@ -86,3 +86,14 @@ def test_the_gradient_of_a_product_is_of_its_own_place_alone():
     x = torch.tensor([2.0, NAN, 3.0, 4.0, 0.0, 5.0], requires_grad=True)
     torch.ones(3).scatter_reduce(0, torch.tensor([0, 1, 1, 2, 2, 2]), x, "prod").sum().backward()
     assert str(x.grad.tolist()) == "[1.0, 3.0, nan, 0.0, 20.0, 0.0]"
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_an_element_of_a_wider_type_is_not_rounded_to_16_bits_first(dtype):
+    x, tiny, great = torch.full((4,), 1000.0, dtype=dtype), torch.tensor(2.0**-25), torch.tensor(100000.0)
+    for result in (x * tiny, x.clone().mul_(tiny)):
+        assert result.dtype == dtype and torch.equal(result, torch.full((4,), 1000 * 2.0**-25).to(dtype))
+    assert torch.equal(x / great, torch.full((4,), 0.01).to(dtype)) and torch.equal(torch.where(x > 0, tiny, x), tiny.to(dtype).expand(4))
+    x.requires_grad_(), tiny.requires_grad_()
+    (x * tiny).sum().backward()
+    assert tiny.grad.dtype == torch.float32 and x.grad.dtype == dtype
