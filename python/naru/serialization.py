@@ -11,6 +11,7 @@ import io
 import os
 import pickle
 import struct
+import warnings
 from typing import IO, TYPE_CHECKING, Any
 
 from . import _missing
@@ -26,6 +27,7 @@ from ._serialization.config import (
 )  # fmt: skip
 from ._serialization.packages import register_package as register_package
 from ._serialization.legacy import LegacyReader, write_legacy
+from ._serialization.pickler import Pickler
 from ._serialization.places import find, torch_name
 from ._serialization.storages import _get_layout as _get_layout, placement
 from ._serialization.weights_only import WeightsOnlyUnpickler
@@ -132,6 +134,15 @@ class safe_globals:
         _safe.update(self._before)
 
 
+def _pickler_of(module: Any) -> type[Pickler]:
+    if module is pickle:
+        return Pickler
+    own = module.Pickler
+    if not issubclass(own, pickle._Pickler):  # type: ignore[attr-defined]
+        raise TypeError(f"save: pickle_module's Pickler must be a subclass of pickle._Pickler, whose names of classes can be replaced, got {own}")
+    return type("Pickler", (Pickler, own), {})
+
+
 def save(
     obj: Any,
     f: Any,
@@ -147,7 +158,8 @@ def save(
     Args:
         obj: anything that can be pickled; tensors may be anywhere in it.
         f: a path or a file open for writing.
-        pickle_module: taken; Python's pickle writes.
+        pickle_module: a module whose `Pickler` writes in place of pickle's, as dill's: a subclass of the one that is written in Python. TypeError for
+            another one.
         pickle_protocol: of the pickle in the file (2).
 
     >>> import io
@@ -162,21 +174,22 @@ def save(
         raise AttributeError(f"expected 'f' to be string, path, or a file-like object with a 'write' attribute, got {type(f).__name__}")
     if is_path and os.path.dirname(os.fspath(f)) and not os.path.isdir(os.path.dirname(os.fspath(f))):
         raise RuntimeError(f"Parent directory {os.path.dirname(os.fspath(f))} does not exist.")
+    pickler = _pickler_of(pickle_module)
     root = os.path.splitext(os.path.basename(os.fspath(f)))[0] if is_path else "archive"
     with atomic_file(f) if is_path else contextlib.nullcontext(f) as file:
         if _use_new_zipfile_serialization:
-            write_archive(obj, file, root, pickle_protocol, not _disable_byteorder_record)
+            write_archive(obj, file, root, pickle_protocol, not _disable_byteorder_record, pickler)
         else:
-            write_legacy(obj, file, pickle_protocol)
+            write_legacy(obj, file, pickle_protocol, pickler)
         if hasattr(file, "flush"):  # whoever opens it by its name finds it whole
             file.flush()
 
 
-class _Unpickler(pickle.Unpickler):
-    """Does whatever a file says, for files that are trusted."""
+class _Trusting:
+    """What an unpickler does beside whatever a file says, for files that are trusted."""
 
     def __init__(self, file: IO[bytes], storage: Callable[[Any], Any] | None, encoding: str) -> None:
-        super().__init__(file, encoding=encoding)
+        super().__init__(file, encoding=encoding)  # type: ignore[call-arg]
         self._storage = storage
         self._plain = plain_globals()
 
@@ -185,8 +198,8 @@ class _Unpickler(pickle.Unpickler):
         if known is not None and module.split(".")[0] not in ("builtins", "__builtin__"):
             return known
         if module == "torch" or module.startswith("torch."):
-            return find(module, name, super().find_class)
-        return super().find_class(module, name)
+            return find(module, name, super().find_class)  # type: ignore[misc]
+        return super().find_class(module, name)  # type: ignore[misc]
 
     def persistent_load(self, pid: Any) -> Any:
         if isinstance(pid, tuple) and len(pid) > 1 and pid[0] in ("module", b"module"):
@@ -194,6 +207,28 @@ class _Unpickler(pickle.Unpickler):
         if self._storage is None or not isinstance(pid, tuple) or len(pid) < 5 or pid[0] not in ("storage", b"storage"):
             raise pickle.UnpicklingError(f"expected a reference to a storage in the file, got {str(pid)[:80]!r}")
         return self._storage(pid)
+
+
+class _Unpickler(_Trusting, pickle.Unpickler):
+    pass
+
+
+def _reads_data_only(weights_only: bool | None, pickle_module: Any) -> bool:
+    """What the argument, or the environment, says; a pickle module of the program's own reads whatever there is."""
+    force, trust = (os.environ.get(f"TORCH_FORCE_{name}", "0").lower() in ("1", "y", "yes", "true") for name in ("WEIGHTS_ONLY_LOAD", "NO_WEIGHTS_ONLY_LOAD"))
+    if force and trust:
+        raise RuntimeError("Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should be set, but both were set.")
+    only = force or (pickle_module is None if weights_only is None else weights_only)
+    if trust and weights_only is None:
+        warnings.warn(
+            "Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected, since the`weights_only` argument was not explicitly passed to "
+            "`torch.load`, forcing weights_only=False.",
+            stacklevel=3,
+        )
+        only = False
+    if only and pickle_module is not None:
+        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    return only
 
 
 def load(
@@ -211,8 +246,9 @@ def load(
         f: a path or a file open for reading.
         map_location: where tensors go: a device, a dict from saved to wanted device, or a function of storage and saved
             device. If None, they go where they were, or to the CPU where that device is absent.
-        pickle_module: taken; Python's pickle reads.
-        weights_only: True (and None) reads data only; False runs whatever the file says, so only for files you trust.
+        pickle_module: a module whose `Unpickler` reads in place of pickle's, whatever the file says (not with weights_only=True: RuntimeError).
+        weights_only: True (and None) reads data only; False runs whatever the file says, so only for files you trust. TORCH_FORCE_WEIGHTS_ONLY_LOAD=1
+            in the environment overrules it, TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1 stands in for None, with a warning.
         mmap: whether the tensors of a path's file are seen where they lie, and read as they are used (`set_default_mmap_options` says what writing to
             them does); not those that go to another device, are of type bool, or of a compressed file. ValueError for another file than a path's,
             RuntimeError for one in the old format.
@@ -233,8 +269,8 @@ def load(
             "You can only torch.load from a file that is seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from "
             f"it instead. (wanted one with .read(), .seek() and .tell(), got {type(f).__name__})"
         )
-    if weights_only is not False and pickle_module is not None:
-        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    data_only = _reads_data_only(weights_only, pickle_module)
+    trusting = _Unpickler if pickle_module in (None, pickle) else type("Unpickler", (_Trusting, pickle_module.Unpickler), {})
     if settings.skips_data:
         raise RuntimeError(
             "`torch.load` within a `torch.serialization.skip_data` context manager is not supported yet. Please call torch.load outside the "
@@ -244,7 +280,7 @@ def load(
         raise ValueError("f must be a file path in order to use the mmap argument")
     place = placement(map_location)
     encoding = pickle_load_args.get("encoding", "utf-8")
-    with _opened(f, bool(mmap)) as file, _explained(weights_only is not False):
+    with _opened(f, bool(mmap)) as file, _explained(data_only):
         start = file.tell()
         length = file.seek(0, os.SEEK_END) - start
         file.seek(start)
@@ -256,8 +292,8 @@ def load(
             def none(pid: Any) -> Any:
                 raise refused("The file refers to a storage where none can be.")
 
-            if weights_only is False:
-                return _Unpickler(source, storage, encoding).load()
+            if not data_only:
+                return trusting(source, storage, encoding).load()
             return WeightsOnlyUnpickler(source, size, storage or none, _safe, encoding).load()
 
         if head.startswith(b"\x80") and len(head) > 2:

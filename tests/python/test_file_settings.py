@@ -105,3 +105,55 @@ def test_a_compressed_file_is_read(tmp_path):
         torch.save(X, file)
     with gzip.open(tmp_path / "x.gz") as file:
         assert same(torch.load(file), X)
+
+
+class OwnPickle:
+    """A pickle module that keeps functions by their code, as dill does."""
+
+    class Pickler(pickle._Pickler):
+        dispatch = pickle._Pickler.dispatch.copy()
+
+        def save_code(self, function):
+            self.save_reduce(eval, (f"lambda: {function()!r}",), obj=function)
+
+        dispatch[type(lambda: 0)] = save_code
+
+    Unpickler = pickle.Unpickler
+
+
+@pytest.mark.parametrize("new", [True, False])
+def test_a_pickle_module_of_the_programs_own_writes_and_reads(new):
+    file = io.BytesIO()
+    what = {"w": torch.ones(2), "f": eval("lambda: 7")}
+    torch.save(what, file, pickle_module=OwnPickle, _use_new_zipfile_serialization=new)
+    for args in (dict(pickle_module=OwnPickle), dict(pickle_module=OwnPickle, weights_only=False), dict(weights_only=False)):
+        file.seek(0)
+        found = torch.load(file, **args)
+        assert found["f"]() == 7 and torch.equal(found["w"], what["w"])
+    file.seek(0)
+    with pytest.raises(RuntimeError, match="explicit pickle_module"):
+        torch.load(file, pickle_module=OwnPickle, weights_only=True)
+    with pytest.raises(TypeError, match="must be a subclass of pickle._Pickler"):
+        torch.save(what, file, pickle_module=type("Module", (), {"Pickler": pickle.Pickler}))
+
+
+def test_the_environment_says_whether_files_are_trusted(monkeypatch):
+    file = io.BytesIO()
+    torch.save(torch.nn.Linear(1, 1), file)
+
+    def load(**args):
+        file.seek(0)
+        return torch.load(file, **args)
+
+    monkeypatch.setenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "1")
+    for args in ({}, {"weights_only": None}, {"weights_only": False}):
+        with pytest.raises(pickle.UnpicklingError, match="Weights only load failed"):
+            load(**args)
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "yes")
+    with pytest.raises(RuntimeError, match="should be set, but both were set"):
+        load()
+    monkeypatch.delenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD")
+    with pytest.warns(UserWarning, match="forcing weights_only=False"):
+        assert isinstance(load(), torch.nn.Linear)
+    with pytest.raises(pickle.UnpicklingError, match="Weights only load failed"):
+        load(weights_only=True)

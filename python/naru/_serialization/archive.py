@@ -21,10 +21,12 @@ MAX_EXPANSION = 16
 FREE_EXPANSION = 64 << 20
 
 
-def write_archive(obj: Any, file: IO[bytes], root: str, protocol: int, tells_byte_order: bool = True) -> None:
+def write_archive(
+    obj: Any, file: IO[bytes], root: str, protocol: int, tells_byte_order: bool = True, kind: type[Pickler] = Pickler
+) -> None:
     """Writes `obj` as an archive whose records lie in the folder `root`."""
     text = io.BytesIO()
-    pickler = Pickler(text, protocol)
+    pickler = kind(text, protocol)
     pickler.dump(obj)
     archive = _C._ZipWriter(file.write)
     for name, record in (("data.pkl", text.getvalue()), (".format_version", b"1"), (".storage_alignment", b"64"), ("byteorder", sys.byteorder.encode())):

@@ -22,12 +22,12 @@ MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
 _VERSION = 1001
 
 
-def write_legacy(obj: Any, file: Any, protocol: int) -> None:
+def write_legacy(obj: Any, file: Any, protocol: int, kind: type[Pickler] = Pickler) -> None:
     """Writes `obj` in this format."""
     system = {"protocol_version": _VERSION, "little_endian": sys.byteorder == "little", "type_sizes": {"short": 2, "int": 4, "long": 4}}
     for part in (MAGIC_NUMBER, _VERSION, system):
         file.write(pickle.dumps(part, protocol))
-    pickler = Pickler(file, protocol, legacy=True)
+    pickler = kind(file, protocol, legacy=True)
     pickler.dump(obj)
     keys = sorted(str(i) for i in range(len(pickler.storages)))
     file.write(pickle.dumps(keys, protocol))
