@@ -103,7 +103,7 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: An
         diagonals: (diagonals, n), or one diagonal; element j stands in column j of the matrix.
         offsets: integers: how far above the main diagonal each one is; negative ones are below. Each once.
         shape: rows and columns of the matrix.
-        layout: of the result, torch.sparse_coo where it is not given.
+        layout: of the result, torch.sparse_coo where it is not given; sparse_csr or sparse_csc.
 
     >>> import naru
     >>> naru.sparse.spdiags(naru.tensor([[1, 2, 3], [4, 5, 6]]), naru.tensor([0, 1]), (3, 3)).to_dense()
@@ -126,9 +126,15 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: An
     numbers = above.tolist()
     if len(set(numbers)) != len(numbers):
         raise RuntimeError("Offset tensor contains duplicate values")
+    if layout not in (None, _C.sparse_coo, _C.sparse_csc, _C.sparse_csr):
+        got = str(layout).removeprefix("torch.").title().replace("_", "")
+        raise RuntimeError(f"Only output layouts (Sparse, SparseCsc, SparseCsr) are supported, got {got}")
     high, wide = shape
     spans = [(max(0, k), max(0, k, min(wide, rows.shape[1], high + k))) for k in numbers]
     columns = [_C.arange(first, last, device=rows.device) for first, last in spans]
+    if not numbers:
+        made = _C.zeros((high, wide), dtype=rows.dtype, device=rows.device, layout=_C.sparse_coo)
+        return made if layout is None else made.to_sparse(layout=layout)
     places = _C.stack([_C.cat([c - k for c, k in zip(columns, numbers)]), _C.cat(columns)])
     made = _sparse_tensors.sparse_coo_tensor(places, _C.cat([row[first:last] for row, (first, last) in zip(rows.unbind(0), spans)]), (high, wide))
     return made if layout is None else made.to_sparse(layout=layout)

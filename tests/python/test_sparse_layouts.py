@@ -354,3 +354,11 @@ def test_a_program_may_say_that_coordinates_stand_once():
         torch._validate_sparse_coo_tensor_args(t._indices(), t._values(), (1,))
     with pytest.raises(RuntimeError, match="sorted and distinct"):
         torch._validate_sparse_csr_tensor_args(torch.tensor([0, 2]), torch.tensor([1, 0]), torch.ones(2), (1, 2))
+
+
+def test_a_matrix_of_no_diagonals_stores_nothing():
+    t = torch.sparse.spdiags(torch.ones(0, 3, dtype=torch.float64), torch.zeros(0, dtype=torch.int64), (3, 2), layout=torch.sparse_csr)
+    assert t.layout is torch.sparse_csr and t.dtype is torch.float64 and t.shape == (3, 2) and t._nnz() == 0
+    for layout, name in ((torch.strided, "Strided"), (torch.sparse_bsr, "SparseBsr")):
+        with pytest.raises(RuntimeError, match=f"are supported, got {name}"):
+            torch.sparse.spdiags(torch.ones(1, 3), torch.tensor([0]), (3, 3), layout=layout)
