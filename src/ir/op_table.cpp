@@ -134,7 +134,11 @@ const ElementwiseOp kInternal[] = {
        return a[0] + rem(positive, a[1]);
      }},
     {"bernoulli", 3, [](Args a) { return uniform01(words(a[1], a[2]), a[0].type()) < a[0]; }},
-    {"exponential", 3, [](Args a) { return -log(1.0 - uniform01(words(a[1], a[2]), a[0].type())) / a[0]; }},
+    {"exponential", 3,
+     [](Args a) {
+       const V u = uniform01(words(a[1], a[2]), a[0].type());
+       return where(u == 0.0, u.lit(a[0].type() == VType::F64 ? 0x1p-54 : 0x1p-25), -log(1.0 - u)) / a[0];  // above 0: half a step
+     }},
     {"masked_scale", 3, [](Args a) { return a[0] * where(a[1], a[2], 0.0); }},
     {"sub_exp", 2, [](Args a) { return exp(a[0] - a[1]); }},
     {"square_diff", 2, [](Args a) { return square(a[0] - a[1]); }},

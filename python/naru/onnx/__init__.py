@@ -97,7 +97,7 @@ class _Recorder(TorchFunctionMode):
         self.graph = graph
 
     def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
-        kwargs = kwargs or {}
+        kwargs = {name: value for name, value in (kwargs or {}).items() if name != "out" or value is not None}
         result = func(*args, **kwargs)
         name = getattr(func, "__name__", str(func))
         flat = [x for a in (*args, *kwargs.values()) for x in (a if isinstance(a, (tuple, list)) else [a])]
