@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <mutex>
 #include <utility>
@@ -64,10 +65,17 @@ std::vector<std::string> Library::package_folders() {
   return all;
 }
 
-Library Library::open(const char* variable, std::span<const char* const> names) {
+Library Library::open(const char* variable, std::span<const char* const> names, std::span<const char* const> loaded) {
   const char* chosen = variable ? std::getenv(variable) : nullptr;
-  if (chosen && *chosen) names = {&chosen, 1};
+  if (chosen && *chosen) names = {&chosen, 1}, loaded = {};
   Library library;
+  for (const char* name : loaded) {
+    library.handle_ = system::loaded_library(name);
+    if (!library.handle_) continue;
+    library.name_ = name;
+    return library;
+  }
+  bool said_of_bare = false;
   for (const char* name : names) {
     auto opened = system::open_library(name);
     library.handle_ = opened.library;
@@ -76,8 +84,10 @@ Library Library::open(const char* variable, std::span<const char* const> names) 
       library.error_.clear();
       return library;
     }
-    // The first name is the usual one: what is said of it tells most.
-    if (library.error_.empty()) library.error_ = std::move(opened.error);
+    // A bare name is the usual one: what is said of it tells most.
+    const bool bare = !std::strchr(name, '/');
+    if (library.error_.empty() || (bare && !said_of_bare)) library.error_ = std::move(opened.error);
+    said_of_bare |= bare;
   }
   return library;
 }

@@ -11,9 +11,9 @@ namespace naru::runtime {
 class Library {
  public:
   Library() = default;
-  // Opens the file that the environment's `variable` names, where it is set; else the first of `names` that there is.
-  // Libraries are never closed: drivers leave threads and exit handlers behind.
-  static Library open(const char* variable, std::span<const char* const> names);
+  // Opens the file that the environment's `variable` names, where it is set; else the first of `loaded` that this process has opened
+  // already; else the first of `names` that there is. Libraries are never closed: drivers leave threads and exit handlers behind.
+  static Library open(const char* variable, std::span<const char* const> names, std::span<const char* const> loaded = {});
   static Library open(const char* variable, std::initializer_list<const char*> names) {
     return open(variable, std::span(names.begin(), names.size()));
   }

@@ -64,6 +64,7 @@ struct Opened {
 };
 // own_symbols: what it defines itself goes before what the process has of the same name.
 Opened open_library(const std::string& name, bool own_symbols = false);
+void* loaded_library(const char* name) noexcept;  // one that this process has opened already; null: there is none
 void* function_of(void* library, const char* name) noexcept;
 std::string path_of(void* library);          // "" where the system does not say
 std::string path_of_code(const void* code);  // of the program or library that has it

@@ -53,6 +53,8 @@ void* map_shared(int file, size_t bytes) noexcept {
 void unmap_shared(void* memory, size_t bytes) noexcept { munmap(memory, bytes); }
 void close_shared(int file) noexcept { close(file); }
 
+void* loaded_library(const char* name) noexcept { return dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD); }
+
 Opened open_library(const std::string& name, bool own_symbols) {
   // Sanitizers can't have symbols of a library's own; on macOS each library has them, asked for or not (two-level namespaces).
 #if !defined(RTLD_DEEPBIND) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -129,6 +129,8 @@ void unmap_shared(void* memory, size_t bytes) noexcept { unmap(memory, bytes); }
 void close_shared(int file) noexcept { _close(file); }
 
 // Each library has its own symbols, asked for or not.
+void* loaded_library(const char* name) noexcept { return GetModuleHandleA(name); }
+
 Opened open_library(const std::string& name, bool) {
   Opened opened;
   opened.library = LoadLibraryExW(file_path(name).c_str(), nullptr, LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);

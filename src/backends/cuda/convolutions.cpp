@@ -53,6 +53,8 @@ bool is_even(const Convolution& q, size_t d) noexcept {
 }
 
 bool is_refusal(cudnnStatus_t status) noexcept { return status / 1000 == CUDNN_STATUS_NOT_SUPPORTED / 1000; }
+// Of an algorithm that was offered: also what the library finds in the addresses only when it is to run.
+bool is_refusal_to_run(cudnnStatus_t status) noexcept { return is_refusal(status) || status / 1000 == CUDNN_STATUS_BAD_PARAM / 1000; }
 
 // The functions of each use.
 struct Names {
@@ -174,9 +176,12 @@ struct Convolutions::Plan {
     check(status, names_of(shape).algorithms);
     for (int i = 0; i < std::clamp(count, 0, kMost); ++i) {
       const cudnnConvolutionAlgoPerf_t& p = found[i];
-      const bool exact = shape.math != CUDNN_FMA_MATH || p.mathType == CUDNN_FMA_MATH;
+      // Algorithms that know no units for matrices are reported with the default type; the descriptor's type, FMA, keeps the others away.
+      const bool fma = shape.math == CUDNN_FMA_MATH, exact = !fma || p.mathType == CUDNN_FMA_MATH || p.mathType == CUDNN_DEFAULT_MATH;
       if (p.status != CUDNN_STATUS_SUCCESS || p.determinism != CUDNN_DETERMINISTIC || !exact) continue;
-      Algorithm one{p.algo, p.mathType, 0};
+      Algorithm one{p.algo, fma ? CUDNN_FMA_MATH : p.mathType, 0};
+      if (std::any_of(algorithms.begin(), algorithms.end(), [&](const Algorithm& a) { return a.number == one.number && a.math == one.math; }))
+        continue;
       check(f.cudnnSetConvolutionMathType(of->convolution(), one.math), "cudnnSetConvolutionMathType");
       const cudnnStatus_t sized = with_use([&](auto, auto* size, auto, auto* a, auto* b, auto* d) {
         return size(handle, a, b, of->convolution(), d, one.number, &one.workspace);
@@ -259,7 +264,7 @@ bool Convolutions::start(const DnnConvolution& c, const Algorithm& algorithm, vo
   const cudnnStatus_t status = plan->with_use([&](auto, auto, auto* work, auto* of_a, auto* of_b, auto* of_d) {
     return work(handle_, alpha, of_a, a, of_b, b, plan->of->convolution(), algorithm.number, workspace, algorithm.workspace, beta, of_d, d);
   });
-  if (is_refusal(status)) {
+  if (is_refusal_to_run(status)) {
     // Offered and then refused, with nothing done.
     std::erase_if(plan->algorithms,
                   [&](const Algorithm& other) { return other.number == algorithm.number && other.math == algorithm.math; });

@@ -20,6 +20,9 @@ struct Operand {
   void* data = nullptr;
 };
 
+// Its kernels for matrix units load 16 bytes at a time.
+bool is_aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
+
 bool lies_last(const Convolution::Array& a, const Sizes5& sizes) {
   return is_dense(a.strides, sizes, true) && !is_dense(a.strides, sizes, false);
 }
@@ -67,8 +70,9 @@ bool StreamLauncher::convolve_by_library(const Convolution& q, bool channels_las
                         {q.w, q.sizes_of_w(), q.use == Use::Weight},
                         {q.y, q.sizes_of_y(), q.use == Use::Forward}};
   for (Operand& o : operands)
-    o.data =
-        is_dense(o.user.strides, o.sizes, channels_last) ? o.user.data : memory(static_cast<size_t>(product(o.sizes)) * size_of(q.dtype));
+    o.data = is_dense(o.user.strides, o.sizes, channels_last) && is_aligned(o.user.data)
+                 ? o.user.data
+                 : memory(static_cast<size_t>(product(o.sizes)) * size_of(q.dtype));
   if (starved) return false;
   const auto copy = [&](const Operand& o, bool back) {
     if (o.data == o.user.data) return;

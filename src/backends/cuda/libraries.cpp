@@ -91,10 +91,11 @@ std::vector<std::string> places_of(Product product, int driver_version) {
   std::vector<std::string> places;
   for (const Version& v : versions_for(driver_version)) {
     const File& file = row_of(product).of[v.column];
-    places.push_back(file.name);
-    for (const std::string& folder : toolkits()) places.push_back(folder + "/" + file.name);
+    // Wheels first: another package of this process (PyTorch, CuPy) that is imported later opens those, and a process has one library of a name.
     for (const std::string& folder : runtime::Library::package_folders())
       places.push_back(fmt::format("{}/{}/{}", folder, file.folder, file.name));
+    places.push_back(file.name);
+    for (const std::string& folder : toolkits()) places.push_back(folder + "/" + file.name);
   }
   return places;
 }
@@ -128,7 +129,9 @@ runtime::Library open_library(Product product, int driver_version) {
   const std::vector<std::string> places = places_of(product, driver_version);
   std::vector<const char*> names;
   for (const std::string& p : places) names.push_back(p.c_str());
-  return runtime::Library::open(row_of(product).variable, names);
+  std::vector<const char*> loaded;
+  for (const Version& v : versions_for(driver_version)) loaded.push_back(row_of(product).of[v.column].name);
+  return runtime::Library::open(row_of(product).variable, names, loaded);
 }
 
 }  // namespace naru::backends::cuda
