@@ -267,7 +267,7 @@ std::string native_text(const ir::UserKernel& k) {
   const KernelSource& s = *k.source;
   const KernelEntry& entry = entry_of(k);
   const std::vector<bool> host = ir::host_code(s);
-  std::string text = "#line 1 \"kernel\"\n";
+  std::string text = std::string(native_words()) + "#line 1 \"kernel\"\n";
   size_t copied = 0;
   for (size_t i = 0; i < s.tokens().size(); ++i) {
     const Token& t = s.tokens()[i];
