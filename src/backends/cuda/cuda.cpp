@@ -1,6 +1,8 @@
-// The cuda backend: NVIDIA's devices, through their driver and NVRTC, both opened at run time. Never yet run on real hardware: tested over a small
-// driver in place of the real one (tests/fakes/cuda.cpp), and by compiling its kernels with NVRTC.
+// The cuda backend: NVIDIA's devices, through their driver and NVRTC, both opened at run time. Tested over a small driver in place of the real one
+// (tests/fakes/cuda.cpp), by compiling its kernels with NVRTC, and on the devices of kTested (docs/gpu-results.md).
+#include <algorithm>
 #include <array>
+#include <utility>
 
 #include "backends/cuda/device.h"
 #include "backends/cuda/driver.h"
@@ -38,6 +40,12 @@ Found look() {
   return f;
 }
 
+// Compute capabilities of the GPUs that the whole list of operators ran on: H100 (docs/gpu-results.md).
+constexpr std::pair<int, int> kTested[] = {{9, 0}};
+bool was_tested(const Gpu& g) {
+  return std::find(std::begin(kTested), std::end(kTested), std::pair{g.major, g.minor}) != std::end(kTested);
+}
+
 class CudaBackend final : public Backend {
  public:
   ~CudaBackend() override { delete found_.load(); }
@@ -66,7 +74,7 @@ class CudaBackend final : public Backend {
     p.name = g.name;
     p.total_memory = g.memory;
     p.driver = found().probe.driver;
-    p.tested_on_hardware = false;
+    p.tested_on_hardware = was_tested(g);
     p.uuid = g.uuid;
     p.pci = g.pci;
     p.multi_processor_count = g.multiprocessors;
@@ -79,9 +87,10 @@ class CudaBackend final : public Backend {
     p.l2_cache_size = static_cast<size_t>(g.limits.l2);
     return p;
   }
-  std::string libraries(Device) override {
+  std::string libraries(Device device) override {
     const CudaDevices& d = devices();
-    return d.compiler().name() + ", " + d.libraries().text() + "; never run on a GPU by naru's authors";
+    const std::string known = d.compiler().name() + ", " + d.libraries().text();
+    return was_tested(gpu(device)) ? known : known + "; never run by naru's authors on a GPU of its compute capability";
   }
 
   size_t free_memory(Device device) override { return devices().at(device).free_memory(); }
