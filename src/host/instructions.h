@@ -20,6 +20,7 @@ void run(const ir::Windows&);
 void run(const ir::Sort&);
 void run(const ir::Lapack&);
 void run(const ir::Fft&);
+void run(const ir::Attention&);
 void run(const ir::CopyBytes&);
 void run(const ir::RowFused&);
 void run(const ir::UserKernel&);

@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "ir/attention.h"
 #include "ir/fft.h"
 #include "ir/index_name.h"
 #include "ir/kernel_source.h"
@@ -379,7 +380,7 @@ struct RowFused {
   }
 };
 
-using Instruction = std::variant<Map, Reduce, ArgReduce, Scan, Gather, Scatter, MatMul, Convolution, Windows, Sort, Lapack, Fft, CopyBytes,
-                                 RowFused, UserKernel>;
+using Instruction = std::variant<Map, Reduce, ArgReduce, Scan, Gather, Scatter, MatMul, Convolution, Windows, Sort, Lapack, Fft, Attention,
+                                 CopyBytes, RowFused, UserKernel>;
 
 }  // namespace naru::ir
