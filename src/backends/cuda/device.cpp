@@ -49,7 +49,8 @@ CudaDevice::CudaDevice(Device device, const runtime::Gpu& gpu, const Api& api, c
       products_(*this, libraries.products),
       transforms_(*this, libraries.transforms),
       factors_(*this, libraries.factors),
-      convolutions_(*this, libraries.convolutions) {
+      convolutions_(*this, libraries.convolutions),
+      attentions_(*this, libraries.convolutions) {
   architecture_ = compiler_.architecture(gpu_.major, gpu_.minor);
   if (architecture_.empty())
     throw DeviceUnavailableError(fmt::format(
@@ -246,6 +247,7 @@ bool CudaDevice::takes(const ir::Instruction& instruction) {
   const Current scope(*this);
   if (const auto* f = std::get_if<ir::Fft>(&instruction)) return transforms_.takes(*f);
   if (const auto* l = std::get_if<ir::Lapack>(&instruction)) return factors_.takes(*l);
+  if (const auto* a = std::get_if<ir::Attention>(&instruction)) return attentions_.takes(*a);
   return false;
 }
 

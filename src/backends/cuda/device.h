@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/cuda/api.h"
+#include "backends/cuda/attention.h"
 #include "backends/cuda/compiler.h"
 #include "backends/cuda/convolutions.h"
 #include "backends/cuda/factors.h"
@@ -27,7 +28,7 @@ struct VendorLibraries {
   const MatMulLibrary products;
   const VendorLibrary<Cufft> transforms;
   const VendorLibrary<Cusolver> factors;
-  const VendorLibrary<Cudnn> convolutions;
+  const VendorLibrary<Cudnn> convolutions;  // and attention
   // "cuBLASLt 13.1.0, cuFFT 12.0.0", or why not.
   std::string text() const { return products.text() + ", " + transforms.text() + ", " + factors.text() + ", " + convolutions.text(); }
 };
@@ -108,6 +109,7 @@ class CudaDevice {
   Transforms& transforms() noexcept { return transforms_; }
   Factors& factors() noexcept { return factors_; }
   Convolutions& convolutions() noexcept { return convolutions_; }
+  Attentions& attentions() noexcept { return attentions_; }
 
   const Api& api() const noexcept { return api_; }
   const render::c::Target& target() const noexcept { return target_; }
@@ -139,6 +141,7 @@ class CudaDevice {
   Transforms transforms_;
   Factors factors_;
   Convolutions convolutions_;
+  Attentions attentions_;
 };
 
 // The devices in use, by number; opened at the first use and never closed.

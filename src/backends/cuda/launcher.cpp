@@ -48,6 +48,7 @@ void StreamLauncher::run(const ir::Instruction& instruction) {
   if (const auto* c = std::get_if<ir::Convolution>(&instruction); c && convolve_by_library(*c)) return;
   if (const auto* f = std::get_if<ir::Fft>(&instruction)) return transform(*f);
   if (const auto* l = std::get_if<ir::Lapack>(&instruction)) return factor(*l);
+  if (const auto* a = std::get_if<ir::Attention>(&instruction)) return attend(*a);
   std::visit(
       [this](const auto& i) {
         using Kind = std::decay_t<decltype(i)>;

@@ -32,6 +32,7 @@ class StreamLauncher : protected render::c::Launcher {
   // Once for each library and device: the program goes on, more slowly.
   void tell_starved(Product library, const char* what) const;
   void transform(const ir::Fft& op);
+  void attend(const ir::Attention& op);
   void factor(const ir::Lapack& op);
   void factor_wide(const ir::Lapack& op);
   void factor_each(const ir::Lapack& op);

@@ -1,0 +1,14 @@
+// Attention on a stream: memory for what cuDNN keeps between its kernels, and its call.
+#include "backends/cuda/launcher.h"
+
+namespace naru::backends::cuda {
+
+void StreamLauncher::attend(const ir::Attention& op) {
+  Attentions& attentions = device_.attentions();
+  const Attentions::Room room = attentions.room(op);
+  const auto memory = [&](size_t bytes) { return bytes > 0 ? scratch(bytes) : nullptr; };
+  void *const workspace = memory(room.plan), *const sums = memory(room.sums), *const query = memory(room.query);
+  if (!only_prepares_) attentions.start(op, workspace, sums, query, stream_);
+}
+
+}  // namespace naru::backends::cuda

@@ -1,0 +1,309 @@
+/* The graphs of the cuDNN for tests (cudnn.cpp): descriptors that take their attributes until they are finished and none after, proposals of engines, plans
+   and packs of addresses; attention is computed operation by operation in float64. Of the engines that it proposes first, one can't be made into a plan.
+     NARU_FAKE_ATTENTION_REFUSES   "all": there is no engine; "heuristics": the ones for the first mode are missing; "plan": no plan is made;
+                                   "run": a plan is refused when it is to run */
+#include <algorithm>
+#include <memory>
+
+#include "cudnn_operations.h"
+
+namespace {
+
+enum { kDescriptors = 44, kNotFinished = 2004, kBadAttribute = 2010 };
+enum Of {
+  kPointwiseDesc = 0,
+  kEngine = 3,
+  kHeuristics = 4,
+  kPlan = 5,
+  kGraph = 15,
+  kPack = 16,
+  kTensor = 17,
+  kMatmulDesc = 18,
+  kReductionDesc = 21
+};
+enum {
+  kOfHandle = 0,
+  kOfType = 1,
+  kOfBoolean = 2,
+  kOfInt64 = 3,
+  kOfPointer = 6,
+  kOfHeuristic = 8,
+  kOfMode = 14,
+  kOfDescriptor = 15,
+  kOfReduction = 18
+};
+constexpr size_t kWorkspace = 256;
+
+struct Descriptor;
+struct Value {
+  int type = 0;
+  std::vector<char> bytes;
+
+  template <class T>
+  T one() const {
+    T x;
+    memcpy(&x, bytes.data(), sizeof x);
+    return x;
+  }
+  template <class T>
+  std::vector<T> list() const {
+    std::vector<T> all(bytes.size() / sizeof(T));
+    memcpy(all.data(), bytes.data(), bytes.size());
+    return all;
+  }
+};
+struct Descriptor {
+  const int kind;
+  bool finished = false;
+  std::map<int, Value> attributes;
+  std::shared_ptr<const Operations> operations;  // of graphs, and of what is made of them
+  Handle* handle = nullptr;
+  int engine = 0;
+
+  explicit Descriptor(int of) : kind(of) {}
+  bool has(int attribute) const { return attributes.count(attribute) != 0; }
+  template <class T>
+  T one(int attribute) const {
+    return attributes.at(attribute).one<T>();
+  }
+  const Descriptor* other(int attribute) const { return has(attribute) ? one<const Descriptor*>(attribute) : nullptr; }
+};
+
+bool refuses(const char* what) {
+  const char* const said = getenv("NARU_FAKE_ATTENTION_REFUSES");
+  return said && strcmp(said, what) == 0;
+}
+
+size_t width_of(int type) {
+  switch (type) {
+    case kOfHandle:
+    case kOfInt64:
+    case kOfPointer:
+    case kOfDescriptor:
+      return 8;
+    case kOfBoolean:
+      return 1;
+    case kOfType:
+    case kOfHeuristic:
+    case kOfMode:
+    case kOfReduction:
+      return 4;
+    default:
+      return 0;
+  }
+}
+
+// The type that an attribute has.
+int type_of(int attribute) {
+  static const std::map<int, int> kTypes = {
+      {0, kOfMode},       {1, kOfType},       {9, kOfInt64},   {200, kOfHeuristic},  {400, kOfHandle},  {800, kOfHandle},  {900, kOfInt64},
+      {901, kOfType},     {902, kOfInt64},    {903, kOfInt64}, {906, kOfInt64},      {907, kOfBoolean}, {908, kOfBoolean}, {1000, kOfInt64},
+      {1001, kOfPointer}, {1003, kOfPointer}, {1500, kOfType}, {1600, kOfReduction}, {1601, kOfType}};
+  const auto found = kTypes.find(attribute);
+  return found == kTypes.end() ? int{kOfDescriptor} : found->second;
+}
+
+bool read(const Descriptor* d, OpTensor& t) {
+  if (!d || d->kind != kTensor || !d->finished) return false;
+  t.number = d->one<int64_t>(906), t.type = d->one<int>(901);
+  const auto size = d->attributes.at(902).list<int64_t>(), stride = d->attributes.at(903).list<int64_t>();
+  std::copy(size.begin(), size.end(), t.size.begin()), std::copy(stride.begin(), stride.end(), t.stride.begin());
+  t.inner = d->one<bool>(907), t.of_host = d->has(908) && d->one<bool>(908);
+  return true;
+}
+
+// An operation of a finished descriptor. False: it is none.
+bool read(const Descriptor* d, Operation& o) {
+  if (!d || !d->finished) return false;
+  o.kind = static_cast<Kind>(d->kind);
+  std::vector<int> in;
+  int out = 0;
+  const Descriptor* about = nullptr;
+  switch (o.kind) {
+    case Kind::Matmul:
+      about = d->other(1523), in = {1520, 1521}, out = 1522, o.computed = about->one<int>(1500);
+      break;
+    case Kind::Reduction:
+      about = d->other(1612), in = {1610}, out = 1611, o.mode = about->one<int>(1600), o.computed = about->one<int>(1601);
+      break;
+    case Kind::Pointwise:
+      about = d->other(750), out = 753, o.mode = about->one<int>(0), o.computed = about->one<int>(1);
+      o.axis = about->has(9) ? about->one<int64_t>(9) : -1;
+      for (const int a : {751, 752, 758})
+        if (d->has(a)) in.push_back(a);
+      break;
+    case Kind::Reshape:
+      in = {2200}, out = 2201;
+      break;
+    default:
+      return false;
+  }
+  for (const int a : in) {
+    OpTensor t;
+    if (!read(d->other(a), t)) return false;
+    o.in.push_back(t);
+  }
+  return read(d->other(out), o.out);
+}
+
+// What must be there before a descriptor is finished.
+bool is_whole(const Descriptor& d) {
+  static const std::map<int, std::vector<int>> kWanted = {
+      {kPointwiseDesc, {0, 1}},       {kHeuristics, {200, 201}},      {kPlan, {400, 401}},
+      {kGraph, {800, 801}},           {kPack, {1000, 1001, 1003}},    {kTensor, {900, 901, 902, 903, 906, 907}},
+      {kMatmulDesc, {1500}},          {kReductionDesc, {1600, 1601}}, {13, {750, 751, 753}},
+      {19, {1520, 1521, 1522, 1523}}, {22, {1610, 1611, 1612}},       {31, {2200, 2201}}};
+  const auto wanted = kWanted.find(d.kind);
+  if (wanted == kWanted.end()) return false;
+  return std::all_of(wanted->second.begin(), wanted->second.end(), [&](int a) {
+    const Descriptor* const other = type_of(a) == kOfDescriptor && a != 801 ? d.other(a) : nullptr;
+    return d.has(a) && (type_of(a) != kOfDescriptor || a == 801 || (other && other->finished));
+  });
+}
+
+int finish_tensor(const Descriptor& d) {
+  const auto size = d.attributes.at(902).list<int64_t>(), stride = d.attributes.at(903).list<int64_t>();
+  if (size.size() != 4 || stride.size() != 4) return kBadParam;
+  for (size_t i = 0; i < 4; ++i)
+    if (size[i] < 1 || stride[i] < 1) return kBadParam;
+  return d.one<int64_t>(900) == 16 ? 0 : int{kBadParam};
+}
+
+int finish_graph(Descriptor& d) {
+  const auto made = std::make_shared<Operations>();
+  for (const Descriptor* one : d.attributes.at(801).list<const Descriptor*>()) {
+    Operation o;
+    if (!read(one, o)) return kNotFinished;
+    made->all.push_back(o);
+    for (const OpTensor* t : {&o.out, o.in.data(), o.in.size() > 1 ? &o.in[1] : nullptr, o.in.size() > 2 ? &o.in[2] : nullptr})
+      if (t && !t->inner) made->in_memory[t->number] = *t;
+  }
+  d.operations = made, d.handle = d.one<Handle*>(800);
+  return d.handle && d.handle->context == context() ? 0 : int{kNotInitialized};
+}
+
+int finish_plan(Descriptor& d) {
+  const Descriptor* const engine = d.other(401);
+  if (!engine->operations || d.one<Handle*>(400) != engine->handle) return kBadParam;
+  if (capturing(engine->handle->context)) return kInternal;  // it loads kernels
+  if (engine->engine == 0 || refuses("plan")) return kNotSupported;
+  d.operations = engine->operations, d.handle = engine->handle;
+  return 0;
+}
+
+int finish(Descriptor& d) {
+  if (d.finished || !is_whole(d)) return kBadParam;
+  int code = 0;
+  if (d.kind == kTensor) code = finish_tensor(d);
+  if (d.kind == kGraph) code = finish_graph(d);
+  if (d.kind == kPlan) code = finish_plan(d);
+  if (d.kind == kHeuristics) d.operations = d.other(201)->operations, d.handle = d.other(201)->handle;
+  if (d.kind == kPack && d.attributes.at(1000).bytes.size() != d.attributes.at(1001).bytes.size()) code = kBadParam;
+  d.finished = code == 0;
+  return code;
+}
+
+// How many engines are proposed: the first is of no use here.
+int64_t proposals(const Descriptor& d) {
+  const int mode = d.one<int>(200);
+  const bool none = d.operations->trouble() != 0 || capability(d.handle->context) < 80 || refuses("all");
+  return none || (mode == 3 && refuses("heuristics")) ? 0 : mode == 3 ? 2 : 1;
+}
+
+int get(const Descriptor& d, int attribute, int type, int64_t wanted, int64_t* count, void* elements) {
+  if (!d.finished) return kNotFinished;
+  if (d.kind == kPlan && attribute == 402 && type == kOfInt64 && wanted == 1) {
+    const int64_t bytes = kWorkspace;
+    memcpy(elements, &bytes, sizeof bytes);
+    *count = 1;
+    return 0;
+  }
+  if (d.kind != kHeuristics || attribute != 202 || type != kOfDescriptor) return kBadAttribute;
+  *count = proposals(d);
+  auto** const to = static_cast<Descriptor**>(elements);
+  for (int64_t i = 0; i < std::min(wanted, *count); ++i) {
+    if (!to[i] || to[i]->kind != kEngine) return kBadParam;
+    to[i]->finished = true, to[i]->operations = d.operations, to[i]->handle = d.handle;
+    to[i]->engine = d.one<int>(200) == 3 ? static_cast<int>(i) : 1;
+  }
+  return 0;
+}
+
+int execute(Handle* h, const Descriptor& plan, const Descriptor& pack) {
+  if (!h || h->context != context()) return kNotInitialized;
+  if (!plan.finished || plan.kind != kPlan || plan.handle != h || !pack.finished || pack.kind != kPack) return kNotFinished;
+  if (!h->stream) return kInternal;
+  if (refuses("run")) return kNotSupported;
+  const auto numbers = pack.attributes.at(1000).list<int64_t>();
+  const auto addresses = pack.attributes.at(1001).list<char*>();
+  char* const workspace = pack.one<char*>(1003);
+  const auto operations = plan.operations;
+  if (numbers.size() != operations->in_memory.size() || !workspace || !aligned(workspace, 16)) return kBadParam;
+  // Numbers of the host are read now, memory of the device when the stream gets there.
+  auto of_host = std::make_shared<std::map<int64_t, float>>();
+  std::map<int64_t, char*> of_device;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const auto found = operations->in_memory.find(numbers[i]);
+    if (found == operations->in_memory.end() || !addresses[i]) return kBadParam;
+    if (found->second.of_host)
+      (*of_host)[numbers[i]] = *reinterpret_cast<const float*>(addresses[i]);
+    else if (!aligned(addresses[i], 16))
+      return 2003;
+    else
+      of_device[numbers[i]] = addresses[i];
+  }
+  if (of_host->size() + of_device.size() != operations->in_memory.size()) return kBadParam;
+  void* const where = h->context;
+  return give_with_workspace(h->stream, where, workspace, kWorkspace,
+                             [=](bool mine) {
+                               std::map<int64_t, char*> memory;
+                               for (auto& [number, value] : *of_host) memory[number] = reinterpret_cast<char*>(&value);
+                               for (const auto& [number, p] : of_device) {
+                                 const OpTensor& t = operations->in_memory.at(number);
+                                 if (!(memory[number] = host(where, p, t.reach() * item(t.type)))) return;
+                               }
+                               operations->compute(memory, mine);
+                             }) == 0
+             ? 0
+             : int{kFailed};
+}
+
+std::atomic<int> descriptors{0};
+
+}  // namespace
+
+// How many descriptors there are: the tests ask.
+EXPORT int fake_cudnn_graph_descriptors() { return descriptors; }
+EXPORT int cudnnBackendCreateDescriptor(int kind, Descriptor** d) {
+  if (const int code = called("cudnnBackendCreateDescriptor")) return code;
+  if (kind < 0 || kind >= kDescriptors || !d) return kBadParam;
+  *d = new Descriptor(kind);
+  ++descriptors;
+  return 0;
+}
+EXPORT int cudnnBackendDestroyDescriptor(Descriptor* d) {
+  const int code = called("cudnnBackendDestroyDescriptor");
+  delete d;
+  --descriptors;
+  return code;
+}
+EXPORT int cudnnBackendSetAttribute(Descriptor* d, int attribute, int type, int64_t count, const void* elements) {
+  if (const int code = called("cudnnBackendSetAttribute")) return code;
+  if (!d || d->finished || !elements || count < 1) return kBadParam;
+  if (type != type_of(attribute) || width_of(type) == 0) return kBadAttribute;
+  const auto* const bytes = static_cast<const char*>(elements);
+  d->attributes[attribute] = {type, {bytes, bytes + static_cast<size_t>(count) * width_of(type)}};
+  return 0;
+}
+EXPORT int cudnnBackendGetAttribute(const Descriptor* d, int attribute, int type, int64_t wanted, int64_t* count, void* elements) {
+  if (const int code = called("cudnnBackendGetAttribute")) return code;
+  return !d || !count ? int{kBadParam} : get(*d, attribute, type, wanted, count, elements);
+}
+EXPORT int cudnnBackendFinalize(Descriptor* d) {
+  if (const int code = called("cudnnBackendFinalize")) return code;
+  return d ? finish(*d) : int{kBadParam};
+}
+EXPORT int cudnnBackendExecute(Handle* h, const Descriptor* plan, const Descriptor* pack) {
+  if (const int code = called("cudnnBackendExecute")) return code;
+  return plan && pack ? execute(h, *plan, *pack) : int{kBadParam};
+}
