@@ -1,6 +1,7 @@
 // Attention.
 #include "function.h"
 #include "naru/nn_transformer.h"
+#include "ops/attention.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -46,6 +47,8 @@ void define_attention() {
       "softmax(query keyᵀ scale + mask) value.",
       [](const Tensor& q, const Tensor& k, const Tensor& v, const OptTensor& mask, double p, bool causal, std::optional<double> scale,
          bool gqa) { return F::scaled_dot_product_attention(q, k, v, or_undefined(mask), p, causal, scale, gqa); });
+  def(kFunction, "_allow_fused_attention", "mode", "Whether attention may be done as a whole by a device's library; what it was.",
+      [](bool on) { return ops::allow_fused_attention(on); });
   def(kFunction, "_multi_head_attention",
       "query, key, value, tensors, embed_dim, num_heads, add_zero_attn, dropout_p, training, need_weights, separate, average, is_causal",
       "Attention of several heads: (output, weights or None).",

@@ -25,10 +25,11 @@ std::string_view missing_in(const Arithmetic& arithmetic) noexcept;
 class Capabilities {
  public:
   Arithmetic arithmetic;
-  bool unified_memory = false;  // the host may use its addresses, once work on what lies there has been done
-  bool row_fused = false;       // it takes ir::RowFused
-  bool cuda_source = false;     // it takes users' kernels in CUDA C++ as they are
-  bool elements = true;         // tensors have elements, beside shapes
+  bool unified_memory = false;    // the host may use its addresses, once work on what lies there has been done
+  bool row_fused = false;         // it takes ir::RowFused
+  bool cuda_source = false;       // it takes users' kernels in CUDA C++ as they are
+  bool elements = true;           // tensors have elements, beside shapes
+  bool library_products = false;  // libraries do its products, with bits of their own, unless algorithms are to be deterministic
 
   // Tensors of this dtype, or an operator by its name (ir/addresses.h; "*": all of them), are not supported.
   void exclude(DType type) { dtypes_ &= ~bit(type); }

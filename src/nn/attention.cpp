@@ -35,12 +35,11 @@ void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Te
         ops::c_name(mask.dtype()), ops::c_name(q.dtype()));
 }
 
-// Heads of t (dimension -3), each as often as query has more of them.
-Tensor for_heads(const Tensor& t, const Tensor& query) {
+// That the heads of t (dimension -3) can be as many as query's by repetition.
+void check_heads(const Tensor& t, const Tensor& query) {
   const int64_t all = query.size(-3), own = t.size(-3);
   if (own == 0 || all % own)
     throw RuntimeError("Number of heads in key and value must divide the number of heads in query (got {} and {})", own, all);
-  return repeat_interleave(t, all / own, -3);
 }
 
 // Whether there is a dimension of the batch. ValueError for ranks that do not go together.
@@ -185,10 +184,9 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
     ops::require_defined(*t, "scaled_dot_product_attention", role);
   check_attention(query, key, value, attn_mask, is_causal);
   if (!(dropout_p >= 0 && dropout_p <= 1)) throw ValueError("dropout probability has to be between 0 and 1, but got {}", dropout_p);
-  Tensor k = key, v = value;
-  if (enable_gqa) k = for_heads(key, query), v = for_heads(value, query);
+  if (enable_gqa) check_heads(key, query), check_heads(value, query);
   const double factor = scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(-1))));
-  return ops::attention(query, k, v, attn_mask, {factor, is_causal, dropout_p});
+  return ops::attention(query, key, value, attn_mask, {factor, is_causal, dropout_p, 0, enable_gqa});
 }
 
 std::pair<Tensor, Tensor> multi_head_attention_forward(const Tensor& query, const Tensor& key, const Tensor& value,

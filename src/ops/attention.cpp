@@ -6,21 +6,25 @@
 
 #include "naru/autograd.h"
 #include "naru/compositions.h"
+#include "naru/precision.h"
 #include "naru/scattered_views.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/flops.h"
+#include "ops/fused_attention.h"
 #include "ops/half.h"
 #include "ops/history.h"
 #include "ops/host_draws.h"
+#include "runtime/allocator.h"
 
 namespace naru::ops {
 namespace {
 
 using Tensors = std::vector<Tensor>;
 
-constexpr int64_t kScores = int64_t{1} << 22;  // what a block may hold ...
-constexpr int64_t kRows = 32;                  // ... of at least so many rows
+constexpr int64_t kScores = int64_t{1} << 22;      // what a block may hold ...
+constexpr int64_t kMostScores = int64_t{1} << 27;  // ... and where libraries do the products, as few blocks being quickest ...
+constexpr int64_t kRows = 32;                      // ... of at least so many rows
 constexpr double kHidden = -std::numeric_limits<double>::infinity();
 
 // Rows [from, from + rows) of the queries, which see the first `columns` keys.
@@ -135,9 +139,42 @@ Tensors gradients(const Plan& p, const Tensor& grad, const Tensors& saved) {
   return {p.need[0] ? cat(dq, -2) : Tensor(), as(dk, k), as(dv, v), as(dmask, mask)};
 }
 
-int64_t rows_of_block(int64_t batch, int64_t queries, int64_t keys) {
-  const int64_t row = std::max<int64_t>(batch * keys, 1), fit = kScores / row / kRows * kRows;
+// How many scores a block may have. Sums over blocks depend on it, so that it is one number wherever bits are to be the same.
+int64_t scores_of_block(const Tensor& q, int64_t all) {
+  if (all <= kScores || !runtime::queue_of(q.device()).capabilities().library_products || deterministic_algorithms()) return kScores;
+  constexpr int64_t kShare = 8;  // of the memory that is free: there are several tensors of scores at a time
+  const auto cached = runtime::allocator_of(q.device()).stats();
+  const auto free = static_cast<int64_t>(runtime::free_memory(q.device()) + (cached.reserved() - cached.allocated()));
+  return std::clamp(free / kShare / static_cast<int64_t>(size_of(q.dtype())), kScores, kMostScores);
+}
+int64_t rows_of_block(int64_t batch, int64_t queries, int64_t keys, int64_t scores) {
+  const int64_t row = std::max<int64_t>(batch * keys, 1), fit = scores / row / kRows * kRows;
   return std::min(std::max<int64_t>(queries, 1), std::max(kRows, fit));
+}
+
+// Heads of t, each as often as q has more of them.
+Tensor repeated_heads(const Tensor& t, const Tensor& q) { return repeat_interleave(t, q.size(-3) / t.size(-3), -3); }
+// Of a gradient for those: that of t's own heads.
+Tensor sum_of_heads(const Tensor& g, const Tensor& t) {
+  Dims apart = t.sizes();
+  const auto head = static_cast<std::ptrdiff_t>(apart.size() - 3);
+  Dims sizes(std::span<const int64_t>(apart).first(static_cast<size_t>(head + 1)));
+  sizes.push_back(g.size(-3) / t.size(-3)), sizes.push_back(t.size(-2)), sizes.push_back(t.size(-1));
+  return g.reshape(sizes).sum({-3});
+}
+
+// As `gradients`, from what attention was given.
+Tensors gradients_of(const Tensor& grad, const Tensors& saved, const Tensor& mask, const AttentionOptions& o) {
+  const bool grouped = o.grouped && saved[1].size(-3) != saved[0].size(-3);
+  const Tensor &q = saved[0], k = grouped ? repeated_heads(saved[1], q) : saved[1], v = grouped ? repeated_heads(saved[2], q) : saved[2];
+  Dims batch = broadcast_shapes(batch_of(q), broadcast_shapes(batch_of(k), batch_of(v)));
+  Plan p{o, q.size(-2), k.size(-2)};
+  p.o.rows = rows_of_block(product(batch), p.queries, p.keys, scores_of_block(q, product(batch) * p.queries * p.keys));
+  p.need[0] = p.need[1] = p.need[2] = true;
+  Tensors all = gradients(p, grad, {with_batch(q, batch), with_batch(k, batch), with_batch(v, batch), mask});
+  all.pop_back();
+  if (grouped) all[1] = sum_of_heads(all[1], saved[1]), all[2] = sum_of_heads(all[2], saved[2]);
+  return all;
 }
 
 }  // namespace
@@ -148,11 +185,21 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, co
     const Tensor wide = mask.defined() && is_floating(mask.dtype()) ? mask.to(DType::F32) : mask;
     return attention(query.to(DType::F32), key.to(DType::F32), value.to(DType::F32), wide, options).to(type);
   }
+  if (!query.device().is_cpu()) {
+    const auto by_products = [mask, options](const Tensor& grad, const Tensors& saved) { return gradients_of(grad, saved, mask, options); };
+    if (Tensor out = fused_attention(query, key, value, mask, options, by_products); out.defined()) return out;
+  }
+  if (options.grouped) {
+    AttentionOptions plain = options;
+    plain.grouped = false;
+    return attention(query, repeated_heads(key, query), repeated_heads(value, query), mask, plain);
+  }
   Dims batch = broadcast_shapes(batch_of(query), broadcast_shapes(batch_of(key), batch_of(value)));
   if (mask.defined() && mask.dim() > 2) batch = broadcast_shapes(batch, batch_of(mask));
   const FlopsOfAll counted("scaled_dot_product_attention", products(batch, query, key, value, 1, 1));
   Plan p{options, query.size(-2), key.size(-2)};
-  if (p.o.rows == 0) p.o.rows = rows_of_block(product(batch), p.queries, p.keys);
+  const int64_t all = product(batch) * p.queries * p.keys;
+  if (p.o.rows == 0) p.o.rows = rows_of_block(product(batch), p.queries, p.keys, scores_of_block(query, all));
   const bool as_pytorch = p.o.dropout > 0 && draws_as_pytorch();  // whose draws go through all rows of one head before the next
   if (as_pytorch) p.o.rows = std::max<int64_t>(p.queries, 1);
   const auto blocks = static_cast<uint64_t>(p.blocks());
@@ -160,7 +207,9 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, co
     std::tie(p.key, p.offset) = draw(nullptr);
     if (blocks > 1) default_generator().draw(blocks - 1);
   }
-  if (blocks <= 1) return run_block(p, {0, 0, p.queries, p.o.causal ? std::min(p.keys, p.queries) : p.keys}, query, key, value, mask);
+  // One block of many scores (of a device with room for them) is not kept for backward either.
+  const bool kept = blocks <= 1 && (all <= kScores || as_pytorch || options.rows != 0 || p.queries <= kRows);
+  if (kept) return run_block(p, {0, 0, p.queries, p.o.causal ? std::min(p.keys, p.queries) : p.keys}, query, key, value, mask);
   const Tensor q = with_batch(query, batch), k = with_batch(key, batch), v = with_batch(value, batch);
   const Tensor* operands[] = {&q, &k, &v, &mask};
   for (int i = 0; i < 4; ++i) p.need[i] = operands[i]->defined() && operands[i]->requires_grad();

@@ -58,8 +58,9 @@ class Queue {
   bool synchronous() const noexcept { return synchronous_; }
   // It goes on as the queue of the device that has come in place of its own, which went. Nobody else may use it meanwhile.
   void renew();
-  // What the device can do.
+  // What the device can do; and whether a library of its does an instruction that capabilities() leaves out.
   const Capabilities& capabilities() const noexcept { return capabilities_; }
+  bool takes(const ir::Instruction& instruction) const { return backend_.takes(device_, instruction); }
 
  private:
   void flush_locked();

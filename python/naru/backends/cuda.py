@@ -1,4 +1,4 @@
-"""`torch.backends.cuda`: how products are computed there. The other switches are accepted for PyTorch's sake."""
+"""`torch.backends.cuda`: how products and attention are computed there. The other switches are accepted for PyTorch's sake."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class sdp_kernel:
 
 
 def is_flash_attention_available() -> bool:
-    """False: attention is made of products and a softmax, which the queue fuses.
+    """False: attention is cuDNN's, where there is one that takes it, or made of products and a softmax, which the queue fuses.
 
     >>> naru.backends.cuda.is_flash_attention_available()
     False
@@ -103,26 +103,35 @@ def is_flash_attention_available() -> bool:
     return False
 
 
-def _switch(names: tuple[str, str], name: str, at_first: bool) -> tuple[Any, Any]:
-    """The functions that set and tell a switch that naru notes and has no other use for."""
+_fused: dict[str, bool] = {}  # whether each of PyTorch's kernels for attention as a whole may be used
+
+
+def _switch(names: tuple[str, str], name: str, at_first: bool, fused: bool = False) -> tuple[Any, Any]:
+    """The functions that set and tell a switch. fused: cuDNN does attention as long as one of those is on; naru has no other use for the others."""
     value = [at_first]
+    if fused:
+        _fused[name] = at_first
 
     def set_switch(enabled: bool) -> None:
         value[0] = bool(enabled)
+        if fused:
+            _fused[name] = value[0]
+            _C._allow_fused_attention(any(_fused.values()))
 
     def tell() -> bool:
         return value[0]
 
     (set_switch.__name__, tell.__name__) = names
-    set_switch.__doc__ = f"Notes in `enabled` whether {name} may be used; without effect.\n\n>>> naru.backends.cuda.{names[0]}({at_first}); naru.backends.cuda.{names[1]}()\n{at_first}\n"
+    effect = "cuDNN does it on cuda while one of flash, memory-efficient and cuDNN's attention is allowed" if fused else "without effect"
+    set_switch.__doc__ = f"Notes in `enabled` whether {name} may be used; {effect}.\n\n>>> naru.backends.cuda.{names[0]}({at_first}); naru.backends.cuda.{names[1]}()\n{at_first}\n"
     tell.__doc__ = f"Whether {name} may be used, as set last.\n\n>>> naru.backends.cuda.{names[1]}()\n{at_first}\n"
     return set_switch, tell
 
 
-enable_flash_sdp, flash_sdp_enabled = _switch(("enable_flash_sdp", "flash_sdp_enabled"), "flash attention", True)
-enable_mem_efficient_sdp, mem_efficient_sdp_enabled = _switch(("enable_mem_efficient_sdp", "mem_efficient_sdp_enabled"), "memory-efficient attention", True)
+enable_flash_sdp, flash_sdp_enabled = _switch(("enable_flash_sdp", "flash_sdp_enabled"), "flash attention", True, fused=True)
+enable_mem_efficient_sdp, mem_efficient_sdp_enabled = _switch(("enable_mem_efficient_sdp", "mem_efficient_sdp_enabled"), "memory-efficient attention", True, fused=True)
 enable_math_sdp, math_sdp_enabled = _switch(("enable_math_sdp", "math_sdp_enabled"), "attention made of products", True)
-enable_cudnn_sdp, cudnn_sdp_enabled = _switch(("enable_cudnn_sdp", "cudnn_sdp_enabled"), "cuDNN's attention", True)
+enable_cudnn_sdp, cudnn_sdp_enabled = _switch(("enable_cudnn_sdp", "cudnn_sdp_enabled"), "cuDNN's attention", True, fused=True)
 allow_fp16_bf16_reduction_math_sdp, fp16_bf16_reduction_math_sdp_allowed = _switch(("allow_fp16_bf16_reduction_math_sdp", "fp16_bf16_reduction_math_sdp_allowed"), "a sum in 16 bits", False)
 
 

@@ -113,7 +113,7 @@ class CudaBackend final : public Backend {
   void wait_for_others(Device device) override { devices().at(device).wait_for_everybody(); }
   Capabilities capabilities(Device) override {
     Capabilities c;
-    c.row_fused = c.cuda_source = true;
+    c.row_fused = c.cuda_source = c.library_products = true;
     for (const char* op : ir::host_only_names()) c.exclude_host_only(op);
     return c;
   }

@@ -1,4 +1,4 @@
-"""`torch.nn.attention`: which kernel attention uses (naru has one, so that this is noted and has no effect), and masks by formula."""
+"""`torch.nn.attention`: what does attention (a library as a whole, or products and a softmax), and masks by formula."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def _note(backends: list[SDPBackend]) -> None:
 
 @contextlib.contextmanager
 def sdpa_kernel(backends: list[SDPBackend] | SDPBackend, set_priority: bool = False) -> Iterator[dict]:
-    """A context manager that names the kernels attention may use. naru's is one for all: `torch.backends.cuda` tells what was named, no more.
+    """A context manager that names the kernels attention may use. With none but MATH it is made of products and a softmax everywhere; with any other, cuDNN
+    does it as a whole on cuda, where it takes it. (See `torch.backends.cuda`, which tells what was named.)
 
     AssertionError for anything but an SDPBackend or a list of them.
 
