@@ -1,0 +1,117 @@
+// Attention as cuDNN is told of it; and what the library itself says to that, where there is one. (What it computes, over the library in its place:
+// tests/python/test_cuda_attention.py.)
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "backends/cuda/attention.h"
+
+namespace naru::runtime {
+namespace {
+
+using namespace backends::cuda;
+using ir::Attention;
+using Use = Attention::Use;
+
+constexpr int kNow = 91900;
+constexpr Use kUses[] = {Use::Forward, Use::Backward};
+
+enum class Layout { Rows, HeadsLast, Packed };
+
+Sizes4 laid(const Attention::Sizes& s, Layout layout, int64_t packed) {
+  if (layout == Layout::Rows) return dense_strides(s);
+  const int64_t each = layout == Layout::Packed ? packed * s[1] * s[3] : s[1] * s[3];
+  return {s[2] * each, s[3], each, 1};
+}
+
+Attention attention(Use use, int64_t heads, int64_t key_heads, int64_t queries, int64_t keys, int64_t width, int64_t value_width,
+                    bool causal, Layout layout = Layout::Rows) {
+  Attention a;
+  a.use = use, a.dtype = DType::BF16, a.causal = causal, a.scale = 0.125;
+  a.batch = 2, a.heads = heads, a.key_heads = key_heads, a.queries = queries, a.keys = keys, a.width = width, a.value_width = value_width;
+  a.q.strides = laid(a.sizes_of_q(), layout, 3), a.k.strides = laid(a.sizes_of_k(), layout, 3);
+  a.v.strides = laid(a.sizes_of_v(), layout, 3);
+  const Layout beside = layout == Layout::Packed ? Layout::HeadsLast : layout;
+  a.out.strides = a.dout.strides = laid(a.sizes_of_out(), beside, 1), a.dq.strides = laid(a.sizes_of_q(), beside, 1);
+  a.dk.strides = laid(a.sizes_of_k(), beside, 1), a.dv.strides = laid(a.sizes_of_v(), beside, 1);
+  return a;
+}
+
+TEST(CudaAttention, equal_work_has_one_plan_whatever_the_strides_of_sizes_of_one) {
+  Attention a = attention(Use::Forward, 1, 1, 32, 32, 64, 64, true), b = a;
+  b.q.strides[1] = 7, b.out.strides[1] = 0;
+  ASSERT_TRUE(for_cudnn(a, kNow) && for_cudnn(b, kNow));
+  EXPECT_TRUE(*for_cudnn(a, kNow) == *for_cudnn(b, kNow));
+  b.causal = false;
+  EXPECT_FALSE(*for_cudnn(a, kNow) == *for_cudnn(b, kNow));
+}
+
+TEST(CudaAttention, types_sizes_and_strides_that_the_library_does_not_take_are_declined) {
+  const auto declined = [](auto change, int version = kNow, Use use = Use::Backward) {
+    Attention a = attention(use, 4, 4, 32, 48, 64, 64, false);
+    change(a);
+    return !for_cudnn(a, version);
+  };
+  EXPECT_FALSE(declined([](Attention&) {}));
+  EXPECT_TRUE(declined([](Attention& a) { a.dtype = DType::F32; }));
+  EXPECT_TRUE(declined([](Attention& a) { a.width = 60; }));
+  EXPECT_TRUE(declined([](Attention& a) { a.value_width = 264; }));
+  EXPECT_TRUE(declined([](Attention& a) { a.key_heads = 3; }));
+  EXPECT_TRUE(declined([](Attention& a) { a.keys = 1; }));
+  EXPECT_TRUE(declined([](Attention& a) { a.queries = 0; }));
+  EXPECT_TRUE(declined([](Attention& a) { a.q.strides[2] = 0; })) << "repeated";
+  EXPECT_TRUE(declined([](Attention& a) { a.k.strides[3] = 2; }));
+  EXPECT_TRUE(declined([](Attention& a) { a.v.strides[2] = 68; })) << "not 16 bytes at a time";
+  EXPECT_TRUE(declined([](Attention& a) { a.dq.strides[1] = 4; }));
+  EXPECT_TRUE(declined([](Attention& a) { a.batch = int64_t{1} << 20; })) << "more elements than it counts";
+  EXPECT_TRUE(declined([](Attention&) {}, 91001)) << "known to be wrong";
+  EXPECT_TRUE(declined([](Attention&) {}, 91500)) << "keys that do not fill tiles, backward";
+  EXPECT_FALSE(declined([](Attention&) {}, 91500, Use::Forward));
+  EXPECT_TRUE(declined([](Attention& a) { a.biased = true, a.bias_type = DType::F64; }));
+  EXPECT_TRUE(declined([](Attention& a) { a.biased = a.causal = true, a.bias.strides = {0, 0, 48, 1}; }));
+  EXPECT_FALSE(declined([](Attention& a) { a.biased = true, a.bias_type = DType::F32, a.bias.strides = {0, 0, 48, 1}; }));
+}
+
+// Of an H100: plans are not made without a driver, but the library says what it would try.
+constexpr const char* kDevice =
+    R"({"cudaDeviceId":0,"deviceVer":900,"driverVer":13000,"maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64],"regsPerBlock":65536,
+"multiProcessorCount":132,"warpSize":32,"maxSharedMemoryPerBlock":49152,"maxSharedMemoryPerBlockOptin":232448,"reservedSharedMemoryPerBlock":1024,
+"maxRegistersPerSM":65536,"maxCtasPerSM":32,"maxThreadsPerBlock":1024,"maxThreadsPerSM":2048,"pciDeviceId":0,"isTccDriver":0,"supportCoopLaunch":1,
+"totalGlobalMem":85000000000,"smClockRateKHz":1980000,"memClockRateKHz":2619000,"l2CacheSize":52428800,"deviceName":"NVIDIA H100 80GB HBM3"})";
+
+TEST(CudaRealLibrary, nvidias_own_cudnn_takes_the_operations_of_attention) {
+  constexpr int kDeviceDescriptor = 38, kJson = 2702, kOfDevice = 204, kChars = 24;
+  const VendorLibrary<Cudnn> library(13000);
+  if (!library.get() || library.get()->version() < kNow) GTEST_SKIP() << "no cuDNN that tells without a device: " << library.text();
+  const Cudnn& f = *library.get();
+  const DnnCheck check = [](int status, const char* function) { ASSERT_EQ(status, 0) << function; };
+  DnnDescriptor device(f, kDeviceDescriptor, check);
+  device.set(kJson, kChars, static_cast<int64_t>(std::strlen(kDevice)), kDevice, check), device.finish(check);
+  const auto engines = [&](const Attention& a) {
+    const auto told = for_cudnn(a, kNow);
+    if (!told) return int64_t{-1};
+    DnnGraph operations(f, check, static_cast<int64_t>(DnnOperand::Inner));
+    add_attention(operations, *told);
+    const DnnDescriptor graph = operations.finish(nullptr);
+    DnnDescriptor proposals(f, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, check);
+    const int mode = CUDNN_HEUR_MODE_A;
+    proposals.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph, check), proposals.set(kOfDevice, device, check);
+    proposals.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode, check), proposals.finish(check);
+    int64_t count = 0;
+    check(f.cudnnBackendGetAttribute(proposals.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr),
+          "cudnnBackendGetAttribute");
+    return count;
+  };
+  for (const Use use : kUses) {
+    for (const Layout layout : {Layout::Rows, Layout::HeadsLast, Layout::Packed})
+      EXPECT_GT(engines(attention(use, 12, 12, 1024, 1024, 64, 64, true, layout)), 0);
+    EXPECT_GT(engines(attention(use, 8, 2, 100, 77, 128, 64, false)), 0);
+    EXPECT_GT(engines(attention(use, 8, 1, 512, 1024, 256, 256, true)), 0);
+    Attention biased = attention(use, 8, 8, 333, 333, 72, 72, false);
+    biased.biased = true, biased.bias_type = DType::BF16, biased.bias.strides = {333, 0, 0, 1};
+    EXPECT_GT(engines(biased), 0);
+  }
+}
+
+}  // namespace
+}  // namespace naru::runtime
