@@ -40,9 +40,10 @@ struct Block {
     block->place = list.extract(list.insert(block.get()).first);
     return block;
   }
-  // Whether `stream` may use it without waiting for another (null: without waiting at all).
+  // Whether `stream` may use it without waiting for another (null: without waiting at all). Its own points are not asked for, which may cost an
+  // event each: its work goes in order anyway, and there is at most one of them.
   bool ready_for(const DeviceStream* stream) {
-    under_way.drop([](const StreamPoint& m) { return m.stream->completed() >= m.seq; });
+    under_way.drop([stream](const StreamPoint& m) { return m.stream != stream && m.stream->completed() >= m.seq; });
     bool ready = true;
     under_way.each([&](const StreamPoint& m) { ready &= m.stream == stream; });
     return ready;

@@ -57,7 +57,8 @@ uint64_t EventStream::end(std::vector<Ref<Storage>> hold, Points& over) noexcept
       return seq;
     }
     record_point();
-    if (points_.size() > kPoints) take_reached(over);
+    // Memory of the host that is kept for the device goes soon, though nobody may ever ask how far it is.
+    if (points_.size() > kPoints || (points_.size() > 1 && !points_.front().keep_alive.empty())) take_reached(over);
   } catch (...) {
     abandon(std::current_exception(), over);
   }

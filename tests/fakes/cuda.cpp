@@ -46,6 +46,18 @@ EXPORT int cuCtxPopCurrent_v2(Context** c) {
   stack.pop_back();
   return 0;
 }
+EXPORT int cuCtxGetCurrent(Context** c) {
+  *c = current();
+  return 0;
+}
+EXPORT int cuCtxSetCurrent(Context* c) {
+  if (!c) return kInvalidContext;
+  if (stack.empty())
+    stack.push_back(c);
+  else
+    stack.back() = c;
+  return 0;
+}
 EXPORT int cuCtxSynchronize() {
   BEGIN(cuCtxSynchronize);
   for (Stream* s : current()->streams) finish(s);
@@ -214,14 +226,13 @@ EXPORT int cuStreamSynchronize(Stream* s) {
 }
 EXPORT int cuEventCreate(Event** e, unsigned flags) {
   BEGIN(cuEventCreate);
-  *e = keep(new Event{current()});
+  *e = keep(new Event{current(), false, false, nullptr});
   (*e)->timing = (flags & 2) == 0;
   return 0;
 }
 EXPORT int cuEventDestroy_v2(Event* e) {
   BEGIN(cuEventDestroy_v2);
-  e->destroyed = true;
-  if (e->awaited == 0) drop(e);
+  drop(e);
   return 0;
 }
 EXPORT int cuEventRecord(Event* e, Stream* s) {
@@ -229,19 +240,19 @@ EXPORT int cuEventRecord(Event* e, Stream* s) {
   if (e->context != s->context) return kInvalidHandle;
   e->captured = s->captured != nullptr;
   if (e->captured) return 0;
-  e->recorded = true;
-  e->done = false;
-  e->stream = s;
-  return give(s, e, [e] {
-    e->done = true;
-    e->time = now;
+  const auto mark = std::make_shared<Mark>(Mark{s});
+  const int code = give(s, [mark] {
+    mark->done = true;
+    mark->time = now;
   });
+  if (code == 0) e->mark = mark;
+  return code;
 }
 EXPORT int cuStreamWaitEvent(Stream* s, Event* e, unsigned) {
   BEGIN(cuStreamWaitEvent);
   if (s->captured && !e->captured && spoils(s)) return kCaptureIsolation;
-  return give(s, e, [e] {
-    while (!e->done && !e->context->broken) step(e->stream);
+  return give(s, [mark = e->mark, c = e->context] {
+    while (mark && !mark->done && !c->broken) step(mark->stream);
   });
 }
 // Without the lock.
@@ -253,23 +264,24 @@ EXPORT int cuEventQuery(Event* e) {
   if (e->context != current()) return kInvalidContext;
   if (e->captured) return kCapturedEvent;
   if (const int code = refused_by_others()) return code;
-  if (e->done) return 0;
-  if (!getenv("NARU_FAKE_ENDLESS")) step(e->stream);
+  if (e->done()) return 0;
+  if (!getenv("NARU_FAKE_ENDLESS")) step(e->mark->stream);
   return e->context->broken ? e->context->broken : kNotReady;
 }
 EXPORT int cuEventSynchronize(Event* e) {
-  wait_without_end(!e->done);
+  wait_without_end(!e->done());
   BEGIN(cuEventSynchronize);
   if (e->captured) return kCapturedEvent;
-  while (!e->done && !e->context->broken && step(e->stream)) {
+  const std::shared_ptr<Mark> mark = e->mark;
+  while (mark && !mark->done && !e->context->broken && step(mark->stream)) {
   }
   return e->context->broken;
 }
 EXPORT int cuEventElapsedTime(float* milliseconds, Event* start, Event* end) {
   BEGIN(cuEventElapsedTime);
-  if (!start->timing || !end->timing || !start->recorded || !end->recorded) return kInvalidHandle;
-  if (!start->done || !end->done) return kNotReady;
-  *milliseconds = static_cast<float>(end->time - start->time);
+  if (!start->timing || !end->timing || !start->mark || !end->mark) return kInvalidHandle;
+  if (!start->done() || !end->done()) return kNotReady;
+  *milliseconds = static_cast<float>(end->mark->time - start->mark->time);
   return 0;
 }
 

@@ -60,13 +60,17 @@ constexpr int kShift = 56;
 
 struct Context;
 
+// A record of an event: who waits for it keeps to it, whatever the event is recorded behind later.
+struct Mark {
+  struct Stream* stream;
+  bool done = false;
+  double time = 0;
+};
 struct Event {
   Context* context;
-  bool timing = false, recorded = false, done = true, captured = false;
-  struct Stream* stream = nullptr;
-  double time = 0;
-  int awaited = 0;  // pieces of work still to be done that look at it
-  bool destroyed = false;
+  bool timing = false, captured = false;
+  std::shared_ptr<Mark> mark;  // none: never recorded, which counts as done
+  bool done() const { return !mark || mark->done; }
 };
 using Work = std::vector<std::function<void()>>;
 struct Stream {
@@ -193,15 +197,6 @@ inline int give(Stream* s, std::function<void()> work) {
   else
     s->work.push_back(std::move(work));
   return 0;
-}
-// The same, of work that looks at an event, which lives until that is done.
-inline int give(Stream* s, Event* e, std::function<void()> work) {
-  const int code = give(s, [e, work = std::move(work)] {
-    work();
-    if (--e->awaited == 0 && e->destroyed) drop(e);
-  });
-  if (code == 0) ++e->awaited;
-  return code;
 }
 // Counts what may wait for the whole device while a stream of the context captures.
 inline void note_if_captured(Context* c) {

@@ -44,6 +44,8 @@ enum : unsigned {
   F(cuDevicePrimaryCtxRetain, (CUcontext*, CUdevice))                                                                                     \
   F(cuCtxPushCurrent_v2, (CUcontext))                                                                                                     \
   F(cuCtxPopCurrent_v2, (CUcontext*))                                                                                                     \
+  F(cuCtxGetCurrent, (CUcontext*))                                                                                                        \
+  F(cuCtxSetCurrent, (CUcontext))                                                                                                         \
   F(cuCtxSynchronize, ())                                                                                                                 \
   F(cuCtxEnablePeerAccess, (CUcontext peer, unsigned flags))                                                                              \
   F(cuDeviceCanAccessPeer, (int* can, CUdevice device, CUdevice peer))                                                                    \

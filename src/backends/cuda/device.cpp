@@ -50,7 +50,8 @@ CudaDevice::CudaDevice(Device device, const runtime::Gpu& gpu, const Api& api, c
       transforms_(*this, libraries.transforms),
       factors_(*this, libraries.factors),
       convolutions_(*this, libraries.convolutions),
-      attentions_(*this, libraries.convolutions) {
+      attentions_(*this, libraries.convolutions),
+      events_(*this) {
   architecture_ = compiler_.architecture(gpu_.major, gpu_.minor);
   if (architecture_.empty())
     throw DeviceUnavailableError(fmt::format(
@@ -81,12 +82,19 @@ CUdevice CudaDevice::number() const {
   return found;
 }
 
-CudaDevice::Current::Current(const CudaDevice& device) : api_(device.api_), pushed_(true) {
-  device.check(api_.cuCtxPushCurrent_v2(device.context_), "cuCtxPushCurrent");
-}
+CudaDevice::Current::Current(const CudaDevice& device) : Current(device, std::nothrow) { device.check(failure_, "cuCtxPushCurrent"); }
 
-CudaDevice::Current::Current(const CudaDevice& device, std::nothrow_t) noexcept
-    : api_(device.api_), pushed_(api_.cuCtxPushCurrent_v2(device.context_) == CUDA_SUCCESS) {}
+CudaDevice::Current::Current(const CudaDevice& device, std::nothrow_t) noexcept : api_(device.api_) {
+  CUcontext now = nullptr;
+  const CUresult code = api_.cuCtxGetCurrent(&now);
+  if (code == CUDA_SUCCESS && now == device.context_) return;
+  if (code == CUDA_SUCCESS && !now && device.id_ == 0) {
+    failure_ = api_.cuCtxSetCurrent(device.context_);
+    return;
+  }
+  failure_ = api_.cuCtxPushCurrent_v2(device.context_);
+  pushed_ = failure_ == CUDA_SUCCESS;
+}
 
 CudaDevice::Current::~Current() {
   CUcontext popped = nullptr;
@@ -128,7 +136,7 @@ bool CudaDevice::forked() const noexcept { return runtime::fork_generation() != 
 
 void CudaDevice::wait_for_everybody() const {
   check_usable();
-  const Current scope(*this);
+  const Relaxed scope(*this);
   check(api_.cuCtxSynchronize(), "cuCtxSynchronize");
 }
 

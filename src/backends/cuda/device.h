@@ -12,6 +12,7 @@
 #include "backends/cuda/attention.h"
 #include "backends/cuda/compiler.h"
 #include "backends/cuda/convolutions.h"
+#include "backends/cuda/events.h"
 #include "backends/cuda/factors.h"
 #include "backends/cuda/matmul.h"
 #include "backends/cuda/transforms.h"
@@ -41,18 +42,21 @@ class CudaDevice {
   CudaDevice(const CudaDevice&) = delete;
 
   // Makes the context the thread's current one for the length of a scope, as each call of the driver needs. Throws where it can't be; with
-  // std::nothrow it is false then, and nothing may be called: another library's context is the current one.
+  // std::nothrow it is false then, and nothing may be called: another library's context is the current one. Whatever other libraries did in between,
+  // it asks which one is current, which costs next to nothing. Where a thread has none, that of the driver's first device stays: it is the one that the
+  // CUDA runtime would take, so that no other library sees a difference.
   class Current {
    public:
     explicit Current(const CudaDevice& device);
     Current(const CudaDevice& device, std::nothrow_t) noexcept;
     ~Current();
     Current(const Current&) = delete;
-    explicit operator bool() const noexcept { return pushed_; }
+    explicit operator bool() const noexcept { return failure_ == CUDA_SUCCESS; }
 
    private:
     const Api& api_;
-    const bool pushed_;
+    CUresult failure_ = CUDA_SUCCESS;
+    bool pushed_ = false;
   };
   // The same for calls that the driver refuses while another thread records a stream in its strictest mode, and that would spoil the recording:
   // they are allowed here, for they have nothing to do with it.
@@ -110,6 +114,7 @@ class CudaDevice {
   Factors& factors() noexcept { return factors_; }
   Convolutions& convolutions() noexcept { return convolutions_; }
   Attentions& attentions() noexcept { return attentions_; }
+  Events& events() noexcept { return events_; }
 
   const Api& api() const noexcept { return api_; }
   const render::c::Target& target() const noexcept { return target_; }
@@ -142,6 +147,7 @@ class CudaDevice {
   Factors factors_;
   Convolutions convolutions_;
   Attentions attentions_;
+  Events events_;
 };
 
 // The devices in use, by number; opened at the first use and never closed.

@@ -9,22 +9,6 @@ namespace {
 // An event behind every so many instructions; between them one is recorded only when somebody asks.
 constexpr uint64_t kEvery = 8;
 
-CUevent of(const std::shared_ptr<const void>& event) { return *static_cast<const CUevent*>(event.get()); }
-
-// Recorded behind all that the stream was given.
-std::shared_ptr<const void> new_event(const CudaDevice& device, CUstream stream, unsigned flags) {
-  const CudaDevice::Current scope(device);
-  std::shared_ptr<CUevent> event(new CUevent(nullptr), [&device](const CUevent* e) {
-    if (*e && !device.forked() && !device.lost()) {
-      if (const CudaDevice::Current inner(device, std::nothrow); inner) device.api().cuEventDestroy_v2(*e);
-    }
-    delete e;
-  });
-  device.check(device.api().cuEventCreate(event.get(), flags), "cuEventCreate");
-  device.check(device.api().cuEventRecord(*event, stream), "cuEventRecord");
-  return event;
-}
-
 class EventTime final : public runtime::TimeStamp {
  public:
   EventTime(const CudaDevice& device, std::shared_ptr<const void> event) : device_(device), event_(std::move(event)) {}
@@ -32,7 +16,7 @@ class EventTime final : public runtime::TimeStamp {
     device_.check_usable();
     const CudaDevice::Current scope(device_);
     float time = 0;
-    device_.check(device_.api().cuEventElapsedTime(&time, of(static_cast<const EventTime&>(earlier).event_), of(event_)),
+    device_.check(device_.api().cuEventElapsedTime(&time, Events::of(static_cast<const EventTime&>(earlier).event_), Events::of(event_)),
                   "cuEventElapsedTime");
     return time;
   }
@@ -64,30 +48,30 @@ CudaStream::~CudaStream() {
   cu.cuStreamDestroy_v2(stream_);
 }
 
-CudaStream::Event CudaStream::record_event() { return new_event(device_, stream_, CU_EVENT_DISABLE_TIMING); }
+CudaStream::Event CudaStream::record_event() { return device_.events().record(stream_, Events::Kind::Order); }
 
 bool CudaStream::query_event(const Event& event) {
   const CudaDevice::Relaxed scope(device_);
-  const CUresult code = device_.api().cuEventQuery(of(event));
+  const CUresult code = device_.api().cuEventQuery(Events::of(event));
   if (code == CUDA_ERROR_NOT_READY || is_of_capture(code)) return false;
   device_.check(code, "cuEventQuery");
   return true;
 }
 
 void CudaStream::host_wait(const Event& event) {
-  const CudaDevice::Current scope(device_);
-  device_.check(device_.api().cuEventSynchronize(of(event)), "cuEventSynchronize");
+  const CudaDevice::Relaxed scope(device_);
+  device_.check(device_.api().cuEventSynchronize(Events::of(event)), "cuEventSynchronize");
 }
 
 bool CudaStream::can_wait_for(const EventStream& other) const noexcept { return dynamic_cast<const CudaStream*>(&other) != nullptr; }
 
 void CudaStream::device_wait(const Event& event) {
   const CudaDevice::Current scope(device_);
-  device_.check(device_.api().cuStreamWaitEvent(stream_, of(event), 0), "cuStreamWaitEvent");
+  device_.check(device_.api().cuStreamWaitEvent(stream_, Events::of(event), 0), "cuStreamWaitEvent");
 }
 
 void CudaStream::drain() {
-  const CudaDevice::Current scope(device_);
+  const CudaDevice::Relaxed scope(device_);
   device_.check(device_.api().cuStreamSynchronize(stream_), "cuStreamSynchronize");
 }
 
@@ -163,7 +147,7 @@ void CudaStream::prepare(const ir::Instruction& instruction) {
 }
 
 std::unique_ptr<runtime::TimeStamp> CudaStream::stamp() {
-  return std::make_unique<EventTime>(device_, give_event([&] { return new_event(device_, stream_, CU_EVENT_DEFAULT); }));
+  return std::make_unique<EventTime>(device_, give_event([&] { return device_.events().record(stream_, Events::Kind::Time); }));
 }
 
 }  // namespace naru::backends::cuda

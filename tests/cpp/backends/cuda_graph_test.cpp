@@ -45,7 +45,7 @@ TEST_F(CudaGraphs, a_replay_is_one_launch_and_an_event_and_does_all_in_order) {
   listen();
   const uint64_t seq = s->replay(*recorded, {});
   unsetenv("NARU_FAKE_LOG");
-  EXPECT_EQ(calls(log), (std::vector<std::string>{"cuGraphLaunch", "cuEventCreate", "cuEventRecord"}));
+  EXPECT_EQ(calls(log), (std::vector<std::string>{"cuGraphLaunch", "cuEventRecord"}));
   EXPECT_EQ(seq, s->submitted());
   EXPECT_EQ(last(*s, x), 32);
   other->wait(*s, s->submitted());

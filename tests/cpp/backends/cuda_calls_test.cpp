@@ -1,0 +1,109 @@
+// How many calls of the driver things cost: over the small driver in place of libcuda.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "backends/cuda_fixture.h"
+#include "core/storage.h"
+#include "naru/error.h"
+#include "runtime/allocator.h"
+
+namespace naru::runtime {
+namespace {
+
+using CudaCalls = CudaFixture;
+using Counts = std::map<std::string, int>;
+
+TEST_F(CudaCalls, memory_that_goes_round_on_one_stream_asks_the_driver_nothing) {
+  const Device device(DeviceType::Cuda, 0);
+  const auto s = stream();
+  CachingAllocator cache(*backend, device, MemoryKind::Device);
+  const auto once = [&] {
+    Storage holder(device, 400);
+    void* const x = cache.allocate(400, &holder, s.get());
+    holder.pending_uses.set_written({s.get(), doubled(*s, x, 100)});
+    cache.release(x, holder.pending_uses.take());
+    return x;
+  };
+  void* const first = once();
+  for (int i = 0; i < 24; ++i) once();  // so that there are events to use again
+  s->synchronize(s->submitted());
+  listen();
+  for (int i = 0; i < 24; ++i) EXPECT_EQ(once(), first);
+  EXPECT_EQ(counted(), (Counts{{"cuLaunchKernel", 24}, {"cuEventRecord", 3}}));
+  // Another stream has to wait for the work there, and is told so.
+  Storage holder(device, 400);
+  const auto other = stream();
+  void* const y = cache.allocate(400, &holder, other.get());
+  EXPECT_TRUE(y != first || !holder.pending_uses.empty());
+  cache.release(y, holder.pending_uses.take());
+  s->synchronize(s->submitted());
+}
+
+TEST_F(CudaCalls, events_are_made_once_and_used_again) {
+  const auto s = stream(), other = stream();
+  void* const x = memory(400);
+  const auto round = [&] {
+    doubled(*s, x, 100);
+    other->wait(*s, s->submitted());
+    doubled(*other, x, 100);
+    s->wait(*other, other->submitted());
+    s->synchronize(doubled(*s, x, 100));
+  };
+  for (int i = 0; i < 3; ++i) round();
+  listen();
+  for (int i = 0; i < 20; ++i) round();
+  const Counts count = counted();
+  EXPECT_EQ(count.count("cuEventCreate"), 0u);
+  EXPECT_EQ(count.count("cuEventDestroy_v2"), 0u);
+  EXPECT_GE(count.at("cuEventRecord"), 60);
+}
+
+TEST_F(CudaCalls, an_event_that_is_recorded_anew_leaves_those_alone_who_wait_for_the_earlier_record) {
+  const auto a = stream(), b = stream();
+  const std::vector<float> ones(100, 1);
+  void *const x = memory(400), *const y = memory(400);
+  up(*a, x, ones.data(), 400), up(*b, y, ones.data(), 400);
+  for (int i = 0; i < 5; ++i) {
+    doubled(*a, x, 100);
+    b->wait(*a, a->submitted());
+    copy(*b, y, x, 400, 0, 0);
+    a->reach(a->submitted());  // its event goes back and is recorded again, while the other's wait is still to be done
+    doubled(*a, x, 100);
+    a->reach(a->submitted());
+  }
+  std::vector<float> got(100);
+  a->synchronize(down(*a, got.data(), x, 400));
+  EXPECT_EQ(got[99], 1024);
+  b->synchronize(down(*b, got.data(), y, 400));
+}
+
+TEST_F(CudaCalls, the_context_of_a_thread_stays_what_others_made_it) {
+  const auto current = fake<int(void**)>("cuCtxGetCurrent");
+  const auto push = fake<int(void*)>("cuCtxPushCurrent_v2");
+  const auto pop = fake<int(void**)>("cuCtxPopCurrent_v2");
+  void *none = this, *first = nullptr;
+  int zero = 0;
+  while (backend->shared_name(Device(DeviceType::Cuda, zero))->number != 0) ++zero;
+  const int one = zero == 0 ? 1 : 0;
+  // On a thread of its own, which has none: the first device's stays, which the CUDA runtime would take; no other does.
+  std::thread([&] {
+    const auto other = stream(one);
+    current(&none);
+    const auto s = stream(zero);
+    current(&first);
+  }).join();
+  EXPECT_EQ(none, nullptr);
+  ASSERT_NE(first, nullptr);
+  const auto s = stream(one);
+  void *const x = memory(400, one), *now = nullptr;
+  push(first);
+  s->synchronize(doubled(*s, x, 100));
+  current(&now);
+  EXPECT_EQ(now, first);
+  pop(&now);
+  EXPECT_EQ(now, first);
+}
+
+}  // namespace
+}  // namespace naru::runtime
