@@ -57,9 +57,10 @@ void transfer(const Tensor& target, const Tensor& source, bool non_blocking) {
   ir::CopyBytes copy{out.data, in.data, static_cast<size_t>(t.numel) * size_of(t.dtype), to, from};
   // A device's own queue copies to and from the host.
   runtime::Queue& queue = runtime::queue_of(to.is_cpu() ? from : to);
-  // Host memory that is not page-locked is copied before the call returns, as drivers do.
+  // Host memory that is not page-locked is copied before the call returns, as drivers do; to have been read is enough for what goes to a device.
   const bool host_pinned = (to.is_cpu() ? t.storage : s.storage)->pinned;
-  const bool waits = (to.is_cpu() || from.is_cpu()) && !(non_blocking && host_pinned);
+  const bool read = from.is_cpu() && !queue.recording() && queue.stream().reads_at_once(copy);
+  const bool waits = (to.is_cpu() || from.is_cpu()) && !(non_blocking && host_pinned) && !read;
   if (waits) runtime::note_synchronization("copy", queue.device());
   const runtime::Accesses accesses{{s.storage.get()}, {t.storage.get()}};
   if (waits && queue.capabilities().unified_memory) {
@@ -71,6 +72,7 @@ void transfer(const Tensor& target, const Tensor& source, bool non_blocking) {
     return;
   }
   const uint64_t seq = queue.submit(copy, accesses);
+  if (read) s.storage->pending_uses.reached({&queue.stream(), seq});
   if (!waits) return;
   queue.stream().synchronize(seq);
   (to.is_cpu() ? t : s).storage->pending_uses.reached({&queue.stream(), seq});

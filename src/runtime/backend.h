@@ -97,6 +97,8 @@ class DeviceStream {
   virtual std::unique_ptr<Recorded> record(std::span<const ir::Instruction> work) { return static_cast<void>(work), nullptr; }
   // As if all of it was submitted; the number of the last.
   virtual uint64_t replay(Recorded& work, std::vector<Ref<Storage>> hold) { return static_cast<void>(work), static_cast<void>(hold), 0; }
+  // Whether a copy from memory of the host has read it when submit() returns.
+  virtual bool reads_at_once(const ir::CopyBytes& copy) const { return static_cast<void>(copy), false; }
   // Later work of this stream waits until `other` has reached `seq`.
   virtual void wait(DeviceStream& other, uint64_t seq) = 0;
   // The highest number reached.

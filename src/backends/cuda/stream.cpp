@@ -1,10 +1,35 @@
 #include "backends/cuda/stream.h"
 
+#include <algorithm>
+#include <cstring>
+#include <deque>
+
 #include "backends/cuda/graph.h"
 #include "naru/error.h"
 
 namespace naru::backends::cuda {
 namespace {
+
+// Copies of host memory that is not page-locked: those up to this size have a ring of their own, which is there at once; a piece of the others.
+constexpr size_t kSmallCopy = size_t{32} << 10, kSmallRing = size_t{256} << 10, kLargeRing = size_t{16} << 20;
+constexpr size_t kLeastPiece = size_t{256} << 10, kMostPiece = size_t{4} << 20;
+
+// A quarter of the copy, so that moving it on the host and over the bus goes on at the same time.
+size_t piece_of(size_t bytes) noexcept {
+  return bytes <= kSmallCopy ? kSmallCopy : std::clamp((bytes / 4 + 4095) / 4096 * 4096, kLeastPiece, kMostPiece);
+}
+
+ir::CopyBytes rest_of(ir::CopyBytes c, size_t done) noexcept {
+  c.source = static_cast<const char*>(c.source) + done;
+  c.target = static_cast<char*>(c.target) + done;
+  c.bytes -= done;
+  return c;
+}
+
+bool is_pageable(const ir::CopyBytes& c) {
+  return c.bytes > 0 &&
+         ((c.source_device.is_cpu() && !CudaDevice::is_pinned(c.source)) || (c.target_device.is_cpu() && !CudaDevice::is_pinned(c.target)));
+}
 
 // An event behind every so many instructions; between them one is recorded only when somebody asks.
 constexpr uint64_t kEvery = 8;
@@ -43,6 +68,7 @@ CudaStream::~CudaStream() {
     return;
   }
   cu.cuStreamSynchronize(stream_);
+  small_.reset(), large_.reset();
   close(true);
   if (beside_) cu.cuStreamDestroy_v2(beside_);
   cu.cuStreamDestroy_v2(stream_);
@@ -94,24 +120,90 @@ void CudaStream::write(void* memory, const void* host, size_t bytes) {
   device_.check(cu.cuStreamSynchronize(beside_), "cuStreamSynchronize");
 }
 
-void CudaStream::wait_before(const ir::CopyBytes& c) {
-  // Longer copies to the device are read by the driver where they lie, too.
-  constexpr size_t kStaged = size_t{64} << 10;
-  const bool down = c.target_device.is_cpu(), up = c.source_device.is_cpu() && c.bytes > kStaged;
-  if ((down && !device_.is_pinned(c.target)) || (up && !device_.is_pinned(c.source))) {
-    wait_watched(submitted());
-    reach(submitted());
-  }
+uint64_t CudaStream::put(const ir::Instruction& instruction, std::vector<Ref<Storage>> hold, bool asked) {
+  return give(std::move(hold), asked, [&] {
+    const CudaDevice::Current scope(device_);
+    run(instruction);
+  });
 }
 
 uint64_t CudaStream::submit(ir::Instruction instruction, std::vector<Ref<Storage>> hold) {
   const auto* const copy = std::get_if<ir::CopyBytes>(&instruction);
-  if (copy) wait_before(*copy);
+  if (copy && !forked() && is_pageable(*copy)) return copy_staged(*copy, std::move(hold));
   // What moves over the bus is what others wait for.
-  return give(std::move(hold), copy != nullptr, [&] {
-    const CudaDevice::Current scope(device_);
-    run(instruction);
-  });
+  return put(instruction, std::move(hold), copy != nullptr);
+}
+
+bool CudaStream::reads_at_once(const ir::CopyBytes& c) const { return c.source_device.is_cpu() && is_pageable(c); }
+
+uint64_t CudaStream::copy_staged(const ir::CopyBytes& c, std::vector<Ref<Storage>> hold) {
+  const std::lock_guard lock(staging_mutex_);
+  std::optional<Staging>& staging = c.bytes <= kSmallCopy ? small_ : large_;
+  bool there = false;
+  try {
+    if (!staging) staging.emplace(device_, c.bytes <= kSmallCopy ? kSmallRing : kLargeRing);
+    there = !lost() && staging->available();
+  } catch (const Error&) {
+    // The copy meets the same error.
+  }
+  if (!there) {
+    // The driver waits for all earlier work of the stream within its call; here that is done before it, without the stream's lock.
+    await(submitted());
+    const uint64_t seq = put(c, std::move(hold), true);
+    await(seq);
+    return seq;
+  }
+  std::erase_if(hold, [](const Ref<Storage>& s) { return s->device.is_cpu(); });
+  return c.source_device.is_cpu() ? copy_up(c, std::move(hold), *staging) : copy_down(c, std::move(hold), *staging);
+}
+
+uint64_t CudaStream::copy_up(ir::CopyBytes c, std::vector<Ref<Storage>> hold, Staging& staging) {
+  const size_t most = piece_of(c.bytes);
+  for (;;) {
+    ir::CopyBytes piece = c;
+    piece.bytes = std::min(most, c.bytes);
+    char* const between = staging.take(piece.bytes, [this](uint64_t seq) { await(seq); });
+    std::memcpy(between, c.source, piece.bytes);
+    piece.source = between;
+    const bool last = piece.bytes == c.bytes;
+    const uint64_t seq = put(piece, last ? std::move(hold) : std::vector<Ref<Storage>>(), true);
+    staging.use_until(seq);
+    if (last) return seq;
+    c = rest_of(c, piece.bytes);
+  }
+}
+
+uint64_t CudaStream::copy_down(ir::CopyBytes c, std::vector<Ref<Storage>> hold, Staging& staging) {
+  struct Piece {
+    void* target;
+    const char* between;
+    size_t bytes;
+    uint64_t seq;
+  };
+  const size_t most = piece_of(c.bytes);
+  const auto ahead = static_cast<size_t>(std::max<uint64_t>(1, staging.bytes() / most / 2));  // while one piece is copied on, others arrive
+  std::deque<Piece> under_way;
+  uint64_t last = 0;
+  while (c.bytes > 0 || !under_way.empty()) {
+    if (c.bytes > 0 && under_way.size() < ahead) {
+      ir::CopyBytes piece = c;
+      piece.bytes = std::min(most, c.bytes);
+      char* const between = staging.take(piece.bytes, [this](uint64_t seq) { await(seq); });
+      piece.target = between;
+      const bool ends = piece.bytes == c.bytes;
+      last = put(piece, ends ? std::move(hold) : std::vector<Ref<Storage>>(), true);
+      staging.use_until(last);
+      under_way.push_back({c.target, between, piece.bytes, last});
+      c = rest_of(c, piece.bytes);
+      continue;
+    }
+    const Piece& first = under_way.front();
+    await(first.seq);
+    std::memcpy(first.target, first.between, first.bytes);
+    under_way.pop_front();
+  }
+  staging.reached(last);
+  return last;
 }
 
 std::unique_ptr<runtime::Recorded> CudaStream::record(std::span<const ir::Instruction> work) {

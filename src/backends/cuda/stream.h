@@ -1,8 +1,12 @@
 // A stream of a CUDA device.
 #pragma once
 
+#include <mutex>
+#include <optional>
+
 #include "backends/cuda/device.h"
 #include "backends/cuda/launcher.h"
+#include "backends/cuda/staging.h"
 #include "runtime/event_stream.h"
 
 namespace naru::backends::cuda {
@@ -17,6 +21,7 @@ class CudaStream final : public runtime::EventStream, private StreamLauncher {
   std::unique_ptr<runtime::Recorded> record(std::span<const ir::Instruction> work) override;
   uint64_t replay(runtime::Recorded& work, std::vector<Ref<Storage>> hold) override;
   std::unique_ptr<runtime::TimeStamp> stamp() override;
+  bool reads_at_once(const ir::CopyBytes& copy) const override;
 
  private:
   using StreamLauncher::device_;  // the runtime's stream has one by that name
@@ -39,11 +44,20 @@ class CudaStream final : public runtime::EventStream, private StreamLauncher {
   void* scratch(size_t bytes) override { return take_scratch(bytes); }
   void* faults(int count, std::function<std::string(int, uint32_t, int64_t)> text) override { return take_faults(count, std::move(text)); }
   void* large_arguments(const void* bytes, size_t count) override;
-  // Where the driver waits for all earlier work of the stream within a call, this waits before it, without the lock.
-  void wait_before(const ir::CopyBytes& copy);
+  uint64_t put(const ir::Instruction& instruction, std::vector<Ref<Storage>> hold, bool asked);
+  // Between the device and memory of the host that is not page-locked, piece by piece through what is. The host's memory is read, or written, on return.
+  uint64_t copy_staged(const ir::CopyBytes& copy, std::vector<Ref<Storage>> hold);
+  uint64_t copy_up(ir::CopyBytes copy, std::vector<Ref<Storage>> hold, Staging& staging);
+  uint64_t copy_down(ir::CopyBytes copy, std::vector<Ref<Storage>> hold, Staging& staging);
+  void await(uint64_t seq) {
+    wait_watched(seq);
+    reach(seq);
+  }
   CUstream beside();
 
   CUstream beside_ = nullptr;  // for read() and write()
+  std::mutex staging_mutex_;   // taken before the stream's own
+  std::optional<Staging> small_, large_;
 };
 
 }  // namespace naru::backends::cuda

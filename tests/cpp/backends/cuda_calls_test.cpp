@@ -105,5 +105,80 @@ TEST_F(CudaCalls, the_context_of_a_thread_stays_what_others_made_it) {
   EXPECT_EQ(now, first);
 }
 
+// Sizes below, within, at and far beyond the rings of page-locked memory that copies pass through.
+TEST_F(CudaCalls, copies_of_plain_memory_pass_through_page_locked_memory_in_order_and_whole) {
+  const auto s = stream();
+  auto* const waited = fake<size_t()>("fake_waited_in_copies");
+  const size_t before = waited();
+  for (const size_t bytes : {size_t{1}, size_t{4000}, size_t{32} << 10, (size_t{32} << 10) + 1, 3 * kMiB + 7, 16 * kMiB, 45 * kMiB + 4}) {
+    std::vector<unsigned char> plain(bytes), got(bytes), wanted(bytes);
+    for (size_t i = 0; i < bytes; ++i) plain[i] = static_cast<unsigned char>(i * 2654435761u >> 24);
+    wanted = plain;
+    void* const x = memory(bytes);
+    EXPECT_TRUE(s->reads_at_once(ir::CopyBytes{x, plain.data(), bytes, Device(DeviceType::Cuda, 0), Device(DeviceType::Cpu, 0)}));
+    for (int i = 0; i < 3; ++i) doubled(*s, memory(400), 100);
+    const uint64_t seq = up(*s, x, plain.data(), bytes);
+    EXPECT_EQ(seq, s->submitted());
+    if (bytes < 16 * kMiB) {
+      EXPECT_LT(s->completed(), seq) << "the stream is not waited for";
+    }
+    plain.assign(bytes, 0xee);  // it was read
+    const uint64_t end = down(*s, got.data(), x, bytes);
+    EXPECT_EQ(got, wanted) << bytes;  // and this is written
+    EXPECT_NO_THROW(s->synchronize(end));
+    backend->release(Device(DeviceType::Cuda, 0), MemoryKind::Device, x, bytes);
+  }
+  EXPECT_EQ(waited(), before);
+}
+
+TEST_F(CudaCalls, a_number_is_read_with_one_copy_and_one_event) {
+  const auto s = stream();
+  void* const x = memory(400);
+  float got = 0;
+  const float wanted = 5;
+  up(*s, x, &wanted, 4);
+  s->synchronize(down(*s, &got, x, 4));
+  EXPECT_EQ(got, 5);
+  listen();
+  s->synchronize(down(*s, &got, x, 4));
+  Counts count = counted();
+  EXPECT_EQ(count["cuMemcpyDtoHAsync_v2"], 1);
+  EXPECT_EQ(count["cuEventRecord"], 1);
+  EXPECT_EQ(count["cuStreamSynchronize"], 0);
+  EXPECT_EQ(count["cuMemHostAlloc"], 0);
+}
+
+TEST_F(CudaCalls, without_page_locked_memory_plain_memory_is_copied_by_the_driver) {
+  const auto s = stream();
+  void* const x = memory(400);
+  std::vector<float> ones(100, 1), got(100);
+  set("NARU_FAKE_ERROR", "cuMemHostAlloc=2");
+  up(*s, x, ones.data(), 400);
+  ones.assign(100, 3);
+  doubled(*s, x, 100);
+  s->synchronize(down(*s, got.data(), x, 400));
+  EXPECT_EQ(got, std::vector<float>(100, 2));
+}
+
+TEST_F(CudaCalls, threads_that_copy_on_one_stream_do_not_meet_in_its_memory) {
+  const auto s = stream();
+  const auto work = [&](int number) {
+    const size_t count = 300000 + 1000 * static_cast<size_t>(number);
+    std::vector<int> plain(count, number), got(count);
+    void* const x = memory(count * 4);
+    for (int i = 0; i < 5; ++i) {
+      up(*s, x, plain.data(), count * 4);
+      s->synchronize(down(*s, got.data(), x, count * 4));
+      EXPECT_EQ(got, plain);
+      int one = -1;
+      s->synchronize(down(*s, &one, static_cast<int*>(x) + number, 4));
+      EXPECT_EQ(one, number);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) threads.emplace_back(work, i + 1);
+  for (std::thread& t : threads) t.join();
+}
+
 }  // namespace
 }  // namespace naru::runtime
