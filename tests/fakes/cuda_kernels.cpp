@@ -138,11 +138,24 @@ EXPORT int cuModuleGetFunction(Function** f, Module* m, const char* name) {
   *f = keep(made.release());
   return 0;
 }
+EXPORT int cuFuncGetAttribute(int* value, int attribute, Function*) {
+  BEGIN(cuFuncGetAttribute);
+  if (attribute != 1) return kInvalidValue;
+  *value = 0;  // the arrays that a kernel has in any case are not counted here
+  return 0;
+}
+EXPORT int cuFuncSetAttribute(Function* f, int attribute, int value) {
+  BEGIN(cuFuncSetAttribute);
+  if (attribute != 8 || value > fake_gpu_shared(f->context->device)) return kInvalidValue;
+  f->shared = value;
+  return 0;
+}
 EXPORT int cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
                           Stream* s, void** parameters, void** extra) {
   BEGIN(cuLaunchKernel);
-  if (gx == 0 || gy != 1 || gz != 1 || bx == 0 || bx > 1024 || by != 1 || bz != 1 || shared != 0 || extra) return kInvalidValue;
+  if (gx == 0 || gy != 1 || gz != 1 || bx == 0 || bx > 1024 || by != 1 || bz != 1 || extra) return kInvalidValue;
   if (f->context != current()) return kInvalidHandle;
+  if (shared > static_cast<unsigned>(f->shared)) return kInvalidValue;
   // The values of the parameters, as they are now.
   size_t sizes[64] = {}, all = 0;
   f->sizes(sizes);

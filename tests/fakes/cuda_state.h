@@ -22,6 +22,7 @@
 extern "C" int fake_called(const char* function);
 extern "C" size_t fake_gpu_bytes(int device);
 extern "C" int fake_gpu_capability(int device);
+extern "C" int fake_gpu_shared(int device);
 extern "C" int fake_gpu_of_pci(const char* pci);
 
 struct Three {
@@ -94,6 +95,7 @@ struct Function {
   void (*sizes)(size_t*);     // of the arguments; 0 ends them
   Names* names;
   bool barriers;
+  int shared = 48 << 10;  // bytes that a launch may ask for
 };
 struct Context {
   explicit Context(int d) : device(d) {}

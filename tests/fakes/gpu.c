@@ -213,6 +213,7 @@ EXPORT int NAME(cuDeviceGetAttribute, hipDeviceGetAttribute)(int* value, int att
            : attribute == 82 ? 65536
            : attribute == 8 ? 49152
            : attribute == 38 ? 41943040
+           : attribute == 97 ? (gpus[device].major >= 9 ? 232448 : 65536)
 #endif
            : 0;
   return 0;
@@ -224,6 +225,9 @@ EXPORT int NAME(cuCtxCreate_v2, hipCtxCreate)(void** context, unsigned flags, in
 }
 
 /* For cuda.cpp. */
+#ifndef FAKE_HIP
+int fake_gpu_shared(int device) { return gpus[device].major >= 9 ? 232448 : 65536; }
+#endif
 int fake_called(const char* function) { return called(function); }
 size_t fake_gpu_bytes(int device) { return gpus[device].mib << 20; }
 int fake_gpu_capability(int device) { return gpus[device].major * 10 + gpus[device].minor; }

@@ -126,8 +126,14 @@ std::string without_definitions(const std::string& text) {
   return rest;
 }
 
-std::string whole(const std::string& text) {
-  const std::string body = without_definitions(text);
+// An array whose size a launch gives has what a group can have at most.
+std::string with_open_arrays(const std::string& text) {
+  static const std::regex open(R"(extern __shared__ (?:__align__\(\d+\) )?([\w ]+?) (\w+)\[\])");
+  return std::regex_replace(text, open, "static $1 $2[232448 / sizeof($1)]");
+}
+
+std::string whole(const std::string& written) {
+  const std::string text = with_open_arrays(written), body = without_definitions(text);
   std::string all = kBefore + text + kAfter;
   const bool barriers = body.find("BARRIER") != std::string::npos || body.find("__syncthreads") != std::string::npos;
   all += std::string("extern \"C\" { extern const int fake_barriers; const int fake_barriers = ") + (barriers ? "1" : "0") + "; }\n";

@@ -34,6 +34,11 @@ enum : unsigned {
   CU_MEMHOSTALLOC_PORTABLE = 1,
   CU_STREAM_CAPTURE_MODE_RELAXED = 2,
 };
+enum : int {
+  CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
+  CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,
+  CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+};
 
 #define NARU_CUDA(F)                                                                                                                      \
   F(cuInit, (unsigned flags))                                                                                                             \
@@ -41,6 +46,7 @@ enum : unsigned {
   F(cuDeviceGet, (CUdevice*, int number))                                                                                                 \
   F(cuDeviceGetPCIBusId, (char*, int bytes, CUdevice))                                                                                    \
   F(cuDeviceGetByPCIBusId, (CUdevice*, const char* pci))                                                                                  \
+  F(cuDeviceGetAttribute, (int*, int attribute, CUdevice))                                                                                \
   F(cuDevicePrimaryCtxRetain, (CUcontext*, CUdevice))                                                                                     \
   F(cuCtxPushCurrent_v2, (CUcontext))                                                                                                     \
   F(cuCtxPopCurrent_v2, (CUcontext*))                                                                                                     \
@@ -72,6 +78,8 @@ enum : unsigned {
   F(cuModuleLoadData, (CUmodule*, const void* image))                                                                                     \
   F(cuModuleGetFunction, (CUfunction*, CUmodule, const char* name))                                                                       \
   F(cuModuleUnload, (CUmodule))                                                                                                           \
+  F(cuFuncGetAttribute, (int*, int attribute, CUfunction))                                                                                \
+  F(cuFuncSetAttribute, (CUfunction, int attribute, int value))                                                                           \
   F(cuLaunchKernel, (CUfunction, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, \
                      unsigned shared_bytes, CUstream, void** parameters, void** extra))                                                   \
   F(cuGetErrorName, (CUresult, const char**))                                                                                             \

@@ -11,6 +11,7 @@
 #include "backends/cuda/driver.h"
 #include "naru/error.h"
 #include "naru/precision.h"
+#include "render/c/kernel_name.h"
 #include "runtime/fork.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/streams.h"
@@ -18,6 +19,9 @@
 
 namespace naru::backends::cuda {
 namespace {
+
+// Bytes that a kernel's groups may share without being asked for.
+constexpr int kSharedByDefault = 48 << 10;
 
 // Whatever the case of its letters.
 bool same_word(std::string_view a, std::string_view b) noexcept {
@@ -60,6 +64,10 @@ CudaDevice::CudaDevice(Device device, const runtime::Gpu& gpu, const Api& api, c
         device_.str(), compiler_.name(), gpu_.name, gpu_.major, gpu_.minor));
   id_ = number();
   check(api_.cuDevicePrimaryCtxRetain(&context_, id_), "cuDevicePrimaryCtxRetain");
+  // Some devices give no more to those who ask.
+  if (api_.cuDeviceGetAttribute(&shared_limit_, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, id_) != CUDA_SUCCESS)
+    shared_limit_ = 0;
+  shared_limit_ = std::max(shared_limit_, kSharedByDefault);
   target_.dialect = &render::c::cuda();
   target_.units = std::max(1, gpu_.multiprocessors);
   target_.parameters = 4096;
@@ -208,11 +216,26 @@ bool CudaDevice::reach(const CudaDevice& other) {
 }
 
 CUfunction CudaDevice::kernel_of(const render::c::Launch& launch) {
-  const std::lock_guard lock(kernels_mutex_);
-  return kernels_.of(launch, [&] { return compile(launch.text()); });
+  const Kernel& kernel =
+      kernels_.of(launch, [&] { return compile(render::c::with_name(launch.text(), render::c::kernel_name(launch.key))); });
+  if (launch.shared > kernel.allowed->load(std::memory_order_relaxed)) allow_shared(kernel, launch.shared);
+  return kernel.function;
 }
 
-CUfunction CudaDevice::load(const std::string& binary) const {
+// More than 48 KiB is for those who ask for it.
+void CudaDevice::allow_shared(const Kernel& kernel, int bytes) const {
+  if (kernel.fixed + bytes > shared_limit_)
+    throw RuntimeError(
+        "device {}: a kernel whose groups share {} bytes; at most {} are possible there{}. Give fewer with shared=, or use smaller shared "
+        "arrays",
+        device_.str(), kernel.fixed + bytes, shared_limit_,
+        kernel.fixed ? fmt::format(" ({} are those of its own arrays)", kernel.fixed) : "");
+  const Relaxed scope(*this);
+  check(api_.cuFuncSetAttribute(kernel.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes), "cuFuncSetAttribute");
+  kernel.allowed->store(bytes, std::memory_order_relaxed);
+}
+
+CudaDevice::Kernel CudaDevice::load(const std::string& binary, std::string_view name) const {
   const Relaxed scope(*this);
   CUmodule module = nullptr;
   const CUresult code = api_.cuModuleLoadData(&module, binary.c_str());
@@ -223,19 +246,23 @@ CUfunction CudaDevice::load(const std::string& binary) const {
         device_.str(), api_.error_text(code), compiler_.name(), architecture_, compiler_.remedy());
   check(code, "cuModuleLoadData");
   CUfunction function = nullptr;
-  if (const CUresult found = api_.cuModuleGetFunction(&function, module, "k"); found != CUDA_SUCCESS) {
+  if (const CUresult found = api_.cuModuleGetFunction(&function, module, std::string(name).c_str()); found != CUDA_SUCCESS) {
     api_.cuModuleUnload(module);
     check(found, "cuModuleGetFunction");
   }
-  return function;
+  Kernel made{function, 0, nullptr};
+  check(api_.cuFuncGetAttribute(&made.fixed, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function), "cuFuncGetAttribute");
+  made.allowed = std::make_unique<std::atomic<int>>(std::max(0, kSharedByDefault - made.fixed));
+  return made;
 }
 
-CUfunction CudaDevice::compile(const std::string& text) {
+CudaDevice::Kernel CudaDevice::compile(const std::string& text) {
+  const std::string_view name = render::c::kernel_of_text(text);
   runtime::KernelCache& cache = runtime::kernel_cache();
   const std::string key = runtime::KernelCache::key(text, Compiler::options(), compiler_.name() + "|" + architecture_);
   if (const auto binary = cache.find(key)) {
     try {
-      return load(*binary);
+      return load(*binary, name);
     } catch (const DeviceLostError&) {
       throw;
     } catch (const Error&) {
@@ -244,9 +271,9 @@ CUfunction CudaDevice::compile(const std::string& text) {
   }
   const std::string binary = compiler_.compile(text, architecture_, device_);
   cache.count_compilation();
-  const CUfunction function = load(binary);
+  Kernel made = load(binary, name);
   cache.store(key, binary);
-  return function;
+  return made;
 }
 
 bool CudaDevice::takes(const ir::Instruction& instruction) {

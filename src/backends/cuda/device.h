@@ -103,7 +103,7 @@ class CudaDevice {
   // Whether this device can copy from `other`'s memory without the host, which is arranged for here.
   bool reach(const CudaDevice& other);
 
-  // The kernel of a launch, compiled if it has not been before.
+  // The kernel of a launch, compiled if it has not been before, ready for the memory that its groups share.
   CUfunction kernel_of(const render::c::Launch& launch);
 
   // Whether a library does what only hosts have code for.
@@ -125,8 +125,14 @@ class CudaDevice {
  private:
   // The driver's number of the device at the address of gpu_.
   CUdevice number() const;
-  CUfunction compile(const std::string& text);
-  CUfunction load(const std::string& binary) const;
+  struct Kernel {
+    CUfunction function = nullptr;
+    int fixed = 0;                                // bytes that its groups share in any case
+    std::unique_ptr<std::atomic<int>> allowed{};  // bytes beyond those that it may be launched with
+  };
+  Kernel compile(const std::string& text);
+  Kernel load(const std::string& binary, std::string_view name) const;
+  void allow_shared(const Kernel& kernel, int bytes) const;
 
   const Device device_;
   const runtime::Gpu gpu_;
@@ -140,8 +146,8 @@ class CudaDevice {
   mutable std::atomic<bool> lost_{false};
   mutable std::mutex mutex_;
   mutable std::string why_lost_;
-  render::c::KernelTable<CUfunction> kernels_;
-  std::mutex kernels_mutex_;
+  render::c::KernelTable<Kernel> kernels_;
+  int shared_limit_ = 0;  // bytes that a kernel may have for its groups
   Products products_;
   Transforms transforms_;
   Factors factors_;

@@ -1,7 +1,10 @@
 // KernelTable: the kernels that a device has compiled so far, by what decides their text.
 #pragma once
 
+#include <condition_variable>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -9,31 +12,55 @@
 
 namespace naru::render::c {
 
-// Not thread-safe. A kernel stays where it is.
+// Thread-safe: several kernels may be compiled at once, and none holds up who looks for another one. A kernel stays where it is.
 template <class Kernel>
 class KernelTable {
  public:
-  // The launch's kernel; `compile()` makes one that has not been asked for before.
+  // The launch's kernel; `compile()` makes one that has not been asked for before, once for all who ask at the same time. What it throws is thrown,
+  // and the next who asks tries again.
   template <class Compile>
   Kernel& of(const Launch& launch, const Compile& compile) {
     const uint64_t hash = launch.key.hash();
-    for (auto [at, end] = kernels_.equal_range(hash); at != end; ++at)
-      if (at->second->key.same(launch.key)) return at->second->kernel;
-    auto known = std::make_unique<Known>(ir::Program{}, launch.key, compile());
-    if (launch.key.program) {
-      known->program = *launch.key.program;
-      known->key.program = &known->program;
+    std::unique_lock lock(mutex_);
+    while (Known* const known = find(hash, launch.key)) {
+      if (known->kernel) return *known->kernel;
+      changed_.wait(lock);
     }
-    return kernels_.emplace(hash, std::move(known))->second->kernel;
+    Known& mine = *kernels_.emplace(hash, std::make_unique<Known>(launch.key))->second;
+    lock.unlock();
+    try {
+      Kernel made = compile();
+      lock.lock();
+      mine.kernel.emplace(std::move(made));
+    } catch (...) {
+      if (!lock) lock.lock();
+      std::erase_if(kernels_, [&](const auto& entry) { return entry.second.get() == &mine; });
+      changed_.notify_all();
+      throw;
+    }
+    changed_.notify_all();
+    return *mine.kernel;
   }
 
  private:
   struct Known {
     ir::Program program;
     Key key;
-    Kernel kernel;
-    Known(ir::Program p, const Key& k, Kernel made) : program(std::move(p)), key(k), kernel(std::move(made)) {}
+    std::optional<Kernel> kernel;  // none: somebody is compiling it
+    explicit Known(const Key& k) : key(k) {
+      if (!k.program) return;
+      program = *k.program;
+      key.program = &program;
+    }
   };
+  Known* find(uint64_t hash, const Key& key) {
+    for (auto [at, end] = kernels_.equal_range(hash); at != end; ++at)
+      if (at->second->key.same(key)) return at->second.get();
+    return nullptr;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
   std::unordered_multimap<uint64_t, std::unique_ptr<Known>> kernels_;
 };
 

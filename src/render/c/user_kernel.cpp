@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <regex>
 
 #include "ir/cuda_source.h"
 #include "naru/error.h"
@@ -170,6 +172,20 @@ std::string open_shared(const KernelEntry& entry, int64_t bytes) {
   return entry.open_shared ? fmt::format("#define naru_shared_bytes {}\n", bytes) : "";
 }
 
+// What ours is called, where the language's tools show it: their names are functions' in the same text.
+std::string name_of_ours(const KernelEntry& entry, const Target& target) {
+  return target.dialect == &cuda() ? fmt::format("naru_user_{}", entry.name.substr(0, 50)) : "k";
+}
+
+// Beyond what CUDA gives an array of a fixed size, it is one that the launch gives its size; "" where that can't be written.
+constexpr int64_t kMostFixedShared = 48 << 10;
+std::string with_shared_of_launch(const std::string& text) {
+  static const std::regex array(R"(__shared__\s+([\w\s]+?)\s*(\w+)\s*\[\s*naru_shared_bytes / sizeof\([^)]*\)\s*\])");
+  if (std::distance(std::sregex_iterator(text.begin(), text.end(), array), std::sregex_iterator()) != 1) return "";
+  return std::regex_replace(text, array, "extern __shared__ __align__(16) $1 $2[]");
+}
+bool shared_by_launch(const ir::UserKernel& k, const Target& target) { return target.dialect == &cuda() && k.shared > kMostFixedShared; }
+
 const KernelEntry& entry_of(const ir::UserKernel& k) { return k.source->kernels()[static_cast<size_t>(k.entry)]; }
 
 // --- devices
@@ -242,7 +258,8 @@ std::string device_text(const ir::UserKernel& k, const Variant& v, const Target&
   if (!k.numbers.empty()) text += fmt::format(" unsigned long p[{}];", k.numbers.size());
   text += fmt::format(" naru_i d[{}]; }} naru_args;\n", static_cast<int>(kNumberCount)) + place_text(v, guard);
   const int64_t items = v.threads[0] * v.threads[1] * v.threads[2];
-  std::string head = (v.fixed ? fmt::format(fmt::runtime(d.entry), items) : std::string(d.any_entry)) + " k(";
+  std::string head =
+      (v.fixed ? fmt::format(fmt::runtime(d.entry), items) : std::string(d.any_entry)) + fmt::format(" {}(", name_of_ours(entry, target));
   for (size_t i = 0; i < k.memory.size(); ++i) head += fmt::format("{} unsigned char* naru_b{}, ", d.global, i);
   head += apart ? fmt::format("{} const naru_args* naru_at) {{ const naru_args naru_a = *naru_at;", d.global)
                 : std::string("naru_args naru_a) {");
@@ -291,8 +308,8 @@ std::string native_text(const ir::UserKernel& k) {
   text.append(s.text(), copied) += "\n#line 1 \"naru\"\ntypedef struct {";
   if (!k.memory.empty()) text += fmt::format(" long long o[{}];", k.memory.size());
   if (!k.numbers.empty()) text += fmt::format(" unsigned long long p[{}];", k.numbers.size());
-  text += fmt::format(" long long n[3]; }} naru_args;\nextern \"C\" __global__ void __launch_bounds__({}) k(",
-                      k.threads[0] * k.threads[1] * k.threads[2]);
+  text += fmt::format(" long long n[3]; }} naru_args;\nextern \"C\" __global__ void __launch_bounds__({}) naru_user_{}(",
+                      k.threads[0] * k.threads[1] * k.threads[2], entry.name.substr(0, 50));
   std::string call;
   size_t pointers = 0, numbers = 0;
   for (const KernelParam& p : entry.params) {
@@ -365,9 +382,14 @@ void each_launch(const ir::UserKernel& k, Launcher& launcher, const F& f) {
     key.more |= static_cast<uint64_t>(k.shared) << 41;
     for (size_t d = 0; v.fixed && d < 3; ++d) key.more |= static_cast<uint64_t>(r.size[d]) << (4 + 12 * d);
     const auto bytes = arguments.bytes();
-    const auto text = [&] { return device_text(k, v, launcher.target(), bytes.size()); };
-    const Launch launch{
-        key, text, k.memory, bytes, r.count[0] * r.count[1] * r.count[2], static_cast<int>(r.size[0] * r.size[1] * r.size[2]), {}, {}};
+    const bool by_launch = shared_by_launch(k, launcher.target());
+    const auto text = [&] {
+      std::string fixed = device_text(k, v, launcher.target(), bytes.size()), open = by_launch ? with_shared_of_launch(fixed) : "";
+      return open.empty() ? fixed : open;
+    };
+    Launch launch{key, text, k.memory, bytes, r.count[0] * r.count[1] * r.count[2], static_cast<int>(r.size[0] * r.size[1] * r.size[2]),
+                  {},  {}};
+    if (by_launch) launch.shared = static_cast<int>(k.shared);
     with_lines(k, launch, f);
   }
 }
