@@ -1,6 +1,11 @@
 // DLPack's capsules (naru/dlpack.h has what is in them).
 #include "naru/dlpack.h"
 
+#include "ops/lending.h"
+#include "runtime/foreign.h"
+#include "runtime/registry.h"
+#include "runtime/streams.h"
+
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -25,12 +30,12 @@ PyObject* capsule_of(M* m) {
   return check(capsule);
 }
 
-PyObject* to_capsule(const Tensor& t, bool versioned, bool copy) {
+PyObject* to_capsule(const Tensor& t, bool versioned, bool copy, std::optional<int64_t> stream) {
   DLManagedTensor* plain = nullptr;
   DLManagedTensorVersioned* modern = nullptr;
   {
     Unlocked scope;
-    versioned ? void(modern = to_dlpack(t, copy)) : void(plain = to_dlpack_unversioned(t, copy));
+    versioned ? void(modern = ops::lend(t, copy, stream)) : void(plain = ops::lend_unversioned(t, copy, stream));
   }
   return versioned ? capsule_of(modern) : capsule_of(plain);
 }
@@ -63,8 +68,16 @@ void define_dlpack() {
   });
   def(kFunction, "_shares_dlpack_device", "kind, number", "Whether memory of the device that DLPack calls so can be that of a tensor.",
       [](int64_t kind, int64_t number) { return device_of_dlpack(static_cast<int32_t>(kind), static_cast<int32_t>(number)).has_value(); });
-  def(kFunction, "_to_dlpack", "input, versioned, copy", "A DLPack capsule of a tensor on a device whose memory others can use.",
-      [](const Tensor& t, bool versioned, bool copy) -> PyObject* { return to_capsule(t, versioned, copy); });
+  def(kFunction, "_to_dlpack", "input, versioned, copy, stream=None",
+      "A DLPack capsule of a tensor on a device whose memory others can use; stream: the consumer's.",
+      [](const Tensor& t, bool versioned, bool copy, std::optional<int64_t> stream) -> PyObject* {
+        return to_capsule(t, versioned, copy, stream);
+      });
+  def(kFunction, "_stream_handle", "device", "The driver's handle of the current stream; 0 where other libraries can't use the device.",
+      [](Device device) -> int64_t {
+        const Device d = runtime::resolve(device);
+        return static_cast<int64_t>(runtime::handle_for_others(d, runtime::current_stream(d)));
+      });
   def(kFunction, "_from_dlpack", "capsule", "A tensor over the memory of a DLPack capsule.",
       [](PyObject* capsule) -> PyObject* { return wrap(from_capsule(capsule)); });
 }

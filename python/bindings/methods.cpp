@@ -6,6 +6,7 @@
 #include "core/device_kinds.h"
 #include "naru/autograd.h"
 #include "naru/compositions.h"
+#include "ops/lending.h"
 #include "ops/rules.h"
 #include "runtime/registry.h"
 #include "tensor_object.h"
@@ -147,9 +148,8 @@ void define_reads() {
   def(kMethod, "__reversed__", "input", "Along the first dimension, from the end.",
       [](const Tensor& t) { return t.dim() ? flip(t, {0}) : t; });
   def(kMethod, "data_ptr", "input", "The address of the first element, on its device.", [](const Tensor& t) {
-    if (t.device().is_meta()) return int64_t{0};
-    ++t.impl()->storage->externally_aliased;  // for good: whoever has the address may keep it
-    return static_cast<int64_t>(reinterpret_cast<uintptr_t>(t.data_ptr()));
+    Unlocked scope;
+    return static_cast<int64_t>(reinterpret_cast<uintptr_t>(ops::address_for_others(t)));
   });
   def(kBoth, "is_nonzero", "input", "Whether the one element is not 0.", [](const Tensor& t) { return is_nonzero(t); });
 }

@@ -115,8 +115,9 @@ class Stream(_C._Stream):
 
     @property
     def native_handle(self) -> int:
-        """The stream's number: 0 for the default one."""
-        return self.stream_id
+        """The driver's handle of the stream, for libraries that put work of their own on it, which goes in order with naru's there; where others have no
+        use for the device, the stream's number (0 for the default one)."""
+        return self._handle or self.stream_id
 
     cuda_stream = sycl_queue = native_handle
 

@@ -9,7 +9,10 @@
 #include "core/tensor_impl.h"
 #include "naru/ops.h"
 #include "ops/common.h"
+#include "ops/lending.h"
 #include "ops/over_memory.h"
+#include "runtime/foreign.h"
+#include "runtime/sync.h"
 
 namespace naru {
 namespace {
@@ -75,6 +78,7 @@ struct Export {
   M managed{};
   Tensor tensor;
   Dims shape, strides;
+  std::optional<int64_t> stream;  // the borrower's
 };
 
 Device device_of(DlDevice d) {
@@ -85,22 +89,38 @@ Device device_of(DlDevice d) {
       d.type, d.id);
 }
 
+// The borrower's host has ended the loan; its device may still be at work. Later work on the memory goes behind that: on the default stream, which waits for
+// most others, by a wait of the device's; else all of the device is waited for.
+void order_behind_borrower(Storage& s, std::optional<int64_t> stream) noexcept {
+  constexpr int64_t kDefault = 1;
+  try {
+    runtime::ForeignStreams* const others = runtime::foreign_streams(s.device.type);
+    if (!others || stream != kDefault) return runtime::backend_of(s.device.type).wait_for_others(s.device);
+    if (const StreamPoint point = others->behind(s.device, kDefault); point.stream) s.pending_uses.set_written(point);
+  } catch (const std::exception&) {
+    // Of a device that is lost, or of a forked process, nothing is used again.
+  }
+}
+
 // Consumers may call it on any thread.
 template <class M>
 void end_export(M* m) {
   auto* e = static_cast<Export<M>*>(m->context);
-  --e->tensor.impl()->storage->externally_aliased;
+  Storage& s = *e->tensor.impl()->storage;
+  if (!s.device.is_cpu()) order_behind_borrower(s, e->stream);
+  --s.externally_aliased;
   delete e;
 }
 
 template <class M>
-typename M::Public* lend(const Tensor& t, bool copy) {
+typename M::Public* lend(const Tensor& t, bool copy, std::optional<int64_t> stream) {
   ops::require_defined(t, "to_dlpack", "input");
   if (t.requires_grad()) throw BufferError("Can't export tensors that require gradient, use tensor.detach()");
   const auto [kind, number] = dlpack_device(t);
   if (kind == kDlExtension)
     throw BufferError("__dlpack__: the memory of {} has no address that other libraries can use; use tensor.cpu() first", t.device().str());
   auto e = std::make_unique<Export<M>>();
+  e->stream = stream;
   e->tensor = (copy ? t.clone() : t).detach();
   const Tensor& source = e->tensor;
   e->shape = source.sizes(), e->strides = source.strides();
@@ -172,9 +192,37 @@ std::pair<int32_t, int32_t> dlpack_device(const Tensor& t) {
 }
 void end_dlpack(DLManagedTensorVersioned* m) { end<DlManagedVersioned>(m); }
 void end_dlpack(DLManagedTensor* m) { end<DlManaged>(m); }
-DLManagedTensorVersioned* to_dlpack(const Tensor& t, bool copy) { return lend<DlManagedVersioned>(t, copy); }
-DLManagedTensor* to_dlpack_unversioned(const Tensor& t, bool copy) { return lend<DlManaged>(t, copy); }
+DLManagedTensorVersioned* to_dlpack(const Tensor& t, bool copy) { return lend<DlManagedVersioned>(t, copy, {}); }
+DLManagedTensor* to_dlpack_unversioned(const Tensor& t, bool copy) { return lend<DlManaged>(t, copy, {}); }
 Tensor from_dlpack(DLManagedTensorVersioned* m, std::function<void()> release) { return take<DlManagedVersioned>(m, std::move(release)); }
 Tensor from_dlpack(DLManagedTensor* m, std::function<void()> release) { return take<DlManaged>(m, std::move(release)); }
+
+namespace ops {
+
+DLManagedTensorVersioned* lend(const Tensor& t, bool copy, std::optional<int64_t> stream) {
+  return naru::lend<DlManagedVersioned>(t, copy, stream);
+}
+DLManagedTensor* lend_unversioned(const Tensor& t, bool copy, std::optional<int64_t> stream) {
+  return naru::lend<DlManaged>(t, copy, stream);
+}
+
+void* address_for_others(const Tensor& t) {
+  if (t.device().is_meta()) return nullptr;
+  void* const address = t.data_ptr();
+  Storage& s = *t.impl()->storage;
+  if (s.device.is_cpu()) {
+    ++s.externally_aliased;  // for good: whoever has the address may keep it
+    return address;
+  }
+  runtime::note_address_given(s.device);
+  for (const StreamPoint m : s.pending_uses.points()) {
+    if (m.stream->completed() < m.seq) runtime::note_synchronization("data_ptr", s.device);
+    m.stream->synchronize(m.seq);
+    s.pending_uses.reached(m);
+  }
+  return address;
+}
+
+}  // namespace ops
 
 }  // namespace naru

@@ -9,6 +9,7 @@
 #include "naru/error.h"
 #include "runtime/allocator.h"
 #include "runtime/capture.h"
+#include "runtime/foreign.h"
 #include "runtime/fork.h"
 #include "runtime/registry.h"
 #include "runtime/sync.h"
@@ -246,6 +247,7 @@ void synchronize(Device device) {
     }
   });
   if (error) std::rethrow_exception(error);
+  if (is_address_given(d)) backend_of(d.type).wait_for_others(d);
 }
 
 void flush_all() {

@@ -237,6 +237,7 @@ EXPORT int cuEventDestroy_v2(Event* e) {
 }
 EXPORT int cuEventRecord(Event* e, Stream* s) {
   BEGIN(cuEventRecord);
+  s = real(s);
   if (e->context != s->context) return kInvalidHandle;
   e->captured = s->captured != nullptr;
   if (e->captured) return 0;

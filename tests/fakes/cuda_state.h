@@ -104,6 +104,7 @@ struct Context {
   size_t used = 0;
   std::map<Address, size_t> memory;  // by the host's address
   std::set<Stream*> streams;
+  Stream* legacy = nullptr;  // the default stream of others, which naru's own do not wait for
   std::set<Context*> peers;
   std::set<void*> kept;  // events, modules, functions, graphs: what is not given back lives as long as the context
 };
@@ -191,7 +192,16 @@ inline int begin(const char* name, bool needs_context = true) {
   const std::lock_guard<std::recursive_mutex> lock(mutex); \
   if (const int code = begin(#name, ##__VA_ARGS__)) return code
 
+// The stream behind a handle: 1 is the default one of the current context.
+inline Stream* real(Stream* s) {
+  if (s != reinterpret_cast<Stream*>(1) || !current()) return s;
+  Stream*& legacy = current()->legacy;
+  if (!legacy) current()->streams.insert(legacy = new Stream{current(), {}, nullptr});
+  return legacy;
+}
+
 inline int give(Stream* s, std::function<void()> work) {
+  s = real(s);
   if (s->context != current()) return kInvalidHandle;
   if (s->captured && s->spoiled) return kCaptureInvalidated;
   if (s->captured)

@@ -101,7 +101,8 @@ for device, number in (("cuda:0", 0), ("cuda:1", 1)):
     assert torch.from_dlpack(Other(y), copy=True).data_ptr() != y.data_ptr()
     assert torch.from_dlpack(Other(y), device="cpu").tolist() == y.tolist()
     said = y.__cuda_array_interface__
-    assert said == {"typestr": "<f4", "shape": (3, 2), "strides": (4, 12), "data": (y.data_ptr(), False), "version": 2}, said
+    handle = torch.cuda.current_stream(device).cuda_stream
+    assert handle > 2 and said == {"typestr": "<f4", "shape": (3, 2), "strides": (4, 12), "data": (y.data_ptr(), False), "stream": handle, "version": 3}, said
     assert torch.ones(2, dtype=torch.bool, device=device).__cuda_array_interface__["typestr"] == "|b1"
     for refused in (torch.ones(2, device=device, dtype=torch.bfloat16), torch.ones(2), torch.ones(2, device="mps")):
         assert not hasattr(refused, "__cuda_array_interface__")

@@ -54,7 +54,8 @@ def dlpack(
     """A DLPack capsule over the tensor's memory (copy: over a copy), which it keeps alive.
 
     max_version: the newest version of DLPack that the consumer reads, from (1, 0) on with a versioned capsule. dl_device: (1, 0) for memory of the host,
-    a copy of what is on a device. stream is of no concern, as the values are there when this returns: all work of the device is waited for. Errors:
+    a copy of what is on a device. stream: the consumer's; the values are there when this returns, as all work of the device is waited for, and what the stream was given by the end of the
+    loan is done before the memory is used otherwise. Errors:
     BufferError for a tensor that requires grad, on a device whose memory others can't use where the host was not asked for, or where copy=False forbids
     the copy.
 
@@ -82,7 +83,8 @@ def dlpack(
         if copy is False:
             raise BufferError(f"__dlpack__: a tensor on {self.device} as memory of the host is a copy, which copy=False forbids")
         return _C._to_dlpack(self.cpu(), versioned, False)
-    return _C._to_dlpack(self, versioned, bool(copy))
+    # Without one the protocol means the default stream.
+    return _C._to_dlpack(self, versioned, bool(copy), 1 if stream is None else stream)
 
 
 _TYPE_CODES = {"float": "f", "int": "i", "uint": "u", "complex": "c"}
@@ -90,7 +92,7 @@ _TYPE_CODES = {"float": "f", "int": "i", "uint": "u", "complex": "c"}
 
 def cuda_array_interface(self: Tensor) -> dict[str, Any]:
     """Where the elements are in an NVIDIA device's memory, for libraries that read `__cuda_array_interface__` (Numba, CuPy): address, shape, strides in
-    bytes and type, in the protocol's version 2. All work of the device is waited for. AttributeError for a tensor elsewhere (virtual devices have no such
+    bytes and type, and the stream behind which others may use them, in the protocol's version 3. AttributeError for a tensor elsewhere (virtual devices have no such
     memory) and for bfloat16, RuntimeError for one that requires grad.
 
     Args:
@@ -114,8 +116,9 @@ def cuda_array_interface(self: Tensor) -> dict[str, Any]:
     size = self.element_size()
     code = "|b1" if self.dtype is _C.bool else f"{'<' if size > 1 else '|'}{_TYPE_CODES[kind]}{size}"
     strides = None if self.is_contiguous() else tuple(s * size for s in self.stride())
-    _C.synchronize(self.device)
-    return {"typestr": code, "shape": tuple(self.shape), "strides": strides, "data": (self.data_ptr() if self.numel() else 0, False), "version": 2}
+    data = (self.data_ptr() if self.numel() else 0, False)
+    stream = _C._stream_handle(str(self.device))
+    return {"typestr": code, "shape": tuple(self.shape), "strides": strides, "data": data, "stream": stream or None, "version": 3}
 
 
 def to_dlpack(tensor: Tensor) -> Any:

@@ -2,6 +2,8 @@
 // (tests/fakes/cuda.cpp), by compiling its kernels with NVRTC, and on the devices of kTested (docs/gpu-results.md).
 #include <algorithm>
 #include <array>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "backends/cuda/device.h"
@@ -10,6 +12,7 @@
 #include "backends/cuda/stream.h"
 #include "ir/inspect.h"
 #include "naru/error.h"
+#include "runtime/foreign.h"
 #include "runtime/self_check.h"
 
 namespace naru::backends {
@@ -46,9 +49,12 @@ bool was_tested(const Gpu& g) {
   return std::find(std::begin(kTested), std::end(kTested), std::pair{g.major, g.minor}) != std::end(kTested);
 }
 
-class CudaBackend final : public Backend {
+class CudaBackend final : public Backend, public ForeignStreams {
  public:
-  ~CudaBackend() override { delete found_.load(); }
+  ~CudaBackend() override {
+    followers_.clear();
+    delete found_.load();
+  }
   const char* name() const noexcept override { return "cuda"; }
 
   int device_count(DeviceType kind) noexcept override {
@@ -111,6 +117,18 @@ class CudaBackend final : public Backend {
     return SharedName{kDlCuda, devices().at(device).driver_number()};
   }
   void wait_for_others(Device device) override { devices().at(device).wait_for_everybody(); }
+  uint64_t handle_of(DeviceStream& stream) override { return static_cast<CudaStream&>(stream).handle(); }
+  StreamPoint behind(Device device, uint64_t handle) override {
+    CudaDevice& d = devices().at(device);
+    d.check_usable();
+    const std::lock_guard lock(followers_mutex_);
+    std::unique_ptr<CudaStream>& follower = followers_[device.index];
+    if (!follower) {
+      follower = std::make_unique<CudaStream>(d, devices(), 0);
+      follower->belong_to(device, follower->errors());
+    }
+    return {follower.get(), follower->follow(handle)};
+  }
   Capabilities capabilities(Device) override {
     Capabilities c;
     c.row_fused = c.cuda_source = c.library_products = true;
@@ -136,6 +154,9 @@ class CudaBackend final : public Backend {
   const Gpu& gpu(Device device) { return devices().gpus().at(static_cast<size_t>(device.index)); }
 
   std::atomic<const Found*> found_{nullptr};
+  // Streams that do nothing but wait for those of other libraries, by device.
+  std::mutex followers_mutex_;
+  std::map<int, std::unique_ptr<CudaStream>> followers_;
 };
 
 }  // namespace

@@ -134,6 +134,25 @@ uint64_t CudaStream::submit(ir::Instruction instruction, std::vector<Ref<Storage
   return put(instruction, std::move(hold), copy != nullptr);
 }
 
+uint64_t CudaStream::handle() noexcept {
+  known_to_others_.store(true, std::memory_order_relaxed);
+  return reinterpret_cast<uintptr_t>(stream_);
+}
+
+void CudaStream::synchronize(uint64_t seq) {
+  // No number stands behind what others have put there.
+  if (known_to_others_.load(std::memory_order_relaxed) && !forked() && seq == submitted()) seq = give({}, true, [] {});
+  EventStream::synchronize(seq);
+}
+
+uint64_t CudaStream::follow(uint64_t handle) {
+  return give({}, true, [&] {
+    const CudaDevice::Relaxed scope(device_);
+    const Event event = device_.events().record(reinterpret_cast<CUstream>(static_cast<uintptr_t>(handle)), Events::Kind::Order);
+    device_.check(device_.api().cuStreamWaitEvent(stream_, Events::of(event), 0), "cuStreamWaitEvent");
+  });
+}
+
 bool CudaStream::reads_at_once(const ir::CopyBytes& c) const { return c.source_device.is_cpu() && is_pageable(c); }
 
 uint64_t CudaStream::copy_staged(const ir::CopyBytes& c, std::vector<Ref<Storage>> hold) {

@@ -1,6 +1,7 @@
 // A stream of a CUDA device.
 #pragma once
 
+#include <atomic>
 #include <mutex>
 #include <optional>
 
@@ -22,6 +23,12 @@ class CudaStream final : public runtime::EventStream, private StreamLauncher {
   uint64_t replay(runtime::Recorded& work, std::vector<Ref<Storage>> hold) override;
   std::unique_ptr<runtime::TimeStamp> stamp() override;
   bool reads_at_once(const ir::CopyBytes& copy) const override;
+  void synchronize(uint64_t seq) override;
+
+  // The driver's own. Others may put work on it from then on, which whoever synchronizes waits for, too.
+  uint64_t handle() noexcept;
+  // What comes later waits for all that the stream of another library was given so far; the number behind which it has.
+  uint64_t follow(uint64_t handle);
 
  private:
   using StreamLauncher::device_;  // the runtime's stream has one by that name
@@ -55,6 +62,7 @@ class CudaStream final : public runtime::EventStream, private StreamLauncher {
   }
   CUstream beside();
 
+  std::atomic<bool> known_to_others_{false};
   CUstream beside_ = nullptr;  // for read() and write()
   std::mutex staging_mutex_;   // taken before the stream's own
   std::optional<Staging> small_, large_;

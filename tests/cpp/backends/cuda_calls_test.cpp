@@ -7,12 +7,20 @@
 #include "core/storage.h"
 #include "naru/error.h"
 #include "runtime/allocator.h"
+#include "runtime/foreign.h"
 
 namespace naru::runtime {
 namespace {
 
 using CudaCalls = CudaFixture;
 using Counts = std::map<std::string, int>;
+
+// The one that the driver numbers 0.
+int first_of_driver(Backend& backend) {
+  int zero = 0;
+  while (backend.shared_name(Device(DeviceType::Cuda, zero))->number != 0) ++zero;
+  return zero;
+}
 
 TEST_F(CudaCalls, memory_that_goes_round_on_one_stream_asks_the_driver_nothing) {
   const Device device(DeviceType::Cuda, 0);
@@ -83,9 +91,7 @@ TEST_F(CudaCalls, the_context_of_a_thread_stays_what_others_made_it) {
   const auto push = fake<int(void*)>("cuCtxPushCurrent_v2");
   const auto pop = fake<int(void**)>("cuCtxPopCurrent_v2");
   void *none = this, *first = nullptr;
-  int zero = 0;
-  while (backend->shared_name(Device(DeviceType::Cuda, zero))->number != 0) ++zero;
-  const int one = zero == 0 ? 1 : 0;
+  const int zero = first_of_driver(*backend), one = zero == 0 ? 1 : 0;
   // On a thread of its own, which has none: the first device's stays, which the CUDA runtime would take; no other does.
   std::thread([&] {
     const auto other = stream(one);
@@ -178,6 +184,41 @@ TEST_F(CudaCalls, threads_that_copy_on_one_stream_do_not_meet_in_its_memory) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) threads.emplace_back(work, i + 1);
   for (std::thread& t : threads) t.join();
+}
+
+using CudaForeign = CudaFixture;
+
+TEST_F(CudaForeign, work_of_another_library_goes_before_what_comes_behind_its_point) {
+  const int n = first_of_driver(*backend);
+  const Device device(DeviceType::Cuda, n);
+  auto* const foreign = dynamic_cast<ForeignStreams*>(backend.get());
+  ASSERT_NE(foreign, nullptr);
+  const auto s = stream(n);
+  const std::vector<float> ones(100, 1);
+  std::vector<float> got(100);
+  void *const x = memory(400, n), *const borrowed = memory(400, n);
+  up(*s, x, ones.data(), 400, n), s->synchronize(up(*s, borrowed, ones.data(), 400, n));
+  // The other one reads x, as late as it may, on the default stream; naru overwrites x next.
+  const auto copy = fake<int(void*, const void*, size_t, void*)>("cuMemcpyDtoDAsync_v2");
+  void* const legacy = reinterpret_cast<void*>(1);
+  ASSERT_EQ(copy(borrowed, x, 400, legacy), 0);
+  listen();
+  const StreamPoint point = foreign->behind(device, 1);
+  EXPECT_EQ(counted().count("cuCtxSynchronize"), 0u) << "the host waits for nobody";
+  s->wait(*point.stream, point.seq);
+  for (int i = 0; i < 5; ++i) doubled(*s, x, 100);
+  s->synchronize(down(*s, got.data(), x, 400, n));
+  EXPECT_EQ(got[99], 32);
+  s->synchronize(down(*s, got.data(), borrowed, 400, n));
+  EXPECT_EQ(got[99], 1) << "it read what was overwritten";
+  // Whoever has the handle of naru's own stream works there in order, and is waited for.
+  auto* const own = reinterpret_cast<void*>(static_cast<uintptr_t>(foreign->handle_of(*s)));
+  s->synchronize(s->submitted());
+  ASSERT_EQ(copy(borrowed, x, 400, own), 0);
+  s->synchronize(s->submitted());
+  const auto other = stream(n);
+  other->synchronize(down(*other, got.data(), borrowed, 400, n));
+  EXPECT_EQ(got[99], 32);
 }
 
 }  // namespace
