@@ -75,9 +75,8 @@ std::string lower(std::string s) {
   return s;
 }
 
-// In the child, which has an environment of its own: all devices, in the order of their addresses.
+// In the child, which has an environment of its own: all devices.
 void see_all(const GpuDriver& d) {
-  if (d.order) system::set_variable(d.order, "PCI_BUS_ID", false);
   if (!is_left_to_the_driver(variable(d.visible))) system::unset_variable(d.visible);
 }
 
@@ -182,12 +181,16 @@ Availability hidden(const GpuDriver& d, const char* value, const std::string& de
   return unavailable(DriverState::Hidden, {{"variable", d.visible}, {"value", value}, {"detail", detail}});
 }
 
-// Leaves those that the environment lets through, in naru's order. False where there were some and none is left. chosen: the driver has done that.
+// A driver without a variable for it is taken to list devices as it likes. One that has it keeps to it itself, also in what it makes of a list of
+// numbers, here and in other libraries of the process.
+void put_in_order(const GpuDriver& d, std::vector<Gpu>& gpus) {
+  if (!d.order) std::stable_sort(gpus.begin(), gpus.end(), [](const Gpu& a, const Gpu& b) { return a.pci < b.pci; });
+}
+
+// Leaves those that the environment lets through. False where there were some and none is left. chosen: the driver has done that.
 bool choose(const GpuDriver& d, std::vector<Gpu>& gpus, bool chosen) {
   if (chosen && variable(d.visible)) return true;
-  const char* order = variable(d.order);
-  if (!order || std::string_view(order) == "PCI_BUS_ID")
-    std::stable_sort(gpus.begin(), gpus.end(), [](const Gpu& a, const Gpu& b) { return a.pci < b.pci; });
+  put_in_order(d, gpus);
   const char* list = variable(d.visible);
   if (!list || is_left_to_the_driver(list)) return true;
   std::vector<std::string> uuids;
@@ -218,7 +221,7 @@ Availability judge(const GpuDriver& d, const ChildAnswer& answer, GpuProbe& prob
   probe.gpus = facts.gpus;
   if (!choose(d, probe.gpus, probe.in_use)) {
     std::vector<Gpu> all = facts.gpus;
-    std::stable_sort(all.begin(), all.end(), [](const Gpu& a, const Gpu& b) { return a.pci < b.pci; });
+    put_in_order(d, all);
     return hidden(d, variable(d.visible), fmt::format("; there are {}", list_of(all)));
   }
   const auto new_enough = [&](const Gpu& g) { return std::pair(g.major, g.minor) >= std::pair(d.need_major, d.need_minor); };
@@ -257,7 +260,6 @@ GpuProbe probe_gpus(const GpuDriver& d) {
   ChildAnswer answer{"", ""};
   const char* place = std::getenv("NARU_PROBE");
   if (!kChildren || (place && std::string_view(place) == "here")) {
-    if (d.order) system::set_variable(d.order, "PCI_BUS_ID", false);
     probe.in_use = true;
   } else {
     answer = ask_in_child([&] { return see_all(d), ask(d, functions); }, kPatience);

@@ -61,7 +61,7 @@ STATES = {
         "cuda", {"CUDA_VISIBLE_DEVICES": "-1", "NARU_FAKE_GPUS": TWO}, "CUDA_VISIBLE_DEVICES=-1 hides every device", "Unset CUDA_VISIBLE"),
     "hidden by an index that is not there": (
         "cuda", {"CUDA_VISIBLE_DEVICES": "2", "NARU_FAKE_GPUS": TWO},
-        f"CUDA_VISIBLE_DEVICES=2 hides every device; there are 0: NVIDIA H100 {H100}", "Unset CUDA_VISIBLE"),
+        f"CUDA_VISIBLE_DEVICES=2 hides every device; there are 0: NVIDIA A100 {A100}", "Unset CUDA_VISIBLE"),
     "unsupported architecture": (
         "cuda", {"NARU_FAKE_GPUS": "0000:01:00.0 1 3.5 12000 Tesla K40"},
         "Tesla K40 has compute capability 3.5, and naru's kernels need 5.0", "Use a newer device"),
@@ -84,7 +84,7 @@ STATES = {
         "Update its driver"),
     "a kernel that fails": (
         "cuda", {"NARU_FAKE_GPUS": TWO, "NARU_FAKE_FAULT": "1"},
-        "the first kernel on cuda:0 (NVIDIA H100) failed with an error: device 'cuda:0' was lost: cu", "Update its driver"),
+        "the first kernel on cuda:1 (NVIDIA H100) failed with an error: device 'cuda:1' was lost: cu", "Update its driver"),
     "rocm: no library": (
         "rocm", {"NARU_ROCM_LIBRARY": "/nowhere/libamdhip64.so"}, "no driver library: /nowhere/libamdhip64.so", "Install AMD's ROCm ("),
     "rocm: too old": ("rocm", {"NARU_FAKE_VERSION": "40300000"}, "AMD's ROCm is too old: it supports HIP 4.3, naru needs HIP 5.2", "Update AMD's"),
@@ -116,17 +116,18 @@ def chosen(**variables):
     return eval(python("import naru; print([d['name'] for d in naru._C.devices() if d['kind'] == 'cuda'])", **variables))
 
 
-def test_devices_come_in_the_order_of_their_pci_addresses():
-    assert chosen(NARU_FAKE_GPUS=TWO) == ["NVIDIA H100", "NVIDIA A100"]
+def test_devices_come_in_the_drivers_order_which_the_environment_may_choose():
+    assert chosen(NARU_FAKE_GPUS=TWO) == ["NVIDIA A100", "NVIDIA H100"]
     assert chosen(NARU_FAKE_GPUS=TWO, CUDA_DEVICE_ORDER="PCI_BUS_ID") == ["NVIDIA H100", "NVIDIA A100"]
     assert chosen(NARU_FAKE_GPUS=TWO, CUDA_DEVICE_ORDER="FASTEST_FIRST") == ["NVIDIA A100", "NVIDIA H100"]
     many = ";".join(f"0000:{bus:02X}:00.0 {bus:x} 9.0 1000 bus {bus}" for bus in (0x9A, 0x0B, 0xE1, 0x02))
-    assert chosen(NARU_FAKE_GPUS=many) == ["bus 2", "bus 11", "bus 154", "bus 225"]
+    assert chosen(NARU_FAKE_GPUS=many, CUDA_DEVICE_ORDER="PCI_BUS_ID") == ["bus 2", "bus 11", "bus 154", "bus 225"]
+    assert chosen(NARU_FAKE_GPUS=many) == ["bus 154", "bus 11", "bus 225", "bus 2"]
 
 
-@pytest.mark.parametrize("value, names", [("0", ["NVIDIA H100"]), ("1,0", ["NVIDIA A100", "NVIDIA H100"]), ("1,5,0", ["NVIDIA A100"]),
+@pytest.mark.parametrize("value, names", [("0", ["NVIDIA A100"]), ("1,0", ["NVIDIA H100", "NVIDIA A100"]), ("1,5,0", ["NVIDIA H100"]),
                                           (A100, ["NVIDIA A100"]), ("GPU-0000001a", ["NVIDIA A100"]), ("GPU-000000,0", None),
-                                          ("GPU-0000002b,1", ["NVIDIA H100", "NVIDIA A100"]), ("1,1", None)])  # fmt: skip
+                                          ("GPU-0000002b,0", ["NVIDIA H100", "NVIDIA A100"]), ("1,1", None)])  # fmt: skip
 def test_cuda_visible_devices_chooses_by_index_and_uuid_and_gives_the_order(value, names):
     if names is None:
         assert why(NARU_FAKE_GPUS=TWO, CUDA_VISIBLE_DEVICES=value).startswith(f"CUDA_VISIBLE_DEVICES={value} hides every device")
@@ -146,6 +147,24 @@ def test_probing_opens_no_context_and_initialises_no_driver_in_this_process(tmp_
     # Contexts are opened by the child that tries a kernel on each device; the driver, slow to start, is started for it and for the one that asked.
     assert [name for _, name in calls].count("cuDevicePrimaryCtxRetain") == 2
     assert [name for _, name in calls].count("cuInit") == 2
+
+
+def test_a_driver_and_devices_that_were_found_right_are_not_tried_again_by_the_next_process(tmp_path):
+    def starts(**variables):
+        log = tmp_path / "calls"
+        assert python("import naru; print(naru.is_available('cuda'))", **{"NARU_FAKE_GPUS": TWO, "NARU_CACHE_DIR": str(tmp_path / "cache"), "NARU_FAKE_LOG": str(log), **variables}) == "True"
+        calls = log.read_text()
+        log.unlink()
+        return calls.count("cuInit\n")
+
+    assert [starts() for _ in range(3)] == [2, 1, 1]
+    assert starts(NARU_SELF_CHECK="1") == 2  # whoever wants to know
+    assert starts(NARU_FAKE_GPUS=TWO.replace(" 1a ", " 3c ")) == 2  # another device
+    assert starts(NARU_FAKE_VERSION="12060") == 2
+    failing = {"NARU_FAKE_GPUS": TWO.replace(" 1a ", " 4d "), "NARU_CACHE_DIR": str(tmp_path / "cache")}
+    for _ in range(2):  # what failed is tried again
+        assert why(**failing, NARU_FAKE_FAULT="0").startswith("the first kernel on cuda:0")
+    assert why(**failing) == ""
 
 
 def test_importing_and_computing_on_cpu_asks_no_driver(tmp_path):

@@ -2,6 +2,8 @@
 // (tests/fakes/cuda.cpp), by compiling its kernels with NVRTC, and on the devices of kTested (docs/gpu-results.md).
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -13,6 +15,7 @@
 #include "ir/inspect.h"
 #include "naru/error.h"
 #include "runtime/foreign.h"
+#include "runtime/kernel_cache.h"
 #include "runtime/self_check.h"
 
 namespace naru::backends {
@@ -67,11 +70,14 @@ class CudaBackend final : public Backend, public ForeignStreams {
     }
   }
   Availability probe(DeviceType kind) override { return kind == DeviceType::Cuda ? found().state : Availability{}; }
+  // Once for a driver, its devices and a version of naru: the next processes find on disk that all was right, and start the driver once less.
   Availability self_check(DeviceType kind) override {
-    if (found().probe.in_use) return Backend::self_check(kind);
-    Availability a = check_in_child(*this, kind);
-    // Another library of this process may have begun to use the driver since it was asked: then children can't.
-    return !a.available && CudaDevices::driver_in_use() ? Backend::self_check(kind) : a;
+    const std::string key = key_of_check();
+    const char* const wanted = std::getenv("NARU_SELF_CHECK");
+    if (!(wanted && *wanted) && kernel_cache().find(key)) return {true, "", ""};
+    Availability a = check_now(kind);
+    if (a.available) kernel_cache().store(key, "right");
+    return a;
   }
 
   Properties properties(Device device) override {
@@ -138,6 +144,19 @@ class CudaBackend final : public Backend, public ForeignStreams {
   bool takes(Device device, const ir::Instruction& instruction) override { return devices().at(device).takes(instruction); }
 
  private:
+  std::string key_of_check() {
+    const Found& f = found();
+    std::string module, devices;
+    std::ifstream("/sys/module/nvidia/version") >> module;  // tells more than the driver's own number
+    for (const Gpu& g : f.probe.gpus) devices += g.uuid + " ";
+    return KernelCache::key("self-check", f.probe.driver + " " + module, devices + (f.devices ? f.devices->compiler().name() : ""));
+  }
+  Availability check_now(DeviceType kind) {
+    if (found().probe.in_use) return Backend::self_check(kind);
+    Availability a = check_in_child(*this, kind);
+    // Another library of this process may have begun to use the driver since it was asked: then children can't.
+    return !a.available && CudaDevices::driver_in_use() ? Backend::self_check(kind) : a;
+  }
   const Found& found() {
     // No lock, which a forked child might find taken: two threads that ask at once are both answered.
     if (const Found* f = found_.load(std::memory_order_acquire)) return *f;

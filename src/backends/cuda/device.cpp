@@ -293,8 +293,6 @@ void CudaDevices::open_driver() {
   auto api = std::make_unique<Api>(Api::open());
   if (const std::string trouble = api->library.trouble(); !trouble.empty())
     throw DeviceUnavailableError("the NVIDIA driver can't be used: " + trouble);
-  // So that CUDA_VISIBLE_DEVICES leaves the devices that it left when the driver was asked for them (runtime/gpu_driver.h).
-  runtime::system::set_variable(kDriver.order, "PCI_BUS_ID", false);
   if (const CUresult code = api->cuInit(0); code != CUDA_SUCCESS)
     throw DeviceUnavailableError("the NVIDIA driver can't be used: cuInit failed with " + api->error_text(code));
   api_ = std::move(api);
