@@ -49,6 +49,20 @@ void add(Arguments& arguments, const ir::Space& space) {
     for (int d = 0; d < space.rank; ++d) arguments.add(space.operands[k].strides[d] / space.operands[k].item);
 }
 
+// floor(n / d) = (n * (2^32 + multiplier) >> 32) >> shift, with the least shift for which 2^shift >= d (Granlund and Montgomery, 1994). The sum stays
+// below 2^32, as n is below 2^31.
+const char* const kQuotient =
+    "FUNCTION u32 quotient(u32 n, u32 multiplier, u32 shift) { return ((u32)((u64)n * multiplier >> 32) + n) >> shift; }\n";
+
+void add_divisor(Arguments& arguments, int64_t divisor) {
+  const auto d = static_cast<uint64_t>(divisor);
+  assert(d >= 1 && d < uint64_t{1} << 31);
+  int shift = 0;
+  while ((uint64_t{1} << shift) < d) ++shift;
+  arguments.add(static_cast<int64_t>(((uint64_t{1} << 32) * ((uint64_t{1} << shift) - d)) / d + 1));
+  arguments.add(shift);
+}
+
 Step last_step(const ir::Space& space, int k) noexcept {
   const int64_t stride = space.rank == 0 ? 0 : space.operands[k].strides[space.rank - 1];
   return stride == 0 ? kStays : stride == space.operands[k].item ? kNext : kStrides;

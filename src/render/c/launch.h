@@ -206,6 +206,12 @@ struct Walk {
 };
 // The same numbers: sizes, strides in elements.
 void add(Arguments& arguments, const ir::Space& space);
+
+// Division of numbers below 2^31 by one that is known when a kernel is started, without dividing: two numbers stand for it among the arguments.
+// FUNCTION u32 quotient(u32 n, u32 multiplier, u32 shift).
+extern const char* const kQuotient;
+void add_divisor(Arguments& arguments, int64_t divisor);
+
 // How an operand moves along the last dimension: not, to the next element, or by its stride.
 enum Step : uint64_t { kStays = 0, kNext = 1, kStrides = 2 };
 Step last_step(const ir::Space& space, int k) noexcept;

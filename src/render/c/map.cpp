@@ -13,7 +13,7 @@ using ir::Operand;
 using ir::Space;
 
 // Flat: every operand is dense in one order, or one element. Rows: along the innermost dimension addresses move by 0, 1 or a fixed number
-// of elements. Positions: each address from its position.
+// of elements. Positions: each address from its position, for items that loop over more than short rows.
 enum class Mode : uint8_t { Flat, Rows, Positions };
 
 // Shorter rows are not worth a loop, or a group, of their own.
@@ -28,7 +28,7 @@ struct Plan {
   int inputs;
   Mode mode = Mode::Flat;
   bool wide = false;
-  bool fours = false;  // Flat: an item takes four elements, each operand's at once
+  bool fours = false;  // Flat, Rows: an item takes four elements, each operand's at once
   uint64_t steps = 0;  // two bits an operand
 
   Plan(const ir::Map& m, const Target& t) : map(m), target(t), space(m.shape), inputs(static_cast<int>(m.inputs.size())) {
@@ -46,8 +46,12 @@ struct Plan {
   }
   int last() const { return space.rank - 1; }
   int64_t inner() const { return space.sizes[last()]; }
+  // Items of one element, or of four neighbours, of rows; else items or groups loop.
+  bool spread() const { return mode == Mode::Rows && !target.loops; }
   Walk walk() const { return {mode == Mode::Rows ? 5 : 2, space.rank, space.count}; }
-  int numbers() const { return mode == Mode::Flat ? 2 : walk().end(); }
+  // Divisors of the rows' dimensions but the first.
+  int divisor(int d) const { return walk().end() + 2 * (d - 1); }
+  int numbers() const { return mode == Mode::Flat ? 2 : spread() ? divisor(std::max(last(), 1)) : walk().end(); }
   Key key() const;
   std::string text() const;
   void start(Launcher& launcher) const;
@@ -55,8 +59,10 @@ struct Plan {
  private:
   void lay_out();
   void choose();
+  bool in_fours(int k) const;
   std::string body(const std::string& indent, const std::string& index, const std::function<std::string(int)>& place) const;
-  std::string body_of_fours() const;
+  std::string body_of_fours(const std::string& index, const std::function<std::string(int)>& place) const;
+  std::string spread_rows() const;
 };
 
 void Plan::lay_out() {
@@ -77,17 +83,23 @@ void Plan::lay_out() {
 void Plan::choose() {
   bool flat = true;
   for (int k = 0; k < space.count; ++k) flat &= space.flat(k) || (k < inputs && space.repeats_one(k));
-  mode = flat ? Mode::Flat : inner() >= kShortRow ? Mode::Rows : Mode::Positions;
+  mode = flat ? Mode::Flat : !target.loops || inner() >= kShortRow ? Mode::Rows : Mode::Positions;
   if (mode == Mode::Positions) return;
   for (int k = 0; k < space.count; ++k) {
     const Operand& o = space.operands[k];
     const bool stays = flat ? space.repeats_one(k) : o.strides[last()] == 0;
     steps |= static_cast<uint64_t>(stays ? kStays : o.strides[last()] == o.item ? kNext : kStrides) << (2 * k);
   }
-  fours = flat && !target.loops && space.numel() % 4 == 0;
-  for (int k = 0; k < space.count; ++k)
-    fours &=
-        step(k) == kStays || reinterpret_cast<uintptr_t>(space.operands[k].data) % static_cast<uintptr_t>(4 * space.operands[k].item) == 0;
+  fours = !target.loops && (flat ? space.numel() : inner()) % 4 == 0;
+  for (int k = 0; k < space.count && fours; ++k) fours = step(k) == kStays || in_fours(k);
+}
+
+// Four neighbours of operand k lie where they can be read at once, in every row.
+bool Plan::in_fours(int k) const {
+  const Operand& o = space.operands[k];
+  bool all = step(k) == kNext && reinterpret_cast<uintptr_t>(o.data) % static_cast<uintptr_t>(4 * o.item) == 0;
+  for (int d = 0; mode == Mode::Rows && d < last(); ++d) all &= o.strides[d] % (4 * o.item) == 0;
+  return all;
 }
 
 Key Plan::key() const {
@@ -109,30 +121,58 @@ std::string Plan::body(const std::string& indent, const std::string& index, cons
   return text;
 }
 
-// The same for four elements from i on.
-std::string Plan::body_of_fours() const {
+// The same for four elements: place(k) is the first's, or the one that stands for all of them.
+std::string Plan::body_of_fours(const std::string& index, const std::function<std::string(int)>& place) const {
   const ir::MapKernel kernel = map.program.lower();
   constexpr const char* kParts = "xyzw";
   std::string text;
   for (int k = 0; k < inputs; ++k)
-    if (step(k) != kStays) text += fmt::format("    const {0}x4 t{1} = *(GLOBAL const {0}x4*)(m{1} + i);\n", stored(dtype(k)), k);
+    if (step(k) != kStays)
+      text += fmt::format("    const {0}x4 t{1} = *(GLOBAL const {0}x4*)(m{1} + {2});\n", stored(dtype(k)), k, place(k));
   std::vector<std::string> results(kernel.results.size());
   for (int part = 0; part < 4; ++part) {
     const auto input = [&](uint64_t slot, DType type) {
-      return loaded(type, step(static_cast<int>(slot)) == kStays ? fmt::format("m{}[0]", slot) : fmt::format("t{}.{}", slot, kParts[part]));
+      const int k = static_cast<int>(slot);
+      return loaded(type, step(k) == kStays ? fmt::format("m{}[{}]", k, place(k)) : fmt::format("t{}.{}", k, kParts[part]));
     };
     const std::string prefix = fmt::format("v{}_", kParts[part]);
-    text += expressions(kernel.graph, kernel.results, {input, param_text, fmt::format("((i64)i + {})", part)}, target, prefix, "    ");
+    text += expressions(kernel.graph, kernel.results, {input, param_text, fmt::format("({} + {})", index, part)}, target, prefix, "    ");
     for (size_t i = 0; i < results.size(); ++i) results[i] += ", " + to_store(kernel.outputs[i], node(prefix, kernel.results[i]));
   }
   for (size_t i = 0; i < results.size(); ++i) {
-    const size_t k = static_cast<size_t>(inputs) + i;
-    text += fmt::format("    *(GLOBAL {0}x4*)(m{1} + i) = MAKE4({0}{2});\n", stored(kernel.outputs[i]), k, results[i]);
+    const int k = inputs + static_cast<int>(i);
+    text += fmt::format("    *(GLOBAL {0}x4*)(m{1} + {2}) = MAKE4({0}{3});\n", stored(kernel.outputs[i]), k, place(k), results[i]);
   }
   return text;
 }
 
-// Numbers: Flat, Positions: elements, elements of an item; Rows: rows, elements of a row, pieces of a row, elements of a piece, rows of a
+// Rows whose elements are spread over items, as many rows in a group as it takes. Numbers: units (elements, or fours of them), elements of a row, units of
+// a row, their divisor; the space; the divisors of sizes.
+std::string Plan::spread_rows() const {
+  const auto over = [&](const std::string& n, int size, int divisor) {
+    return wide ? fmt::format("{} / a.d[{}]", n, size)
+                : fmt::format("(I)quotient((u32){}, (u32)a.d[{}], (u32)a.d[{}])", n, divisor, divisor + 1);
+  };
+  std::string text = fmt::format("  const I unit = (I)GROUP * {} + ITEM;\n  if (unit < a.d[0]) {{\n", target.group);
+  text += fmt::format("    const I row = {}, j = (unit - row * a.d[2]) * {};\n", over("unit", 2, 3), fours ? 4 : 1);
+  std::string rest = "row";
+  for (int d = last() - 1; d > 0; --d) {
+    text += fmt::format("    const I n{0} = {1}, q{0} = {2} - n{0} * a.d[{3}];\n", d, over(rest, walk().size(d), divisor(d)), rest,
+                        walk().size(d));
+    rest = fmt::format("n{}", d);
+  }
+  if (last() > 0) text += fmt::format("    const I q0 = {};\n", rest);
+  for (int k = 0; k < space.count; ++k) text += fmt::format("    const I r{} = {};\n", k, walk().offset(k, "q", last()));
+  const auto place = [&](int k) {
+    const char* const moves[] = {"", " + j"};
+    return step(k) == kStrides ? fmt::format("r{} + j * a.d[{}]", k, walk().stride(k, last()))
+                               : fmt::format("r{}{}", k, moves[step(k) == kNext]);
+  };
+  const std::string index = "(i64)(row * a.d[1] + j)";
+  return text + (fours ? body_of_fours(index, place) : body("    ", index, place)) + "  }\n}\n";
+}
+
+// Numbers: Flat, Positions: elements, elements of an item; Rows, where items loop: rows, elements of a row, pieces of a row, elements of a piece, rows of a
 // group. Then, but for Flat: sizes, strides by operand.
 std::string Plan::text() const {
   Head head;
@@ -141,7 +181,9 @@ std::string Plan::text() const {
   head.numbers = numbers();
   head.wide = wide;
   head.group = target.loops ? 1 : target.group;
+  if (spread() && !wide) head.functions = kQuotient;
   std::string text = opening(head, target);
+  if (spread()) return complete(target, text + spread_rows());
   if (mode != Mode::Rows) {
     const bool flat = mode == Mode::Flat;
     const auto place = [&](int k) -> std::string { return flat ? (step(k) == kStays ? "0" : "i") : fmt::format("e{}", k); };
@@ -152,7 +194,7 @@ std::string Plan::text() const {
           flat ? "  PARALLEL\n" : "");
     else
       text += fmt::format("  const I i = ((I)GROUP * {} + ITEM) * {};\n  if (i < a.d[0]) {{\n", target.group, fours ? 4 : 1);
-    if (fours) return complete(target, text + body_of_fours() + "  }\n}\n");
+    if (fours) return complete(target, text + body_of_fours("(i64)i", place) + "  }\n}\n");
     if (!flat) {
       text += walk().position("q", "i", "    ");
       for (int k = 0; k < space.count; ++k) text += fmt::format("    const I e{} = {};\n", k, walk().offset(k, "q"));
@@ -169,12 +211,9 @@ std::string Plan::text() const {
   text += "  for (I row = first; row < first + a.d[4] && row < a.d[0]; ++row) {\n";
   text += walk().position("q", "row", last(), "    ");
   for (int k = 0; k < space.count; ++k) text += fmt::format("    const I r{} = {};\n", k, walk().offset(k, "q", last()));
-  if (target.loops)
-    text +=
-        "    const I begin = piece * a.d[3], end = begin + a.d[3] < a.d[1] ? begin + a.d[3] : a.d[1];\n"
-        "    PARALLEL\n    for (I j = begin; j < end; ++j) {\n";
-  else
-    text += fmt::format("    const I j = piece * {} + ITEM;\n    if (j < a.d[1]) {{\n", target.group);
+  text +=
+      "    const I begin = piece * a.d[3], end = begin + a.d[3] < a.d[1] ? begin + a.d[3] : a.d[1];\n"
+      "    PARALLEL\n    for (I j = begin; j < end; ++j) {\n";
   text += body("      ", "(i64)(row * a.d[1] + j)", place) + "    }\n  }\n}\n";
   return complete(target, text);
 }
@@ -186,30 +225,35 @@ void Plan::start(Launcher& launcher) const {
   // Enough pieces for every unit, each long enough to be worth starting.
   const int64_t chunk = std::clamp((n / (4 * target.units) + 63) / 64 * 64, kLeastChunk, kChunk);
   int64_t groups;
-  if (mode == Mode::Rows) {
+  if (spread()) {
+    const int64_t units = n / (fours ? 4 : 1), of_row = inner() / (fours ? 4 : 1);
+    groups = (units + target.group - 1) / target.group;
+    for (const int64_t v : {units, inner(), of_row}) arguments.add(v);
+    wide ? arguments.add(0), arguments.add(0) : add_divisor(arguments, of_row);
+    add(arguments, space);
+    for (int d = 1; d < last(); ++d) wide ? arguments.add(0), arguments.add(0) : add_divisor(arguments, space.sizes[d]);
+  } else if (mode == Mode::Rows) {
     const int64_t rows = n / inner();
     int64_t pieces, length, together = 1;
-    if (target.loops && strides()) {
+    if (strides()) {
       // Tiles, so that a line of the cache that holds an element holds the next row's, too.
       length = together = kTile;
       pieces = (inner() + kTile - 1) / kTile;
-    } else if (target.loops) {
+    } else {
       pieces = std::max<int64_t>(1, inner() / chunk);
       length = (inner() + pieces - 1) / pieces;
       pieces = (inner() + length - 1) / length;
       if (pieces == 1) together = std::clamp<int64_t>(chunk / inner(), 1, rows);
-    } else {
-      length = target.group;
-      pieces = (inner() + length - 1) / length;
     }
     groups = (rows + together - 1) / together * pieces;
     for (const int64_t v : {rows, inner(), pieces, length, together}) arguments.add(v);
+    add(arguments, space);
   } else {
     const int64_t each = target.loops ? chunk : fours ? 4 * target.group : target.group;
     groups = (n + each - 1) / each;
     arguments.add(n), arguments.add(chunk);
+    if (mode != Mode::Flat) add(arguments, space);
   }
-  if (mode != Mode::Flat) add(arguments, space);
   void* memory[ir::kMaxOperands];
   for (int k = 0; k < space.count; ++k) memory[k] = space.operands[k].data;
   launcher.start({key(),
