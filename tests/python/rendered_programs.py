@@ -34,7 +34,9 @@ LAYOUTS = ("plain", "transposed", "steps", "offset")
 
 
 def bits(result):
-    return [(t.dtype, tuple(t.shape), t.cpu().contiguous().view(torch.uint8).numpy().tobytes() if t.numel() and t.dim() else str(t.cpu().tolist())) for t in result]
+    """Bytes, with one NaN for all: which one comes of several operands is the compiler's choice."""
+    result = [torch.where(t.isnan(), float("nan"), t) if t.is_floating_point() else t for t in (r.cpu() for r in result)]
+    return [(t.dtype, tuple(t.shape), t.contiguous().view(torch.uint8).numpy().tobytes() if t.numel() and t.dim() else str(t.tolist())) for t in result]
 
 
 class Calls:
@@ -73,7 +75,21 @@ def broadcasts(calls, rng):
         calls.same(f"where {shape} {other}", lambda a, b: (torch.where(a, b, b.float() * 2), torch.zeros_like(b.expand(a.shape).contiguous()).copy_(b)), x, y)
 
 
-KINDS = {"arg_extremes": arg_extremes, "broadcasts": broadcasts}
+def scans(calls, rng):
+    shapes = [(5,), (256,), (257,), (1030,), (70000,), (3, 1000), (16, 512), (70, 700), (130, 40), (5, 6, 300), (300, 3)]
+    for shape in shapes:
+        for layout in LAYOUTS:
+            dtype = TYPES[rng.integers(len(TYPES))]
+            x = values(rng, shape, dtype, ("wide", "few")[rng.integers(2)])
+            for dim in range(len(shape)):
+                calls.same(f"cumsum({dim}) {shape} {dtype} {layout}", lambda t: (t.cumsum(dim),), x, layout=layout)
+                if dtype in ("float32", "bfloat16", "int64"):
+                    calls.same(f"others({dim}) {shape} {dtype} {layout}", lambda t: (*t.cummax(dim), t.cumprod(dim), t.cumsum(dim, dtype=torch.float64)), x, layout=layout)
+        x = values(rng, shape, "float32", "wide")
+        calls.same(f"cumsum_ {shape}", lambda t: (t.clone().cumsum_(0), t.clone().cumsum_(-1)), x)
+
+
+KINDS = {"arg_extremes": arg_extremes, "broadcasts": broadcasts, "scans": scans}
 
 if __name__ == "__main__":
     device, *kinds = sys.argv[1:]
