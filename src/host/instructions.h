@@ -18,6 +18,7 @@ void run(const ir::MatMul&);
 void run(const ir::Convolution&);
 void run(const ir::Windows&);
 void run(const ir::Sort&);
+void run(const ir::Nonzero&);
 void run(const ir::Lapack&);
 void run(const ir::Fft&);
 void run(const ir::Attention&);

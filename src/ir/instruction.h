@@ -309,6 +309,28 @@ struct Sort {
   }
 };
 
+// Where the elements of a mask are true, in two steps, as how many there are must be known between them. `ends`: for each block of kBlock elements, in
+// row-major order, how many are true up to its end (int64). Without positions it is written; with them read, and row k of `positions` (int64) becomes
+// the position of the k-th true element in each dimension of `shape`. The mask (Bool) lies row-major.
+struct Nonzero {
+  static constexpr int64_t kBlock = 4096;
+  Dims shape;
+  bool finds = false;  // the second step
+  int64_t count = 0;   // of true elements, then
+  View mask, ends, positions;
+
+  static constexpr const char* kFamily = "index";
+  static constexpr const char* kNames[] = {"nonzero"};
+  const char* name() const { return kNames[0]; }
+  int64_t blocks() const { return (product(shape) + kBlock - 1) / kBlock; }
+  template <class F>
+  void each_operand(F&& f) {
+    const int64_t counts = blocks(), found[] = {count, static_cast<int64_t>(shape.size())};
+    mask.describe(f, "mask", false, shape), ends.describe(f, "counts of true elements", !finds, std::span(&counts, 1));
+    positions.describe(f, "positions of true elements", true, found);
+  }
+};
+
 // Copies `bytes` bytes between devices (or within one).
 struct CopyBytes {
   void* target = nullptr;
@@ -380,7 +402,7 @@ struct RowFused {
   }
 };
 
-using Instruction = std::variant<Map, Reduce, ArgReduce, Scan, Gather, Scatter, MatMul, Convolution, Windows, Sort, Lapack, Fft, Attention,
-                                 CopyBytes, RowFused, UserKernel>;
+using Instruction = std::variant<Map, Reduce, ArgReduce, Scan, Gather, Scatter, MatMul, Convolution, Windows, Sort, Nonzero, Lapack, Fft,
+                                 Attention, CopyBytes, RowFused, UserKernel>;
 
 }  // namespace naru::ir

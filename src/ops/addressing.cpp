@@ -174,16 +174,12 @@ void unravel_to(const Tensor& flat, const Dims& sizes, std::span<int64_t* const>
 
 }  // namespace
 
-Tensor flat_nonzero(const Tensor& mask) {
-  if (mask.device().is_meta())
-    throw NotImplementedError(
-        "The register_meta function for torch.nonzero() raises unimplemented by default, as a correct data-independent implementation does "
-        "not exist. (How many elements are not 0 is not known of a meta tensor, which has none)");
-  Tensor host = mask.detach();
-  if (host.dtype() != DType::Bool) host = host.to(DType::Bool);
-  host = host.cpu().contiguous();
-  const uint8_t* p = static_cast<const uint8_t*>(host.data_ptr());
-  const int64_t n = host.numel(), eights = n / 8 * 8;
+namespace {
+
+// Row-major positions of what is not 0 in a mask on the cpu.
+Tensor flat_positions(const Tensor& mask) {
+  const uint8_t* p = static_cast<const uint8_t*>(mask.data_ptr());
+  const int64_t n = mask.numel(), eights = n / 8 * 8;
   int64_t count = 0;
   for (int64_t i = 0; i < n; ++i) count += p[i] != 0;
   Tensor out = make_result({count}, DType::I64, Device(DeviceType::Cpu), "nonzero");
@@ -196,23 +192,76 @@ Tensor flat_nonzero(const Tensor& mask) {
   return out;
 }
 
-Positions unravel(const Tensor& flat, const Dims& sizes) {
-  Positions columns(sizes.size());
+// The same as rows, or columns, of positions in the dimensions of `sizes`, by the mask's device. Waits for how many there are.
+Tensor positions_on_device(const Tensor& mask, const Dims& sizes, bool rows) {
+  ir::Nonzero counts;
+  counts.shape = sizes;
+  counts.mask = {view_of(mask, mask.sizes()).data, DType::Bool, contiguous_strides(sizes)};
+  int64_t count = 0;
+  Tensor ends;
+  if (const int64_t blocks = counts.blocks(); blocks > 0) {
+    ends = make_result({blocks}, DType::I64, mask.device(), "nonzero");
+    counts.ends = view_of(ends, ends.sizes());
+    submit(ir::Instruction(counts), {&mask}, {&ends});
+    count = ends.select(0, blocks - 1).item<int64_t>();
+  }
+  const auto rank = static_cast<int64_t>(sizes.size());
+  const Tensor out = make_result(rows ? Dims{count, rank} : Dims{rank, count}, DType::I64, mask.device(), "nonzero");
+  if (out.numel() == 0) return out;
+  ir::Nonzero found = std::move(counts);
+  found.finds = true, found.count = count;
+  found.positions = view_of(out, out.sizes());
+  if (!rows) std::swap(found.positions.strides[0], found.positions.strides[1]);
+  submit(std::move(found), {&mask, &ends}, {&out});
+  return out;
+}
+
+// What is not 0, as bools that lie row-major.
+Tensor as_mask(const Tensor& t) {
+  if (t.device().is_meta())
+    throw NotImplementedError(
+        "The register_meta function for torch.nonzero() raises unimplemented by default, as a correct data-independent implementation does "
+        "not exist. (How many elements are not 0 is not known of a meta tensor, which has none)");
+  const Tensor mask = t.detach();
+  return (mask.dtype() == DType::Bool ? mask : mask.to(DType::Bool)).contiguous();
+}
+
+}  // namespace
+
+Tensor flat_nonzero(const Tensor& t) {
+  const Tensor mask = as_mask(t);
+  if (mask.device().is_cpu()) return flat_positions(mask);
+  return positions_on_device(mask, {mask.numel()}, false).reshape({-1});
+}
+
+Positions nonzero_columns(const Tensor& t) {
+  if (t.dim() == 1) return {flat_nonzero(t)};
+  const Tensor mask = as_mask(t);
+  Positions columns(t.sizes().size());
+  if (!mask.device().is_cpu()) {
+    const Tensor all = positions_on_device(mask, t.sizes(), false);
+    for (size_t d = 0; d < columns.size(); ++d) columns[d] = all.select(0, static_cast<int64_t>(d));
+    return columns;
+  }
+  const Tensor flat = flat_positions(mask);
   std::vector<int64_t*> to;
   for (Tensor& column : columns) {
     column = make_result({flat.numel()}, DType::I64, Device(DeviceType::Cpu), "nonzero");
     to.push_back(flat.numel() ? column.data<int64_t>() : nullptr);
   }
-  if (!columns.empty()) unravel_to(flat, sizes, to, 1);
+  if (!columns.empty()) unravel_to(flat, t.sizes(), to, 1);
   return columns;
 }
 
-Tensor unravel_rows(const Tensor& flat, const Dims& sizes) {
-  const auto rank = static_cast<int64_t>(sizes.size());
+Tensor nonzero_rows(const Tensor& t) {
+  const Tensor mask = as_mask(t);
+  if (!mask.device().is_cpu()) return positions_on_device(mask, t.sizes(), true);
+  const Tensor flat = flat_positions(mask);
+  const auto rank = static_cast<int64_t>(t.sizes().size());
   const Tensor rows = make_result({flat.numel(), rank}, DType::I64, Device(DeviceType::Cpu), "nonzero");
   std::vector<int64_t*> to;
   for (int64_t d = 0; d < rank && rows.numel() > 0; ++d) to.push_back(rows.data<int64_t>() + d);
-  if (!to.empty()) unravel_to(flat, sizes, to, rank);
+  if (!to.empty()) unravel_to(flat, t.sizes(), to, rank);
   return rows;
 }
 

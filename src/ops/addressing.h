@@ -34,13 +34,12 @@ void scatter_at(const Tensor& target, const Addressing& at, const Positions& pos
 
 // Positions as instructions want them: int64 on `device`. Throws RuntimeError for floating-point and bool tensors.
 Tensor as_positions(const Tensor& index, Device device, const char* op);
-// Positions of the true elements of a bool tensor, counted in row-major order: one int64 dimension, on cpu. Waits for
-// the mask.
-Tensor flat_nonzero(const Tensor& mask);
-// The same, split into one tensor of positions per dimension of `sizes`.
-Positions unravel(const Tensor& flat, const Dims& sizes);
+// Positions of the elements that are not 0, in row-major order, on the tensor's device: one int64 dimension. Waits for how many there are.
+Tensor flat_nonzero(const Tensor& t);
+// The same, one tensor of positions for each dimension.
+Positions nonzero_columns(const Tensor& t);
 // As the rows of one tensor (n, dimensions).
-Tensor unravel_rows(const Tensor& flat, const Dims& sizes);
+Tensor nonzero_rows(const Tensor& t);
 
 // autograd::record with a list of saved tensors.
 template <class F>

@@ -137,8 +137,7 @@ Addressing address(const Parsed& p, Positions& positions) {
       positions.push_back(ops::as_positions(placed.tensor, p.view.device(), "index"));
       continue;
     }
-    const Tensor flat = ops::flat_nonzero(placed.tensor);
-    const Positions columns = placed.rank() == 1 ? Positions{flat} : ops::unravel(flat, placed.tensor.sizes());
+    const Positions columns = ops::nonzero_columns(placed.tensor);
     for (size_t j = 0; j < columns.size(); ++j) {
       at.dims.push_back(static_cast<int>(placed.dim + static_cast<int64_t>(j)));
       positions.push_back(columns[j].to(p.view.device()));

@@ -83,8 +83,7 @@ Tensor mask_over(const Tensor& target, const Tensor& t, const Tensor& mask) {
 
 Tensor nonzero(const Tensor& t) {
   ops::require_defined(t, "nonzero", "input");
-  const Tensor flat = ops::flat_nonzero(t);
-  return ops::unravel_rows(flat, t.sizes()).to(t.device());
+  return ops::nonzero_rows(t);
 }
 
 Tensor where(const Tensor& condition) { return nonzero(condition); }

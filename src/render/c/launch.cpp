@@ -63,6 +63,16 @@ void add_divisor(Arguments& arguments, int64_t divisor) {
   arguments.add(shift);
 }
 
+std::string sums_of_group(const std::string& s, const std::string& type, int group, const std::string& indent) {
+  std::string text = indent + "BARRIER;\n";
+  // Written out: PoCL runs loops around barriers slowly.
+  for (int by = 1; by < group; by *= 2)
+    text += fmt::format(
+        "{0}{{\n{0}  const {1} t = ITEM >= {2} ? {3}[ITEM - {2}] : 0;\n{0}  BARRIER;\n{0}  {3}[ITEM] += t;\n{0}  BARRIER;\n{0}}}\n", indent,
+        type, by, s);
+  return text;
+}
+
 Step last_step(const ir::Space& space, int k) noexcept {
   const int64_t stride = space.rank == 0 ? 0 : space.operands[k].strides[space.rank - 1];
   return stride == 0 ? kStays : stride == space.operands[k].item ? kNext : kStrides;

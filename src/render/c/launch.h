@@ -42,6 +42,10 @@ enum class Kind : uint8_t {
   SortGroup,
   SortStep,
   SortPut,
+  SortCount,
+  SortSums,
+  SortMove,
+  Nonzero,
   Rows,
   User
 };
@@ -172,6 +176,7 @@ void run(const ir::MatMul&, Launcher&);
 void run(const ir::Convolution&, Launcher&);
 void run(const ir::Windows&, Launcher&);
 void run(const ir::Sort&, Launcher&);
+void run(const ir::Nonzero&, Launcher&);
 void run(const ir::RowFused&, Launcher&);
 void run(const ir::UserKernel&, Launcher&);
 // Compiles its kernels; throws RuntimeError with the user's lines that the compiler refuses.
@@ -211,6 +216,9 @@ void add(Arguments& arguments, const ir::Space& space);
 // FUNCTION u32 quotient(u32 n, u32 multiplier, u32 shift).
 extern const char* const kQuotient;
 void add_divisor(Arguments& arguments, int64_t divisor);
+
+// Lines by which s[ITEM] of all items of a group, of `type`, becomes the sum of those up to it.
+std::string sums_of_group(const std::string& s, const std::string& type, int group, const std::string& indent);
 
 // How an operand moves along the last dimension: not, to the next element, or by its stride.
 enum Step : uint64_t { kStays = 0, kNext = 1, kStrides = 2 };

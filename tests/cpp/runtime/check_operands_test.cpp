@@ -126,6 +126,10 @@ const Make kKinds[] = {
       return ir::Sort{{3, 5}, 2, true, m.dense({3, 5}, false), m.dense({3, 2}, true), m.dense({3, 2}, true, DType::I64)};
     },
     [](Memory& m) -> ir::Instruction {
+      return ir::Nonzero{
+          {3, 1500}, true, 7, m.dense({3, 1500}, false, DType::Bool), m.dense({2}, false, DType::I64), m.dense({7, 2}, true, DType::I64)};
+    },
+    [](Memory& m) -> ir::Instruction {
       ir::Lapack factor;
       factor.routine = ir::Lapack::Routine::Lu, factor.batch = 2;
       factor.arrays = {{m.elements(2 * 15, true), DType::F32, true, 3, 5, 3, 15},
