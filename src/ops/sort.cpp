@@ -83,11 +83,30 @@ std::pair<Tensor, Tensor> topk(const Tensor& t, int64_t k, int64_t dim, bool lar
   return ordered(t, k, dim, largest, true, "topk", "TopkBackward0");
 }
 
+namespace {
+
+// unique() of a tensor with elements on a device that is not the host: nothing but the count of values comes from there.
+std::tuple<Tensor, Tensor, Tensor> unique_on_device(const Tensor& t) {
+  const int64_t n = t.numel();
+  const Options whole(DType::I64, t.device());
+  const auto [values, order] = sort(t.detach().reshape({-1}));
+  // A value starts where it differs from the one before.
+  const Tensor first = ones({1}, Options(DType::Bool, t.device()));
+  const Tensor begins = n > 1 ? cat({first, ne(values.slice(0, 1, {}), values.slice(0, {}, n - 1))}) : first;
+  const Tensor starts = ops::flat_nonzero(begins);
+  const Tensor ends = cat({starts.slice(0, 1, {}), full({1}, n, whole)});
+  const Tensor inverse = scatter(zeros({n}, whole), 0, order, sub(cumsum(begins, 0), Operand(1)));
+  return {index_select(values, 0, starts), inverse.reshape(t.sizes()), sub(ends, starts)};
+}
+
+}  // namespace
+
 std::tuple<Tensor, Tensor, Tensor> unique(const Tensor& t) {
   ops::require_defined(t, "unique", "input");
   ops::require_elements(t, "_unique2");
   const NoGrad no_grad;
   const int64_t n = t.numel();
+  if (!t.device().is_cpu() && n > 0 && !is_complex(t.dtype()) && !is_wide_unsigned(t.dtype())) return unique_on_device(t);
   const auto [values, order] = sort(t.detach().cpu().reshape({-1}));
   // A value starts where it differs from the one before.
   std::vector<int64_t> starts;
@@ -154,6 +173,14 @@ Tensor bincount(const Tensor& t, int64_t minlength) {
   if (!is_integral(t.dtype()))
     throw NotImplementedError("\"bincount_cpu\" not implemented for '{}' (wanted integers)", ops::torch_name(t.dtype()));
   if (minlength < 0) throw RuntimeError("minlength should be >= 0 (got {})", minlength);
+  if (t.dim() == 1 && t.numel() > 0 && !t.device().is_cpu() && !is_wide_unsigned(t.dtype())) {
+    const Tensor numbers = t.detach().to(t.device(), DType::I64, false, false);
+    if (min(numbers).item<int64_t>() < 0) throw RuntimeError("bincount only supports 1-d non-negative integral inputs.");
+    const Options whole(DType::I64, t.device());
+    const Tensor counts = zeros({std::max(plus(max(numbers).item<int64_t>(), 1), minlength)}, whole);
+    index_add_(counts, 0, numbers, ones({1}, whole).expand(numbers.sizes()));
+    return counts;
+  }
   const Tensor host = t.detach().to(Device(DeviceType::Cpu), DType::I64, false, false).contiguous();
   const int64_t n = host.numel();
   const int64_t* p = n ? host.data<int64_t>() : nullptr;
