@@ -71,6 +71,7 @@ CudaDevice::CudaDevice(Device device, const runtime::Gpu& gpu, const Api& api, c
   target_.dialect = &render::c::cuda();
   target_.units = std::max(1, gpu_.multiprocessors);
   target_.parameters = 4096;
+  target_.local = 48 << 10;  // without asking for more
 }
 
 CUdevice CudaDevice::number() const {

@@ -23,6 +23,7 @@ VECTOR(i8, 4) VECTOR(i16, 8) VECTOR(i32, 16) VECTOR(i64, 16) VECTOR(u8, 4) VECTO
 #define as_i64(x) __double_as_longlong(x)
 #define as_u64(x) ((u64)__double_as_longlong(x))
 #define atomic_least(p, x) atomicMin(p, x)
+#define local_count(p) atomicAdd(p, 1u)
 #define PARALLEL
 )c",
     .doubles = R"c(typedef double f64; VECTOR(f64, 16)

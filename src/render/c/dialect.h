@@ -6,7 +6,7 @@
 //   GLOBAL, LOCAL, FUNCTION                   memory of the device, memory of a group, a function
 //   GROUP, ITEM, BARRIER                      number of the group, of the item in it; all items of the group meet
 //   as_f32, as_u32, as_i32, as_f64, ...       the same bits as another type
-//   atomic_least(u32 GLOBAL*, u32)
+//   atomic_least(u32 GLOBAL*, u32), local_count(u32 LOCAL*)   the less of both; one more
 //   fma_f32, sqrt_f32, fabs_f32, floor_f32, ceil_f32, trunc_f32, rint_f32, and the same for f64
 //   PARALLEL                                  before a loop whose rounds do not depend on each other
 #pragma once
@@ -53,6 +53,7 @@ struct Target {
   int lanes = 16;            // of a vector of 32-bit numbers, where loops is set: 8 or 16
   int group = 256;           // items of a group, where a kernel leaves it open; a power of two, at least 64
   int units = 1;             // groups that run at a time
+  int64_t local = 32768;     // bytes of memory that a group may have
   size_t parameters = 1024;  // bytes that a kernel's parameters may take together
   Arithmetic arithmetic;
 };

@@ -7,6 +7,7 @@
 #include "ir/bad_index.h"
 #include "ir/place_sums.h"
 #include "naru/error.h"
+#include "render/c/digit_sort.h"
 #include "render/c/expressions.h"
 #include "render/c/launch.h"
 #include "render/c/place_sums.h"
@@ -219,15 +220,30 @@ std::string sorted_scatter_text(DType dtype, bool add, bool wide, const Target& 
 // From so many rows on, sorting them costs less than that every owner reads them all; of more than kMostSorted it would take too much memory.
 constexpr int64_t kSorted = 1024, kMostSorted = int64_t{1} << 26;
 
+// A number above each element of the target that a scatter may go to, counted from its first; INT64_MAX where some lie before that.
+int64_t beyond(const ir::Scatter& s) {
+  int64_t last = 0;
+  for (size_t d = 0; d < s.shape.size(); ++d) {
+    if (s.target.strides[d] < 0) return INT64_MAX;
+    last += (s.shape[d] - 1) * s.target.strides[d];
+  }
+  for (const IndexOperand& i : s.indices) {
+    if (i.step < 0) return INT64_MAX;
+    last += (i.bound - 1) * i.step;
+  }
+  return last + 1;
+}
+
 // Memory: offsets, value, target.
 void scatter_sorted(const ir::Scatter& s, bool in_blocks, bool wide, int64_t rows, int64_t run, int64_t value_step, int64_t target_step,
-                    void* offsets, Launcher& launcher) {
+                    void* offsets, int64_t limit, Launcher& launcher) {
   ir::Sort sort;
   sort.shape = {rows};
   sort.k = rows;
   sort.in.data = offsets, sort.in.dtype = DType::I64, sort.in.strides = {2};
   sort.indices.data = launcher.scratch(static_cast<size_t>(rows) * 8), sort.indices.dtype = DType::I64, sort.indices.strides = {1};
-  c::run(sort, launcher);
+  // Where one place is out of bounds, all are -1, and nothing is written.
+  sort_below(sort, limit, launcher);
   if (s.add && in_blocks) return add_sorted(s, {rows, run, value_step, target_step, offsets, sort.indices.data, wide}, launcher);
   wide |= rows * run >= int64_t{1} << 30;
   Arguments arguments(4, wide);
@@ -301,7 +317,7 @@ void run(const ir::Scatter& s, Launcher& launcher) {
   const int64_t target_step = is_run ? m.space.operands[1].strides[last] / item : 0;
   const bool in_blocks = ir::sums_in_blocks(s);
   if (in_blocks || (!target.loops && rows >= kSorted && rows <= kMostSorted))
-    return scatter_sorted(s, in_blocks, m.wide, rows, run, value_step, target_step, offsets, launcher);
+    return scatter_sorted(s, in_blocks, m.wide, rows, run, value_step, target_step, offsets, beyond(s), launcher);
   // Every owner reads every row: no more of them than keep the device busy.
   int64_t owners = 1;
   while (owners * run < 64 * target.units && owners * 16 < rows && (!target.loops || owners < target.units)) owners *= 2;

@@ -24,6 +24,7 @@ typedef uchar4 u8x4; typedef ushort4 u16x4; typedef uint4 u32x4; typedef float4 
 #define as_i64 as_long
 #define as_u64 as_ulong
 #define atomic_least(p, x) atomic_min(p, x)
+#define local_count(p) atomic_inc(p)
 #define PARALLEL _Pragma("clang loop vectorize(assume_safety)")
 )c",
     .doubles = R"c(typedef double f64; typedef double4 f64x4;

@@ -1,10 +1,13 @@
-// Stable sorts, NaN greatest: every element becomes a key (its bits in the order of the values) and its position, so that no two are equal; a
-// bitonic network sorts the pairs, padded to a power of two; looping items sort by digits.
+// Stable sorts, NaN greatest: every element becomes a key (its bits in the order of the values) and its position, so that no two are equal. A
+// bitonic network sorts the pairs of short rows, padded to a power of two; longer ones, and all by looping items, are sorted by digits.
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include <bit>
+
 #include "naru/error.h"
+#include "render/c/digit_sort.h"
 #include "render/c/expressions.h"
 #include "render/c/launch.h"
 
@@ -15,10 +18,13 @@ using ir::Space;
 
 // Pairs that a group sorts in its own memory.
 constexpr int64_t kInGroup = 512;
+// The longest rows for which a network takes no more kernels than digits do.
+constexpr int64_t kNetwork = 2048;
 
 // The key of an element read as unsigned bits, in the order of the values: -0 and 0 are equal, all NaN equal and greatest.
-std::string key_function(DType t, bool descending) {
-  const bool wide = size_of(t) == 8;
+// low: only so many of the lowest bits tell elements apart, none of which is negative.
+std::string key_function(DType t, bool descending, int low) {
+  const bool wide = size_of(t) == 8 && low > 32;
   const char* u = wide ? "u64" : "u32";
   std::string body;
   const auto of_float = [&](const char* sign, const char* infinity, const char* all) {
@@ -27,6 +33,7 @@ std::string key_function(DType t, bool descending) {
         "  const {0} k = m > ({0}){2} ? ({0}){3} : (x & ({0}){1}) != 0 && m != 0 ? ~m & ({0}){3} & ~({0}){1} : m | ({0}){1};\n",
         u, sign, infinity, all);
   };
+  if (low < 64) return fmt::format("FUNCTION {0} key_of({0} x) {{ return {1}x; }}\n", u, descending ? "~" : "");
   switch (t) {
     case DType::Bool:
     case DType::U8:
@@ -64,8 +71,6 @@ const char* bits_type(DType t) noexcept {
   constexpr const char* kNames[] = {"", "u8", "u16", "", "u32", "", "", "", "u64"};
   return kNames[size_of(t)];
 }
-const char* key_type(DType t) noexcept { return size_of(t) == 8 ? "u64" : "u32"; }
-
 // The pair at i before the one at j.
 std::string before(const std::string& i, const std::string& j) {
   return fmt::format("(keys[{0}] < keys[{1}] || (keys[{0}] == keys[{1}] && places[{0}] < places[{1}]))", i, j);
@@ -81,9 +86,11 @@ struct SortedRows {
   Space kept;  // in, values, indices
   int64_t rows, n, padded;
   bool wide;
+  int low;  // bits that tell elements apart; 64: all
 
   Walk walk() const { return {6, kept.rank, kept.count}; }
-  const char* key() const { return key_type(op.in.dtype); }
+  int key_bytes() const { return size_of(op.in.dtype) == 8 && low > 32 ? 8 : 4; }
+  const char* key() const { return key_bytes() == 8 ? "u64" : "u32"; }
 
   // Numbers of keys and put: pairs in all, pairs of a row, elements of a row (to be put), elements from one to the next in in, values, indices.
   std::string keys_text() const {
@@ -92,7 +99,7 @@ struct SortedRows {
     h.numbers = walk().end();
     h.group = target.group;
     h.wide = wide;
-    h.functions = key_function(op.in.dtype, op.descending);
+    h.functions = key_function(op.in.dtype, op.descending, low);
     std::string text = opening(h, target) + fmt::format("  const I i = (I)GROUP * {} + ITEM;\n  if (i < a.d[0]) {{\n", target.group);
     text += "    const I row = i / a.d[1], at = i % a.d[1];\n" + walk().position("q", "row", "    ");
     text += fmt::format(
@@ -199,8 +206,8 @@ struct SortedRows {
 
 void SortedRows::start(Launcher& launcher) const {
   const auto pairs = static_cast<size_t>(rows * padded);
-  const size_t key_bytes = size_of(op.in.dtype) == 8 ? 8 : 4;
-  void* const keys = launcher.scratch(pairs * key_bytes);
+  const auto bytes = static_cast<size_t>(key_bytes());
+  void* const keys = launcher.scratch(pairs * bytes);
   void* const places = launcher.scratch(pairs * 4);
   // The row as it was: values may be the input itself.
   void* const copy = launcher.scratch(static_cast<size_t>(rows * n) * size_of(op.in.dtype));
@@ -210,7 +217,8 @@ void SortedRows::start(Launcher& launcher) const {
   {
     Arguments arguments = numbers(rows * padded, n);
     void* const memory[] = {op.in.data, keys, places, copy};
-    launcher.start({{Kind::SortKeys, nullptr, type | w | static_cast<uint64_t>(op.descending) << 9 | rank},
+    const uint64_t lowest = static_cast<uint64_t>(low < 64) << 10 | static_cast<uint64_t>(low > 32) << 11;
+    launcher.start({{Kind::SortKeys, nullptr, type | w | static_cast<uint64_t>(op.descending) << 9 | lowest | rank},
                     [this] { return keys_text(); },
                     memory,
                     arguments.bytes(),
@@ -218,18 +226,22 @@ void SortedRows::start(Launcher& launcher) const {
                     target.group});
   }
   if (target.loops) {
-    void* const arrays[] = {keys, places, launcher.scratch(pairs * key_bytes), launcher.scratch(pairs * 4)};
+    void* const arrays[] = {keys, places, launcher.scratch(pairs * bytes), launcher.scratch(pairs * 4)};
     Arguments arguments(4, wide);
     arguments.add(n), arguments.add(rows);
     launcher.start({{Kind::SortGroup, nullptr, type | w}, [this] { return digits_text(); }, arrays, arguments.bytes(), rows, 1});
     return put(launcher, copy, places);
+  }
+  if (n > kNetwork) {
+    const int bits = std::min(low, 8 * static_cast<int>(size_of(op.in.dtype)));
+    return put(launcher, copy, sort_by_digits({rows, n, key_bytes(), bits, wide}, keys, places, launcher));
   }
   const int64_t piece = std::min({kInGroup, int64_t{2} * target.group, padded});
   void* const both[] = {keys, places};
   const auto within = [&](int64_t first, int64_t last) {
     Arguments arguments(2, wide);
     for (const int64_t v : {first, last, padded}) arguments.add(v);
-    launcher.start({{Kind::SortGroup, nullptr, key_bytes | w | static_cast<uint64_t>(piece) << 16},
+    launcher.start({{Kind::SortGroup, nullptr, bytes | w | static_cast<uint64_t>(piece) << 16},
                     [&, piece] { return group_text(piece); },
                     both,
                     arguments.bytes(),
@@ -241,7 +253,7 @@ void SortedRows::start(Launcher& launcher) const {
     for (int64_t step = size / 2; step > piece / 2; step /= 2) {
       Arguments arguments(2, wide);
       for (const int64_t v : {rows * padded / 2, size, step, padded}) arguments.add(v);
-      launcher.start({{Kind::SortStep, nullptr, key_bytes | w},
+      launcher.start({{Kind::SortStep, nullptr, bytes | w},
                       [this] { return step_text(); },
                       both,
                       arguments.bytes(),
@@ -270,15 +282,19 @@ void SortedRows::put(Launcher& launcher, void* copy, void* places) const {
 
 }  // namespace
 
-void run(const ir::Sort& op, Launcher& launcher) {
+void run(const ir::Sort& op, Launcher& launcher) { sort_below(op, INT64_MAX, launcher); }
+
+void sort_below(const ir::Sort& op, int64_t limit, Launcher& launcher) {
   const std::span<const int64_t> shape = op.shape;
   const int64_t n = op.shape.back();
   if (op.k < 0 || op.k > n) throw RuntimeError("sort: wanted 0 <= k <= {}, got {}", n, op.k);
   if (n > (int64_t{1} << 31)) throw RuntimeError("sort: wanted rows of at most 2^31 elements, got {}", n);
-  SortedRows r{op, launcher.target(), Space(shape.first(shape.size() - 1)), 0, n, 1, false};
+  SortedRows r{op, launcher.target(), Space(shape.first(shape.size() - 1)), 0, n, 1, false, 64};
   r.rows = r.kept.numel();
   if (r.rows == 0 || op.k == 0) return;
-  if (r.target.loops)
+  if (op.in.dtype == DType::I64 && !r.target.loops && n > kNetwork && limit < INT64_MAX)
+    r.low = std::max(1, static_cast<int>(std::bit_width(static_cast<uint64_t>(limit))));
+  if (r.target.loops || n > kNetwork)
     r.padded = n;
   else
     while (r.padded < n) r.padded *= 2;

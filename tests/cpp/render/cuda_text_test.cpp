@@ -117,6 +117,7 @@ TEST(CudaText, every_kind_of_kernel_compiles) {
     run(ir::ArgReduce{false, {6000, 90}, unread(t, {90, 1}), {}, unread(DType::I64, {1})}, compiler);
     if (t != DType::Bool) run(ir::Scan{ir::ReduceOp::Sum, {6, 90}, unread(t, {90, 1}), unread(t, {90, 1})}, compiler);
     run(ir::Sort{{6, 3000}, 3000, true, unread(t, {3000, 1}), unread(t, {3000, 1}), unread(DType::I64, {3000, 1})}, compiler);
+    run(ir::Sort{{6, 30}, 3, true, unread(t, {30, 1}), unread(t, {3, 1}), unread(DType::I64, {3, 1})}, compiler);
     ir::Gather g;
     g.shape = {8, 6}, g.out = unread(t, {6, 1}), g.source = unread(t, {0, 1}), g.indices = {{unread(DType::I64, {1, 0}), 11, 6}};
     run(g, compiler);
@@ -145,6 +146,8 @@ TEST(CudaText, every_kind_of_kernel_compiles) {
     q.a = {unread(t, {}).data, 0, 50, 1}, q.b = {unread(t, {}).data, 0, 1, 50}, q.c = {unread(t, {}).data, 0, 40, 1}, q.bias = q.a.data;
     run(q, compiler);
   }
+  for (const bool finds : {false, true})
+    run(ir::Nonzero{{30, 5000}, finds, 9, unread(DType::Bool, {5000, 1}), unread(DType::I64, {1}), unread(DType::I64, {2, 1})}, compiler);
   EXPECT_GT(compiler.texts.size(), 150u);
 }
 

@@ -35,10 +35,10 @@ Reader sorted(int64_t n) {
   return reader;
 }
 
-TEST(WideKernels, a_sort_never_doubles_a_size_of_32_bits_beyond_its_range) {
-  constexpr int64_t kHalf = int64_t{1} << 29;  // filled up to a power of two
-  EXPECT_EQ(sorted(kHalf).wide(), 0);
-  for (const int64_t n : {kHalf + 1, 2 * kHalf, 2 * kHalf + 1}) {
+TEST(WideKernels, a_sort_counts_in_64_bits_before_places_of_pairs_leave_its_range) {
+  constexpr int64_t kMost = int64_t{1} << 30;
+  EXPECT_EQ(sorted(kMost - 1).wide(), 0);
+  for (const int64_t n : {kMost, kMost + 1, 2 * kMost}) {
     const Reader reader = sorted(n);
     EXPECT_EQ(reader.wide(), static_cast<int64_t>(reader.texts.size())) << n;
   }
