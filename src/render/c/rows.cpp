@@ -1,94 +1,30 @@
-// Row programs: reductions of rows and elementwise work with their results, by one kernel. A group of 64 items (or an item that loops over 64
+// Row programs: reductions of rows and elementwise work with their results, by one kernel. A group of items (or an item that loops over 64
 // lanes) does all parts for a row, which so stays in the caches; what parts hand to each other goes through the memory of their results.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
-#include <optional>
 
 #include "render/c/expressions.h"
 #include "render/c/launch.h"
+#include "render/c/row_parts.h"
 
 namespace naru::render::c {
 namespace {
 
-using ir::Space;
 using ir::VType;
 
-// Reduced values of a row that are kept beside the items; longer rows keep them in the memory that the instruction names.
+// Reduced values of a row that are kept beside the items at least; what does not fit there is kept in the memory that the instruction names.
 constexpr int64_t kMostKept = 2048;
-
-// An operand of a part: along a row by nothing, to the next or by its stride; elements from row to row.
-struct RowOperand {
-  int memory = 0;
-  bool kept = false;  // the values that an earlier part kept
-  Step step = kStays;
-  int64_t row_stride = 0, stride = 0;
-};
-
-struct Part {
-  const ir::Program* program = nullptr;
-  const ir::Reduce* reduce = nullptr;  // null: a map
-  int inputs = 0;
-  int64_t length = 1;  // positions of a row
-  bool wide = false;
-  VType type = VType::F32;  // what is reduced
-  void* kept = nullptr;
-  std::span<const uint64_t> params;
-  std::vector<ir::View> views;  // inputs, then results
-  std::vector<RowOperand> operands;
-  DType kept_dtype() const { return program->nodes[program->outputs[0]].out; }
-};
-
-// A part over `rows` rows, as long as each of its operands goes from row to row and along a row by one stride.
-std::optional<Part> part_of(const ir::RowFused::Part& p, int64_t rows) {
-  Part part;
-  part.kept = p.kept;
-  Dims shape, out_strides;
-  if (const auto* reduce = std::get_if<ir::Reduce>(&p.work)) {
-    if (!reduce->contiguous) return {};
-    part.reduce = reduce, part.program = &reduce->program, part.params = reduce->params, part.views = reduce->inputs;
-    part.type = ir::vtype_of(reduce->program.nodes[reduce->program.outputs[0]].out);
-    shape = reduce->shape;
-    // The result stays where it is along the reduced dimensions.
-    part.views.push_back(reduce->out);
-    while (part.views.back().strides.size() < shape.size()) part.views.back().strides.push_back(0);
-  } else {
-    const auto& map = std::get<ir::Map>(p.work);
-    part.program = &map.program, part.params = map.params, part.views = map.inputs, shape = map.shape;
-    part.views.insert(part.views.end(), map.outputs.begin(), map.outputs.end());
-  }
-  part.inputs = static_cast<int>(part.program->inputs_count);
-  part.length = product(shape) / rows;
-  if (part.length * rows != product(shape) || part.length > ir::kContiguousChunk) return {};
-  // Leading dimensions are rows, the others lie along them.
-  size_t split = 0;
-  for (int64_t n = 1; n < rows; ++split) n *= shape[split];
-  if (product(std::span<const int64_t>(shape).first(split)) != rows) return {};
-  Space outer(std::span<const int64_t>(shape).first(split)), inner(std::span<const int64_t>(shape).subspan(split));
-  Space whole{std::span<const int64_t>(shape)};
-  for (const ir::View& v : part.views) {
-    const auto item = static_cast<int64_t>(size_of(v.dtype));
-    outer.add(static_cast<char*>(v.data), item, v.strides.data());
-    inner.add(static_cast<char*>(v.data), item, v.strides.data() + split);
-    whole.add(v);
-  }
-  part.wide = is_wide(whole);
-  for (Space* s : {&outer, &inner}) s->drop_ones(), s->merge();
-  if (outer.rank > 1 || inner.rank > 1) return {};
-  for (int k = 0; k < whole.count; ++k) {
-    const int64_t item = outer.operands[k].item;
-    part.operands.push_back({0, false, last_step(inner, k), outer.rank ? outer.operands[k].strides[0] / item : 0,
-                             inner.rank ? inner.operands[k].strides[0] / item : 0});
-  }
-  return part;
-}
+// Elements that an item of a larger group than 64 takes at least.
+constexpr int64_t kOfItemInRow = 32;
+constexpr const char* kFourParts = "xyzw";
 
 class Rows {
  public:
   // alone: nothing outside `parts` reads what they keep.
-  Rows(std::span<Part> parts, int64_t rows, bool alone, const Target& target) : parts_(parts), rows_(rows), target_(target) {
-    for (Part& p : parts_) {
+  Rows(std::span<RowPart> parts, int64_t rows, bool alone, const Target& target) : parts_(parts), rows_(rows), target_(target) {
+    for (RowPart& p : parts_) {
       wide_ |= p.wide, params_ += p.params.size(), operands_ += p.operands.size(), longest_ = std::max(longest_, p.length);
       for (size_t k = 0; k < p.operands.size(); ++k) {
         const bool written = k >= static_cast<size_t>(p.inputs);
@@ -97,11 +33,11 @@ class Rows {
       }
       if (!p.kept) continue;
       kept_ = p.kept;
-      beside_ = alone && p.length <= kMostKept
-                    ? static_cast<int>(std::max<int64_t>(64, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(p.length)))))
-                    : 0;
+      if (alone) beside_ = room(p.length);
+      if (target.loops ? p.length > kMostKept : !fits()) beside_ = 0;
       if (!beside_) kept_memory_ = memory_of(p.kept, p.kept_dtype(), true);
     }
+    if (!target.loops) share();
   }
   void start(Launcher& launcher) const;
 
@@ -117,13 +53,28 @@ class Rows {
     memory_.push_back({data, stored(dtype), written});
     return static_cast<int>(memory_.size()) - 1;
   }
+  // Positions for which there is room, so that few lengths make kernels of their own.
+  static int room(int64_t length) {
+    return static_cast<int>(length <= kMostKept ? std::max<int64_t>(64, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(length))))
+                                                : (length + 1023) / 1024 * 1024);
+  }
+  void share();
+  bool fits() const;
+  bool in_fours(const RowPart& p) const;
+  // Sums of floats whose values wait beside the items for the 64 that add them up: where they wait.
+  bool waits(const RowPart& p) const { return shared_ && p.reduce && !p.associative(); }
+  std::string waiting(const RowPart& p) const { return p.kept && beside_ ? "kept" : "values_" + stored_value(p.type); }
   Key key() const;
   std::string text() const;
   std::string declarations() const;
   std::string part_text(size_t number, size_t first_param, int first_stride) const;
+  std::string sweep_text(size_t number, size_t first_param, const std::function<std::string(size_t)>& place,
+                         const std::function<std::string(const std::string& f, const std::vector<std::string>& values)>& use) const;
+  std::string shared_reduction(size_t number, size_t first_param, const std::function<std::string(size_t)>& place) const;
+  std::string tree_text(size_t number, const std::string& out) const;
   std::string reduction_text(size_t number, const std::string& body, const std::string& value, const std::string& out) const;
 
-  std::span<Part> parts_;
+  std::span<RowPart> parts_;
   int64_t rows_, longest_ = 1;
   const Target& target_;
   std::vector<Memory> memory_;
@@ -132,7 +83,50 @@ class Rows {
   void* kept_ = nullptr;
   int beside_ = 0;  // room for the kept values of a row beside the items; 0: in memory
   int kept_memory_ = -1;
+  int group_ = 64;
+  bool shared_ = false;  // the items share the work otherwise than as the 64 lanes of a reduction
+  int values_ = 0;       // room for the values of sums of floats, of each type that there is
 };
+
+// Bytes that all of it takes beside the items.
+bool Rows::fits() const {
+  int64_t bytes = 0;
+  for (const VType type : {VType::Bool, VType::I32, VType::I64, VType::F32, VType::F64}) {
+    const auto item = static_cast<int64_t>(ir::size_of(type));
+    bool reduced = false, summed = false;
+    for (const RowPart& p : parts_) {
+      if (!p.reduce || p.type != type) continue;
+      reduced = true, summed |= waits(p) && !(p.kept && beside_);
+      if (p.kept) bytes += item * beside_;
+    }
+    bytes += item * ((reduced ? 4 * group_ : 0) + (summed ? values_ : 0));
+  }
+  return bytes <= target_.local;
+}
+
+// Whether all that a part reads and writes along a row lies where four elements can be moved at once.
+bool Rows::in_fours(const RowPart& p) const {
+  bool all = p.length % 4 == 0;
+  for (size_t k = 0; k < p.operands.size(); ++k) {
+    const RowOperand& o = p.operands[k];
+    const auto bytes = static_cast<uintptr_t>(4 * size_of(p.views[k].dtype));
+    all &= o.kept || o.step == kStays ||
+           (o.step == kNext && o.row_stride % 4 == 0 && reinterpret_cast<uintptr_t>(p.views[k].data) % bytes == 0);
+  }
+  return all;
+}
+
+// Larger groups for longer rows, as long as the values of sums find room.
+void Rows::share() {
+  const int64_t most = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, longest_ / kOfItemInRow))));
+  group_ = static_cast<int>(std::clamp<int64_t>(most, 64, std::min(target_.group, 256)));
+  shared_ = true;
+  for (const RowPart& p : parts_)
+    if (waits(p) && !(p.kept && beside_)) values_ = std::max(values_, room(p.length));
+  shared_ = fits();
+  if (!shared_) group_ = 64, values_ = 0;
+  for (RowPart& p : parts_) p.fours = shared_ && in_fours(p);
+}
 
 // Numbers: rows, rows of an item, the length of each part, then for each operand the strides from row to row and along.
 constexpr int kCommonNumbers = 2;
@@ -144,8 +138,9 @@ Key Rows::key() const {
     a = (a ^ v) * 0x9e3779b97f4a7c15u, a ^= a >> 29;
     b = (b + v) * 0xbf58476d1ce4e5b9u, b ^= b >> 31;
   };
-  for (const Part& p : parts_) {
+  for (const RowPart& p : parts_) {
     mix(p.program->hash());
+    mix(p.fours);
     mix((p.reduce ? 4 + static_cast<uint64_t>(p.reduce->op) : 1) << 1 | (p.kept != nullptr));
     for (size_t k = 0; k < p.operands.size(); ++k) {
       const RowOperand& o = p.operands[k];
@@ -155,6 +150,7 @@ Key Rows::key() const {
     }
   }
   mix(static_cast<uint64_t>(wide_) << 32 | static_cast<uint64_t>(beside_));
+  mix(static_cast<uint64_t>(shared_) << 63 | static_cast<uint64_t>(group_) << 32 | static_cast<uint64_t>(values_));
   return {Kind::Rows, parts_[0].program, a, b};
 }
 
@@ -163,16 +159,19 @@ std::string Rows::declarations() const {
   const std::string where = target_.loops ? "" : "LOCAL ";
   std::string text;
   for (const VType type : {VType::Bool, VType::I32, VType::I64, VType::F32, VType::F64})
-    if (std::any_of(parts_.begin(), parts_.end(), [&](const Part& p) { return p.reduce && p.type == type; }))
-      text += fmt::format("  {0}{1} x_{1}[64];\n", where, stored_value(type));
-  for (const Part& p : parts_)
+    if (std::any_of(parts_.begin(), parts_.end(), [&](const RowPart& p) { return p.reduce && p.type == type; }))
+      text += fmt::format("  {0}{1} x_{1}[{2}];\n", where, stored_value(type), shared_ ? 4 * group_ : 64);
+  for (const VType type : {VType::F32, VType::F64})
+    if (std::any_of(parts_.begin(), parts_.end(), [&](const RowPart& p) { return waits(p) && p.type == type && !(p.kept && beside_); }))
+      text += fmt::format("  {0}{1} values_{1}[{2}];\n", where, stored_value(type), values_);
+  for (const RowPart& p : parts_)
     if (p.kept && beside_) text += fmt::format("  {}{} kept[{}];\n", where, stored_value(p.type), beside_);
   return text;
 }
 
 // Everything about the reducing of a row around `body`, the lines that compute `value` at place f.
 std::string Rows::reduction_text(size_t number, const std::string& body, const std::string& value, const std::string& out) const {
-  const Part& p = parts_[number];
+  const RowPart& p = parts_[number];
   const std::string x = "x_" + stored_value(p.type), length = fmt::format("a.d[{}]", kCommonNumbers + static_cast<int>(number));
   const std::string identity = literal(p.type, ir::identity_bits(p.reduce->op, p.type));
   const auto combined = [&](const std::string& a, const std::string& b) { return fmt::format("combine{}({}, {})", number, a, b); };
@@ -192,19 +191,105 @@ std::string Rows::reduction_text(size_t number, const std::string& body, const s
         "      for (int by = 32; by > 0; by /= 2)\n        for (int l = 0; l < by; ++l) {0}[l] = {6};\n      {7} = {8};\n",
         x, put(p.type, identity), length, body, keep, put(p.type, combined(at("l"), value)), put(p.type, combined(at("l"), at("l + by"))),
         out, result);
-  std::string text = fmt::format(
-      "      {0} v = {1};\n      for (I f = ITEM; f < {2}; f += 64) {{\n{3}{4}        v = {5};\n      }}\n      {6}[ITEM] = {7};\n      "
-      "BARRIER;\n",
-      name_of(p.type), identity, length, body, keep, combined("v", value), x, put(p.type, "v"));
+  return fmt::format(
+             "      {0} v = {1};\n      for (I f = ITEM; f < {2}; f += 64) {{\n{3}{4}        v = {5};\n      }}\n      {6}[ITEM] = {7};\n"
+             "      BARRIER;\n",
+             name_of(p.type), identity, length, body, keep, combined("v", value), x, put(p.type, "v")) +
+         tree_text(number, out);
+}
+
+// The 64 lanes of a reduction become one.
+std::string Rows::tree_text(size_t number, const std::string& out) const {
+  const RowPart& p = parts_[number];
+  const std::string x = "x_" + stored_value(p.type);
+  const auto at = [&](const std::string& i) { return got(p.type, x + "[" + i + "]"); };
+  std::string text;
   // Written out: PoCL runs loops around barriers slowly.
   for (int by = 32; by > 0; by /= 2)
     text += fmt::format("      if (ITEM < {0}) {1}[ITEM] = {2};\n      BARRIER;\n", by, x,
-                        put(p.type, combined(at("ITEM"), at(fmt::format("ITEM + {}", by)))));
-  return text + fmt::format("      if (ITEM == 0) {} = {};\n", out, result);
+                        put(p.type, fmt::format("combine{}({}, {})", number, at("ITEM"), at(fmt::format("ITEM + {}", by)))));
+  return text + fmt::format("      if (ITEM == 0) {} = {};\n", out, converted(p.type, p.reduce->out.dtype, at("0"), target_));
+}
+
+// The lines that compute a part's results at place f, or at it and the three behind it, and what `use` makes of each position's.
+std::string Rows::sweep_text(size_t number, size_t first_param, const std::function<std::string(size_t)>& place,
+                             const std::function<std::string(const std::string&, const std::vector<std::string>&)>& use) const {
+  const RowPart& p = parts_[number];
+  const ir::MapKernel kernel = p.program->lower();
+  std::string text;
+  if (p.fours)
+    for (size_t k = 0; k < static_cast<size_t>(p.inputs); ++k)
+      if (!p.operands[k].kept && p.operands[k].step == kNext)
+        text += fmt::format("        const {0}x4 t{1} = *(GLOBAL const {0}x4*)&{2};\n", stored(p.views[k].dtype), k, place(k));
+  for (int part = 0; part < (p.fours ? 4 : 1); ++part) {
+    const std::string f = p.fours ? fmt::format("f + {}", part) : "f", prefix = p.fours ? fmt::format("v{}_", kFourParts[part]) : "v";
+    const auto input = [&](uint64_t slot, DType t) {
+      const RowOperand& o = p.operands[slot];
+      if (o.kept) return loaded(t, "kept[" + f + "]");
+      return loaded(t, p.fours && o.step == kNext ? fmt::format("t{}.{}", slot, kFourParts[part]) : place(slot));
+    };
+    const Leaves leaves{input, [&](uint64_t slot, VType t) { return param_text(slot + first_param, t); },
+                        fmt::format("(i64)(row * a.d[{}] + {})", kCommonNumbers + static_cast<int>(number), f)};
+    text += expressions(kernel.graph, kernel.results, leaves, target_, prefix, "        ");
+    std::vector<std::string> values;
+    for (const uint32_t id : kernel.results) values.push_back(node(prefix, id));
+    text += use(f, values);
+  }
+  return text;
+}
+
+// A reduction by all items of the group. Sums of floats: their values wait, and then 64 items each add up a lane. Others: an item takes neighbouring
+// lanes of a piece of the row, and the pieces are combined in their order.
+std::string Rows::shared_reduction(size_t number, size_t first_param, const std::function<std::string(size_t)>& place) const {
+  const RowPart& p = parts_[number];
+  const std::string length = fmt::format("a.d[{}]", kCommonNumbers + static_cast<int>(number)), x = "x_" + stored_value(p.type);
+  const std::string identity = literal(p.type, ir::identity_bits(p.reduce->op, p.type)), t = name_of(p.type);
+  const auto combined = [&](const std::string& a, const std::string& b) { return fmt::format("combine{}({}, {})", number, a, b); };
+  const auto keep = [&](const std::string& f, const std::string& value) -> std::string {
+    if (p.kept && beside_) return fmt::format("        kept[{}] = {};\n", f, put(p.type, value));
+    if (p.kept) return fmt::format("        m{}[row * {} + {}] = {};\n", kept_memory_, length, f, to_store(p.kept_dtype(), value));
+    return "";
+  };
+  const int wide = p.fours ? 4 : 1, pieces = group_ * wide / 64;
+  std::string text;
+  if (waits(p)) {
+    const std::string where = waiting(p);
+    text += fmt::format("      for (I f = ITEM * {0}; f < {1}; f += {2}) {{\n", wide, length, group_ * wide);
+    text += sweep_text(number, first_param, place, [&](const std::string& f, const std::vector<std::string>& v) {
+      return (where == "kept" ? "" : fmt::format("        {}[{}] = {};\n", where, f, put(p.type, v[0]))) + keep(f, v[0]);
+    });
+    text += fmt::format(
+        "      }}\n      BARRIER;\n      if (ITEM < 64) {{\n        {0} v = {1};\n        for (I f = ITEM; f < {2}; f += 64) v = {3};\n"
+        "        {4}[ITEM] = {5};\n      }}\n      BARRIER;\n",
+        t, identity, length, combined("v", got(p.type, where + "[f]")), x, put(p.type, "v"));
+  } else {
+    for (int k = 0; k < wide; ++k) text += fmt::format("      {} w{} = {};\n", t, k, identity);
+    text += fmt::format(
+        "      const int lane = ITEM * {0} % 64, piece = ITEM * {0} / 64;\n"
+        "      const I slabs = (({1} + 63) / 64 + {2}) / {3}, last = (piece + 1) * slabs * 64 < {1} ? (piece + 1) * slabs * 64 : {1};\n"
+        "      for (I f = piece * slabs * 64 + lane; f < last; f += 64) {{\n",
+        wide, length, pieces - 1, pieces);
+    int k = 0;
+    text += sweep_text(number, first_param, place, [&](const std::string& f, const std::vector<std::string>& v) {
+      const std::string w = fmt::format("w{}", k++);
+      return fmt::format("        {} = {};\n", w, combined(w, v[0])) + keep(f, v[0]);
+    });
+    text += "      }\n";
+    for (int i = 0; i < wide; ++i)
+      text += fmt::format("      {}[piece * 64 + lane + {}] = {};\n", x, i, put(p.type, fmt::format("w{}", i)));
+    text += "      BARRIER;\n";
+    if (pieces > 1)
+      text += fmt::format(
+          "      if (ITEM < 64) {{\n        {0} v = {1};\n        for (int i = 1; i < {2}; ++i) v = {3};\n        {4}[ITEM] = {5};\n      "
+          "}}\n"
+          "      BARRIER;\n",
+          t, got(p.type, x + "[ITEM]"), pieces, combined("v", got(p.type, x + "[i * 64 + ITEM]")), x, put(p.type, "v"));
+  }
+  return text + tree_text(number, place(static_cast<size_t>(p.inputs)));
 }
 
 std::string Rows::part_text(size_t number, size_t first_param, int first_stride) const {
-  const Part& p = parts_[number];
+  const RowPart& p = parts_[number];
   const std::string length = fmt::format("a.d[{}]", kCommonNumbers + static_cast<int>(number));
   std::string text = "    {\n";
   for (size_t k = 0; k < p.operands.size(); ++k)
@@ -218,6 +303,23 @@ std::string Rows::part_text(size_t number, size_t first_param, int first_stride)
     return fmt::format("m{}[r{}{}]", o.memory, k, move);
   };
   const ir::MapKernel kernel = p.program->lower();
+  const std::string end = "    }\n" + std::string(target_.loops || number + 1 == parts_.size() ? "" : "    BARRIER;\n");
+  if (shared_ && p.reduce) return text + shared_reduction(number, first_param, place) + end;
+  if (shared_) {
+    const int wide = p.fours ? 4 : 1;
+    std::vector<std::string> results(kernel.results.size());
+    text += fmt::format("      for (I f = ITEM * {0}; f < {1}; f += {2}) {{\n", wide, length, group_ * wide);
+    text += sweep_text(number, first_param, place, [&](const std::string&, const std::vector<std::string>& v) {
+      for (size_t i = 0; i < v.size(); ++i) results[i] += (results[i].empty() ? "" : ", ") + to_store(kernel.outputs[i], v[i]);
+      return std::string();
+    });
+    for (size_t i = 0; i < results.size(); ++i) {
+      const std::string to = place(static_cast<size_t>(p.inputs) + i), type = stored(kernel.outputs[i]);
+      text += p.fours ? fmt::format("        *(GLOBAL {0}x4*)&{1} = MAKE4({0}, {2});\n", type, to, results[i])
+                      : fmt::format("        {} = {};\n", to, results[i]);
+    }
+    return text + "      }\n" + end;
+  }
   const Leaves leaves{[&](uint64_t slot, DType t) { return loaded(t, place(slot)); },
                       [&](uint64_t slot, VType t) { return param_text(slot + first_param, t); },
                       fmt::format("(i64)(row * {} + f)", length)};
@@ -233,7 +335,7 @@ std::string Rows::part_text(size_t number, size_t first_param, int first_stride)
                           to_store(kernel.outputs[i], node("v", kernel.results[i])));
     text += "      }\n";
   }
-  return text + "    }\n" + (target_.loops || number + 1 == parts_.size() ? "" : "    BARRIER;\n");
+  return text + end;
 }
 
 std::string Rows::text() const {
@@ -241,7 +343,7 @@ std::string Rows::text() const {
   for (const Memory& m : memory_) head.memory.push_back((m.written ? "=" : "") + m.type);
   head.params = static_cast<int>(params_);
   head.numbers = kCommonNumbers + static_cast<int>(parts_.size() + 2 * operands_);
-  head.group = target_.loops ? 1 : 64;
+  head.group = target_.loops ? 1 : group_;
   head.wide = wide_;
   for (size_t i = 0; i < parts_.size(); ++i)
     if (parts_[i].reduce) head.functions += combine_function(parts_[i].reduce->op, parts_[i].type, target_, fmt::format("combine{}", i));
@@ -263,15 +365,15 @@ void Rows::start(Launcher& launcher) const {
   std::vector<void*> memory;
   for (const Memory& m : memory_) memory.push_back(m.data);
   Arguments arguments(static_cast<int>(memory.size()), wide_);
-  for (const Part& p : parts_)
+  for (const RowPart& p : parts_)
     for (const uint64_t v : p.params) arguments.param(v);
   int64_t each = 1;
   if (target_.loops) each = std::clamp<int64_t>(kLeastOfItem / longest_, 1, std::max<int64_t>(1, rows_ / (2 * target_.units)));
   arguments.add(rows_), arguments.add(each);
-  for (const Part& p : parts_) arguments.add(p.length);
-  for (const Part& p : parts_)
+  for (const RowPart& p : parts_) arguments.add(p.length);
+  for (const RowPart& p : parts_)
     for (const RowOperand& o : p.operands) arguments.add(o.row_stride), arguments.add(o.stride);
-  launcher.start({key(), [this] { return text(); }, memory, arguments.bytes(), (rows_ + each - 1) / each, target_.loops ? 1 : 64});
+  launcher.start({key(), [this] { return text(); }, memory, arguments.bytes(), (rows_ + each - 1) / each, target_.loops ? 1 : group_});
 }
 
 // A part by itself. What it keeps is computed once more, into memory.
@@ -287,10 +389,10 @@ void run_alone(const ir::RowFused::Part& part, Launcher& launcher) {
 }  // namespace
 
 void run(const ir::RowFused& w, Launcher& launcher) {
-  std::vector<std::optional<Part>> all;
+  std::vector<std::optional<RowPart>> all;
   for (const ir::RowFused::Part& p : w.parts) all.push_back(part_of(p, w.rows));
   for (size_t begin = 0, end; begin < all.size(); begin = end) {
-    std::vector<Part> together;
+    std::vector<RowPart> together;
     for (end = begin; end < all.size() && all[end]; ++end) together.push_back(*all[end]);
     if (together.size() > 1)
       Rows(together, w.rows, together.size() == all.size(), launcher.target()).start(launcher);
