@@ -89,7 +89,61 @@ def scans(calls, rng):
         calls.same(f"cumsum_ {shape}", lambda t: (t.clone().cumsum_(0), t.clone().cumsum_(-1)), x)
 
 
-KINDS = {"arg_extremes": arg_extremes, "broadcasts": broadcasts, "scans": scans}
+def masks(calls, rng):
+    shapes = [(1,), (7,), (4096,), (4097,), (70000,), (3, 1000), (2, 3, 4), (5, 4, 300), (2, 3, 2, 2, 700), (0,), (3, 0), ()]
+    for shape in shapes:
+        for layout in LAYOUTS:
+            dtype, share = TYPES[rng.integers(len(TYPES))], (0.0, 0.001, 0.3, 1.0)[rng.integers(4)]
+            x, mask = values(rng, shape, dtype, "few"), torch.tensor(rng.uniform(0, 1, shape) < share)
+            calls.same(f"x[mask] {shape} {dtype} {layout} {share}", lambda t, m: (t[m], t.masked_select(m), m.nonzero(), *m.nonzero(as_tuple=True)), x, mask, layout=layout)
+            calls.same(f"nonzero {shape} {dtype} {layout}", lambda t: (t.nonzero(), t[t != 0]), x, layout=layout)
+            if len(shape) > 1:
+                calls.same(f"x[rows] {shape} {dtype} {layout} {share}", lambda t, m: (t[m[(slice(None),) + (0,) * (m.dim() - 1)]] if m.numel() else m, t[..., m[(0,) * (m.dim() - 1)]] if m.numel() else m), x, mask, layout=layout)
+    big = torch.tensor(rng.uniform(0, 1, 4096 * 2100 + 77) < 0.01)
+    calls.same("nonzero of more blocks than are added up at a time", lambda m: (m.nonzero(), m[5:].nonzero()), big)
+
+
+def sorts(calls, rng):
+    for n in (1, 30, 512, 1000, 2048, 2049, 4096, 5000, 70000):
+        for dtype in (TYPES if n == 5000 else rng.choice(TYPES, 3)):
+            kind = ("wide", "few", "same")[rng.integers(3)]
+            x = values(rng, (3, n) if n < 10000 else (n,), str(dtype), kind)
+            for layout in ("plain", LAYOUTS[1 + rng.integers(3)]):
+                for down in (False, True):
+                    calls.same(f"sort {n} {dtype} {kind} {layout} {down}", lambda t: (*t.sort(-1, descending=down), t.argsort(0)), x, layout=layout)
+                if dtype != "bool":
+                    calls.same(f"topk {n} {dtype} {kind} {layout}", lambda t: (*t.topk(max(1, n // 3)), *t.topk(1, largest=False)), x, layout=layout)
+    for rows, places, width in ((3000, 50, 3), (5000, 40000, 2), (2500, 1, 1), (4000, 7, 1)):
+        at, x = torch.tensor(rng.integers(0, places, rows)), values(rng, (rows, width), "float32", "wide")
+        calls.same(f"index_add {rows} {places}", lambda t, i: (torch.zeros(places, width, device=t.device).index_add(0, i, t), torch.zeros(places, width, device=t.device).index_copy(0, i, t),
+                   torch.zeros(places, width, device=t.device).flip(0).t().index_add(1, i, t.t())), x, at)  # fmt: skip
+
+
+def rows(calls, rng):
+    f = torch.nn.functional
+    for n in (4, 30, 64, 300, 1024, 1030, 2048, 3000, 4096, 6000, 8192, 12288, 16384, 20000):
+        for dtype in ("float32", "bfloat16", "float16", "float64"):
+            for layout in ("plain", LAYOUTS[1 + rng.integers(3)]):
+                x = values(rng, (5, n), dtype, "wide" if rng.integers(3) else "few")
+                w = values(rng, (n,), dtype, "wide")
+                calls.same(f"softmax {n} {dtype} {layout}", lambda t: (t.softmax(1), t.log_softmax(1)), x, layout=layout)
+                calls.same(f"norms {n} {dtype} {layout}", lambda t, v: (f.layer_norm(t, (n,), v, v), f.layer_norm(t, (n,)), f.rms_norm(t, (n,), v)), x, w, layout=layout)
+        x = values(rng, (3, n), "float32", "wide").requires_grad_()
+        calls.same(f"gradients {n}", lambda t: torch.autograd.grad((t.softmax(1) * t).sum() + (f.layer_norm(t, (n,)) * t).sum(), t), x)
+
+
+def counts(calls, rng):
+    for shape in ((1,), (40,), (3000,), (40, 90), (70000,)):
+        for dtype in ("float32", "bfloat16", "int64", "uint8", "bool", "int32"):
+            for kind in ("wide", "few", "same"):
+                x = values(rng, shape, dtype, kind)
+                calls.same(f"unique {shape} {dtype} {kind}", lambda t: t.unique(return_inverse=True, return_counts=True), x)
+                if dtype in ("int64", "uint8", "int32"):
+                    calls.same(f"bincount {shape} {dtype} {kind}", lambda t: (t.flatten().bincount(), t.flatten().bincount(minlength=200)), x)
+        calls.same(f"histc {shape}", lambda t: (t.histc(20), t.histc(7, -1, 2)), values(rng, shape, "float32", "wide"))
+
+
+KINDS = {"arg_extremes": arg_extremes, "broadcasts": broadcasts, "scans": scans, "masks": masks, "sorts": sorts, "rows": rows, "counts": counts}
 
 if __name__ == "__main__":
     device, *kinds = sys.argv[1:]
