@@ -1,10 +1,12 @@
 /* The graphs of the cuDNN for tests (cudnn.cpp): descriptors that take their attributes until they are finished and none after, proposals of engines, plans
    and packs of addresses; attention is computed operation by operation in float64. Of the engines that it proposes first, one can't be made into a plan.
+   A graph of one convolution has engines of its own (cudnn_convolution.h), with their notes.
      NARU_FAKE_ATTENTION_REFUSES   "all": there is no engine; "heuristics": the ones for the first mode are missing; "plan": no plan is made;
                                    "run": a plan is refused when it is to run */
 #include <algorithm>
 #include <memory>
 
+#include "cudnn_convolution.h"
 #include "cudnn_operations.h"
 
 namespace {
@@ -12,6 +14,8 @@ namespace {
 enum { kDescriptors = 44, kNotFinished = 2004, kBadAttribute = 2010 };
 enum Of {
   kPointwiseDesc = 0,
+  kConvolutionDesc = 1,
+  kEngineOf = 2,
   kEngine = 3,
   kHeuristics = 4,
   kPlan = 5,
@@ -26,8 +30,12 @@ enum {
   kOfType = 1,
   kOfBoolean = 2,
   kOfInt64 = 3,
+  kOfFloat = 4,
+  kOfDouble = 5,
   kOfPointer = 6,
+  kOfConvolution = 7,
   kOfHeuristic = 8,
+  kOfNote = 11,
   kOfMode = 14,
   kOfDescriptor = 15,
   kOfReduction = 18
@@ -56,7 +64,8 @@ struct Descriptor {
   const int kind;
   bool finished = false;
   std::map<int, Value> attributes;
-  std::shared_ptr<const Operations> operations;  // of graphs, and of what is made of them
+  std::shared_ptr<const Operations> operations;  // of graphs, and of what is made of them; or, of one convolution:
+  std::shared_ptr<const Convolution> convolution;
   Handle* handle = nullptr;
   int engine = 0;
 
@@ -80,6 +89,7 @@ size_t width_of(int type) {
     case kOfInt64:
     case kOfPointer:
     case kOfDescriptor:
+    case kOfDouble:
       return 8;
     case kOfBoolean:
       return 1;
@@ -87,6 +97,8 @@ size_t width_of(int type) {
     case kOfHeuristic:
     case kOfMode:
     case kOfReduction:
+    case kOfFloat:
+    case kOfConvolution:
       return 4;
     default:
       return 0;
@@ -96,6 +108,7 @@ size_t width_of(int type) {
 // The type that an attribute has.
 int type_of(int attribute) {
   static const std::map<int, int> kTypes = {
+      {100, kOfType},     {101, kOfConvolution}, {102, kOfInt64}, {103, kOfInt64}, {104, kOfInt64}, {105, kOfInt64}, {106, kOfInt64},
       {0, kOfMode},       {1, kOfType},       {9, kOfInt64},   {200, kOfHeuristic},  {400, kOfHandle},  {800, kOfHandle},  {900, kOfInt64},
       {901, kOfType},     {902, kOfInt64},    {903, kOfInt64}, {906, kOfInt64},      {907, kOfBoolean}, {908, kOfBoolean}, {1000, kOfInt64},
       {1001, kOfPointer}, {1003, kOfPointer}, {1500, kOfType}, {1600, kOfReduction}, {1601, kOfType}};
@@ -103,8 +116,36 @@ int type_of(int attribute) {
   return found == kTypes.end() ? int{kOfDescriptor} : found->second;
 }
 
+// Factors of a convolution's sum and of what stands in the result: float32, or float64 where it is computed so.
+bool is_factor(int attribute) { return attribute >= 700 && attribute <= 713 && (attribute - 700) % 6 < 2; }
+
+bool read(const Descriptor* d, ConvTensor& t) {
+  if (!d || d->kind != kTensor || !d->finished || d->one<bool>(907)) return false;
+  t.number = d->one<int64_t>(906), t.type = d->one<int>(901);
+  t.size = d->attributes.at(902).list<int64_t>(), t.stride = d->attributes.at(903).list<int64_t>();
+  return true;
+}
+
+// The one operation of a graph that is a convolution. False: it is none, or not whole.
+bool read(const Descriptor* d, Convolution& c) {
+  if (!d || !d->finished || d->kind < 10 || d->kind > 12) return false;
+  c.use = static_cast<Use>(d->kind);
+  const int first = c.use == Use::Forward ? 700 : c.use == Use::Data ? 706 : 712;
+  // Forward and Data name w, x and y in this order; Filter too.
+  if (!read(d->other(first + 3), c.w) || !read(d->other(first + 4), c.x) || !read(d->other(first + 5), c.y)) return false;
+  const Descriptor* const about = d->other(first + 2);
+  c.computed = about->one<int>(100);
+  const Value &alpha = d->attributes.at(first), &beta = d->attributes.at(first + 1);
+  if (alpha.type != (c.computed == kDouble ? kOfDouble : kOfFloat) || beta.type != alpha.type) return false;
+  if (alpha.type == kOfDouble ? alpha.one<double>() != 1 || beta.one<double>() != 0 : alpha.one<float>() != 1 || beta.one<float>() != 0) return false;
+  c.padding = about->attributes.at(105).list<int64_t>(), c.stride = about->attributes.at(103).list<int64_t>();
+  c.dilation = about->attributes.at(102).list<int64_t>();
+  return about->attributes.at(104).list<int64_t>() == c.padding && about->one<int>(101) == 1 &&
+         about->one<int64_t>(106) == static_cast<int64_t>(c.padding.size());
+}
+
 bool read(const Descriptor* d, OpTensor& t) {
-  if (!d || d->kind != kTensor || !d->finished) return false;
+  if (!d || d->kind != kTensor || !d->finished || d->attributes.at(902).list<int64_t>().size() != 4) return false;
   t.number = d->one<int64_t>(906), t.type = d->one<int>(901);
   const auto size = d->attributes.at(902).list<int64_t>(), stride = d->attributes.at(903).list<int64_t>();
   std::copy(size.begin(), size.end(), t.size.begin()), std::copy(stride.begin(), stride.end(), t.stride.begin());
@@ -152,10 +193,13 @@ bool is_whole(const Descriptor& d) {
       {kPointwiseDesc, {0, 1}},       {kHeuristics, {200, 201}},      {kPlan, {400, 401}},
       {kGraph, {800, 801}},           {kPack, {1000, 1001, 1003}},    {kTensor, {900, 901, 902, 903, 906, 907}},
       {kMatmulDesc, {1500}},          {kReductionDesc, {1600, 1601}}, {13, {750, 751, 753}},
+      {kConvolutionDesc, {100, 101, 102, 103, 104, 105, 106}},        {10, {700, 701, 702, 703, 704, 705}},
+      {12, {706, 707, 708, 709, 710, 711}},                           {11, {712, 713, 714, 715, 716, 717}},
       {19, {1520, 1521, 1522, 1523}}, {22, {1610, 1611, 1612}},       {31, {2200, 2201}}};
   const auto wanted = kWanted.find(d.kind);
   if (wanted == kWanted.end()) return false;
   return std::all_of(wanted->second.begin(), wanted->second.end(), [&](int a) {
+    if (is_factor(a)) return d.has(a);
     const Descriptor* const other = type_of(a) == kOfDescriptor && a != 801 ? d.other(a) : nullptr;
     return d.has(a) && (type_of(a) != kOfDescriptor || a == 801 || (other && other->finished));
   });
@@ -163,31 +207,38 @@ bool is_whole(const Descriptor& d) {
 
 int finish_tensor(const Descriptor& d) {
   const auto size = d.attributes.at(902).list<int64_t>(), stride = d.attributes.at(903).list<int64_t>();
-  if (size.size() != 4 || stride.size() != 4) return kBadParam;
-  for (size_t i = 0; i < 4; ++i)
+  if (size.size() < 4 || size.size() > 5 || stride.size() != size.size()) return kBadParam;
+  for (size_t i = 0; i < size.size(); ++i)
     if (size[i] < 1 || stride[i] < 1) return kBadParam;
   return d.one<int64_t>(900) == 16 ? 0 : int{kBadParam};
 }
 
 int finish_graph(Descriptor& d) {
+  d.handle = d.one<Handle*>(800);
+  if (!d.handle || d.handle->context != context()) return kNotInitialized;
+  const auto all = d.attributes.at(801).list<const Descriptor*>();
+  if (const auto c = std::make_shared<Convolution>(); all.size() == 1 && read(all[0], *c)) {
+    d.convolution = c;
+    return c->trouble();
+  }
   const auto made = std::make_shared<Operations>();
-  for (const Descriptor* one : d.attributes.at(801).list<const Descriptor*>()) {
+  for (const Descriptor* one : all) {
     Operation o;
     if (!read(one, o)) return kNotFinished;
     made->all.push_back(o);
     for (const OpTensor* t : {&o.out, o.in.data(), o.in.size() > 1 ? &o.in[1] : nullptr, o.in.size() > 2 ? &o.in[2] : nullptr})
       if (t && !t->inner) made->in_memory[t->number] = *t;
   }
-  d.operations = made, d.handle = d.one<Handle*>(800);
-  return d.handle && d.handle->context == context() ? 0 : int{kNotInitialized};
+  d.operations = made;
+  return 0;
 }
 
 int finish_plan(Descriptor& d) {
   const Descriptor* const engine = d.other(401);
-  if (!engine->operations || d.one<Handle*>(400) != engine->handle) return kBadParam;
+  if ((!engine->operations && !engine->convolution) || d.one<Handle*>(400) != engine->handle) return kBadParam;
   if (capturing(engine->handle->context)) return kInternal;  // it loads kernels
-  if (engine->engine == 0 || refuses("plan")) return kNotSupported;
-  d.operations = engine->operations, d.handle = engine->handle;
+  if (engine->convolution ? engine->engine == kForeign : engine->engine == 0 || refuses("plan")) return kNotSupported;
+  d.operations = engine->operations, d.convolution = engine->convolution, d.handle = engine->handle, d.engine = engine->engine;
   return 0;
 }
 
@@ -197,46 +248,99 @@ int finish(Descriptor& d) {
   if (d.kind == kTensor) code = finish_tensor(d);
   if (d.kind == kGraph) code = finish_graph(d);
   if (d.kind == kPlan) code = finish_plan(d);
-  if (d.kind == kHeuristics) d.operations = d.other(201)->operations, d.handle = d.other(201)->handle;
+  if (d.kind == kHeuristics)
+    d.operations = d.other(201)->operations, d.convolution = d.other(201)->convolution, d.handle = d.other(201)->handle;
   if (d.kind == kPack && d.attributes.at(1000).bytes.size() != d.attributes.at(1001).bytes.size()) code = kBadParam;
   d.finished = code == 0;
   return code;
 }
 
-// How many engines are proposed: the first is of no use here.
-int64_t proposals(const Descriptor& d) {
-  const int mode = d.one<int>(200);
+// The engines that are proposed. For attention the first is of no use here; those for convolutions say what they are like.
+std::vector<int> proposals(const Descriptor& d) {
+  const bool first = d.one<int>(200) == 3;
+  if (d.convolution) {
+    const int type = d.convolution->x.type;
+    if (!first || refuses_convolution("all") || (type == kBfloat16 && capability(d.handle->context) < 80)) return {};
+    return type == kFloat ? std::vector<int>{kRandom, kForeign, kRounded, kQuick, kModest} : std::vector<int>{kRandom, kForeign, kQuick, kModest};
+  }
   const bool none = d.operations->trouble() != 0 || capability(d.handle->context) < 80 || refuses("all");
-  return none || (mode == 3 && refuses("heuristics")) ? 0 : mode == 3 ? 2 : 1;
+  if (none || (first && refuses("heuristics"))) return {};
+  return first ? std::vector<int>{0, 1} : std::vector<int>{1};
+}
+
+std::vector<int> notes_of(const Descriptor& d) {
+  if (!d.convolution) return {0};
+  return d.engine == kRandom ? std::vector<int>{4} : d.engine == kRounded ? std::vector<int>{0, 9} : std::vector<int>{};
 }
 
 int get(const Descriptor& d, int attribute, int type, int64_t wanted, int64_t* count, void* elements) {
   if (!d.finished) return kNotFinished;
   if (d.kind == kPlan && attribute == 402 && type == kOfInt64 && wanted == 1) {
-    const int64_t bytes = kWorkspace;
+    const auto bytes = static_cast<int64_t>(d.convolution ? d.convolution->workspace_of(d.engine) : kWorkspace);
     memcpy(elements, &bytes, sizeof bytes);
     *count = 1;
     return 0;
   }
-  if (d.kind != kHeuristics || attribute != 202 || type != kOfDescriptor) return kBadAttribute;
-  *count = proposals(d);
   auto** const to = static_cast<Descriptor**>(elements);
+  if (d.kind == kEngine && attribute == 300 && type == kOfDescriptor && wanted == 1) {
+    if (!to[0] || to[0]->kind != kEngineOf) return kBadParam;
+    to[0]->finished = true, to[0]->convolution = d.convolution, to[0]->engine = d.engine;
+    *count = 1;
+    return 0;
+  }
+  if (d.kind == kEngineOf && attribute == 1303 && type == kOfNote) {
+    const std::vector<int> notes = notes_of(d);
+    *count = static_cast<int64_t>(notes.size());
+    memcpy(elements, notes.data(), std::min(notes.size(), static_cast<size_t>(wanted)) * sizeof(int));
+    return 0;
+  }
+  if (d.kind != kHeuristics || attribute != 202 || type != kOfDescriptor) return kBadAttribute;
+  const std::vector<int> engines = proposals(d);
+  *count = static_cast<int64_t>(engines.size());
   for (int64_t i = 0; i < std::min(wanted, *count); ++i) {
     if (!to[i] || to[i]->kind != kEngine) return kBadParam;
-    to[i]->finished = true, to[i]->operations = d.operations, to[i]->handle = d.handle;
-    to[i]->engine = d.one<int>(200) == 3 ? static_cast<int>(i) : 1;
+    to[i]->finished = true, to[i]->operations = d.operations, to[i]->convolution = d.convolution, to[i]->handle = d.handle;
+    to[i]->engine = engines[static_cast<size_t>(i)];
   }
   return 0;
+}
+
+// A convolution's addresses are those of x, w and y.
+int convolve(Handle* h, const Descriptor& plan, const std::vector<int64_t>& numbers, const std::vector<char*>& addresses, char* workspace) {
+  const auto c = plan.convolution;
+  if (plan.engine == kQuick && refuses_convolution("run")) return kNotSupported;
+  char* at[3] = {};
+  for (size_t i = 0; i < numbers.size(); ++i)
+    for (size_t k = 0; k < 3; ++k)
+      if ((k == 0 ? c->x : k == 1 ? c->w : c->y).number == numbers[i]) at[k] = addresses[i];
+  if (numbers.size() != 3 || !at[0] || !at[1] || !at[2]) return kBadParam;
+  for (const char* p : at)
+    if (!aligned(p, 16)) return 2003;
+  const size_t wanted = c->workspace_of(plan.engine);
+  if (wanted > 0 && (!workspace || !aligned(workspace, 16))) return kTooSmall;
+  void* const where = h->context;
+  static int calls = 0;
+  const double noise = plan.engine == kRandom ? 1 + 0.01 * ++calls : 1;
+  return give_with_workspace(h->stream, where, workspace, wanted,
+                             [=, x = at[0], w = at[1], y = at[2], engine = plan.engine](bool mine) {
+                               char *const px = host(where, x, c->x.elements() * item(c->x.type)),
+                                           *const pw = host(where, w, c->w.elements() * item(c->w.type)),
+                                           *const py = host(where, y, c->y.elements() * item(c->y.type));
+                               if (px && pw && py) c->compute(px, pw, py, engine, mine, noise);
+                             }) == 0
+             ? 0
+             : int{kFailed};
 }
 
 int execute(Handle* h, const Descriptor& plan, const Descriptor& pack) {
   if (!h || h->context != context()) return kNotInitialized;
   if (!plan.finished || plan.kind != kPlan || plan.handle != h || !pack.finished || pack.kind != kPack) return kNotFinished;
   if (!h->stream) return kInternal;
-  if (refuses("run")) return kNotSupported;
   const auto numbers = pack.attributes.at(1000).list<int64_t>();
   const auto addresses = pack.attributes.at(1001).list<char*>();
   char* const workspace = pack.one<char*>(1003);
+  if (plan.convolution) return convolve(h, plan, numbers, addresses, workspace);
+  if (refuses("run")) return kNotSupported;
   const auto operations = plan.operations;
   if (numbers.size() != operations->in_memory.size() || !workspace || !aligned(workspace, 16)) return kBadParam;
   // Numbers of the host are read now, memory of the device when the stream gets there.
@@ -273,7 +377,7 @@ std::atomic<int> descriptors{0};
 }  // namespace
 
 // How many descriptors there are: the tests ask.
-EXPORT int fake_cudnn_graph_descriptors() { return descriptors; }
+EXPORT int fake_cudnn_descriptors() { return descriptors; }
 EXPORT int cudnnBackendCreateDescriptor(int kind, Descriptor** d) {
   if (const int code = called("cudnnBackendCreateDescriptor")) return code;
   if (kind < 0 || kind >= kDescriptors || !d) return kBadParam;
@@ -290,7 +394,7 @@ EXPORT int cudnnBackendDestroyDescriptor(Descriptor* d) {
 EXPORT int cudnnBackendSetAttribute(Descriptor* d, int attribute, int type, int64_t count, const void* elements) {
   if (const int code = called("cudnnBackendSetAttribute")) return code;
   if (!d || d->finished || !elements || count < 1) return kBadParam;
-  if (type != type_of(attribute) || width_of(type) == 0) return kBadAttribute;
+  if (is_factor(attribute) ? type != kOfFloat && type != kOfDouble : type != type_of(attribute) || width_of(type) == 0) return kBadAttribute;
   const auto* const bytes = static_cast<const char*>(elements);
   d->attributes[attribute] = {type, {bytes, bytes + static_cast<size_t>(count) * width_of(type)}};
   return 0;

@@ -19,10 +19,11 @@ struct Attentions::Plan {
   int met = 0;
   bool asked = false, refused = false;
   std::optional<DnnGraph> operations;  // what the plan was made of lives as long as it
-  std::optional<DnnDescriptor> graph, engine, plan;
+  std::optional<DnnDescriptor> graph;
+  std::optional<DnnWay> way;
   Room room;
 
-  bool usable() const { return plan && !refused; }
+  bool usable() const { return way && !refused; }
 };
 
 Attentions::~Attentions() {
@@ -58,42 +59,18 @@ void Attentions::check(int status, const char* function) const {
   throw RuntimeError("{}. `torch.nn.attention.sdpa_kernel(SDPBackend.MATH)` takes naru's own products", what);
 }
 
-// The first of the library's proposals that it makes a plan of, the quickest first as it expects.
+// The first of the library's proposals that it makes a plan of.
 void Attentions::make(Plan& made, const DnnAttention& a) {
   const DnnCheck check = [this](int status, const char* function) { this->check(status, function); };
   const CudaDevice::Relaxed scope(device_);  // it loads kernels
   made.operations.emplace(*functions_, check, static_cast<int64_t>(DnnOperand::Inner));
   add_attention(*made.operations, a);
   made.graph = made.operations->finish(handle_);
-  for (const int mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
-    DnnDescriptor proposals(*functions_, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, check);
-    proposals.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, *made.graph, check);
-    proposals.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode, check);
-    int64_t count = 0;
-    const auto get = [&](int64_t wanted, void* to) {
-      return functions_->cudnnBackendGetAttribute(proposals.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, wanted,
-                                                  &count, to);
-    };
-    if (functions_->cudnnBackendFinalize(proposals.get()) != CUDNN_STATUS_SUCCESS || get(0, nullptr) != CUDNN_STATUS_SUCCESS) continue;
-    std::vector<DnnDescriptor> engines;
-    std::vector<cudnnBackendDescriptor_t> all;
-    for (int64_t i = 0; i < count; ++i) {
-      engines.emplace_back(*functions_, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, check);
-      all.push_back(engines.back().get());
-    }
-    if (count == 0 || get(count, all.data()) != CUDNN_STATUS_SUCCESS) continue;
-    for (DnnDescriptor& engine : std::span(engines).first(std::min(engines.size(), static_cast<size_t>(std::max<int64_t>(count, 0))))) {
-      DnnDescriptor plan(*functions_, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, check);
-      plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle_, check);
-      plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, engine, check);
-      if (functions_->cudnnBackendFinalize(plan.get()) != CUDNN_STATUS_SUCCESS) continue;
-      int64_t bytes = 0, one = 0;
-      check(functions_->cudnnBackendGetAttribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &one, &bytes),
-            "cudnnBackendGetAttribute");
-      made.room.plan = static_cast<size_t>(std::max<int64_t>(bytes, 0));
-      made.engine = std::move(engine), made.plan = std::move(plan);
-      return;
-    }
+  for (DnnWay& way : ways_of(*functions_, {handle_}, *made.graph, check)) {
+    if (!way.usable(*functions_, {handle_}, check)) continue;
+    made.room.plan = way.workspace();
+    made.way.emplace(std::move(way));
+    return;
   }
 }
 
@@ -106,7 +83,7 @@ std::shared_ptr<Attentions::Plan> Attentions::plan_of(const DnnAttention& a) {
     plan->room.query = plan->room.sums * static_cast<size_t>(s[3]);
   }
   // Those that there are stay: their kernels may be at work.
-  if (plans_.size() >= kMostPlans) std::erase_if(plans_, [](const auto& known) { return !known.second->plan; });
+  if (plans_.size() >= kMostPlans) std::erase_if(plans_, [](const auto& known) { return !known.second->way; });
   if (plans_.size() >= kMostPlans)
     plan->asked = true;
   else
@@ -131,7 +108,7 @@ bool Attentions::takes(const Attention& op) {
     throw;
   } catch (const Error&) {
     // As where there is none: products and a softmax do it, and tell what is wrong, if it still is.
-    plan->plan.reset();
+    plan->way.reset();
   }
   return plan->usable();
 }
@@ -139,7 +116,7 @@ bool Attentions::takes(const Attention& op) {
 std::shared_ptr<Attentions::Plan> Attentions::must_have(const Attention& op) {
   const std::optional<DnnAttention> attention = open() ? for_cudnn(op, version_) : std::nullopt;
   const auto plan = attention ? plan_of(*attention) : nullptr;
-  if (!plan || !plan->plan) throw RuntimeError("cuDNN has no plan for an attention on {} that it was asked for", device_.device().str());
+  if (!plan || !plan->way) throw RuntimeError("cuDNN has no plan for an attention on {} that it was asked for", device_.device().str());
   return plan;
 }
 
@@ -166,15 +143,9 @@ void Attentions::start(const Attention& op, void* workspace, void* sums, void* q
   }
   const DnnCheck check = [this](int status, const char* function) { this->check(status, function); };
   check(functions_->cudnnSetStream(handle_, stream), "cudnnSetStream");
-  DnnDescriptor pack(*functions_, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, check);
-  const auto count = static_cast<int64_t>(numbers.size());
-  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, numbers.data(), check);
-  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, addresses.data(), check);
-  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace, check);
-  pack.finish(check);
-  const int status = functions_->cudnnBackendExecute(handle_, plan->plan->get(), pack.get());
-  if (status != CUDNN_STATUS_SUCCESS) plan->refused = true;
-  check(status, "cudnnBackendExecute");
+  plan->refused = true;  // unless it runs
+  plan->refused = !plan->way->run(*functions_, handle_, numbers, addresses, workspace, check);
+  if (plan->refused) check(CUDNN_STATUS_NOT_SUPPORTED, "cudnnBackendExecute");
 }
 
 }  // namespace naru::backends::cuda

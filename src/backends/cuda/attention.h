@@ -8,7 +8,7 @@
 #include <mutex>
 #include <optional>
 
-#include "backends/cuda/dnn_graph.h"
+#include "backends/cuda/dnn_plan.h"
 #include "ir/attention.h"
 
 namespace naru::backends::cuda {

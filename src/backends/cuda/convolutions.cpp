@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
 #include <climits>
+#include <cstdio>
 
 #include "backends/cuda/device.h"
 #include "naru/error.h"
@@ -13,31 +15,24 @@ namespace naru::backends::cuda {
 namespace {
 
 using ir::Convolution;
-using Use = Convolution::Use;
-using Algorithm = Convolutions::Algorithm;
 
-bool set_types(DnnConvolution& c, const Convolution& q) noexcept {
-  c.compute = CUDNN_DATA_FLOAT, c.math = CUDNN_DEFAULT_MATH;
-  switch (q.dtype) {
+// The library's number of a type; -1 where it has none.
+int dnn_type(DType type) noexcept {
+  switch (type) {
     case DType::F32:
-      // By default, the library rounds to TF32 where there are units for it.
-      c.type = CUDNN_DATA_FLOAT, c.math = q.precision.tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
-      return true;
+      return CUDNN_DATA_FLOAT;
     case DType::F64:
-      c.type = c.compute = CUDNN_DATA_DOUBLE;
-      return true;
+      return CUDNN_DATA_DOUBLE;
     case DType::F16:
-      c.type = CUDNN_DATA_HALF, c.math = CUDNN_TENSOR_OP_MATH;
-      return true;
+      return CUDNN_DATA_HALF;
     case DType::BF16:
-      c.type = CUDNN_DATA_BFLOAT16;
-      return true;
+      return CUDNN_DATA_BFLOAT16;
     default:
-      return false;
+      return -1;
   }
 }
 
-// The library counts in 32 bits, elements too.
+// Within 32 bits, elements too: by no means all of its engines count further.
 bool is_small(const Sizes5& sizes) noexcept {
   int64_t all = 1;
   for (const int64_t n : sizes)
@@ -52,43 +47,41 @@ bool is_even(const Convolution& q, size_t d) noexcept {
   return rest >= 0 && 1 + rest / q.stride[d] == q.result[d];
 }
 
-bool is_refusal(cudnnStatus_t status) noexcept { return status / 1000 == CUDNN_STATUS_NOT_SUPPORTED / 1000; }
-// Of an algorithm that was offered: also what the library finds in the addresses only when it is to run.
-bool is_refusal_to_run(cudnnStatus_t status) noexcept { return is_refusal(status) || status / 1000 == CUDNN_STATUS_BAD_PARAM / 1000; }
+// Once a device: it has ways for these convolutions, and none whose results are exact and the same each time.
+void tell_of_no_exact_way(const Device& device, const std::string& what) {
+  static std::array<std::atomic<bool>, 128> told{};
+  if (told[static_cast<size_t>(device.index)].exchange(true)) return;
+  std::fprintf(stderr, "naru: warning: cuDNN has no way on %s to compute %s with the same bits each time: naru's own kernels do it, which are slower\n",
+               device.str().c_str(), what.c_str());
+}
 
-// The functions of each use.
-struct Names {
-  const char *algorithms, *workspace, *work;
-};
-constexpr Names kNames[] = {
-    {"cudnnGetConvolutionForwardAlgorithm_v7", "cudnnGetConvolutionForwardWorkspaceSize", "cudnnConvolutionForward"},
-    {"cudnnGetConvolutionBackwardDataAlgorithm_v7", "cudnnGetConvolutionBackwardDataWorkspaceSize", "cudnnConvolutionBackwardData"},
-    {"cudnnGetConvolutionBackwardFilterAlgorithm_v7", "cudnnGetConvolutionBackwardFilterWorkspaceSize", "cudnnConvolutionBackwardFilter"}};
-const Names& names_of(const DnnConvolution& c) { return kNames[static_cast<size_t>(c.use)]; }
+std::string described(const DnnConvolution& c) {
+  const auto sizes = [&](const std::array<int64_t, 5>& s) { return fmt::format("{}", fmt::join(s.begin(), s.begin() + c.dims, " x ")); };
+  return fmt::format("{} of x {}, w {} and y {}", Convolution::kNames[static_cast<int>(c.use)], sizes(c.x), sizes(c.w), sizes(c.y));
+}
 
 }  // namespace
 
 std::optional<DnnConvolution> for_cudnn(const Convolution& q, bool channels_last) noexcept {
   DnnConvolution c;
   c.use = q.use, c.channels_last = channels_last;
-  if (q.precision.deterministic || !set_types(c, q)) return std::nullopt;
-  // It has no kernels for that.
+  c.type = dnn_type(q.dtype), c.tf32 = q.dtype == DType::F32 && q.precision.tf32;
+  if (q.precision.deterministic || c.type < 0) return std::nullopt;
+  // It has no kernels for that, but rearranges.
   if (channels_last && q.dtype == DType::F64) return std::nullopt;
   if (!is_small(q.sizes_of_x()) || !is_small(q.sizes_of_w()) || !is_small(q.sizes_of_y())) return std::nullopt;
   for (size_t d = 0; d < 3; ++d)
     if (!is_even(q, d)) return std::nullopt;
   const bool flat = q.size[0] == 1 && q.result[0] == 1 && q.kernel[0] == 1;
   const size_t from = flat ? 1 : 0;
-  c.dims = flat ? 4 : 5, c.groups = static_cast<int>(q.groups);
-  const auto put = [&](std::array<int, 5>& to, const Sizes5& sizes) {
-    to[0] = static_cast<int>(sizes[0]), to[1] = static_cast<int>(sizes[1]);
-    for (size_t d = from; d < 3; ++d) to[2 + d - from] = static_cast<int>(sizes[2 + d]);
+  c.dims = flat ? 4 : 5;
+  const auto put = [&](std::array<int64_t, 5>& to, const Sizes5& sizes) {
+    to[0] = sizes[0], to[1] = sizes[1];
+    for (size_t d = from; d < 3; ++d) to[2 + d - from] = sizes[2 + d];
   };
   put(c.x, q.sizes_of_x()), put(c.w, q.sizes_of_w()), put(c.y, q.sizes_of_y());
-  for (size_t d = from; d < 3; ++d) {
-    c.padding[d - from] = static_cast<int>(q.padding[d]);
-    c.stride[d - from] = static_cast<int>(q.stride[d]), c.dilation[d - from] = static_cast<int>(q.dilation[d]);
-  }
+  for (size_t d = from; d < 3; ++d)
+    c.padding[d - from] = q.padding[d], c.stride[d - from] = q.stride[d], c.dilation[d - from] = q.dilation[d];
   return c;
 }
 
@@ -108,95 +101,46 @@ bool is_dense(const Sizes5& strides, const Sizes5& sizes, bool channels_last) no
   return true;
 }
 
-DnnDescriptors::DnnDescriptors(const Cudnn& f, const DnnConvolution& shape, const Check& check)
-    : x_(nullptr, f.cudnnDestroyTensorDescriptor),
-      y_(nullptr, f.cudnnDestroyTensorDescriptor),
-      w_(nullptr, f.cudnnDestroyFilterDescriptor),
-      convolution_(nullptr, f.cudnnDestroyConvolutionDescriptor) {
-  const auto tensor = [&](Owned<DnnTensorTag>& t, const std::array<int, 5>& sizes) {
-    DnnTensorTag* made = nullptr;
-    check(f.cudnnCreateTensorDescriptor(&made), "cudnnCreateTensorDescriptor");
-    t.reset(made);
-    const auto of = [&](int d) { return static_cast<size_t>(d < 2 ? d : d + 5 - shape.dims); };
-    Sizes5 five{1, 1, 1, 1, 1};
-    for (int d = 0; d < shape.dims; ++d) five[of(d)] = sizes[static_cast<size_t>(d)];
-    const Sizes5 strides = dense_strides(five, shape.channels_last);
-    std::array<int, 5> narrow{};
-    for (int d = 0; d < shape.dims; ++d) narrow[static_cast<size_t>(d)] = static_cast<int>(strides[of(d)]);
-    check(f.cudnnSetTensorNdDescriptor(made, shape.type, shape.dims, sizes.data(), narrow.data()), "cudnnSetTensorNdDescriptor");
+void add_convolution(DnnGraph& graph, const DnnConvolution& c) {
+  const auto dims = static_cast<size_t>(c.dims);
+  const auto tensor = [&](DnnConvolved number, const std::array<int64_t, 5>& sizes) {
+    // As if it had five dimensions: those that it lacks are of size 1.
+    const auto of = [&](size_t d) { return d < 2 ? d : d + 5 - dims; };
+    Sizes5 five{1, 1, 1, 1, 1}, narrow{};
+    for (size_t d = 0; d < dims; ++d) five[of(d)] = sizes[d];
+    const Sizes5 strides = dense_strides(five, c.channels_last);
+    for (size_t d = 0; d < dims; ++d) narrow[d] = strides[of(d)];
+    return graph.in_memory(static_cast<int64_t>(number), c.type, std::span(sizes).first(dims), std::span(narrow).first(dims));
   };
-  tensor(x_, shape.x), tensor(y_, shape.y);
-  DnnFilterTag* filter = nullptr;
-  check(f.cudnnCreateFilterDescriptor(&filter), "cudnnCreateFilterDescriptor");
-  w_.reset(filter);
-  check(f.cudnnSetFilterNdDescriptor(filter, shape.type, shape.channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW, shape.dims,
-                                     shape.w.data()),
-        "cudnnSetFilterNdDescriptor");
-  DnnConvolutionTag* made = nullptr;
-  check(f.cudnnCreateConvolutionDescriptor(&made), "cudnnCreateConvolutionDescriptor");
-  convolution_.reset(made);
-  check(f.cudnnSetConvolutionNdDescriptor(made, shape.dims - 2, shape.padding.data(), shape.stride.data(), shape.dilation.data(),
-                                          CUDNN_CROSS_CORRELATION, shape.compute),
-        "cudnnSetConvolutionNdDescriptor");
-  check(f.cudnnSetConvolutionGroupCount(made, shape.groups), "cudnnSetConvolutionGroupCount");
-  check(f.cudnnSetConvolutionMathType(made, shape.math), "cudnnSetConvolutionMathType");
+  constexpr int kUses[] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+                           CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR};
+  const auto spatial = [&](const std::array<int64_t, 3>& a) { return std::span(a).first(dims - 2); };
+  const auto x = tensor(DnnConvolved::X, c.x), w = tensor(DnnConvolved::W, c.w), y = tensor(DnnConvolved::Y, c.y);
+  graph.convolution(kUses[static_cast<size_t>(c.use)], spatial(c.padding), spatial(c.stride), spatial(c.dilation),
+                    c.type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT, x, w, y);
+}
+
+bool is_exact(const DnnConvolution& c, DnnNotes notes) noexcept {
+  if (notes.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) || notes.has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)) return false;
+  const bool rounds = notes.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE) || notes.has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
+  return c.type != CUDNN_DATA_FLOAT || c.tf32 || !rounds;
 }
 
 struct Convolutions::Plan {
-  const Cudnn& f;
-  const DnnConvolution shape;
-  std::optional<DnnDescriptors> of;  // none: the library does not do it
-  std::vector<Algorithm> algorithms;
-
-  Plan(const Cudnn& functions, const DnnConvolution& c) : f(functions), shape(c) {}
-
-  // Calls g(algorithms, memory, work, a, b, d): the functions of the use, and the descriptors of what it reads and writes.
-  template <class G>
-  auto with_use(G&& g) const {
-    switch (shape.use) {
-      case Use::Forward:
-        return g(f.cudnnGetConvolutionForwardAlgorithm_v7, f.cudnnGetConvolutionForwardWorkspaceSize, f.cudnnConvolutionForward, of->x(),
-                 of->w(), of->y());
-      case Use::Input:
-        return g(f.cudnnGetConvolutionBackwardDataAlgorithm_v7, f.cudnnGetConvolutionBackwardDataWorkspaceSize,
-                 f.cudnnConvolutionBackwardData, of->w(), of->y(), of->x());
-      default:
-        return g(f.cudnnGetConvolutionBackwardFilterAlgorithm_v7, f.cudnnGetConvolutionBackwardFilterWorkspaceSize,
-                 f.cudnnConvolutionBackwardFilter, of->x(), of->y(), of->w());
-    }
-  }
-
-  void ask(cudnnHandle_t handle, const DnnDescriptors::Check& check) {
-    constexpr int kMost = 10;
-    cudnnConvolutionAlgoPerf_t found[kMost] = {};
-    int count = 0;
-    const cudnnStatus_t status = with_use(
-        [&](auto* get, auto, auto, auto* a, auto* b, auto* d) { return get(handle, a, b, of->convolution(), d, kMost, &count, found); });
-    if (is_refusal(status) || status / 1000 == CUDNN_STATUS_BAD_PARAM / 1000) return;
-    check(status, names_of(shape).algorithms);
-    for (int i = 0; i < std::clamp(count, 0, kMost); ++i) {
-      const cudnnConvolutionAlgoPerf_t& p = found[i];
-      // Algorithms that know no units for matrices are reported with the default type; the descriptor's type, FMA, keeps the others away.
-      const bool fma = shape.math == CUDNN_FMA_MATH, exact = !fma || p.mathType == CUDNN_FMA_MATH || p.mathType == CUDNN_DEFAULT_MATH;
-      if (p.status != CUDNN_STATUS_SUCCESS || p.determinism != CUDNN_DETERMINISTIC || !exact) continue;
-      Algorithm one{p.algo, fma ? CUDNN_FMA_MATH : p.mathType, 0};
-      if (std::any_of(algorithms.begin(), algorithms.end(), [&](const Algorithm& a) { return a.number == one.number && a.math == one.math; }))
-        continue;
-      check(f.cudnnSetConvolutionMathType(of->convolution(), one.math), "cudnnSetConvolutionMathType");
-      const cudnnStatus_t sized = with_use([&](auto, auto* size, auto, auto* a, auto* b, auto* d) {
-        return size(handle, a, b, of->convolution(), d, one.number, &one.workspace);
-      });
-      if (is_refusal(sized)) continue;
-      check(sized, names_of(shape).workspace);
-      algorithms.push_back(one);
-    }
-  }
+  std::optional<DnnGraph> operations;  // what the ways were made of lives as long as they
+  std::optional<DnnDescriptor> graph;
+  std::vector<DnnWay> ways;  // none: the library does not do it
 };
 
 Convolutions::~Convolutions() {
-  plans_.clear();  // host memory only
-  if (!handle_ || device_.forked() || device_.lost()) return;
-  if (const CudaDevice::Current scope(device_, std::nothrow); scope) functions_->cudnnDestroy(handle_);
+  if (!handle_) return;
+  const CudaDevice::Current scope(device_, std::nothrow);
+  if (device_.forked() || device_.lost() || !scope) {
+    static_cast<void>(new auto(std::move(plans_)));  // they would unload their kernels
+    return;
+  }
+  plans_.clear();
+  functions_->cudnnDestroy(handle_);
 }
 
 bool Convolutions::open() {
@@ -213,10 +157,8 @@ bool Convolutions::open() {
 
 void Convolutions::check(cudnnStatus_t status, const char* function, const DnnConvolution& c) const {
   if (status == CUDNN_STATUS_SUCCESS) return;
-  const auto sizes = [&](const std::array<int, 5>& s) { return fmt::format("{}", fmt::join(s.begin(), s.begin() + c.dims, " x ")); };
-  const std::string what =
-      fmt::format("cuDNN error: {}, when calling `{}` on {} for {} of x {}, w {} and y {}", status_name<Cudnn>(status), function,
-                  device_.device().str(), Convolution::kNames[static_cast<int>(c.use)], sizes(c.x), sizes(c.w), sizes(c.y));
+  const std::string what = fmt::format("cuDNN error: {}, when calling `{}` on {} for {}", status_name<Cudnn>(status), function,
+                                       device_.device().str(), described(c));
   if (status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED || status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED)
     throw OutOfMemoryError(what + ". Use smaller tensors, or free some");
   throw RuntimeError("{}. `use_deterministic_algorithms(True)` takes naru's own kernels", what);
@@ -224,54 +166,52 @@ void Convolutions::check(cudnnStatus_t status, const char* function, const DnnCo
 
 std::shared_ptr<Convolutions::Plan> Convolutions::plan_of(const DnnConvolution& c) {
   if (const auto known = plans_.find(c); known != plans_.end()) return known->second;
-  auto plan = std::make_shared<Plan>(*functions_, c);
+  auto plan = std::make_shared<Plan>();
   struct Refused {};
   try {
-    const auto made = [&](cudnnStatus_t status, const char* function) {
-      if (is_refusal(status)) throw Refused{};
+    // What it says of its descriptors' contents; other failures are errors.
+    const DnnCheck made = [&](int status, const char* function) {
+      if (status / 1000 == CUDNN_STATUS_NOT_SUPPORTED / 1000 || status / 1000 == CUDNN_STATUS_BAD_PARAM / 1000) throw Refused{};
       check(status, function, c);
     };
-    plan->of.emplace(*functions_, c, made);
-    plan->ask(handle_, made);
+    plan->operations.emplace(*functions_, made, 100);
+    add_convolution(*plan->operations, c);
+    plan->graph = plan->operations->finish(handle_);
+    plan->ways = ways_of(*functions_, {handle_}, *plan->graph, made);
   } catch (const Refused&) {
-    plan->algorithms.clear();
+    plan->ways.clear();
   }
+  const bool some = !plan->ways.empty();
+  std::erase_if(plan->ways, [&](const DnnWay& way) { return !is_exact(c, way.notes()); });
+  if (some && plan->ways.empty()) tell_of_no_exact_way(device_.device(), described(c));
   if (plans_.size() >= kMostPlans) plans_.clear();
   plans_.emplace(c, plan);
   return plan;
 }
 
-std::vector<Algorithm> Convolutions::algorithms(const DnnConvolution& c) {
+std::optional<Convolutions::Way> Convolutions::way(const DnnConvolution& c, size_t from) {
   const std::lock_guard lock(mutex_);
-  return open() ? plan_of(c)->algorithms : std::vector<Algorithm>{};
+  if (!open()) return std::nullopt;
+  const auto plan = plan_of(c);
+  const DnnCheck must = [&](int status, const char* function) { check(status, function, c); };
+  for (size_t i = from; i < plan->ways.size(); ++i) {
+    const CudaDevice::Relaxed scope(device_);  // it loads kernels
+    if (plan->ways[i].usable(*functions_, {handle_}, must)) return Way{i, plan->ways[i].workspace()};
+  }
+  return std::nullopt;
 }
 
-bool Convolutions::start(const DnnConvolution& c, const Algorithm& algorithm, void* x, void* w, void* y, void* workspace, CUstream stream) {
+bool Convolutions::start(const DnnConvolution& c, size_t way, void* x, void* w, void* y, void* workspace, CUstream stream) {
   const std::lock_guard lock(mutex_);
   if (!open()) return false;
   const auto plan = plan_of(c);
-  if (!plan->of) return false;
-  check(functions_->cudnnSetStream(handle_, stream), "cudnnSetStream", c);
-  check(functions_->cudnnSetConvolutionMathType(plan->of->convolution(), algorithm.math), "cudnnSetConvolutionMathType", c);
-  const float one = 1, zero = 0;
-  const double one64 = 1, zero64 = 0;
-  const bool wide = c.compute == CUDNN_DATA_DOUBLE;
-  const void *const alpha = wide ? static_cast<const void*>(&one64) : &one, *const beta = wide ? static_cast<const void*>(&zero64) : &zero;
-  void *const a = c.use == Use::Input ? w : x, *const b = c.use == Use::Forward ? w : y,
-              *const d = c.use == Use::Forward ? y
-                         : c.use == Use::Input ? x
-                                               : w;
-  const cudnnStatus_t status = plan->with_use([&](auto, auto, auto* work, auto* of_a, auto* of_b, auto* of_d) {
-    return work(handle_, alpha, of_a, a, of_b, b, plan->of->convolution(), algorithm.number, workspace, algorithm.workspace, beta, of_d, d);
-  });
-  if (is_refusal_to_run(status)) {
-    // Offered and then refused, with nothing done.
-    std::erase_if(plan->algorithms,
-                  [&](const Algorithm& other) { return other.number == algorithm.number && other.math == algorithm.math; });
-    return false;
-  }
-  check(status, names_of(c).work, c);
-  return true;
+  const DnnCheck must = [&](int status, const char* function) { check(status, function, c); };
+  // Plans may have been made anew since.
+  if (way >= plan->ways.size() || !plan->ways[way].usable(*functions_, {handle_}, must)) return false;
+  must(functions_->cudnnSetStream(handle_, stream), "cudnnSetStream");
+  constexpr int64_t kNumbers[] = {static_cast<int64_t>(DnnConvolved::X), static_cast<int64_t>(DnnConvolved::W), static_cast<int64_t>(DnnConvolved::Y)};
+  void* const addresses[] = {x, w, y};
+  return plan->ways[way].run(*functions_, handle_, kNumbers, addresses, workspace, must);
 }
 
 }  // namespace naru::backends::cuda

@@ -3,14 +3,13 @@
 
 #include <array>
 #include <compare>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
 
-#include "backends/cuda/cudnn.h"
+#include "backends/cuda/dnn_plan.h"
 #include "ir/instruction.h"
 
 namespace naru::backends::cuda {
@@ -20,11 +19,11 @@ class CudaDevice;
 // A convolution as cuDNN is told of it: x, w and y lie densely, all of them with channels last or none.
 struct DnnConvolution {
   ir::Convolution::Use use = ir::Convolution::Use::Forward;
-  int type = 0, compute = 0, math = 0;
-  bool channels_last = false;
-  int dims = 4, groups = 1;
-  std::array<int, 5> x{}, w{}, y{};                    // sizes, `dims` of them
-  std::array<int, 3> padding{}, stride{}, dilation{};  // dims - 2 of them
+  int type = 0;
+  bool tf32 = false, channels_last = false;
+  int dims = 4;
+  std::array<int64_t, 5> x{}, w{}, y{};                    // sizes, `dims` of them; w has the channels of one group
+  std::array<int64_t, 3> padding{}, stride{}, dilation{};  // dims - 2 of them
   auto operator<=>(const DnnConvolution&) const = default;
 };
 // Nothing where it is not for the library: what must be computed in one order, types and sizes that it does not take, padding that is not the same on
@@ -35,33 +34,19 @@ using Sizes5 = std::array<int64_t, 5>;
 Sizes5 dense_strides(const Sizes5& sizes, bool channels_last) noexcept;
 bool is_dense(const Sizes5& strides, const Sizes5& sizes, bool channels_last) noexcept;
 
-// The library's descriptors of a convolution. Host memory only: they need no device.
-class DnnDescriptors {
- public:
-  // check: throws for a status that is not success.
-  using Check = std::function<void(cudnnStatus_t status, const char* function)>;
-  DnnDescriptors(const Cudnn& functions, const DnnConvolution& convolution, const Check& check);
-
-  cudnnTensorDescriptor_t x() const noexcept { return x_.get(); }
-  cudnnTensorDescriptor_t y() const noexcept { return y_.get(); }
-  cudnnFilterDescriptor_t w() const noexcept { return w_.get(); }
-  cudnnConvolutionDescriptor_t convolution() const noexcept { return convolution_.get(); }
-
- private:
-  template <class T>
-  using Owned = std::unique_ptr<T, cudnnStatus_t (*)(T*)>;
-  Owned<DnnTensorTag> x_, y_;
-  Owned<DnnFilterTag> w_;
-  Owned<DnnConvolutionTag> convolution_;
-};
+// By these the operation's tensors are told apart.
+enum class DnnConvolved : int64_t { X = 1, W, Y };
+void add_convolution(DnnGraph& graph, const DnnConvolution& convolution);
+// Whether an engine gives the same bits each time, and results as exact as the convolution's type and precision want.
+bool is_exact(const DnnConvolution& convolution, DnnNotes notes) noexcept;
 
 // The convolutions of one device: a handle, and what the library has to say of each shape. Thread-safe. The device's context must be current.
 class Convolutions {
  public:
   // Shapes kept; beyond that all are asked for anew.
   static constexpr size_t kMostPlans = 1024;
-  struct Algorithm {
-    int number = 0, math = 0;
+  struct Way {
+    size_t number = 0;
     size_t workspace = 0;  // bytes
   };
 
@@ -69,11 +54,11 @@ class Convolutions {
   ~Convolutions();
   Convolutions(const Convolutions&) = delete;
 
-  // The library's algorithms for it that give the same bits each time, those first that it expects to be quickest; none where there is no library.
-  std::vector<Algorithm> algorithms(const DnnConvolution& convolution);
+  // The library's ways to do it, from number `from` on, those first that it expects to be quickest; none where there is no library, or no more of them.
+  std::optional<Way> way(const DnnConvolution& convolution, size_t from);
   // Puts it on the stream. False where the library does not do it after all; nothing has happened then. Throws RuntimeError where it fails,
   // OutOfMemoryError where it has no memory.
-  bool start(const DnnConvolution& convolution, const Algorithm& algorithm, void* x, void* w, void* y, void* workspace, CUstream stream);
+  bool start(const DnnConvolution& convolution, size_t way, void* x, void* w, void* y, void* workspace, CUstream stream);
 
  private:
   struct Plan;

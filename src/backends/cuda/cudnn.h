@@ -1,5 +1,5 @@
-// The part of NVIDIA's cuDNN 9 that is used here, opened at run time: nothing of it is needed to build. Names and numbers are the library's own (a test
-// compares them with its header, where one is found). Functions for convolutions have one type for the numbers of algorithms, which there are three of.
+// The part of NVIDIA's cuDNN 9 that is used here, its graphs of operations, opened at run time: nothing of it is needed to build. Names and numbers are
+// the library's own (a test compares them with its header, where one is found).
 #pragma once
 
 #include "backends/cuda/api.h"
@@ -10,18 +10,7 @@ namespace naru::backends::cuda {
 
 using cudnnStatus_t = int;
 using cudnnHandle_t = struct DnnHandleTag*;
-using cudnnTensorDescriptor_t = struct DnnTensorTag*;
-using cudnnFilterDescriptor_t = struct DnnFilterTag*;
-using cudnnConvolutionDescriptor_t = struct DnnConvolutionTag*;
 using cudnnBackendDescriptor_t = void*;
-struct cudnnConvolutionAlgoPerf_t {
-  int algo;
-  cudnnStatus_t status;
-  float time;
-  size_t memory;
-  int determinism, mathType;
-  int reserved[3];
-};
 
 #define NARU_CUDNN_STATUSES(F)                                     \
   F(CUDNN_STATUS_SUCCESS, 0)                                       \
@@ -72,23 +61,20 @@ enum : int {
   CUDNN_DATA_BFLOAT16 = 9,
   CUDNN_DATA_BOOLEAN = 11,
 
-  CUDNN_TENSOR_NCHW = 0,
-  CUDNN_TENSOR_NHWC = 1,
-
-  CUDNN_DEFAULT_MATH = 0,
-  CUDNN_TENSOR_OP_MATH = 1,
-  CUDNN_FMA_MATH = 3,
-
   CUDNN_CROSS_CORRELATION = 1,
-  CUDNN_DETERMINISTIC = 1,
 };
 
 // Graphs of operations, which the library makes into one kernel: kinds of descriptors, their attributes, and the types and values of these.
 enum : int {
   CUDNN_BACKEND_POINTWISE_DESCRIPTOR = 0,
+  CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR = 1,
+  CUDNN_BACKEND_ENGINE_DESCRIPTOR = 2,
   CUDNN_BACKEND_ENGINECFG_DESCRIPTOR = 3,
   CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR = 4,
   CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR = 5,
+  CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR = 10,
+  CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR = 11,
+  CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR = 12,
   CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR = 13,
   CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR = 15,
   CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR = 16,
@@ -98,16 +84,45 @@ enum : int {
   CUDNN_BACKEND_REDUCTION_DESCRIPTOR = 21,
   CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR = 22,
   CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR = 31,
+  CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR = 38,  // what a device is: plans can be made without one
 
   CUDNN_ATTR_POINTWISE_MODE = 0,
   CUDNN_ATTR_POINTWISE_MATH_PREC = 1,
   CUDNN_ATTR_POINTWISE_AXIS = 9,
+  CUDNN_ATTR_CONVOLUTION_COMP_TYPE = 100,
+  CUDNN_ATTR_CONVOLUTION_CONV_MODE = 101,
+  CUDNN_ATTR_CONVOLUTION_DILATIONS = 102,
+  CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES = 103,
+  CUDNN_ATTR_CONVOLUTION_POST_PADDINGS = 104,
+  CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS = 105,
+  CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS = 106,
   CUDNN_ATTR_ENGINEHEUR_MODE = 200,
   CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH = 201,
   CUDNN_ATTR_ENGINEHEUR_RESULTS = 202,
+  CUDNN_ATTR_ENGINEHEUR_DEVICEPROP = 204,
+  CUDNN_ATTR_ENGINECFG_ENGINE = 300,
   CUDNN_ATTR_EXECUTION_PLAN_HANDLE = 400,
   CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG = 401,
   CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE = 402,
+  CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP = 407,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA = 700,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA = 701,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC = 702,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W = 703,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X = 704,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y = 705,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA = 706,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA = 707,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC = 708,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W = 709,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX = 710,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY = 711,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA = 712,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA = 713,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC = 714,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW = 715,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X = 716,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY = 717,
   CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR = 750,
   CUDNN_ATTR_OPERATION_POINTWISE_XDESC = 751,
   CUDNN_ATTR_OPERATION_POINTWISE_BDESC = 752,
@@ -125,6 +140,7 @@ enum : int {
   CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS = 1000,
   CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS = 1001,
   CUDNN_ATTR_VARIANT_PACK_WORKSPACE = 1003,
+  CUDNN_ATTR_ENGINE_NUMERICAL_NOTE = 1303,
   CUDNN_ATTR_MATMUL_COMP_TYPE = 1500,
   CUDNN_ATTR_OPERATION_MATMUL_ADESC = 1520,
   CUDNN_ATTR_OPERATION_MATMUL_BDESC = 1521,
@@ -138,15 +154,27 @@ enum : int {
   CUDNN_ATTR_OPERATION_RESHAPE_XDESC = 2200,
   CUDNN_ATTR_OPERATION_RESHAPE_YDESC = 2201,
 
+  CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION = 2702,
+
   CUDNN_TYPE_HANDLE = 0,
   CUDNN_TYPE_DATA_TYPE = 1,
   CUDNN_TYPE_BOOLEAN = 2,
   CUDNN_TYPE_INT64 = 3,
+  CUDNN_TYPE_FLOAT = 4,
+  CUDNN_TYPE_DOUBLE = 5,
   CUDNN_TYPE_VOID_PTR = 6,
+  CUDNN_TYPE_CONVOLUTION_MODE = 7,
   CUDNN_TYPE_HEUR_MODE = 8,
+  CUDNN_TYPE_NUMERICAL_NOTE = 11,
   CUDNN_TYPE_POINTWISE_MODE = 14,
   CUDNN_TYPE_BACKEND_DESCRIPTOR = 15,
   CUDNN_TYPE_REDUCTION_OPERATOR_TYPE = 18,
+  CUDNN_TYPE_CHAR = 24,
+
+  CUDNN_NUMERICAL_NOTE_TENSOR_CORE = 0,
+  CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS = 1,
+  CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION = 2,
+  CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC = 4,
 
   CUDNN_POINTWISE_ADD = 0,
   CUDNN_POINTWISE_MUL = 1,
@@ -165,42 +193,18 @@ enum : int {
   CUDNN_HEUR_MODE_A = 3,
 };
 
-// A use of the convolution: its algorithms, the memory that one wants, its work; a, b, d: the descriptors of what it reads and of what it writes.
-#define NARU_CUDNN_USE(F, use, A, B, D)                                                                                             \
-  F(int, cudnnGetConvolution##use##Algorithm_v7,                                                                                    \
-    (cudnnHandle_t, A, B, cudnnConvolutionDescriptor_t, D, int wanted, int* found, cudnnConvolutionAlgoPerf_t*))                    \
-  F(int, cudnnGetConvolution##use##WorkspaceSize, (cudnnHandle_t, A, B, cudnnConvolutionDescriptor_t, D, int algo, size_t* bytes))  \
-  F(int, cudnnConvolution##use,                                                                                                     \
-    (cudnnHandle_t, const void* alpha, A, const void* a, B, const void* b, cudnnConvolutionDescriptor_t, int algo, void* workspace, \
-     size_t workspace_bytes, const void* beta, D, void* d))
-
 #define NARU_CUDNN(F)                                                                                                                   \
   F(size_t, cudnnGetVersion, ())                                                                                                        \
   F(size_t, cudnnGetCudartVersion, ())                                                                                                  \
   F(int, cudnnCreate, (cudnnHandle_t*))                                                                                                 \
   F(int, cudnnDestroy, (cudnnHandle_t))                                                                                                 \
   F(int, cudnnSetStream, (cudnnHandle_t, CUstream))                                                                                     \
-  F(int, cudnnCreateTensorDescriptor, (cudnnTensorDescriptor_t*))                                                                       \
-  F(int, cudnnDestroyTensorDescriptor, (cudnnTensorDescriptor_t))                                                                       \
-  F(int, cudnnSetTensorNdDescriptor, (cudnnTensorDescriptor_t, int type, int dims, const int* sizes, const int* strides))               \
-  F(int, cudnnCreateFilterDescriptor, (cudnnFilterDescriptor_t*))                                                                       \
-  F(int, cudnnDestroyFilterDescriptor, (cudnnFilterDescriptor_t))                                                                       \
-  F(int, cudnnSetFilterNdDescriptor, (cudnnFilterDescriptor_t, int type, int format, int dims, const int* sizes))                       \
-  F(int, cudnnCreateConvolutionDescriptor, (cudnnConvolutionDescriptor_t*))                                                             \
-  F(int, cudnnDestroyConvolutionDescriptor, (cudnnConvolutionDescriptor_t))                                                             \
-  F(int, cudnnSetConvolutionNdDescriptor,                                                                                               \
-    (cudnnConvolutionDescriptor_t, int dims, const int* padding, const int* stride, const int* dilation, int mode, int compute))        \
-  F(int, cudnnSetConvolutionGroupCount, (cudnnConvolutionDescriptor_t, int groups))                                                     \
-  F(int, cudnnSetConvolutionMathType, (cudnnConvolutionDescriptor_t, int math))                                                         \
   F(int, cudnnBackendCreateDescriptor, (int kind, cudnnBackendDescriptor_t*))                                                           \
   F(int, cudnnBackendDestroyDescriptor, (cudnnBackendDescriptor_t))                                                                     \
   F(int, cudnnBackendFinalize, (cudnnBackendDescriptor_t))                                                                              \
   F(int, cudnnBackendSetAttribute, (cudnnBackendDescriptor_t, int attribute, int type, int64_t count, const void* elements))            \
   F(int, cudnnBackendGetAttribute, (cudnnBackendDescriptor_t, int attribute, int type, int64_t wanted, int64_t* count, void* elements)) \
-  F(int, cudnnBackendExecute, (cudnnHandle_t, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack))                            \
-  NARU_CUDNN_USE(F, Forward, cudnnTensorDescriptor_t, cudnnFilterDescriptor_t, cudnnTensorDescriptor_t)                                 \
-  NARU_CUDNN_USE(F, BackwardData, cudnnFilterDescriptor_t, cudnnTensorDescriptor_t, cudnnTensorDescriptor_t)                            \
-  NARU_CUDNN_USE(F, BackwardFilter, cudnnTensorDescriptor_t, cudnnTensorDescriptor_t, cudnnFilterDescriptor_t)
+  F(int, cudnnBackendExecute, (cudnnHandle_t, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack))
 
 struct Cudnn {
   static constexpr Product kProduct = Product::Cudnn;

@@ -1,5 +1,6 @@
 #include "backends/cuda/dnn_graph.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace naru::backends::cuda {
@@ -32,24 +33,31 @@ void DnnDescriptor::set(int attribute, const DnnDescriptor& other, const DnnChec
 }
 void DnnDescriptor::finish(const DnnCheck& check) { check(functions_->cudnnBackendFinalize(descriptor_), "cudnnBackendFinalize"); }
 
-DnnGraph::Tensor DnnGraph::tensor(int64_t number, int type, const Sizes4& sizes, const Sizes4& strides, bool is_inner, bool by_value) {
+DnnGraph::Tensor DnnGraph::tensor(int64_t number, int type, std::span<const int64_t> sizes, std::span<const int64_t> strides, bool is_inner,
+                                  bool by_value) {
   constexpr int64_t kAlignment = 16;
+  const auto dims = static_cast<int64_t>(sizes.size());
   DnnDescriptor t = make(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   t.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &number, check_);
   t.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type, check_);
-  t.set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, sizes.data(), check_);
-  t.set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, strides.data(), check_);
+  t.set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, dims, sizes.data(), check_);
+  t.set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, dims, strides.data(), check_);
   t.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &kAlignment, check_);
   t.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &is_inner, check_);
   if (by_value) t.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, &by_value, check_);
   t.finish(check_);
   tensors_.push_back(std::move(t));
-  return {tensors_.size() - 1, sizes};
+  Tensor made{tensors_.size() - 1};
+  std::copy_n(sizes.begin(), std::min(sizes.size(), made.sizes.size()), made.sizes.begin());
+  return made;
 }
-DnnGraph::Tensor DnnGraph::in_memory(int64_t number, int type, const Sizes4& sizes, const Sizes4& strides) {
+DnnGraph::Tensor DnnGraph::in_memory(int64_t number, int type, std::span<const int64_t> sizes, std::span<const int64_t> strides) {
   return tensor(number, type, sizes, strides, false, false);
 }
-DnnGraph::Tensor DnnGraph::of_host(int64_t number) { return tensor(number, CUDNN_DATA_FLOAT, {1, 1, 1, 1}, {1, 1, 1, 1}, false, true); }
+DnnGraph::Tensor DnnGraph::of_host(int64_t number) {
+  constexpr Sizes4 kOne{1, 1, 1, 1};
+  return tensor(number, CUDNN_DATA_FLOAT, kOne, kOne, false, true);
+}
 DnnGraph::Tensor DnnGraph::inner(int type, const Sizes4& sizes) { return inner(type, sizes, dense_strides(sizes)); }
 DnnGraph::Tensor DnnGraph::inner(int type, const Sizes4& sizes, const Sizes4& strides) {
   return tensor(next_++, type, sizes, strides, true, false);
@@ -102,6 +110,51 @@ void DnnGraph::reshape(Tensor x, Tensor into) {
   set_tensor(operation, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x), set_tensor(operation, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, into);
   operation.finish(check_);
   operations_.push_back(std::move(operation));
+}
+
+void DnnGraph::convolution(int use, std::span<const int64_t> padding, std::span<const int64_t> stride, std::span<const int64_t> dilation,
+                           int computed, Tensor x, Tensor w, Tensor y) {
+  // In the order of w, x, y.
+  struct Attributes {
+    int alpha, beta, about, of[3];
+  };
+  const Attributes a = use == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR
+                           ? Attributes{CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+                                        CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
+                                        CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+                                        {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+                                         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y}}
+                       : use == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR
+                           ? Attributes{CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+                                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+                                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+                                        {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+                                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY}}
+                           : Attributes{CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+                                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+                                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+                                        {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+                                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY}};
+  const auto dims = static_cast<int64_t>(padding.size());
+  const int mode = CUDNN_CROSS_CORRELATION;
+  DnnDescriptor about = make(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR), operation = make(use);
+  about.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &dims, check_);
+  about.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &computed, check_);
+  about.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode, check_);
+  about.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, dims, padding.data(), check_);
+  about.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, dims, padding.data(), check_);
+  about.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, dims, stride.data(), check_);
+  about.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, dims, dilation.data(), check_);
+  about.finish(check_);
+  const float one = 1, zero = 0;
+  const double one64 = 1, zero64 = 0;
+  const bool wide = computed == CUDNN_DATA_DOUBLE;
+  const int type = wide ? CUDNN_TYPE_DOUBLE : CUDNN_TYPE_FLOAT;
+  operation.set(a.alpha, type, 1, wide ? static_cast<const void*>(&one64) : &one, check_);
+  operation.set(a.beta, type, 1, wide ? static_cast<const void*>(&zero64) : &zero, check_);
+  operation.set(a.about, about, check_);
+  set_tensor(operation, a.of[0], w), set_tensor(operation, a.of[1], x), set_tensor(operation, a.of[2], y);
+  add(std::move(operation), std::move(about));
 }
 
 DnnDescriptor DnnGraph::finish(cudnnHandle_t handle) {

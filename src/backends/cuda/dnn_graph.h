@@ -42,14 +42,14 @@ class DnnGraph {
   // Of the graph's own; they live as long as it.
   struct Tensor {
     size_t index = 0;
-    Sizes4 sizes{};
+    Sizes4 sizes{};  // of four dimensions
   };
 
   // inner: the number from which those are counted that have no other.
   DnnGraph(const Cudnn& functions, DnnCheck check, int64_t inner) : functions_(functions), check_(std::move(check)), next_(inner) {}
 
   // In memory; one float32 of the host's, handed over when it runs; within the kernel, with row-major strides or others.
-  Tensor in_memory(int64_t number, int type, const Sizes4& sizes, const Sizes4& strides);
+  Tensor in_memory(int64_t number, int type, std::span<const int64_t> sizes, std::span<const int64_t> strides);
   Tensor of_host(int64_t number);
   Tensor inner(int type, const Sizes4& sizes);
   Tensor inner(int type, const Sizes4& sizes, const Sizes4& strides);
@@ -60,12 +60,16 @@ class DnnGraph {
   void pointwise(int mode, std::initializer_list<Tensor> operands, Tensor into, int computed = CUDNN_DATA_FLOAT, int64_t axis = -1);
   void reduction(int op, Tensor x, Tensor into);
   void reshape(Tensor x, Tensor into);
+  // One of the uses of a convolution, which is y = w * x: CUDNN_BACKEND_OPERATION_CONVOLUTION_*_DESCRIPTOR. computed: CUDNN_DATA_FLOAT or
+  // CUDNN_DATA_DOUBLE. Padding, stride and dilation are those of the spatial dimensions.
+  void convolution(int use, std::span<const int64_t> padding, std::span<const int64_t> stride, std::span<const int64_t> dilation, int computed,
+                   Tensor x, Tensor w, Tensor y);
 
   // The graph of all operations so far. handle: of the device that it is for, or null.
   DnnDescriptor finish(cudnnHandle_t handle);
 
  private:
-  Tensor tensor(int64_t number, int type, const Sizes4& sizes, const Sizes4& strides, bool is_inner, bool by_value);
+  Tensor tensor(int64_t number, int type, std::span<const int64_t> sizes, std::span<const int64_t> strides, bool is_inner, bool by_value);
   DnnDescriptor make(int kind) { return DnnDescriptor(functions_, kind, check_); }
   void set_tensor(DnnDescriptor& operation, int attribute, Tensor t) { operation.set(attribute, tensors_[t.index], check_); }
   void add(DnnDescriptor operation, DnnDescriptor about);

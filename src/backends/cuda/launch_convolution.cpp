@@ -8,7 +8,6 @@ namespace naru::backends::cuda {
 namespace {
 
 using ir::Convolution;
-using Use = Convolution::Use;
 
 ir::View view_of(const Convolution::Array& a, DType type) { return {a.data, type, Dims(std::span<const int64_t>(a.strides))}; }
 
@@ -29,8 +28,8 @@ bool lies_last(const Convolution::Array& a, const Sizes5& sizes) {
 
 // The result += its bias.
 ir::Map bias_added(const Convolution& q) {
-  const Convolution::Array& result = q.use == Use::Forward ? q.y : q.x;
-  const Sizes5 sizes = q.use == Use::Forward ? q.sizes_of_y() : q.sizes_of_x();
+  const Convolution::Array& result = q.use == Convolution::Use::Forward ? q.y : q.x;
+  const Sizes5 sizes = q.use == Convolution::Use::Forward ? q.sizes_of_y() : q.sizes_of_x();
   ir::Map map;
   map.program = ir::ProgramBuilder::single(ir::op::add, {q.dtype, q.dtype}, q.dtype, q.dtype);
   map.shape = Dims(std::span<const int64_t>(sizes));
@@ -56,8 +55,8 @@ bool StreamLauncher::convolve_by_library(const Convolution& q) {
 bool StreamLauncher::convolve_by_library(const Convolution& q, bool channels_last, bool& starved) {
   const std::optional<DnnConvolution> convolution = for_cudnn(q, channels_last);
   if (!convolution) return false;
-  const std::vector<Convolutions::Algorithm> algorithms = device_.convolutions().algorithms(*convolution);
-  if (algorithms.empty()) return false;
+  std::optional<Convolutions::Way> way = device_.convolutions().way(*convolution, 0);
+  if (!way) return false;
   const auto memory = [&](size_t bytes) -> void* {
     try {
       return scratch(bytes);
@@ -66,9 +65,9 @@ bool StreamLauncher::convolve_by_library(const Convolution& q, bool channels_las
       return nullptr;
     }
   };
-  Operand operands[] = {{q.x, q.sizes_of_x(), q.use == Use::Input},
-                        {q.w, q.sizes_of_w(), q.use == Use::Weight},
-                        {q.y, q.sizes_of_y(), q.use == Use::Forward}};
+  Operand operands[] = {{q.x, q.sizes_of_x(), q.use == Convolution::Use::Input},
+                        {q.w, q.sizes_of_w(), q.use == Convolution::Use::Weight},
+                        {q.y, q.sizes_of_y(), q.use == Convolution::Use::Forward}};
   for (Operand& o : operands)
     o.data = is_dense(o.user.strides, o.sizes, channels_last) && is_aligned(o.user.data)
                  ? o.user.data
@@ -82,11 +81,11 @@ bool StreamLauncher::convolve_by_library(const Convolution& q, bool channels_las
   };
   for (const Operand& o : operands)
     if (!o.written) copy(o, false);
-  for (const Convolutions::Algorithm& algorithm : algorithms) {
-    void* const workspace = algorithm.workspace > 0 ? memory(algorithm.workspace) : nullptr;
-    if (algorithm.workspace > 0 && !workspace) continue;
-    if (!only_prepares_ &&
-        !device_.convolutions().start(*convolution, algorithm, operands[0].data, operands[1].data, operands[2].data, workspace, stream_))
+  for (; way; way = device_.convolutions().way(*convolution, way->number + 1)) {
+    void* const workspace = way->workspace > 0 ? memory(way->workspace) : nullptr;
+    if (way->workspace > 0 && !workspace) continue;
+    if (!only_prepares_ && !device_.convolutions().start(*convolution, way->number, operands[0].data, operands[1].data, operands[2].data,
+                                                         workspace, stream_))
       continue;
     for (const Operand& o : operands)
       if (o.written) copy(o, true);

@@ -2,9 +2,8 @@
 // tests/python/test_cuda_attention.py.)
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "backends/cuda/attention.h"
+#include "backends/dnn_device.h"
 
 namespace naru::runtime {
 namespace {
@@ -72,35 +71,19 @@ TEST(CudaAttention, types_sizes_and_strides_that_the_library_does_not_take_are_d
   EXPECT_FALSE(declined([](Attention& a) { a.biased = true, a.bias_type = DType::F32, a.bias.strides = {0, 0, 48, 1}; }));
 }
 
-// Of an H100: plans are not made without a driver, but the library says what it would try.
-constexpr const char* kDevice =
-    R"({"cudaDeviceId":0,"deviceVer":900,"driverVer":13000,"maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64],"regsPerBlock":65536,
-"multiProcessorCount":132,"warpSize":32,"maxSharedMemoryPerBlock":49152,"maxSharedMemoryPerBlockOptin":232448,"reservedSharedMemoryPerBlock":1024,
-"maxRegistersPerSM":65536,"maxCtasPerSM":32,"maxThreadsPerBlock":1024,"maxThreadsPerSM":2048,"pciDeviceId":0,"isTccDriver":0,"supportCoopLaunch":1,
-"totalGlobalMem":85000000000,"smClockRateKHz":1980000,"memClockRateKHz":2619000,"l2CacheSize":52428800,"deviceName":"NVIDIA H100 80GB HBM3"})";
-
 TEST(CudaRealLibrary, nvidias_own_cudnn_takes_the_operations_of_attention) {
-  constexpr int kDeviceDescriptor = 38, kJson = 2702, kOfDevice = 204, kChars = 24;
   const VendorLibrary<Cudnn> library(13000);
   if (!library.get() || library.get()->version() < kNow) GTEST_SKIP() << "no cuDNN that tells without a device: " << library.text();
   const Cudnn& f = *library.get();
   const DnnCheck check = [](int status, const char* function) { ASSERT_EQ(status, 0) << function; };
-  DnnDescriptor device(f, kDeviceDescriptor, check);
-  device.set(kJson, kChars, static_cast<int64_t>(std::strlen(kDevice)), kDevice, check), device.finish(check);
+  const DnnDescriptor device = testing::h100(f, check);
   const auto engines = [&](const Attention& a) {
     const auto told = for_cudnn(a, kNow);
     if (!told) return int64_t{-1};
     DnnGraph operations(f, check, static_cast<int64_t>(DnnOperand::Inner));
     add_attention(operations, *told);
     const DnnDescriptor graph = operations.finish(nullptr);
-    DnnDescriptor proposals(f, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, check);
-    const int mode = CUDNN_HEUR_MODE_A;
-    proposals.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph, check), proposals.set(kOfDevice, device, check);
-    proposals.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode, check), proposals.finish(check);
-    int64_t count = 0;
-    check(f.cudnnBackendGetAttribute(proposals.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr),
-          "cudnnBackendGetAttribute");
-    return count;
+    return static_cast<int64_t>(ways_of(f, {nullptr, &device}, graph, check).size());
   };
   for (const Use use : kUses) {
     for (const Layout layout : {Layout::Rows, Layout::HeadsLast, Layout::Packed})

@@ -7,6 +7,7 @@
 
 #include "backends/cuda/convolutions.h"
 #include "backends/cuda_fixture.h"
+#include "backends/dnn_device.h"
 #include "host/execute.h"
 #include "naru/error.h"
 
@@ -14,11 +15,17 @@ namespace naru::runtime {
 namespace {
 
 using backends::cuda::Cudnn;
+using backends::cuda::add_convolution;
 using backends::cuda::dense_strides;
-using backends::cuda::DnnDescriptors;
+using backends::cuda::DnnCheck;
+using backends::cuda::DnnDescriptor;
+using backends::cuda::DnnGraph;
+using backends::cuda::DnnWay;
 using backends::cuda::for_cudnn;
+using backends::cuda::is_exact;
 using backends::cuda::Sizes5;
 using backends::cuda::VendorLibrary;
+using backends::cuda::ways_of;
 using ir::Convolution;
 using Use = Convolution::Use;
 
@@ -124,8 +131,10 @@ class CudaConvolution : public CudaFixture {
   }
 };
 
+// Of a convolution of float32: three tensors, the window, the operation, the graph; three engines whose results are exact, and the plan of one.
+constexpr int kOfOnePlan = 10;
 constexpr Use kUses[] = {Use::Forward, Use::Input, Use::Weight};
-constexpr const char* kWork[] = {"cudnnConvolutionForward", "cudnnConvolutionBackwardData", "cudnnConvolutionBackwardFilter"};
+constexpr const char* kWork = "cudnnBackendExecute";
 
 TEST_F(CudaConvolution, the_library_computes_every_use_shape_and_type) {
   const auto s = stream();
@@ -138,7 +147,7 @@ TEST_F(CudaConvolution, the_library_computes_every_use_shape_and_type) {
         if (::testing::Test::HasFatalFailure()) return;
       }
   const auto count = counted();
-  for (const char* work : kWork) EXPECT_EQ(count.at(work), static_cast<int>(4 * std::size(kShapes)));
+  EXPECT_EQ(count.at(kWork), static_cast<int>(3 * 4 * std::size(kShapes)));
   EXPECT_FALSE(count.contains("cuLaunchKernel"));
 }
 
@@ -163,7 +172,7 @@ TEST_F(CudaConvolution, channels_last_are_the_librarys_own_layout_and_others_are
       check(*s, convolution(kPlain, use, c.x, c.w, c.y), DType::F32);
       auto count = counted();
       std::remove(log.c_str());
-      EXPECT_EQ(count[kWork[static_cast<int>(use)]], 1);
+      EXPECT_EQ(count[kWork], 1);
       EXPECT_EQ(count["cuLaunchKernel"], c.copies[static_cast<int>(use)]);
       if (::testing::Test::HasFatalFailure()) return;
     }
@@ -172,7 +181,7 @@ TEST_F(CudaConvolution, channels_last_are_the_librarys_own_layout_and_others_are
   listen();
   check(*s, convolution(kPlain, Use::Forward, Last, Last, Last), DType::F64);
   auto count = counted();
-  EXPECT_EQ(count["cudnnConvolutionForward"], 1) << "of float64 there is no such layout: copies";
+  EXPECT_EQ(count[kWork], 1) << "of float64 there is no such layout: copies";
   EXPECT_EQ(count["cuLaunchKernel"], 3);
 }
 
@@ -185,7 +194,7 @@ TEST_F(CudaConvolution, a_bias_is_added_behind_it) {
   Convolution q = convolution(kPlain, Use::Forward);
   q.bias_stride = 3;
   check(*s, q, DType::F32, true);
-  EXPECT_EQ(counted()["cudnnConvolutionForward"], 4);
+  EXPECT_EQ(counted()[kWork], 4);
 }
 
 TEST_F(CudaConvolution, what_is_not_for_the_library_is_done_by_own_kernels) {
@@ -199,7 +208,7 @@ TEST_F(CudaConvolution, what_is_not_for_the_library_is_done_by_own_kernels) {
     EXPECT_FALSE(for_cudnn(q, false));
     check(*s, q, DType::F32);
   }
-  EXPECT_FALSE(counted().contains("cudnnConvolutionForward"));
+  EXPECT_FALSE(counted().contains(kWork));
   Convolution q = convolution(kPlain, Use::Forward);
   EXPECT_TRUE(for_cudnn(q, false));
   q.dtype = DType::I32;
@@ -218,9 +227,8 @@ TEST_F(CudaConvolution, an_algorithm_is_asked_for_once_a_shape_and_a_handle_once
   for (auto* s : {a.get(), b.get(), other.get()}) s->synchronize(s->submitted());
   auto count = counted();
   EXPECT_EQ(count["cudnnCreate"], 2);
-  EXPECT_EQ(count["cudnnGetConvolutionForwardAlgorithm_v7"], 2);
-  EXPECT_EQ(count["cudnnConvolutionForward"], 9);
-  EXPECT_EQ(descriptors(), before + 8);
+  EXPECT_EQ(count[kWork], 9);
+  EXPECT_EQ(descriptors(), before + 2 * kOfOnePlan);
 }
 
 TEST_F(CudaConvolution, each_stream_has_memory_of_its_own_to_work_in) {
@@ -260,11 +268,13 @@ TEST_F(CudaConvolution, without_the_library_an_algorithm_or_memory_to_work_in_ow
                                                           {"NARU_CUDNN_LIBRARY", NARU_FAKES "/libnvrtc.so"},
                                                           {"NARU_FAKE_ERROR", "cudnnCreate=1001"},
                                                           {"NARU_FAKE_VERSION", "11080"},
-                                                          {"NARU_FAKE_ERROR", "cudnnGetConvolutionForwardAlgorithm_v7=3000"},
-                                                          {"NARU_FAKE_ERROR", "cudnnGetConvolutionForwardAlgorithm_v7=2000"},
-                                                          {"NARU_FAKE_ERROR", "cudnnGetConvolutionForwardWorkspaceSize=3004"},
-                                                          {"NARU_FAKE_ERROR", "cudnnSetConvolutionGroupCount=3000"},
-                                                          {"NARU_FAKE_ERROR", "cudnnConvolutionForward=3002"}};
+                                                          {"NARU_FAKE_ERROR", "cudnnBackendFinalize=3000"},
+                                                          {"NARU_FAKE_ERROR", "cudnnBackendFinalize=2000"},
+                                                          {"NARU_FAKE_ERROR", "cudnnBackendGetAttribute=3004"},
+                                                          {"NARU_FAKE_ERROR", "cudnnBackendSetAttribute=3000"},
+                                                          {"NARU_FAKE_CONV_REFUSES", "all"},
+                                                          {"NARU_FAKE_ERROR", "cudnnBackendExecute=3002"},
+                                                          {"NARU_FAKE_ERROR", "cudnnBackendExecute=2003"}};
   for (const auto& [variable, value] : troubles) {
     SCOPED_TRACE(value);
     set(variable, value);
@@ -287,7 +297,7 @@ TEST_F(CudaConvolution, an_algorithm_without_memory_or_that_is_refused_in_the_en
     auto count = counted();
     std::remove(log.c_str());
     EXPECT_EQ(count["cuLaunchKernel"], 0);
-    EXPECT_EQ(count["cudnnConvolutionBackwardFilter"], std::string(value) == "run" ? 3 : 2);
+    EXPECT_EQ(count[kWork], std::string(value) == "run" ? 3 : 2);
     unsetenv(variable);
   }
   backend = backends::make_cuda();
@@ -296,7 +306,7 @@ TEST_F(CudaConvolution, an_algorithm_without_memory_or_that_is_refused_in_the_en
   const auto s = stream();
   listen();
   check(*s, convolution(kPlain, Use::Forward, Format::Last, Format::Last, Format::Last), DType::F32);
-  EXPECT_EQ(counted()["cudnnConvolutionForward"], 1);
+  EXPECT_EQ(counted()[kWork], 1);
 }
 
 TEST_F(CudaConvolution, where_no_memory_is_left_for_copies_own_kernels_do_it_and_say_so_once) {
@@ -318,7 +328,7 @@ TEST_F(CudaConvolution, where_no_memory_is_left_for_copies_own_kernels_do_it_and
   for (int i = 0; i < 2; ++i) s->synchronize(s->submit(q, {}));
   const std::string told = ::testing::internal::GetCapturedStderr();
   auto count = counted();
-  EXPECT_EQ(count["cudnnConvolutionForward"], 0);
+  EXPECT_EQ(count[kWork], 0);
   EXPECT_EQ(count["cuLaunchKernel"], 2);
   EXPECT_NE(told.find("cuda:3 has no memory left for cuDNN to work in: convolutions are done by"), std::string::npos) << told;
   EXPECT_EQ(std::count(told.begin(), told.end(), '\n'), 1) << "it is told once";
@@ -327,18 +337,8 @@ TEST_F(CudaConvolution, where_no_memory_is_left_for_copies_own_kernels_do_it_and
 }
 
 TEST_F(CudaConvolution, a_failure_of_any_call_is_an_error_that_names_it_and_leaves_nothing_behind) {
-  const char* const calls[] = {"cudnnCreateTensorDescriptor",
-                               "cudnnSetTensorNdDescriptor",
-                               "cudnnCreateFilterDescriptor",
-                               "cudnnSetFilterNdDescriptor",
-                               "cudnnCreateConvolutionDescriptor",
-                               "cudnnSetConvolutionNdDescriptor",
-                               "cudnnSetConvolutionGroupCount",
-                               "cudnnSetConvolutionMathType",
-                               "cudnnGetConvolutionForwardAlgorithm_v7",
-                               "cudnnGetConvolutionForwardWorkspaceSize",
-                               "cudnnSetStream",
-                               "cudnnConvolutionForward"};
+  const char* const calls[] = {"cudnnBackendCreateDescriptor", "cudnnBackendSetAttribute", "cudnnBackendFinalize",
+                               "cudnnBackendGetAttribute",     "cudnnSetStream",           "cudnnBackendExecute"};
   const auto s = stream();
   const int before = descriptors();
   for (const char* call : calls) {
@@ -356,36 +356,38 @@ TEST_F(CudaConvolution, a_failure_of_any_call_is_an_error_that_names_it_and_leav
     }
     unsetenv("NARU_FAKE_ERROR");
   }
-  EXPECT_EQ(descriptors(), before + 4) << "those of the plan that was made in the end";
+  EXPECT_EQ(descriptors(), before + kOfOnePlan) << "those of the plan that was made in the end";
   check(*s, convolution(kPlain, Use::Forward), DType::F32);
-  set("NARU_FAKE_ERROR", "cudnnConvolutionForward=4004@1");
+  set("NARU_FAKE_ERROR", "cudnnBackendExecute=4004@1");
   Convolution q = placed(convolution(kPlain, Use::Forward), filled(*s, DType::F32), false);
   s->submit(q, {});
   EXPECT_THROW(s->synchronize(s->submitted()), OutOfMemoryError);
 }
 
-TEST(CudaRealLibrary, nvidias_own_cudnn_takes_the_descriptors_and_expects_the_same_sizes) {
-  // Descriptors need no GPU.
+TEST(CudaRealLibrary, nvidias_own_cudnn_has_an_exact_way_for_every_convolution) {
   const VendorLibrary<Cudnn> library(13000);
-  if (!library.get()) GTEST_SKIP() << "no cuDNN on this machine: " << library.text();
+  if (!library.get() || library.get()->version() < testing::kWithoutDevice)
+    GTEST_SKIP() << "no cuDNN that tells without a device: " << library.text();
   const Cudnn& f = *library.get();
-  int (*sizes_of)(backends::cuda::cudnnConvolutionDescriptor_t, backends::cuda::cudnnTensorDescriptor_t,
-                  backends::cuda::cudnnFilterDescriptor_t, int, int*) = nullptr;
-  ASSERT_TRUE(Library(f.library).find(sizes_of, "cudnnGetConvolutionNdForwardOutputDim"));
-  const auto check = [](int status, const char* function) { ASSERT_EQ(status, 0) << function; };
+  const DnnCheck check = [](int status, const char* function) { ASSERT_EQ(status, 0) << function; };
+  const DnnDescriptor device = testing::h100(f, check);
   for (const Shape& shape : kShapes)
-    for (const DType type : {DType::F32, DType::F64, DType::F16, DType::BF16})
-      for (const bool last : {false, true}) {
-        Convolution q = convolution(shape, Use::Forward);
-        q.dtype = type;
-        const auto c = for_cudnn(q, last);
-        ASSERT_EQ(c.has_value(), !last || type != DType::F64);
-        if (!c) continue;
-        const DnnDescriptors made(f, *c, check);
-        std::array<int, 5> got{};
-        ASSERT_EQ(sizes_of(made.convolution(), made.x(), made.w(), c->dims, got.data()), 0);
-        EXPECT_EQ(got, c->y) << &shape - kShapes;
-      }
+    for (const Use use : kUses)
+      for (const DType type : {DType::F32, DType::F64, DType::F16, DType::BF16})
+        for (const bool last : {false, true}) {
+          Convolution q = convolution(shape, use);
+          q.dtype = type;
+          const auto c = for_cudnn(q, last);
+          ASSERT_EQ(c.has_value(), !last || type != DType::F64);
+          if (!c) continue;
+          DnnGraph operations(f, check, 100);
+          add_convolution(operations, *c);
+          const DnnDescriptor graph = operations.finish(nullptr);
+          int exact = 0;
+          for (DnnWay& way : ways_of(f, {nullptr, &device}, graph, check))
+            exact += exact == 0 && is_exact(*c, way.notes()) && way.usable(f, {nullptr, &device}, check);
+          EXPECT_EQ(exact, 1) << &shape - kShapes << ' ' << static_cast<int>(use) << ' ' << naru::name_of(type) << ' ' << last;
+        }
 }
 
 }  // namespace
