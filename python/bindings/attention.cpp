@@ -1,7 +1,7 @@
 // Attention.
+#include "ops/attention.h"
 #include "function.h"
 #include "naru/nn_transformer.h"
-#include "ops/attention.h"
 #include "tensor_object.h"
 
 namespace naru::py {

@@ -5,39 +5,37 @@
 #include "backends/cuda/attention.h"
 #include "backends/dnn_device.h"
 
-namespace naru::runtime {
+namespace naru::backends::cuda {
 namespace {
 
-using namespace backends::cuda;
 using ir::Attention;
-using Use = Attention::Use;
 
 constexpr int kNow = 91900;
-constexpr Use kUses[] = {Use::Forward, Use::Backward};
+constexpr Attention::Use kBoth[] = {Attention::Use::Forward, Attention::Use::Backward};
 
-enum class Layout { Rows, HeadsLast, Packed };
+enum class HeadLayout { Rows, HeadsLast, Packed };
 
-Sizes4 laid(const Attention::Sizes& s, Layout layout, int64_t packed) {
-  if (layout == Layout::Rows) return dense_strides(s);
-  const int64_t each = layout == Layout::Packed ? packed * s[1] * s[3] : s[1] * s[3];
+Sizes4 heads_laid(const Attention::Sizes& s, HeadLayout layout, int64_t packed) {
+  if (layout == HeadLayout::Rows) return dense_strides(s);
+  const int64_t each = layout == HeadLayout::Packed ? packed * s[1] * s[3] : s[1] * s[3];
   return {s[2] * each, s[3], each, 1};
 }
 
-Attention attention(Use use, int64_t heads, int64_t key_heads, int64_t queries, int64_t keys, int64_t width, int64_t value_width,
-                    bool causal, Layout layout = Layout::Rows) {
+Attention attention_of(Attention::Use use, int64_t heads, int64_t key_heads, int64_t queries, int64_t keys, int64_t width,
+                       int64_t value_width, bool causal, HeadLayout layout = HeadLayout::Rows) {
   Attention a;
   a.use = use, a.dtype = DType::BF16, a.causal = causal, a.scale = 0.125;
   a.batch = 2, a.heads = heads, a.key_heads = key_heads, a.queries = queries, a.keys = keys, a.width = width, a.value_width = value_width;
-  a.q.strides = laid(a.sizes_of_q(), layout, 3), a.k.strides = laid(a.sizes_of_k(), layout, 3);
-  a.v.strides = laid(a.sizes_of_v(), layout, 3);
-  const Layout beside = layout == Layout::Packed ? Layout::HeadsLast : layout;
-  a.out.strides = a.dout.strides = laid(a.sizes_of_out(), beside, 1), a.dq.strides = laid(a.sizes_of_q(), beside, 1);
-  a.dk.strides = laid(a.sizes_of_k(), beside, 1), a.dv.strides = laid(a.sizes_of_v(), beside, 1);
+  a.q.strides = heads_laid(a.sizes_of_q(), layout, 3), a.k.strides = heads_laid(a.sizes_of_k(), layout, 3);
+  a.v.strides = heads_laid(a.sizes_of_v(), layout, 3);
+  const HeadLayout beside = layout == HeadLayout::Packed ? HeadLayout::HeadsLast : layout;
+  a.out.strides = a.dout.strides = heads_laid(a.sizes_of_out(), beside, 1), a.dq.strides = heads_laid(a.sizes_of_q(), beside, 1);
+  a.dk.strides = heads_laid(a.sizes_of_k(), beside, 1), a.dv.strides = heads_laid(a.sizes_of_v(), beside, 1);
   return a;
 }
 
 TEST(CudaAttention, equal_work_has_one_plan_whatever_the_strides_of_sizes_of_one) {
-  Attention a = attention(Use::Forward, 1, 1, 32, 32, 64, 64, true), b = a;
+  Attention a = attention_of(Attention::Use::Forward, 1, 1, 32, 32, 64, 64, true), b = a;
   b.q.strides[1] = 7, b.out.strides[1] = 0;
   ASSERT_TRUE(for_cudnn(a, kNow) && for_cudnn(b, kNow));
   EXPECT_TRUE(*for_cudnn(a, kNow) == *for_cudnn(b, kNow));
@@ -46,8 +44,8 @@ TEST(CudaAttention, equal_work_has_one_plan_whatever_the_strides_of_sizes_of_one
 }
 
 TEST(CudaAttention, types_sizes_and_strides_that_the_library_does_not_take_are_declined) {
-  const auto declined = [](auto change, int version = kNow, Use use = Use::Backward) {
-    Attention a = attention(use, 4, 4, 32, 48, 64, 64, false);
+  const auto declined = [](auto change, int version = kNow, Attention::Use use = Attention::Use::Backward) {
+    Attention a = attention_of(use, 4, 4, 32, 48, 64, 64, false);
     change(a);
     return !for_cudnn(a, version);
   };
@@ -65,7 +63,7 @@ TEST(CudaAttention, types_sizes_and_strides_that_the_library_does_not_take_are_d
   EXPECT_TRUE(declined([](Attention& a) { a.batch = int64_t{1} << 20; })) << "more elements than it counts";
   EXPECT_TRUE(declined([](Attention&) {}, 91001)) << "known to be wrong";
   EXPECT_TRUE(declined([](Attention&) {}, 91500)) << "keys that do not fill tiles, backward";
-  EXPECT_FALSE(declined([](Attention&) {}, 91500, Use::Forward));
+  EXPECT_FALSE(declined([](Attention&) {}, 91500, Attention::Use::Forward));
   EXPECT_TRUE(declined([](Attention& a) { a.biased = true, a.bias_type = DType::F64; }));
   EXPECT_TRUE(declined([](Attention& a) { a.biased = a.causal = true, a.bias.strides = {0, 0, 48, 1}; }));
   EXPECT_FALSE(declined([](Attention& a) { a.biased = true, a.bias_type = DType::F32, a.bias.strides = {0, 0, 48, 1}; }));
@@ -85,16 +83,16 @@ TEST(CudaRealLibrary, nvidias_own_cudnn_takes_the_operations_of_attention) {
     const DnnDescriptor graph = operations.finish(nullptr);
     return static_cast<int64_t>(ways_of(f, {nullptr, &device}, graph, check).size());
   };
-  for (const Use use : kUses) {
-    for (const Layout layout : {Layout::Rows, Layout::HeadsLast, Layout::Packed})
-      EXPECT_GT(engines(attention(use, 12, 12, 1024, 1024, 64, 64, true, layout)), 0);
-    EXPECT_GT(engines(attention(use, 8, 2, 100, 77, 128, 64, false)), 0);
-    EXPECT_GT(engines(attention(use, 8, 1, 512, 1024, 256, 256, true)), 0);
-    Attention biased = attention(use, 8, 8, 333, 333, 72, 72, false);
+  for (const Attention::Use use : kBoth) {
+    for (const HeadLayout layout : {HeadLayout::Rows, HeadLayout::HeadsLast, HeadLayout::Packed})
+      EXPECT_GT(engines(attention_of(use, 12, 12, 1024, 1024, 64, 64, true, layout)), 0);
+    EXPECT_GT(engines(attention_of(use, 8, 2, 100, 77, 128, 64, false)), 0);
+    EXPECT_GT(engines(attention_of(use, 8, 1, 512, 1024, 256, 256, true)), 0);
+    Attention biased = attention_of(use, 8, 8, 333, 333, 72, 72, false);
     biased.biased = true, biased.bias_type = DType::BF16, biased.bias.strides = {333, 0, 0, 1};
     EXPECT_GT(engines(biased), 0);
   }
 }
 
 }  // namespace
-}  // namespace naru::runtime
+}  // namespace naru::backends::cuda
