@@ -57,7 +57,7 @@ struct Gpu {
 
 struct GpuProbe {
   Availability state;     // Works where the devices can be used, as far as the driver can tell
-  std::vector<Gpu> gpus;  // those that the environment leaves visible, in the order of the driver (AMD: of PCI addresses) or of the variable
+  std::vector<Gpu> gpus;  // those that the environment leaves visible, in the driver's order (AMD: of PCI addresses) or the variable's
   std::string driver;     // "CUDA 12.8"
   int version = 0;        // 12080
   bool in_use =

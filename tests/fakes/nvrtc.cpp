@@ -150,8 +150,8 @@ std::string whole(const std::string& written) {
 bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
 // The library of a text, made if it is not there; "" and the compiler's words if it can't be.
-std::string library_of(const std::string& text, std::string& log) {
-  const std::string all = whole(text), place = folder();
+std::string library_of(const std::string& text, bool contracts, std::string& log) {
+  const std::string all = whole(text) + (contracts ? "// contracted: -O2\n" : ""), place = folder();
   char name[40];
   snprintf(name, sizeof name, "/%016llx", hash(all));
   const std::string path = place + name + ".so";
@@ -163,9 +163,10 @@ std::string library_of(const std::string& text, std::string& log) {
   std::ofstream(mine + ".cpp") << all;
   const char* compiler = getenv("NARU_FAKE_CXX");
   const std::string command = std::string(compiler ? compiler : "c++") +
-                              " -std=c++17 -O1 -pipe -w -fPIC -shared -nostartfiles -nodefaultlibs -Wl,-z,defs -ffp-contract=off "
-                              "-fno-strict-aliasing -fwrapv -o '" +
-                              mine + ".so' '" + mine + ".cpp' -lm -lc >'" + mine + ".log' 2>&1 9>&-";
+                              " -std=c++17 -O1 -pipe -w -fPIC -shared -nostartfiles -nodefaultlibs -Wl,-z,defs "
+                              "-fno-strict-aliasing -fwrapv " +
+                              (contracts ? "-O2 -ffp-contract=fast -mfma" : "-ffp-contract=off") + " -o '" + mine + ".so' '" + mine +
+                              ".cpp' -lm -lc >'" + mine + ".log' 2>&1 9>&-";
   const int status = system(command.c_str());
   std::stringstream words;
   words << std::ifstream(mine + ".log").rdbuf();
@@ -205,19 +206,25 @@ EXPORT int nvrtcDestroyProgram(Program** p) {
 }
 EXPORT int nvrtcCompileProgram(Program* p, int count, const char* const* options) {
   std::string architecture;
-  bool contracts = true;
+  bool contracts = true, inexact = false;
   for (int i = 0; i < count; ++i) {
     const std::string o = options[i];
     if (o.rfind("--gpu-architecture=", 0) == 0)
       architecture = o.substr(19);
     else if (o == "--fmad=false")
       contracts = false;
+    else if (o == "--fmad=true" && p->text.find("#pragma naru inexact") != std::string::npos)
+      contracts = false, inexact = true;
     else if (o != "--ftz=false" && o != "--prec-div=true" && o != "--prec-sqrt=true" && o != "-default-device" &&
              o != "--generate-line-info" && o != "--std=c++17")
       return kInvalidOption;
   }
   if (architecture.empty() || contracts) return kInvalidOption;
-  const std::string library = library_of(p->text, p->log);
+  if (architecture.back() == 'a') {
+    if (!inexact || architecture.substr(0, 3) != "sm_") return kInvalidOption;
+    architecture.pop_back();
+  }
+  const std::string library = library_of(p->text, inexact, p->log);
   if (library.empty()) return kCompilation;
   p->image = "FAKE " + architecture + " " + library;
   return 0;

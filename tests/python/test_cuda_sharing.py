@@ -1,5 +1,6 @@
-"""Memory of cuda devices in the hands of other libraries: in which order both work on it. Over the libraries in place of NVIDIA's (see test_cuda.py), whose default
+"""Memory of cuda devices in the hands of other libraries, and users' kernels with what only such devices have. Over the libraries in place of NVIDIA's (see test_cuda.py), whose default
 stream stands for another library's: work there is done as late as may be."""
+import pytest
 from test_cuda import environment, pytestmark, run  # noqa: F401
 
 LENT = """
@@ -68,3 +69,24 @@ print("right")
 
 def test_an_address_is_given_when_the_values_are_there_and_costs_later_operators_nothing(environment, tmp_path):
     assert run({**environment, "NARU_FUSE": "0", "CALLS": str(tmp_path / "calls")}, "-c", ADDRESSES) == (0, "right\n")
+
+
+INEXACT = """
+import naru, sys
+dialect = "kernel void f(const float* x, float* y, float b) { int i = global_id(0); y[i] = x[i] * x[i] - b; }"
+native = "extern \\"C\\" __global__ void f(const float* x, float* y, float b) { int i = threadIdx.x; y[i] = x[i] * x[i] - b; }"
+x = naru.full((4,), 1 + 2.0**-12, device=sys.argv[1])
+for source in dialect, native:
+    for options in {}, {"exact": True}, {"exact": False}:
+        y = naru.zeros(4, device=x.device)
+        naru.kernel(source, "f", **options)(x, y, 1 + 2.0**-11, blocks=1, threads=4)
+        print(y[0].item() * 2**24)
+"""
+
+
+def test_a_users_kernel_is_contracted_only_where_the_program_wants_speed_before_bits(environment):
+    if " fma " not in open("/proc/cpuinfo").read():
+        pytest.skip("the machine in place of the GPU has no such instruction")
+    for device in "cuda:0", "cuda:1":
+        assert run(environment, "-c", INEXACT, device) == (0, "0.0\n0.0\n1.0\n" * 2), device
+    assert run(environment, "-c", INEXACT, "cpu") == (0, "0.0\n" * 6)

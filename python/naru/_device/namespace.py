@@ -27,7 +27,7 @@ _ABSENT = {
     **dict.fromkeys("utilization temperature power_draw clock_rate memory_usage list_gpu_processes".split(), _SENSORS),
     **dict.fromkeys(
         "cudart cudaStatus CudaError check_error current_blas_handle current_solver_handle ExternalStream get_stream_from_external "
-        "GreenContext nccl nvtx gds jiterator tunable comm".split(),
+        "GreenContext nccl gds jiterator tunable comm".split(),
         _RUNTIME,
     ),
     **dict.fromkeys("compile_shader load_metallib".split(), "Metal's own source is not taken"),

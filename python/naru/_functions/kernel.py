@@ -28,8 +28,9 @@ class KernelContext:
 class Kernel:
     """A kernel that can be called; `naru.kernel` makes them."""
 
-    def __init__(self, source: str, name: str, backward: str | Callable[..., Any] | None = None) -> None:
-        self._kernel = _C._Kernel(source, name)
+    def __init__(self, source: str, name: str, backward: str | Callable[..., Any] | None = None, exact: bool = True) -> None:
+        # Behind everything, where it moves no line.
+        self._kernel = _C._Kernel(source if exact else source.rstrip() + "\n#pragma naru inexact\n", name)
         self.__name__ = name
         if isinstance(backward, Kernel):
             backward = backward.__name__
@@ -78,7 +79,7 @@ class _Backward:
         return list(found)
 
 
-def kernel(source: str, name: str, backward: str | Callable[..., Any] | None = None) -> Kernel:
+def kernel(source: str, name: str, backward: str | Callable[..., Any] | None = None, *, exact: bool = True) -> Kernel:
     """The kernel `name` of a source in naru's C dialect (docs/kernels.md), which runs on every device.
 
     `k(*args, grid=n)` runs exactly n items; `k(*args, blocks=b, threads=t)` runs b groups of t. Pointers take contiguous
@@ -112,5 +113,8 @@ def kernel(source: str, name: str, backward: str | Callable[..., Any] | None = N
     >>> y.sum().backward()
     >>> x.grad
     tensor([2., 4., 6.])
+
+    exact=False lets NVIDIA's compiler make one operation of a product and a sum, and use what only the one generation of GPUs has (`wgmma` and the like on
+    an H100): faster, and not the bits of other devices.
     """
-    return Kernel(source, name, backward)
+    return Kernel(source, name, backward, exact)

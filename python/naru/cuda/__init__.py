@@ -289,7 +289,7 @@ def __getattr__(name: str) -> Any:
         from .. import graphs
 
         return graphs
-    if name in ("amp", "random", "memory", "streams"):
+    if name in ("amp", "random", "memory", "nvtx", "streams"):
         import importlib
 
         try:

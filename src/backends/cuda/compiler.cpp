@@ -19,6 +19,9 @@ namespace {
 // The same bits as everywhere: nothing contracted, nothing flushed, division and root rounded correctly.
 constexpr const char* kOptions[] = {"--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true", "-default-device", "--std=c++17"};
 
+// In a user's source: speed goes before bits, and code need not run on another generation.
+constexpr const char* kInexact = "\n#pragma naru inexact";
+
 // Where the environment names a folder for them, texts are written there and code tells their lines to debuggers and memory checkers. The text's file.
 std::string kept_text(const std::string& source) {
   const char* folder = std::getenv("NARU_KERNEL_TEXTS");
@@ -76,8 +79,12 @@ std::string Compiler::compile(const std::string& source, const std::string& arch
     Program* program;
     ~Destroy() { destroy(program); }
   } const destroy{destroy_, &program};
-  const std::string target = "--gpu-architecture=" + architecture;
+  // Those features are there from compute capability 9.0 on.
+  const bool inexact = source.find(kInexact) != std::string::npos;
+  const bool own_features = inexact && architecture.starts_with("sm_") && std::atoi(architecture.c_str() + 3) >= 90;
+  const std::string target = "--gpu-architecture=" + architecture + (own_features ? "a" : "");
   std::vector<const char*> options(std::begin(kOptions), std::end(kOptions));
+  if (inexact) options[0] = "--fmad=true";
   options.push_back(target.c_str());
   if (!file.empty()) options.push_back("--generate-line-info");
   std::vector<std::string> folders;

@@ -5,6 +5,7 @@
 #include <deque>
 
 #include "backends/cuda/graph.h"
+#include "host/thread_pool.h"
 #include "naru/error.h"
 
 namespace naru::backends::cuda {
@@ -24,6 +25,21 @@ ir::CopyBytes rest_of(ir::CopyBytes c, size_t done) noexcept {
   c.target = static_cast<char*>(c.target) + done;
   c.bytes -= done;
   return c;
+}
+
+// One thread does not fill the bus.
+void copy_on_host(void* to, const void* from, size_t bytes) {
+  constexpr size_t kShare = size_t{512} << 10;
+  constexpr double kNanoseconds = 0.1;  // a byte
+  if (bytes < 2 * kShare) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  const auto share = [&](int64_t i) {
+    const size_t at = static_cast<size_t>(i) * kShare;
+    std::memcpy(static_cast<char*>(to) + at, static_cast<const char*>(from) + at, std::min(kShare, bytes - at));
+  };
+  host::parallel_for(static_cast<int64_t>((bytes + kShare - 1) / kShare), share, static_cast<double>(bytes) * kNanoseconds);
 }
 
 bool is_pageable(const ir::CopyBytes& c) {
@@ -182,7 +198,7 @@ uint64_t CudaStream::copy_up(ir::CopyBytes c, std::vector<Ref<Storage>> hold, St
     ir::CopyBytes piece = c;
     piece.bytes = std::min(most, c.bytes);
     char* const between = staging.take(piece.bytes, [this](uint64_t seq) { await(seq); });
-    std::memcpy(between, c.source, piece.bytes);
+    copy_on_host(between, c.source, piece.bytes);
     piece.source = between;
     const bool last = piece.bytes == c.bytes;
     const uint64_t seq = put(piece, last ? std::move(hold) : std::vector<Ref<Storage>>(), true);
@@ -218,7 +234,7 @@ uint64_t CudaStream::copy_down(ir::CopyBytes c, std::vector<Ref<Storage>> hold, 
     }
     const Piece& first = under_way.front();
     await(first.seq);
-    std::memcpy(first.target, first.between, first.bytes);
+    copy_on_host(first.target, first.between, first.bytes);
     under_way.pop_front();
   }
   staging.reached(last);

@@ -274,7 +274,7 @@ std::string device_text(const ir::UserKernel& k, const Variant& v, const Target&
   for (int i = 0; guard && i < v.dims; ++i) head += fmt::format(" if (naru_here.global_[{0}] >= naru_here.items_[{0}]) return;", i);
   text += "#line 1 \"kernel\"\n" + SourceTranslator(*k.source, d, math).spell(entry, head) + "\n";
   // Processors may trap. What directives hide can't be seen here.
-  const std::string& own = k.source->text();
+  const std::string own = k.source->text().substr(0, k.source->text().find("\n#pragma naru inexact"));
   const bool guarded = target.loops && own.find('#') == std::string::npos && has_division(own);
   return guarded ? with_defined_division_in_opencl(text) : text;
 }

@@ -1,0 +1,119 @@
+"""`torch.cuda.nvtx`: ranges and marks that NVIDIA's profilers (Nsight Systems, Nsight Compute) show beside the kernels. Without a profiler they do nothing.
+
+>>> with naru.cuda.nvtx.range("step {}", 3):
+...     y = naru.ones(2) + 1
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["mark", "range", "range_end", "range_pop", "range_push", "range_start"]
+
+# A profiler names a library of its own in the environment. It is handed tables of pointers to functions, and puts its own functions there: the numbers are
+# those of NVTX 3, of its core functions for text.
+_CALLBACKS, _VERSION, _CORE, _CORE_SIZE = 1, 3, 1, 16
+_MARK, _START, _END, _PUSH, _POP = 2, 5, 7, 9, 11
+
+_GetTable = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_uint))
+_SetVersion = ctypes.CFUNCTYPE(None, ctypes.c_uint32)
+_GetExport = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_uint32)
+
+
+class _Callbacks(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("table", _GetTable)]
+
+
+class _Version(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("version", ctypes.c_uint32), ("reserved", ctypes.c_uint32), ("set", _SetVersion)]
+
+
+class _Profiler:
+    """The functions that a profiler has put there; none without one."""
+
+    def __init__(self) -> None:
+        self._functions = (ctypes.c_void_p * _CORE_SIZE)()
+        self._places = (ctypes.c_void_p * (_CORE_SIZE + 1))(*(ctypes.addressof(self._functions) + 8 * i for i in _builtin_range(_CORE_SIZE)), None)
+        self._callbacks = _Callbacks(ctypes.sizeof(_Callbacks), _GetTable(self._table))
+        self._version = _Version(ctypes.sizeof(_Version), 3, 0, _SetVersion(lambda version: None))
+        self._export = _GetExport(self._exported)
+        path = os.environ.get("NVTX_INJECTION64_PATH")
+        try:
+            self._library = ctypes.CDLL(path) if path else None
+            there = self._library is not None and bool(self._library.InitializeInjectionNvtx2(self._export))
+        except (OSError, AttributeError):
+            there = False
+        text, number = ctypes.c_char_p, ctypes.c_uint64
+        self.mark = self._function(there, _MARK, None, text)
+        self.start = self._function(there, _START, number, text)
+        self.end = self._function(there, _END, None, number)
+        self.push = self._function(there, _PUSH, ctypes.c_int, text)
+        self.pop = self._function(there, _POP, ctypes.c_int)
+
+    def _table(self, module: int, table: Any, size: Any) -> int:
+        if module != _CORE:
+            return 0
+        table[0] = ctypes.addressof(self._places)
+        if size:
+            size[0] = _CORE_SIZE
+        return 1
+
+    def _exported(self, table: int) -> int | None:
+        exported: ctypes.Structure | None = {_CALLBACKS: self._callbacks, _VERSION: self._version}.get(table)
+        return None if exported is None else ctypes.addressof(exported)
+
+    def _function(self, there: bool, number: int, result: Any, *arguments: Any) -> Any:
+        address = self._functions[number] if there else None
+        return ctypes.CFUNCTYPE(result, *arguments)(address) if address else lambda *ignored: 0
+
+
+_builtin_range = range
+_found: _Profiler | None = None
+
+
+def _profiler() -> _Profiler:
+    global _found
+    if _found is None:
+        _found = _Profiler()
+    return _found
+
+
+def range_push(msg: str) -> int:
+    """Begins a range within the thread's current one; how deep it lies, from 0 on."""
+    return _profiler().push(msg.encode())
+
+
+def range_pop() -> int:
+    """Ends the range that the thread began last; how deep it lay."""
+    return _profiler().pop()
+
+
+def range_start(msg: str) -> int:
+    """Begins a range that any thread may end, by the number that this returns."""
+    return _profiler().start(msg.encode())
+
+
+def range_end(range_id: int) -> None:
+    """Ends a range that `range_start` began."""
+    _profiler().end(range_id)
+
+
+def mark(msg: str) -> None:
+    """Marks a moment."""
+    _profiler().mark(msg.encode())
+
+
+@contextlib.contextmanager
+def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
+    """A range around a block, or around a function that it decorates; the arguments go into `msg`, as `msg.format` puts them."""
+    range_push(msg.format(*args, **kwargs))
+    try:
+        yield
+    finally:
+        range_pop()
