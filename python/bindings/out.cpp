@@ -59,7 +59,7 @@ constexpr Entry kEntries[] = {
     {"prod", OutRule::Own},
     {"cumsum", OutRule::Own},
     {"cumprod", OutRule::Own},
-    {"nansum", OutRule::Floating},
+    {"nansum", OutRule::Own},
     {"logsumexp", OutRule::Floating, "logsumexp(): Expected floating point type for result tensor, but got: {1}"},
     {"norm", OutRule::Same},
     {"amax", OutRule::Same, kMatch},

@@ -108,6 +108,10 @@ Tensor argmin(const Tensor& t, const Tensor& mask, std::optional<int64_t> dim, b
 }
 
 Tensor mean(const Tensor& t, const Tensor& mask, const OptionalDims& dims, bool keepdim, std::optional<DType> dtype) {
+  ops::require_defined(t, "masked.mean", "input");
+  if (const DType type = dtype.value_or(t.dtype()); !is_inexact(type))
+    throw ValueError("mean(): Could not infer output dtype. {} dtype must be either a floating point or complex dtype. Got: {}",
+                     dtype ? "Optional" : "Input", name_of(type));
   const Tensor total = sum(t, mask, dims, keepdim, dtype.value_or(t.dtype()));
   return total / count(t, mask, reduced_dims(t, dims), keepdim);
 }
@@ -121,7 +125,8 @@ Tensor median(const Tensor& t, const Tensor& mask, int64_t dim, bool keepdim, st
     x = t.to(DType::F64);
   }
   x = filled(x, mask, std::numeric_limits<double>::quiet_NaN(), "masked.median");
-  return as(nanmedian(x, dim, keepdim).first, t, dtype);
+  const Tensor value = nanmedian(x, dim, keepdim).first;
+  return is_floating(t.dtype()) ? value : as(value, t, dtype);  // PyTorch's dtype= counts for integers only
 }
 
 Tensor logsumexp(const Tensor& t, const Tensor& mask, const OptionalDims& dims, bool keepdim, std::optional<DType> dtype) {
@@ -141,22 +146,23 @@ Tensor norm(const Tensor& t, const Tensor& mask, double ord, const OptionalDims&
 Tensor var(const Tensor& t, const Tensor& mask, const OptionalDims& dims, double correction, bool keepdim, std::optional<DType> dtype) {
   ops::require_defined(t, "masked.var", "input");
   const Dims all = reduced_dims(t, dims);
-  const DType wide = is_inexact(dtype.value_or(t.dtype())) ? dtype.value_or(t.dtype()) : DType::F32;
-  const Tensor x = t - sum(t, mask, all, true, wide) / count(t, mask, all, true);
+  const DType type = dtype.value_or(is_inexact(t.dtype()) ? t.dtype() : DType::F32);
+  const DType wide = is_inexact(type) ? type : DType::F32;
+  const Tensor x = t - sum(t, mask, all, true, type) / count(t, mask, all, true);
   const Tensor squares = sum(x * conj(x), mask, all, keepdim, wide);
   // Whole numbers stay whole.
   const Scalar less = correction == std::floor(correction) ? Scalar(static_cast<int64_t>(correction)) : Scalar(correction);
-  return (squares / clamp(count(t, mask, all, keepdim) - less, Operand(0))).to(wide);
+  return (squares / clamp(count(t, mask, all, keepdim) - less, Operand(0))).to(type);
 }
 Tensor std(const Tensor& t, const Tensor& mask, const OptionalDims& dims, double correction, bool keepdim, std::optional<DType> dtype) {
   return sqrt(var(t, mask, dims, correction, keepdim, dtype));
 }
 
 Tensor softmax(const Tensor& t, const Tensor& mask, int64_t dim, std::optional<DType> dtype) {
-  return naru::softmax(filled(t, mask, -kInfinity, "masked.softmax"), dim, dtype);
+  return naru::softmax(filled(t, mask, least(t.dtype()), "masked.softmax"), dim, dtype);
 }
 Tensor log_softmax(const Tensor& t, const Tensor& mask, int64_t dim, std::optional<DType> dtype) {
-  return naru::log_softmax(filled(t, mask, -kInfinity, "masked.log_softmax"), dim, dtype);
+  return naru::log_softmax(filled(t, mask, least(t.dtype()), "masked.log_softmax"), dim, dtype);
 }
 Tensor softmin(const Tensor& t, const Tensor& mask, int64_t dim, std::optional<DType> dtype) {
   return naru::softmax(-filled(t, mask, kInfinity, "masked.softmin"), dim, dtype);

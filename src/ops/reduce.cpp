@@ -33,8 +33,9 @@ namespace ops {
 Tensor reduce_mean(const Tensor& t, const DimSet& set, bool keepdim, DType out, const char* name) {
   if (is_complex(t.dtype()) || is_complex(out)) [[unlikely]] {
     if (t.dim() == 0 && set.any()) return reduce_mean(t, {}, false, out, name);  // its parts are no dimension
-    refuse_complex(t.dtype() == kComplex32 ? t.dtype() : DType::F32, "sum_cpu");
+    refuse_complex(out == kComplex32 ? out : DType::F32, "sum_cpu");
     const Tensor x = t.dtype() == out ? t : apply(ir::op::copy, {{&t, {}, out}}, out, name);
+    if (!is_complex(out)) return reduce_mean(x, set, keepdim, out, name);
     return as_complex(reduce_mean(as_real(x), set, keepdim, real_of(out), name));
   }
   const DType acc = accumulator_of(out);

@@ -243,8 +243,10 @@ Tensor reduce_sum(const Tensor& t, const DimSet& set, bool keepdim, DType as, DT
   if (is_wide_unsigned(t.dtype())) return reduce_sum(as_computed(t, as), set, keepdim, as, out, name);
   if (is_complex(t.dtype()) || is_complex(as)) [[unlikely]] {
     if (t.dim() == 0 && set.any()) return reduce_sum(t, {}, false, as, out, name);  // its parts are no dimension
-    refuse_complex(t.dtype() == kComplex32 ? t.dtype() : DType::F32, "sum_cpu");
-    const Tensor x = is_complex(t.dtype()) ? t : apply(ir::op::copy, {{&t, {}, as}}, as, name);
+    refuse_complex(as == kComplex32 ? as : DType::F32, "sum_cpu");
+    // Each element is converted, not the sum: 0.5 counts as 0 in a sum of integers.
+    const Tensor x = t.dtype() == as ? t : apply(ir::op::copy, {{&t, {}, as}}, as, name);
+    if (!is_complex(as)) return reduce_sum(x, set, keepdim, as, out, name);
     return as_complex(reduce_sum(as_real(x), set, keepdim, real_of(as), real_of(out), name));
   }
   // All elements of a small idle tensor: no instruction.
