@@ -38,7 +38,7 @@ template <class T>
     for (int64_t i = 0; i < n; ++i) at[i] = (at[i] + T(1)) / T(2) * last;
   else
     for (int64_t i = 0; i < n; ++i) at[i] = ((at[i] + T(1)) * size - T(1)) / T(2);
-  for (int64_t i = 0; i < n && s.border; ++i) at[i] = at[i] < T(0) ? T(0) : at[i] > last ? last : at[i];
+  for (int64_t i = 0; i < n && s.border; ++i) at[i] = at[i] > T(0) ? (at[i] < last ? at[i] : last) : T(0);  // 0 for NaN, too
 }
 
 // To the nearest, of two to the even one, as the host rounds; what is too large for that is whole already.

@@ -42,7 +42,7 @@ Tensor reflected(const Tensor& at, int64_t size, bool align_corners) {
 Tensor inside(const Tensor& at, int64_t size, const Sampling& s) {
   if (s.outside == Outside::Zeros) return at;
   const Tensor turned = s.outside == Outside::Reflection ? reflected(at, size, s.align_corners) : at;
-  return clamp(turned, 0.0, static_cast<double>(size - 1));
+  return where(isnan(turned.detach()), 0.0, clamp(turned, 0.0, static_cast<double>(size - 1)));  // as PyTorch has it
 }
 
 // The elements of x (N, C, d1...) at whole places (N, P) for each dimension; 0 outside.

@@ -1,12 +1,15 @@
 // What rests on sorted elements: medians, quantiles, places among others.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "naru/autograd.h"
 #include "naru/compositions.h"
 #include "naru/ops.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/elementwise.h"
+#include "ops/history.h"
 #include "ops/host_loop.h"
 #include "ops/reductions.h"
 #include "ops/type_names.h"
@@ -63,8 +66,8 @@ Tensor quantiles(const Tensor& t, const Tensor& q, std::optional<int64_t> given,
     weights = q.reshape({-1}).to(t.dtype()) * static_cast<double>(n - 1) - at(below, t.dtype());
   const Tensor sorted = sort(x, dim).first;
   const Tensor last = sorted.narrow(dim, n - 1, 1);  // NaN where one is NaN
-  const Tensor between =
-      lerp(index_select(sorted, dim, at(below, DType::I64)), index_select(sorted, dim, at(above, DType::I64)), weights.reshape(along));
+  const Tensor from = index_select(sorted, dim, at(below, DType::I64)), share = weights.reshape(along);
+  const Tensor between = ops::between(from, index_select(sorted, dim, at(above, DType::I64)), share);
   Tensor value = where(isnan(last), last, between).unsqueeze(0).transpose(0, dim + 1);  // shares first, and a dimension of size 1 at dim
   if (flattened && keepdim) {
     Dims shape(static_cast<size_t>(t.dim()) + 1, 1);
@@ -113,10 +116,38 @@ Tensor places(const Tensor& sorted, const Tensor& values, bool right) {
 
 }  // namespace
 
+// As lerp, but that b - a counts only where it is a number.
+Tensor ops::between(const Tensor& a, const Tensor& b, const Tensor& share) {
+  Tensor value;
+  {
+    const NoGrad off;
+    const Tensor from = a.detach(), to = b.detach(), part = share.detach();
+    const Tensor infinite = logical_or(isinf(from), isinf(to));
+    value = where(logical_or(eq(part, 0.0), eq(from, to)), from, where(infinite, from + to, lerp(from, to, part)));
+  }
+  return autograd::record(value, "LerpBackward1", {&a, &b, &share}, {&a, &b, &share},
+                          [](const std::vector<Tensor>& g, const std::vector<Tensor>& saved) -> std::vector<Tensor> {
+                            const Tensor& part = saved[2];
+                            const Tensor along =
+                                autograd::requires_grad(part) ? ops::sum_to(g[0] * (saved[1] - saved[0]), part.sizes()) : Tensor();
+                            return {g[0] * (1.0 - part), g[0] * part, along};
+                          });
+}
+
+// NaN, or the least integer, with a history.
+Tensor ops::median_of_none(const Tensor& t) {
+  const DType type = t.dtype();
+  const Scalar value = is_floating(type) ? Scalar(NAN)
+                       : type == DType::I32 || type == DType::I64
+                           ? Scalar(std::numeric_limits<int64_t>::min() >> (63 - traits_of(type).digits))
+                           : Scalar(0);
+  return ops::record_choice(full({}, value, Options(type, t.device())), t, "MedianBackward0");
+}
+
 Tensor median(const Tensor& t) {
   ops::refuse_bool(t.dtype(), "median_cpu");
   const Tensor flat = t.detach().reshape({-1});
-  if (flat.numel() == 0 && is_floating(t.dtype())) return full({}, Scalar(NAN), Options(t.dtype(), t.device()));
+  if (flat.numel() == 0) return ops::median_of_none(t);
   return ops::record_choice(median_along(flat, 0).first.select(0, 0).clone(), t, "MedianBackward0");
 }
 
@@ -147,7 +178,7 @@ Tensor histc(const Tensor& t, int64_t bins, double low, double high) {
   if (bins < 1) throw RuntimeError("bins must be > 0, got {}", bins);
   if (t.device().is_meta()) return empty({bins}, Options(t.dtype(), t.device()));
   const Tensor x = t.detach().reshape({-1});
-  if (low == 0 && high == 0 && x.numel() > 0) low = min(x).item<double>(), high = max(x).item<double>();
+  if (low == high && x.numel() > 0) low = min(x).item<double>(), high = max(x).item<double>();
   if (!std::isfinite(low) || !std::isfinite(high)) throw RuntimeError("torch.histc: range of [{}, {}] is not finite", low, high);
   if (low == high) low -= 1, high += 1;
   if (low > high) throw RuntimeError("max must be larger than min, got {} and {}", high, low);

@@ -12,6 +12,10 @@ Tensor reduce_extreme(const Tensor& t, bool greatest, const DimSet& set, bool ke
 // The gradient of a choice of one element y of x over the dimensions of `set`, by g: in equal parts to all elements that equal y. As in PyTorch NaN equals NaN
 // where it is all elements that were reduced without naming dimensions (nan_equals: max, min, median); else where a NaN was, all gradients are.
 Tensor share_among_equals(const Tensor& g, const Tensor& x, const Tensor& y, const DimSet& set, bool keepdim, bool nan_equals);
+// lerp of finite or infinite numbers a <= b: where the share is 0, or both are equal, b - a is nobody's business.
+Tensor between(const Tensor& a, const Tensor& b, const Tensor& share);
+// The median of an empty tensor.
+Tensor median_of_none(const Tensor& t);
 // `value` with the history of such a choice among all elements of t.
 Tensor record_choice(Tensor value, const Tensor& t, const char* node);
 

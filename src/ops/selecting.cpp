@@ -34,7 +34,7 @@ std::pair<Tensor, Tensor> nanmedian_along(const Tensor& t, int64_t dim) {
 Tensor nanmedian(const Tensor& t) {
   ops::refuse_bool(t.dtype(), "median_cpu");
   const Tensor flat = t.detach().reshape({-1});
-  if (flat.numel() == 0 && is_floating(t.dtype())) return full({}, Scalar(NAN), Options(t.dtype(), t.device()));
+  if (flat.numel() == 0) return ops::median_of_none(t);
   return ops::record_choice(nanmedian_along(flat, 0).first.select(0, 0).clone(), t, "NanmedianBackward0");
 }
 
@@ -78,7 +78,7 @@ Tensor nanquantiles(const Tensor& t, const Operand& q, std::optional<int64_t> gi
   const Tensor place = most * shares;  // (..., q)
   const Tensor below = floor(place).to(DType::I64);
   const Tensor above = minimum(below + 1, most.to(DType::I64));
-  Tensor value = lerp(gather(sorted, -1, below), gather(sorted, -1, above), share_of(place, interpolation).to(t.dtype()));
+  Tensor value = ops::between(gather(sorted, -1, below), gather(sorted, -1, above), share_of(place, interpolation).to(t.dtype()));
   value = value.movedim(-1, 0);
   if (keepdim) {
     if (flattened) {

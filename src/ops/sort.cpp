@@ -80,7 +80,9 @@ Tensor argsort(const Tensor& t, int64_t dim, bool descending) {
 std::pair<Tensor, Tensor> topk(const Tensor& t, int64_t k, int64_t dim, bool largest, bool) {
   if (t.defined() && t.dtype() == DType::Bool)
     throw NotImplementedError("topk does not support bool dtypes on CPU (convert to numbers first)");
-  return ordered(t, k, dim, largest, true, "topk", "TopkBackward0");
+  // Of a tensor without dimensions no k takes less than its element.
+  const bool one = t.defined() && t.dim() == 0 && k == 0;
+  return ordered(t, one ? 1 : k, dim, largest, true, "topk", "TopkBackward0");
 }
 
 namespace {
@@ -201,6 +203,7 @@ Tensor bincount(const Tensor& t, const Tensor& weights, int64_t minlength) {
   if (weights.dim() != 1 || weights.numel() != t.numel())
     throw RuntimeError("weights should be 1-d and have the same length as input (got shapes {} and {})", weights.sizes().str(),
                        t.sizes().str());
+  if (t.numel() == 0) return counts;  // of integers, as in PyTorch
   const DType type = weights.dtype() == DType::F32 ? DType::F32 : DType::F64;
   const Tensor out = zeros(counts.sizes(), Options(type, t.device()));
   index_add_(out, 0, t, weights.to(type));
