@@ -18,7 +18,7 @@ V times(V a, V b) { return a.type() == VType::Bool ? a & b : a * b; }
 V square(V a) { return times(a, a); }
 V absolute(V a) { return a.type() == VType::Bool ? a : abs(a); }
 V less(V a, V b) { return a.type() == VType::Bool ? ~a & b : a < b; }
-V divide_trunc(V a, V b) { return is_float(a.type()) ? trunc(a / b) : a / b; }
+V div_trunc(V a, V b) { return is_float(a.type()) ? trunc(a / b) : a / b; }
 // As PyTorch has them: small whole exponents are products.
 V power(V a, V b) {
   if (!is_float(a.type())) return pow_int(a, b);
@@ -171,6 +171,7 @@ const ElementwiseOp kInternal[] = {
     {"bessel_i0e", 1, [](Args a) { return bessel_i0e(a[0]); }},
     {"bessel_i1e", 1, [](Args a) { return bessel_i1e(a[0]); }},
     {"nextafter", 2, [](Args a) { return next_after(a[0], a[1]); }},
+    {"unit_scale", 1, [](Args a) { return unit_scale(a[0]); }},
     {"hardshrink", 2, [](Args a) { return where(abs(a[0]) <= a[1], 0.0, a[0]); }},
     {"softshrink", 2, [](Args a) { return where(abs(a[0]) <= a[1], 0.0, a[0] - minimum(maximum(a[0], -a[1]), a[1])); }},
 };

@@ -8,6 +8,7 @@
 #include "naru/ops.h"
 #include "ops/complex.h"
 #include "ops/elementwise.h"
+#include "ops/half.h"
 #include "ops/unsigned.h"
 
 namespace naru::ops {
@@ -53,11 +54,27 @@ Positions of_parts(const Positions& positions) {
   return p;
 }
 
+// How many values may go to one place.
+int64_t values_for_a_place(const Addressing& at) {
+  int64_t most = 1;
+  for (size_t d = 0; d < at.shape.size(); ++d)
+    if (at.from[d] < 0) most *= at.shape[d];
+  return most;
+}
+
 // target[addressed] = value, no history.
 void write_at(const Tensor& target, const Addressing& at, const Positions& positions, const Tensor& value, bool add) {
   if (product(at.shape) == 0) return;
   if (is_complex(target.dtype())) return write_at(as_real(target), of_parts(at), of_parts(positions), as_real(value), add);
   if (is_wide_unsigned(target.dtype())) return write_at(as_signed(target), at, positions, as_signed(value), add);
+  // Sums of 16-bit types are rounded once: rounded after each value, 300 ones of bfloat16 are 256.
+  if (add && is_half(target.dtype()) && values_for_a_place(at) > 1) {
+    const DType type = target.dtype(), wide = DType::F32;
+    const Tensor sums = apply(ir::op::copy, {{&target, {}, type}}, wide, at.op);
+    write_at(sums, at, positions, apply(ir::op::copy, {{&value, {}, value.dtype()}}, wide, at.op), true);
+    const OpOperand rounded[] = {{&sums, {}, wide}};
+    return apply_into(ir::op::copy, rounded, target);
+  }
   Positions own = positions;
   for (Tensor& p : own)
     if (p.impl()->storage.get() == target.impl()->storage.get()) p = p.detach().clone();
@@ -111,8 +128,14 @@ Tensor gather_at(const Tensor& source, const Addressing& at, const Positions& po
 }
 
 Tensor accumulate_at(const Tensor& g, const Addressing& at, const Positions& positions) {
-  Tensor whole = zeros(at.sizes, Options(g.dtype(), g.device()));
-  write_at(whole, at, positions, g.detach(), true);
+  Tensor whole;
+  {
+    const NoGrad off;
+    const DType type = is_half(g.dtype()) ? DType::F32 : g.dtype();
+    whole = zeros(at.sizes, Options(type, g.device()));
+    write_at(whole, at, positions, g.detach().to(type), true);
+    whole = whole.to(g.dtype());
+  }
   return record_saving(whole, "IndexPutBackward0", {&g}, positions, [at](Grads gg, Grads saved) {
     return std::vector{gg[0].defined() ? gather_at(gg[0], at, saved, "IndexBackward0") : Tensor()};
   });

@@ -200,6 +200,7 @@ Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double b
   if (x.dim() < 3) throw ValueError("Expected 3D or higher dimensionality                          input (got {} dimensions)", x.dim());
   if (size < 1) throw ValueError("local_response_norm: size must be at least 1, got {}", size);
   if (x.numel() == 0) return x;
+  if (ops::is_half(x.dtype())) return local_response_norm(x.to(DType::F32), size, alpha, beta, k).to(x.dtype());
   const bool whole = !is_inexact(x.dtype());  // of integers PyTorch's means are, too
   const Tensor squares = square(x).reshape({x.size(0), 1, x.size(1), x.numel() / (x.size(0) * x.size(1))});
   ops::WindowTables tables{ops::regular_table(x.size(1), x.size(1), size, 1, size / 2, 1), ops::identity_table(squares.size(3))};

@@ -1,6 +1,7 @@
 // nll_loss and cross_entropy.
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/half.h"
 #include "ops/history.h"
 #include "ops/softmax.h"
 #include "ops/type_names.h"
@@ -141,10 +142,10 @@ Tensor reduced(const FusedProducer& p, const Classes& c, Reduction reduction, co
   return apply(ir::op::div, {{&total, {}, acc}, {by, static_cast<double>(product(sizes)), acc}}, out, op);
 }
 
-// The factor of each row in the gradient, of shape (rows with a class dimension of 1) or without dimensions. Differentiable in g.
+// The factor of each row in the gradient, of shape (rows with a class dimension of 1) or without dimensions; float32 for 16-bit types. Differentiable in g.
 Tensor row_scale(const Tensor& g, const Classes& c, Reduction reduction, const Tensor& divisor) {
-  Tensor s = g;
-  if (reduction == Reduction::Mean) s = divisor.defined() ? s / divisor.to(g.dtype()) : s / static_cast<double>(c.target.numel());
+  Tensor s = g.to(ops::accumulator_of(g.dtype()));
+  if (reduction == Reduction::Mean) s = divisor.defined() ? s / divisor.to(s.dtype()) : s / static_cast<double>(c.target.numel());
   if (c.weight.defined()) s = s * c.weight;
   if (c.masked) s = where(c.valid, s, 0.0);
   return s.dim() > 0 ? s.unsqueeze(c.dim) : s;
@@ -175,7 +176,7 @@ Tensor nll_loss(const Tensor& x, const Tensor& target, const Tensor& weight, Red
   return record(reduced(p, c, reduction, divisor, acc, x.dtype(), op), "NllLossBackward0", {&x}, {&c.target},
                 [c, reduction, divisor, sizes = x.sizes(), op](const Tensors& g, const Tensors&) -> Tensors {
                   const Tensor scale = row_scale(-g[0], c, reduction, divisor);
-                  return {where(one_hot_of(c, static_cast<int64_t>(sizes.size()), op), scale, 0.0)};
+                  return {where(one_hot_of(c, static_cast<int64_t>(sizes.size()), op), scale, 0.0).to(g[0].dtype())};
                 });
 }
 
@@ -200,8 +201,9 @@ Tensor cross_entropy_of_classes(const Tensor& x, const Tensor& target, const Ten
                 [=](const Tensors& g, const Tensors& saved) -> Tensors {
                   const Tensor& input = saved[0];
                   if (grad_enabled()) {
-                    const Tensor hot = one_hot_of(c, input.dim(), op).to(input.dtype());
-                    return {(softmax(input, c.dim) - hot) * row_scale(g[0], c, reduction, divisor)};
+                    const Tensor scale = row_scale(g[0], c, reduction, divisor);
+                    const Tensor hot = one_hot_of(c, input.dim(), op).to(scale.dtype());
+                    return {((softmax(input, c.dim, scale.dtype()) - hot) * scale).to(input.dtype())};
                   }
                   const Tensor scale = row_scale(g[0], c, reduction, divisor);
                   ops::FuseScope fuse;
@@ -267,6 +269,10 @@ Tensor cross_entropy(const Tensor& x, const Tensor& target, const Tensor& weight
   ops::require_defined(target, "cross_entropy", "target");
   if (!(smoothing >= 0 && smoothing <= 1)) throw RuntimeError("label_smoothing must be between 0.0 and 1.0. Got: {}", smoothing);
   ops::require_softmax_type(x.dtype(), "log_softmax_lastdim");
+  if (ops::is_half(x.dtype()) && (x.sizes() == target.sizes() || smoothing > 0)) {  // rounded once
+    const auto wide = [](const Tensor& t) { return t.defined() && ops::is_half(t.dtype()) ? t.to(DType::F32) : t; };
+    return cross_entropy(wide(x), wide(target), wide(weight), reduction, ignore_index, smoothing).to(x.dtype());
+  }
   if (x.sizes() == target.sizes()) return cross_entropy_of_probabilities(x, target, weight, reduction, ignore_index, smoothing);
   if (smoothing > 0) return smoothed_cross_entropy(x, target, weight, reduction, ignore_index, smoothing);
   return cross_entropy_of_classes(x, target, weight, reduction, ignore_index);

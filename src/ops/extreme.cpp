@@ -30,11 +30,12 @@ Tensor share_among_equals(const Tensor& g, const Tensor& x, const Tensor& y, con
   for (int64_t d = 0; d < x.dim(); ++d)
     if (set[static_cast<size_t>(d)]) dims.push_back(d);
   Tensor count;
+  const DType acc = accumulator_of(x.dtype());  // float16 does not count to 70,000
   {
     NoGrad guard;
-    count = reduce_sum(chosen, set, true, DType::I64, x.dtype(), "amax");
+    count = reduce_sum(chosen, set, true, DType::I64, acc, "amax");
   }
-  const Tensor part = restore_dims(g, set, keepdim) / count;
+  const Tensor part = (restore_dims(g, set, keepdim).to(acc) / count).to(g.dtype());
   return nan_equals ? where(chosen, part, 0.0) : part * chosen.to(part.dtype());
 }
 

@@ -6,7 +6,9 @@
 #include "naru/ops.h"
 #include "naru/selecting.h"
 #include "ops/common.h"
+#include "ops/half.h"
 #include "ops/history.h"
+#include "ops/reduction.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -162,9 +164,10 @@ Tensor scattered_extreme(const Tensor& begin, int64_t dim, const Tensor& index, 
   const auto backward = [dim](const std::vector<Tensor>& g, const std::vector<Tensor>& saved) {
     const Tensor &x = saved[0], &places = saved[1], &y = saved[2];
     if (!g[0].defined()) return std::vector<Tensor>(1);
-    const Tensor chosen = logical_or(eq(x, gather(y, dim, places)), isnan(x)).to(x.dtype());
-    const Tensor count = clamp_min(scatter_add(zeros_like(y), dim, places, chosen), Operand(1));
-    return std::vector{chosen * gather(g[0] / count, dim, places)};
+    const DType type = ops::accumulator_of(x.dtype());  // float16 does not count to 70,000
+    const Tensor chosen = logical_or(eq(x, gather(y, dim, places)), isnan(x)).to(type);
+    const Tensor count = clamp_min(scatter_add(zeros_like(y).to(type), dim, places, chosen), Operand(1));
+    return std::vector{(chosen * gather(g[0].to(type) / count, dim, places)).to(x.dtype())};
   };
   return autograd::record(scatter_reduce(begin, dim, index, data.detach(), reduce, true), "SegmentReduceBackward0", {&data},
                           {&data, &index}, backward, true);
@@ -185,6 +188,8 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor&
   if (!is_floating(data.dtype())) ops::throw_not_implemented("_segment_reduce_cpu", data.dtype());
   if (!is_integral(form.dtype()))
     throw RuntimeError("segment_reduce(): wanted lengths or offsets of integers, got {}", name_of(form.dtype()));
+  if (ops::is_half(data.dtype()) && reduce != "max" && reduce != "min")  // rounded once
+    return segment_reduce(data.to(DType::F32), reduce, given, offsets, axis, unsafe, initial).to(data.dtype());
   const Tensor lengths = given.defined() ? given : diff(offsets);
   if (!given.defined()) unsafe = true;  // offsets may leave elements out, at both ends
   const Dims batch(std::span<const int64_t>(lengths.sizes()).first(static_cast<size_t>(d)));

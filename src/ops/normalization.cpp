@@ -233,8 +233,9 @@ Tensor embedding_gradient(const Tensor& g, const Tensor& index, int64_t rows, in
   Tensor out;
   {
     NoGrad guard;
-    out = zeros({rows, width}, Options(g.dtype(), g.device()));
-    const Tensor kept = padding < 0 ? g : where((index != padding).unsqueeze(-1), g, 0.0);
+    const DType sums = ops::accumulator_of(g.dtype());  // of 16-bit types rounded once
+    out = zeros({rows, width}, Options(sums, g.device()));
+    const Tensor kept = (padding < 0 ? g : where((index != padding).unsqueeze(-1), g, 0.0)).to(sums);
     if (kept.numel() > 0) {
       ir::Scatter s;
       s.op = "embedding";
@@ -249,6 +250,7 @@ Tensor embedding_gradient(const Tensor& g, const Tensor& index, int64_t rows, in
       s.indices.push_back(std::move(i));
       ops::submit(std::move(s), {&kept, &index, &out}, {&out});
     }
+    out = out.to(g.dtype());
   }
   return record(std::move(out), "EmbeddingDenseBackwardBackward0", {&g}, {&index},
                 [padding](const Tensors& gg, const Tensors& saved) -> Tensors {
@@ -285,8 +287,9 @@ Tensor sparse_embedding(const Tensor& weight, const Tensor& index, int64_t paddi
 Tensor embedding_of(const Tensor& weight, const Tensor& index, int64_t padding, bool by_frequency) {
   return record(rows_of(weight, index), "EmbeddingBackward0", {&weight}, {&index},
                 [padding, by_frequency, rows = weight.size(0)](const Tensors& g, const Tensors& saved) -> Tensors {
-                  const Tensor scaled = by_frequency && g[0].numel() ? g[0] / frequencies(saved[0], rows, g[0].dtype()) : g[0];
-                  return {embedding_gradient(scaled, saved[0], rows, padding)};
+                  const DType type = ops::accumulator_of(g[0].dtype());  // float16 does not count to 70,000
+                  const Tensor scaled = by_frequency && g[0].numel() ? g[0].to(type) / frequencies(saved[0], rows, type) : g[0];
+                  return {embedding_gradient(scaled, saved[0], rows, padding).to(g[0].dtype())};
                 });
 }
 

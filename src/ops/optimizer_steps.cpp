@@ -12,6 +12,7 @@
 #include "naru/graph.h"
 #include "naru/ops.h"
 #include "ops/common.h"
+#include "ops/half.h"
 #include "ops/sparse.h"
 #include "runtime/capture.h"
 #include "runtime/small_work.h"
@@ -19,7 +20,8 @@
 namespace naru {
 namespace {
 
-// A program that is written down like the arithmetic it stands for. Operators compute in one type; what is written to a tensor has that tensor's.
+// A program that is written down like the arithmetic it stands for. Operators compute in one type (float32 for 16-bit ones, where eps is not 0); what a
+// tensor is given last is rounded to its own.
 class Update {
  public:
   // A tensor, a value on the way, or a number.
@@ -33,7 +35,7 @@ class Update {
       return v;
     }
   };
-  explicit Update(DType type) : type_(type) {}
+  explicit Update(DType type) : type_(ops::is_half(type) ? DType::F32 : type) {}
   Update(const Update&) = delete;
 
   // All tensors come before the first operator.
@@ -47,7 +49,7 @@ class Update {
   Value make(ir::OpId id, std::initializer_list<Value> operands) { return add_cell(add_node(id, operands, type_)); }
   // `target` was given by tensor().
   void write(ir::OpId id, Value target, std::initializer_list<Value> operands) {
-    cells_[target.cell] = add_node(id, operands, tensors_[target.cell]->dtype());
+    cells_[target.cell] = add_node(id, operands, type_);
     written_ |= 1u << target.cell;
   }
 
@@ -118,7 +120,10 @@ void Update::run(const char* op) {
         break;
       }
   for (int i = 0; i < program_.inputs_count; ++i)
-    if (written_ >> i & 1) builder_.output(cells_[i].index);
+    if (written_ >> i & 1) {
+      const DType type = tensors_[i]->dtype();
+      builder_.output(type == type_ ? cells_[i].index : add_node(ir::op::copy, {Value::at(i)}, type).index);
+    }
   if (!run_at_once()) {
     ir::Map map;
     map.shape = first.sizes();

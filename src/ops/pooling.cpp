@@ -9,6 +9,7 @@
 #include "naru/ops.h"
 #include "ops/checked.h"
 #include "ops/common.h"
+#include "ops/half.h"
 #include "ops/strides.h"
 #include "ops/type_names.h"
 #include "ops/windows.h"
@@ -174,6 +175,8 @@ Tensor avg_pool(int64_t n, const Tensor& input, const Dims& kernel, const Dims& 
   check_input(input, n, p.op);
   if (divisor && *divisor == 0) throw RuntimeError("divisor must be not zero");
   if (!is_floating(input.dtype()) && input.dtype() != DType::I64) ops::throw_not_implemented(p.op, input.dtype());
+  if (ops::is_half(input.dtype()))  // rounded once: 800 hundreds are no float16
+    return avg_pool(n, input.to(DType::F32), kernel, stride, padding, ceil_mode, count_include_pad, divisor).to(input.dtype());
   return batched(input, n, [&](const Tensor& x) {
     const Dims out = result_sizes(x, p);
     WindowTables tables = tables_of(x, p, out);
@@ -215,7 +218,7 @@ Dims adaptive_sizes(const Tensor& x, int64_t n, const Dims& given, const std::st
           x.sizes().str(), d);
   for (const int64_t s : out)
     if (s < 0) throw RuntimeError("{}: elements of output_size must be greater than or equal to 0 but received {}", op, out.str());
-  if (!is_floating(x.dtype())) ops::throw_not_implemented(op, x.dtype());
+  if (!is_floating(x.dtype()) && (whole || product(out) > 0)) ops::throw_not_implemented(op, x.dtype());
   return out;
 }
 
@@ -237,6 +240,12 @@ Tensor adaptive_avg_pool(int64_t n, const Tensor& input, const Dims& output_size
     const MemoryFormat format = ops::suggested_format(input);
     return format == MemoryFormat::Contiguous ? y : y.as_strided(y.sizes(), ops::format_strides(y.sizes(), format), y.storage_offset());
   }
+  if (!is_floating(input.dtype())) {  // of no elements
+    Dims sizes = input.sizes();
+    for (int64_t d = 0; d < n; ++d) sizes[static_cast<size_t>(input.dim() - n + d)] = out[static_cast<size_t>(d)];
+    return zeros(sizes, Options(input.dtype(), input.device()));
+  }
+  if (ops::is_half(input.dtype())) return adaptive_avg_pool(n, input.to(DType::F32), output_size).to(input.dtype());
   return batched(input, n, [&](const Tensor& x) {
     WindowTables tables = adaptive_tables(x, out);
     std::vector<std::vector<int64_t>> counts;
@@ -253,6 +262,13 @@ std::pair<Tensor, Tensor> adaptive_max_pool(int64_t n, const Tensor& input, cons
 }
 
 Tensor lp_pool(int64_t n, const Tensor& x, double p, const Dims& kernel, const Dims& stride, bool ceil_mode) {
+  ops::require_defined(x, "lp_pool", "input");
+  // In the limit it is the greatest of all, or the least.
+  if (std::isinf(p)) {
+    const Tensor most = max_pool(n, p > 0 ? abs(x) : -abs(x), kernel, stride, {0}, {1}, ceil_mode).first;
+    return p > 0 ? most : -most;
+  }
+  if (ops::is_half(x.dtype())) return lp_pool(n, x.to(DType::F32), p, kernel, stride, ceil_mode).to(x.dtype());
   const Dims each = kernel.size() == 1 ? Dims(static_cast<size_t>(n), kernel[0]) : kernel;
   const Tensor mean = avg_pool(n, pow(x, Operand(p)), kernel, stride, {0}, ceil_mode);
   return pow(sign(mean) * relu(abs(mean)) * Operand(static_cast<double>(product(each))), Operand(1 / p));

@@ -4,8 +4,10 @@
 
 #include "naru/ops.h"
 #include "ops/common.h"
+#include "ops/half.h"
 #include "ops/history.h"
 #include "ops/host_loop.h"
+#include "ops/reduction.h"
 #include "ops/type_names.h"
 
 namespace naru {
@@ -103,12 +105,13 @@ Tensor extreme(const Call& c, bool greatest) {
     const Tensor &x = s[0], &positions = s[1], &source = s[2], &y = s[3];
     std::vector<Tensor> r(2);
     if (!g[0].defined()) return r;
-    const Tensor mine = (x == y).to(x.dtype());
-    const Tensor theirs = (source == gather(y, dim, positions)).to(x.dtype());
+    const DType type = ops::accumulator_of(x.dtype());  // float16 does not count to 70,000
+    const Tensor mine = (x == y).to(type);
+    const Tensor theirs = (source == gather(y, dim, positions)).to(type);
     const Tensor n = scatter_add(mine, dim, positions, theirs);
-    const Tensor part = g[0] / n;  // NaN where the extreme is NaN, which equals nothing
-    r[0] = include ? mine * part : where(scatter(zeros_like(x), dim, positions, Operand(1)) == 0, g[0], zeros_like(g[0]));
-    r[1] = theirs * gather(part, dim, positions);
+    const Tensor part = g[0].to(type) / n;  // NaN where the extreme is NaN, which equals nothing
+    r[0] = include ? (mine * part).to(x.dtype()) : where(scatter(zeros_like(x), dim, positions, Operand(1)) == 0, g[0], zeros_like(g[0]));
+    r[1] = (theirs * gather(part, dim, positions)).to(x.dtype());
     return r;
   };
   return autograd::record(out, "ScatterReduceBackward0", {&c.self, &c.source}, {&c.self, &c.index, &c.source}, backward, true);
@@ -129,6 +132,8 @@ Tensor scatter_reduce(const Tensor& t, int64_t dim, const Tensor& index, const T
                             [](const std::vector<Tensor>& g, const std::vector<Tensor>& s) {
                               return std::vector{g[0], g[0].defined() ? zeros_like(s[0]) : Tensor()};
                             });
+  if (ops::is_half(t.dtype()) && (kind == Kind::Mean || kind == Kind::Prod))  // rounded once
+    return scatter_reduce(t.to(DType::F32), dim, index, source.to(DType::F32), reduce, include_self).to(t.dtype());
   // Sizes are checked by a scatter, which every reduction does.
   Tensor used = source;
   for (int64_t d = 0; d < index.dim() && d < source.dim(); ++d)

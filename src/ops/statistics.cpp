@@ -4,9 +4,11 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/special_ids.h"
 #include "naru/complex.h"
 #include "ops/autocast.h"
 #include "ops/common.h"
+#include "ops/half.h"
 #include "ops/history.h"
 #include "ops/reductions.h"
 #include "ops/sparse.h"
@@ -22,21 +24,85 @@ using Tensors = std::vector<Tensor>;
 
 namespace {
 
+// What var, std and mean are made of; each is of the accumulator's type, and `scale` undefined where it is 1.
 struct Moments {
-  Tensor mean, var;  // of the accumulator's type; mean keeps its dimensions, var as asked
+  Tensor mean;    // keeps its dimensions
+  Tensor square;  // the mean square of what is left without the mean, times scale squared; its dimensions as asked
+  Tensor scale;   // keeps its dimensions
 };
+
+void divide(Tensor& t, double n) {
+  const DType acc = t.dtype();
+  const ops::OpOperand operands[] = {{&t, {}, acc}, {nullptr, n, acc}};
+  ops::apply_into(ir::op::div, operands, t);
+}
+
+// The first element along the dimensions of `set`, which stay as ones.
+Tensor first_along(const Tensor& t, const DimSet& set) {
+  Tensor first = t.detach();
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (set[static_cast<size_t>(d)] && t.size(d) > 1) first = first.narrow(d, 0, 1);
+  return first;
+}
+
+// Of float32 and 16-bit types, whose sums of squares would overflow from 1e19 on, vanish below 1e-23, and lose what is much smaller than the mean: elements
+// count from the first one, so that what is summed is as great as the deviation, and are scaled by a power of two where that is far from 1. An element far
+// from all others as the first costs nothing: the deviation is as great then.
+Moments moments_from_first(const Tensor& t, const DimSet& set, double correction, bool keepdim, const char* op) {
+  const DType acc = DType::F32;
+  const auto count = static_cast<double>(ops::reduced_count(t.sizes(), set));
+  const auto of = [](const Tensor& x) { return FusedProducer::of(x, acc); };
+  const auto reduced = [&](ReduceOp reduction, const FusedProducer& p, bool keep) {
+    return ops::reduce(reduction, p, t.sizes(), set, keep, acc, op);
+  };
+  const Tensor given = first_along(t, set), first = ops::apply(ir::op::copy, {{&given, {}, acc}}, acc, op);
+  // A quarter, so that the distance of two numbers does not overflow.
+  const Tensor less = ops::apply(ir::op::mul, {{&first, {}, acc}, {nullptr, -0.25, acc}}, acc, op);
+  FusedProducer distance(ir::op::mul_add, acc, {of(t), FusedProducer::of(0.25, acc), of(less)});
+  distance.then(ir::op::abs, acc, {FusedProducer::node(0, acc)});
+  const Tensor far = reduced(ReduceOp::Max, distance, true);
+  Moments m;
+  m.scale = ops::apply(ir::op::unit_scale, {{&far, {}, acc}}, acc, op);
+  const Tensor opposite = ops::apply(ir::op::neg, {{&first, {}, acc}}, acc, op);
+  const Tensor from = ops::apply(ir::op::mul, {{&opposite, {}, acc}, {&m.scale, {}, acc}}, acc, op);
+  const FusedProducer shifted(ir::op::mul_add, acc, {of(t), of(m.scale), of(from)});
+  Tensor shift = reduced(ReduceOp::Sum, shifted, true);
+  divide(shift, count);
+  FusedProducer squares = shifted;
+  squares.then(ir::op::square_diff, acc, {FusedProducer::node(0, acc), of(shift)});
+  m.square = reduced(ReduceOp::Sum, squares, keepdim);
+  divide(m.square, std::max(0.0, count - correction));
+  const Tensor back = ops::apply(ir::op::div, {{&shift, {}, acc}, {&m.scale, {}, acc}}, acc, op);
+  m.mean = ops::apply(ir::op::add, {{&first, {}, acc}, {&back, {}, acc}}, acc, op);
+  return m;
+}
 
 // Two passes: the mean, then the mean square of what is left. n - correction <= 0 gives NaN or infinity, as in PyTorch.
 Moments moments(const Tensor& t, const DimSet& set, double correction, bool keepdim, const char* op) {
+  if (ops::accumulator_of(t.dtype()) == DType::F32 && ops::reduced_count(t.sizes(), set) > 0)
+    return moments_from_first(t, set, correction, keepdim, op);
   const DType acc = ops::accumulator_of(t.dtype());
   Moments m;
   m.mean = ops::reduce_mean(t, set, true, acc, op);
-  m.var = ops::reduce(ReduceOp::Sum, FusedProducer(ir::op::square_diff, acc, {FusedProducer::of(t, acc), FusedProducer::of(m.mean, acc)}),
-                      t.sizes(), set, keepdim, acc, op);
-  const double n = std::max(0.0, static_cast<double>(ops::reduced_count(t.sizes(), set)) - correction);
-  const ops::OpOperand divide[] = {{&m.var, {}, acc}, {nullptr, n, acc}};
-  ops::apply_into(ir::op::div, divide, m.var);
+  m.square =
+      ops::reduce(ReduceOp::Sum, FusedProducer(ir::op::square_diff, acc, {FusedProducer::of(t, acc), FusedProducer::of(m.mean, acc)}),
+                  t.sizes(), set, keepdim, acc, op);
+  divide(m.square, std::max(0.0, static_cast<double>(ops::reduced_count(t.sizes(), set)) - correction));
   return m;
+}
+
+// `value` over the scale, `times` times.
+Tensor unscaled(Tensor value, const Moments& m, int times, DType type, const char* op) {
+  const DType acc = value.dtype();
+  if (!m.scale.defined()) return acc == type ? value : ops::apply(ir::op::copy, {{&value, {}, acc}}, type, op);
+  const Tensor scale = ops::make_view(m.scale, value.sizes(), value.strides(), m.scale.storage_offset(), op);
+  for (int i = times; i > 0; --i) value = ops::apply(ir::op::div, {{&value, {}, acc}, {&scale, {}, acc}}, i == 1 ? type : acc, op);
+  return value;
+}
+Tensor variance(const Moments& m, DType type, const char* op) { return unscaled(m.square, m, 2, type, op); }
+Tensor deviation(const Moments& m, DType type, const char* op) {
+  const DType acc = m.square.dtype();
+  return unscaled(ops::apply(ir::op::sqrt, {{&m.square, {}, acc}}, m.scale.defined() ? acc : type, op), m, 1, type, op);
 }
 
 void require_floating(const Tensor& t, const char* op, const char* text) {
@@ -46,23 +112,56 @@ void require_floating(const Tensor& t, const char* op, const char* text) {
                               ops::torch_name(t.dtype()));
 }
 
-// Gradient of the variance: 2 (x - mean) / (n - correction).
-Tensor var_gradient(const Tensor& g, const Tensor& x, const DimSet& set, double correction, bool keepdim) {
-  const double n = static_cast<double>(ops::reduced_count(x.sizes(), set)) - correction;
+// x less its mean, over `unit` where that is defined. From the first element on: the mean itself may be too great for what is left to be seen in it.
+Tensor centred(const Tensor& x, const DimSet& set, const Tensor& unit = {}) {
+  if (x.numel() == 0) return x;
   Dims dims;
   for (int64_t d = 0; d < x.dim(); ++d)
     if (set[static_cast<size_t>(d)]) dims.push_back(d);
-  return ops::restore_dims(g, set, keepdim) * (2.0 / n) * (x - mean(x, dims, true));
+  const Tensor first = first_along(x, set);
+  Tensor shifted = x - where(isfinite(first), first, 0.0);
+  if (unit.defined()) shifted = shifted / unit;
+  return shifted - mean(shifted, dims, true);
+}
+
+double degrees(const Tensor& x, const DimSet& set, double correction) {
+  return static_cast<double>(ops::reduced_count(x.sizes(), set)) - correction;
 }
 
 Tensor record_var(Tensor value, const Tensor& t, const DimSet& set, double correction, bool keepdim, const char* node) {
   return record(std::move(value), node, {&t}, {&t}, [set, correction, keepdim](const Tensors& g, const Tensors& saved) -> Tensors {
-    return {var_gradient(g[0], saved[0], set, correction, keepdim)};
+    return {ops::restore_dims(g[0], set, keepdim) * (2.0 / degrees(saved[0], set, correction)) * centred(saved[0], set)};
   });
 }
 
-Tensor as_type(const Tensor& t, DType dtype, const char* op) {
-  return t.dtype() == dtype ? t : ops::apply(ir::op::copy, {{&t, {}, t.dtype()}}, dtype, op);
+// The gradient is 0 where all elements are equal.
+Tensor record_std(Tensor value, const Tensor& t, const DimSet& set, double correction, bool keepdim, const char* node) {
+  return record(
+      std::move(value), node, {&t}, {&t},
+      [set, correction, keepdim](const Tensors& g, const Tensors& saved) -> Tensors {
+        const Tensor& s = saved[1];
+        const Tensor none = s == 0, unit = ops::restore_dims(where(none, 1.0, s), set, keepdim);
+        const Tensor part = where(none, 0.0, g[0]) / degrees(saved[0], set, correction);
+        return {ops::restore_dims(part, set, keepdim) * centred(saved[0], set, unit)};
+      },
+      true);
+}
+
+// Whether a gradient is to be computed that 16 bits are too few for: then it is that of the float32 function, which has the same value.
+bool wants_wide(const Tensor& t) { return ops::is_half(t.dtype()) && autograd::recording({&t}); }
+
+// The mean that moments have found.
+Tensor recorded_mean(const Moments& m, const Tensor& t, const DimSet& set, bool keepdim, const char* op, const char* node) {
+  Tensor value = m.mean;
+  if (!keepdim) {
+    const Dims sizes = ops::reduced_shape(t.sizes(), set, false);
+    value = ops::make_view(value, sizes, contiguous_strides(sizes), value.storage_offset(), op);
+  }
+  value = ops::apply(ir::op::copy, {{&value, {}, value.dtype()}}, t.dtype(), op);
+  return record(std::move(value), node, {&t}, {}, [set, keepdim, sizes = t.sizes()](const Tensors& g, const Tensors&) -> Tensors {
+    const auto n = static_cast<double>(ops::reduced_count(sizes, set));
+    return {(ops::restore_dims(g[0], set, keepdim) / n).expand(sizes)};
+  });
 }
 
 }  // namespace
@@ -72,26 +171,27 @@ Tensor var(const Tensor& t, const OptionalDims& dims, double correction, bool ke
   require_floating(t, "var", "std and var");
   if (is_complex(t.dtype())) return var(real(t), dims, correction, keepdim) + var(imag(t), dims, correction, keepdim);
   const DimSet set = ops::dim_set(dims, t.dim());
-  return record_var(as_type(moments(t, set, correction, keepdim, "var").var, t.dtype(), "var"), t, set, correction, keepdim,
-                    "VarBackward0");
+  if (wants_wide(t)) return var(t.to(DType::F32), dims, correction, keepdim).to(t.dtype());
+  const Moments m = moments(t, set, correction, keepdim, "var");
+  return record_var(variance(m, t.dtype(), "var"), t, set, correction, keepdim, "VarBackward0");
 }
+
+namespace {
+// The square root of a variance, with the gradient 0 where it is 0.
+Tensor root(const Tensor& v) {
+  const Tensor none = v == 0;
+  return where(none, 0.0, sqrt(where(none, 1.0, v)));
+}
+}  // namespace
 
 // The square root of var; its gradient is 0 where all elements are equal.
 Tensor std(const Tensor& t, const OptionalDims& dims, double correction, bool keepdim) {
   require_floating(t, "std", "std and var");
-  if (is_complex(t.dtype())) return sqrt(var(t, dims, correction, keepdim));
+  if (is_complex(t.dtype())) return root(var(t, dims, correction, keepdim));
   const DimSet set = ops::dim_set(dims, t.dim());
-  Tensor y = moments(t, set, correction, keepdim, "std").var;
-  const DType acc = y.dtype();
-  y = ops::apply(ir::op::sqrt, {{&y, {}, acc}}, t.dtype(), "std");
-  return record(
-      std::move(y), "StdBackward0", {&t}, {&t},
-      [set, correction, keepdim](const Tensors& g, const Tensors& saved) -> Tensors {
-        const Tensor& x = saved[0];
-        const Tensor& s = saved[1];
-        return {var_gradient(where(s == 0, 0.0, g[0] / (s * 2)), x, set, correction, keepdim)};
-      },
-      true);
+  if (wants_wide(t)) return std(t.to(DType::F32), dims, correction, keepdim).to(t.dtype());
+  const Moments m = moments(t, set, correction, keepdim, "std");
+  return record_std(deviation(m, t.dtype(), "std"), t, set, correction, keepdim, "StdBackward0");
 }
 
 // (var, mean)
@@ -99,9 +199,27 @@ std::pair<Tensor, Tensor> var_mean(const Tensor& t, const OptionalDims& dims, do
   require_floating(t, "var_mean", "var_mean");
   if (is_complex(t.dtype())) return {var(t, dims, correction, keepdim), mean(t, dims, keepdim)};
   const DimSet set = ops::dim_set(dims, t.dim());
-  Moments m = moments(t, set, correction, keepdim, "var_mean");
-  Tensor v = record_var(as_type(m.var, t.dtype(), "var_mean"), t, set, correction, keepdim, "VarMeanBackward0");
-  return {std::move(v), mean(t, dims, keepdim)};
+  if (wants_wide(t)) {
+    const auto [v, mean] = var_mean(t.to(DType::F32), dims, correction, keepdim);
+    return {v.to(t.dtype()), mean.to(t.dtype())};
+  }
+  const Moments m = moments(t, set, correction, keepdim, "var_mean");
+  return {record_var(variance(m, t.dtype(), "var_mean"), t, set, correction, keepdim, "VarMeanBackward0"),
+          recorded_mean(m, t, set, keepdim, "var_mean", "VarMeanBackward0")};
+}
+
+// (std, mean)
+std::pair<Tensor, Tensor> std_mean(const Tensor& t, const OptionalDims& dims, double correction, bool keepdim) {
+  require_floating(t, "std_mean", "std_mean");
+  if (is_complex(t.dtype())) return {std(t, dims, correction, keepdim), mean(t, dims, keepdim)};
+  const DimSet set = ops::dim_set(dims, t.dim());
+  if (wants_wide(t)) {
+    const auto [s, mean] = std_mean(t.to(DType::F32), dims, correction, keepdim);
+    return {s.to(t.dtype()), mean.to(t.dtype())};
+  }
+  const Moments m = moments(t, set, correction, keepdim, "std_mean");
+  return {record_std(deviation(m, t.dtype(), "std_mean"), t, set, correction, keepdim, "StdMeanBackward0"),
+          recorded_mean(m, t, set, keepdim, "std_mean", "StdMeanBackward0")};
 }
 
 namespace {
@@ -136,6 +254,10 @@ Tensor norm_gradient(const Tensor& g, const Tensor& x, const Tensor& y, double p
       if (set[static_cast<size_t>(d)]) dims.push_back(d);
     return where(chosen, sign(x) * (g / sum(chosen, dims, true, x.dtype())), 0.0);
   }
+  if (p < 0) {  // 0 for an infinite x, and for all beside an x of 0
+    const Tensor none = x == 0, part = sign(x) * pow(where(none, 1.0, abs(x)), p - 1);
+    return where(none, 0.0, part) * where(y == 0, 0.0, g / pow(y, p - 1));
+  }
   const Tensor scale = where(y == 0, 0.0, g / pow(y, p - 1));
   if (p < 2) return where(x == 0, 0.0, x * pow(abs(x), p - 2)) * scale;
   return x * pow(abs(x), p - 2) * scale;
@@ -155,6 +277,7 @@ Tensor norm(const Tensor& t, double p, const OptionalDims& dims, bool keepdim, s
         "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}. Convert it first: t.float()",
         ops::torch_name(t.dtype()));
   if (is_complex(t.dtype())) return norm(abs(t), p, dims, keepdim);
+  if (wants_wide(t)) return norm(t.to(DType::F32), p, dims, keepdim).to(t.dtype());
   const DimSet set = ops::dim_set(dims, t.dim());
   if ((std::isinf(p) || p < 0) && ops::reduced_count(t.sizes(), set) == 0)
     throw RuntimeError("linalg.vector_norm cannot compute the {} norm on an empty tensor because the operation does not have an identity",
@@ -183,6 +306,7 @@ Tensor logsumexp(const Tensor& t, const Dims& dims, bool keepdim) {
   ops::require_defined(t, "logsumexp", "input");
   if (!is_inexact(t.dtype())) return logsumexp(t.to(default_dtype()), dims, keepdim);
   if (is_complex(t.dtype())) return complex_logsumexp(t, dims, keepdim);
+  if (wants_wide(t)) return logsumexp(t.to(DType::F32), dims, keepdim).to(t.dtype());
   const DimSet set = ops::dim_set(dims, t.dim());
   const DType acc = ops::accumulator_of(t.dtype());
   Tensor y;

@@ -188,10 +188,16 @@ Tensor trapezoid(const Tensor& y, const Operand& dx, int64_t dim) {
   if (y.dtype() == DType::Bool) throw NotImplementedError("trapezoid: received a bool input for `y`, but bool is not supported");
   const int64_t n = y.size(dim);
   if (n == 0) return sum(y, Dims{dim});
+  const Operand both[] = {y, dx};
+  if (const DType type = ops::result_type(both); ops::is_half(type))  // rounded once
+    return trapezoid(y.to(DType::F32), dx.is_tensor() ? Operand(dx.tensor().to(DType::F32)) : dx, dim).to(type);
   return div(sum(mul(add(y.narrow(dim, 1, n - 1), y.narrow(dim, 0, n - 1)), dx), Dims{dim}), Operand(2.0));
 }
 Tensor trapezoid(const Tensor& y, const Tensor& x, int64_t dim) {
   const int64_t n = y.size(dim);  // throws where there is no such dimension
+  const Operand both[] = {y, x};
+  if (const DType type = ops::result_type(both); n > 0 && ops::is_half(type))
+    return trapezoid(y.to(DType::F32), x.to(DType::F32), dim).to(type);
   return n == 0 ? sum(y, Dims{dim}) : trapezoid(y, Operand(steps_beside(x, y, wrap_dim(dim, y.dim()))), dim);
 }
 

@@ -3,6 +3,7 @@
 #include "naru/compositions.h"
 #include "naru/optim_steps.h"
 #include "naru/sparse.h"
+#include "ops/half.h"
 
 namespace naru::optim {
 namespace {
@@ -41,6 +42,12 @@ void rmsprop_step(Tensor p, const Tensor& g, Tensor square_avg, Tensor momentum_
 void adagrad_step(Tensor p, const Tensor& g, Tensor sum, int64_t step, const AdagradOptions& o) {
   const double lr = o.lr / (1 + static_cast<double>(step - 1) * o.lr_decay);
   if (layout(g) != Layout::Strided) return adagrad_sparse(p, g, sum, lr, o.eps);
+  if (ops::is_half(p.dtype())) {  // eps would be 0 in float16
+    const Tensor wide = p.to(DType::F32), sums = sum.to(DType::F32);
+    adagrad_step(wide, g.to(DType::F32), sums, step, o);
+    p.copy_(wide), sum.copy_(sums);
+    return;
+  }
   sum.add_(g * g);
   p.add_(g / (sum.sqrt() + o.eps), -lr);
 }
