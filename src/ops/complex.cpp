@@ -240,7 +240,8 @@ Tensor complex_derivative(ir::OpId id, int i, std::span<const Tensor> args) {
     const Tensor a = conj(args[0]), share = reciprocal(abs(a) + 1.0);
     return args[2] * share - sgn(a) * (square(share) * real(args[0] * args[2]));
   }
-  if (id == o::acosh) return args[2] / (sqrt(args[0] + 1.0) * sqrt(args[0] - 1.0));
+  // Not + 1.0, which would turn an imaginary part of -0 to 0, and so change sides of the cut.
+  if (id == o::acosh) return args[2] / (sqrt(args[0] - (-1.0)) * sqrt(args[0] - 1.0));
   if (id == o::pow && i == 1) {
     const Tensor &a = args[0], &b = args[1], &y = args[2], &g = args[3];
     const Tensor logarithm = is_complex(a.dtype()) ? log(a) : conj(log(a.to(b.dtype())));  // of a negative number, too

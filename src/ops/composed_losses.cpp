@@ -38,7 +38,7 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction
   const Tensor difference = input - target;
   ops::require_floating(difference.dtype(), "huber_cpu");
   const Tensor d = abs(difference);
-  const Tensor far = d > delta, some = where(far, 0.0, d);
+  const Tensor far = d > delta, some = where(far, 0.0, difference);
   return reduced(where(far, delta * (d - 0.5 * delta), 0.5 * some * some), reduction);
 }
 
@@ -73,6 +73,8 @@ Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& tar
   if (const int64_t rank = target.dim() + 1; a.dim() != rank || b.dim() != rank)
     throw RuntimeError("{}D target tensor expects {}D input tensors, but found inputs with sizes {} and {}.", rank - 1, rank,
                        a.sizes().str(), b.sizes().str());
+  if (ops::is_half(a.dtype()) && a.dtype() == b.dtype())  // squares overflow, and eps would be 0
+    return cosine_embedding_loss(a.to(DType::F32), b.to(DType::F32), target, margin, reduction).to(a.dtype());
   constexpr double kEps = 1e-12;
   const auto dots = [](const Tensor& x, const Tensor& y) { return sum(x * y, Dims{-1}); };
   const Tensor length_b = dots(b, b) + kEps, length_a = dots(a, a) + kEps, lengths = sqrt(length_a * length_b);
@@ -139,7 +141,9 @@ Tensor prelu(const Tensor& t, const Tensor& weight) {
     if (t.dim() > 2) w = weight.reshape(shape);
   }
   if (t.dim() == 0) w = weight.reshape({});
-  return where(t > 0, t, w * t);
+  // What is not chosen must not be infinite: no gradient times infinity is NaN.
+  const Tensor above = t > 0;
+  return where(above, t, where(above, 0.0, w) * where(above, 0.0, t));
 }
 
 Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Tensor& bias) {

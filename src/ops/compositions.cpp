@@ -9,6 +9,7 @@
 #include "ops/common.h"
 #include "ops/complex.h"
 #include "ops/elementwise.h"
+#include "ops/half.h"
 #include "ops/history.h"
 #include "ops/sparse.h"
 #include "ops/type_names.h"
@@ -18,6 +19,7 @@ namespace naru {
 Tensor round(const Tensor& t, int64_t decimals) {
   if (decimals == 0) return round(t);
   ops::require_floating(t.dtype(), "round_cpu");
+  if (ops::is_half(t.dtype())) return round(t.to(DType::F32), decimals).to(t.dtype());  // the product would overflow, and be rounded
   const double scale = std::pow(10.0, static_cast<double>(std::abs(decimals)));
   return decimals > 0 ? round(t * Operand(scale)) / Operand(scale) : round(t / Operand(scale)) * Operand(scale);
 }
@@ -48,13 +50,24 @@ Tensor deg2rad(const Tensor& t) {
 Tensor logit(const Tensor& t, std::optional<double> eps) {
   ops::refuse_complex(t, "logit");
   if (!is_inexact(t.dtype())) return logit(t.to(default_dtype()), eps);
-  Tensor x = t;
-  if (eps) {
-    // The lower limit first: it wins where eps is above 1/2.
-    x = where(t > Operand(1 - *eps), Operand(1 - *eps), t);
-    x = where(t < Operand(*eps), Operand(*eps), x);
+  const double low = eps.value_or(0), high = 1 - low;
+  Tensor y;
+  {
+    const NoGrad off;
+    Tensor x = t;
+    if (eps) {
+      // The lower limit first: it wins where eps is above 1/2.
+      x = where(t > Operand(high), Operand(high), t);
+      x = where(t < Operand(low), Operand(low), x);
+    }
+    y = log(x / (1.0 - x));
   }
-  return log(x / (1.0 - x));
+  // Outside of the limits it is constant, or (without eps) not defined.
+  return autograd::record(y, "LogitBackward0", {&t}, {&t}, [=](const std::vector<Tensor>& g, const std::vector<Tensor>& saved) {
+    const Tensor& x = saved[0];
+    const Tensor outside = logical_or(x<Operand(low), x> Operand(high)), inner = where(outside, 0.5, x);
+    return std::vector{where(outside, eps ? 0.0 : std::numeric_limits<double>::quiet_NaN(), g[0] / (inner * (1.0 - inner)))};
+  });
 }
 
 Tensor nan_to_num(const Tensor& t, double nan, std::optional<double> posinf, std::optional<double> neginf) {
@@ -94,12 +107,8 @@ Tensor nanmean(const Tensor& t, const OptionalDims& dims, bool keepdim, std::opt
   const Tensor x = dtype ? t.to(*dtype) : t;
   if (!is_floating(x.dtype()))
     throw NotImplementedError("nanmean(): expected input to have floating point or complex dtype but got {}", ops::torch_name(x.dtype()));
+  if (ops::is_half(x.dtype())) return nanmean(x.to(DType::F32), dims, keepdim, std::nullopt).to(x.dtype());
   return div(sum(where(isnan(x), Operand(0.0), x), dims, keepdim), sum(logical_not(isnan(x)), dims, keepdim));
-}
-
-std::pair<Tensor, Tensor> std_mean(const Tensor& t, const OptionalDims& dims, double correction, bool keepdim) {
-  auto [v, m] = var_mean(t, dims, correction, keepdim);
-  return {sqrt(v), m};
 }
 
 std::pair<Tensor, Tensor> aminmax(const Tensor& t, std::optional<int64_t> dim, bool keepdim) {

@@ -92,14 +92,21 @@ Tensor logcumsumexp(const Tensor& t, int64_t dim) {
                               ops::torch_name(t.dtype()));
   const int64_t d = wrap_dim(dim, t.dim());
   if (t.dim() == 0 || t.numel() == 0) return t.clone();
-  return scanned(t, d, [](const Tensor& earlier, const Tensor& later) { return logaddexp(earlier, later); }).contiguous();
+  // Of two that are -inf nothing is left, and no gradient: where both are, logaddexp's would be that of inf - inf.
+  const auto together = [](const Tensor& earlier, const Tensor& later) {
+    if (is_complex(earlier.dtype())) return logaddexp(earlier, later);
+    const Tensor none = logical_and(isneginf(earlier.detach()), isneginf(later.detach()));
+    return where(none, -std::numeric_limits<double>::infinity(), logaddexp(where(none, 0.0, earlier), where(none, 0.0, later)));
+  };
+  const bool half = ops::is_half(t.dtype());
+  const Tensor y = scanned(half ? t.to(DType::F32) : t, d, together);
+  return (half ? y.to(t.dtype()) : y).contiguous();
 }
 
-std::pair<Tensor, Tensor> mode(const Tensor& t, int64_t dim, bool keepdim) {
-  ops::require_defined(t, "mode", "input");
-  if (t.dim() == 0) return {t.clone(), zeros({}, like(t, DType::I64))};
-  const int64_t d = wrap_dim(dim, t.dim()), n = t.size(d);
-  if (n == 0) throw IndexError("mode(): Expected reduction dim {} to have non-zero size.", d);
+namespace {
+
+std::pair<Tensor, Tensor> mode_of_rows(const Tensor& t, int64_t d, bool keepdim) {
+  const int64_t n = t.size(d);
   const auto [sorted, order] = sort(t.detach(), d);
   if (d == t.dim() - 1 && size_of(t.dtype()) >= 4 && ops::takes_host_loop({&t})) {
     const Dims shape = ops::reduced_shape(t.sizes(), ops::dim_set(d, t.dim()), keepdim);
@@ -117,6 +124,22 @@ std::pair<Tensor, Tensor> mode(const Tensor& t, int64_t dim, bool keepdim) {
   const Tensor index = gather(order, d, argmax(at - begins, d, true));
   const Tensor value = gather(t, d, index);
   return keepdim ? std::pair(value, index) : std::pair(value.squeeze(d), index.squeeze(d));
+}
+
+}  // namespace
+
+// A NaN equals nothing, so that it is met most often only where nothing is met twice; then the first element is the mode if it is one.
+std::pair<Tensor, Tensor> mode(const Tensor& t, int64_t dim, bool keepdim) {
+  ops::require_defined(t, "mode", "input");
+  if (t.dim() == 0) return {t.clone(), zeros({}, like(t, DType::I64))};
+  const int64_t d = wrap_dim(dim, t.dim());
+  if (t.size(d) == 0) throw IndexError("mode(): Expected reduction dim {} to have non-zero size.", d);
+  if (!is_floating(t.dtype()) || t.size(d) == 1 || t.numel() == 0) return mode_of_rows(t, d, keepdim);
+  const auto [values, places] = mode_of_rows(t, d, true);
+  const Tensor first = t.narrow(d, 0, 1);
+  const Tensor alone = logical_and(isnan(first.detach()), sum(eq(t.detach(), values.detach()), Dims{d}, true) <= 1);
+  const Tensor value = where(alone, first, values), place = where(alone, Operand(0), places);
+  return keepdim ? std::pair(value, place) : std::pair(value.squeeze(d), place.squeeze(d));
 }
 
 std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& t, std::optional<int64_t> dim) {
@@ -140,10 +163,10 @@ std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& t, std::opti
 Tensor gcd(const Tensor& a, const Tensor& b) {
   require_integers(a, "gcd_cpu");
   require_integers(b, "gcd_cpu");
-  const DType type = promote(a.dtype(), b.dtype());
+  const Operand both[] = {a, b};
+  const DType type = ops::result_type(both);
   if (ops::takes_host_loop({&a, &b})) {
     const Dims shape = broadcast_shapes(a.sizes(), b.sizes());
-    const Operand both[] = {a, b};
     const Dims strides = ops::elementwise_strides(shape, both);
     const auto laid_out = [&] { return ops::make_result(shape, strides, type, a.device(), "gcd"); };
     const auto operand = [&](const Tensor& t) { return t.sizes() == shape && t.strides() == strides ? t.to(type) : laid_out().copy_(t); };
@@ -181,6 +204,7 @@ Tensor cov(const Tensor& t, int64_t correction, const Tensor& fweights, const Te
       throw RuntimeError("cov(): expected {} to have the same numel() as there are observations in the input but got {} != {}", name,
                          w->numel(), n);
   const Dims shape = x.size(0) == 1 ? Dims{} : Dims{x.size(0), x.size(0)};  // one variable's is a number
+  if (n > 0) x = x - x.detach().narrow(1, 0, 1);                            // a great mean leaves no digits to what differs
   Tensor weights = fweights.defined() ? fweights : Tensor();
   if (aweights.defined()) weights = weights.defined() ? weights * aweights : aweights;
   if (!weights.defined()) {
@@ -328,11 +352,17 @@ void require_numbers_of(const Tensor& y) {
 
 Tensor cumulative_trapezoid(const Tensor& y, const Operand& dx, int64_t dim) {
   require_numbers_of(y);
+  const Operand both[] = {y, dx};
+  if (const DType type = ops::result_type(both); ops::is_half(type))  // rounded once
+    return cumulative_trapezoid(y.to(DType::F32), dx.is_tensor() ? Operand(dx.tensor().to(DType::F32)) : dx, dim).to(type);
   return running_sum_of_pairs(y, {}, wrap_dim(dim, y.dim())) * dx;
 }
 Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, int64_t dim) {
   require_numbers_of(y);
   const int64_t d = wrap_dim(dim, y.dim());
+  const Operand both[] = {y, x};
+  if (const DType type = ops::result_type(both); ops::is_half(type))
+    return cumulative_trapezoid(y.to(DType::F32), x.to(DType::F32), dim).to(type);
   Tensor at = x;
   if (x.dim() == 1) {
     if (x.numel() != y.size(d))
@@ -361,8 +391,10 @@ Tensor logaddexp2(const Tensor& a, const Tensor& b) {
 Tensor sinc(const Tensor& t) {
   if (ops::is_half(t.dtype())) return sinc(t.to(DType::F32)).to(t.dtype());
   const Tensor x = (is_inexact(t.dtype()) ? t : t.to(default_dtype())) * std::numbers::pi;
-  const Tensor tiny = x * x == 0;  // where sin(x) is x, and the derivative's divisor would be 0
-  return where(tiny, ones_like(x), sin(x) / where(tiny, ones_like(x), x));
+  // Where the derivatives' divisors would be 0, or nothing of the differences they are made of would be left, so many terms of the series are exact.
+  const Tensor near = abs(x) < 1e-2, square = where(near, x * x, 0.0);
+  const Tensor series = 1.0 - square * (1.0 / 6 - square * (1.0 / 120 - square * (1.0 / 5040 - square * (1.0 / 362880))));
+  return where(near, series, sin(x) / where(near, 1.0, x));
 }
 
 }  // namespace naru

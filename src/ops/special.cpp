@@ -10,6 +10,7 @@
 #include "naru/ops.h"
 #include "ops/by_float64.h"
 #include "ops/common.h"
+#include "ops/elementwise.h"
 
 namespace naru {
 namespace {
@@ -70,8 +71,19 @@ Tensor xlog1py(const Operand& a, const Operand& b) {
   const DType type = inexact_type_of(a, b);
   const Tensor x = tensor_of(a, b).to(type), y = tensor_of(b, a).to(type);
   // The logarithm's pole counts only where x does not vanish.
-  const Tensor counts = logical_or(ne(x, 0.0), isnan(y));
-  return where(counts, mul(x, log1p(where(counts, y, zeros_like(y)))), 0.0);
+  Tensor value;
+  {
+    const NoGrad off;
+    const Tensor counts = logical_or(ne(x, 0.0), isnan(y));
+    value = where(counts, mul(x, log1p(where(counts, y, zeros_like(y)))), 0.0);
+  }
+  return autograd::record(
+      value, "SpecialXlog1PyBackward0", {&x, &y}, {&x, &y},
+      [](const std::vector<Tensor>& g, const std::vector<Tensor>& saved) -> std::vector<Tensor> {
+        const Tensor &a = saved[0], &b = saved[1];
+        const Tensor pole = logical_and(eq(a, 0.0), le(b, -1.0));
+        return {ops::sum_to(g[0] * log1p(where(pole, 0.0, b)), a.sizes()), ops::sum_to(g[0] * a / (b + 1.0), b.sizes())};
+      });
 }
 
 Tensor multigammaln(const Tensor& t, int64_t p) {
