@@ -50,6 +50,7 @@ DType number_type(PyObject* o) {
     nb::object zero_dim = nb::module_::import_("numpy").attr("asarray")(nb::borrow(o));
     return known[Py_TYPE(o)] = from_array(zero_dim.ptr()).dtype();
   }
+  if (is_array(o)) return from_array(o).dtype();  // without dimensions: others are lists here
   if (PyFloat_Check(o)) return default_dtype();
   if (PyUnicode_Check(o)) fail(PyExc_TypeError, "new(): invalid data type 'str'");
   if (PyComplex_Check(o)) return complex_of(default_dtype());
@@ -244,6 +245,10 @@ class Filler {
     });
   }
   void fill_one(PyObject* o) {
+    if (is_array(o)) {
+      const nb::object item = nb::steal(check(PyObject_CallMethod(o, "item", nullptr)));
+      return fill_one(item.ptr());
+    }
     Scalar s;
     if (PyLong_Check(o) && !PyBool_Check(o)) {
       int overflow = 0;

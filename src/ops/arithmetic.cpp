@@ -92,22 +92,32 @@ bool all_half(const Tensor& t, const Tensor& a, const Tensor& b) {
 
 Tensor add(const Operand& a, const Operand& b, Scalar alpha) {
   if (check_alpha(a, b, alpha)) return add(a, b);
-  if (const Operand both[] = {a, b}; ops::result_type(both) == DType::Bool) alpha = alpha.to_bool();
+  const Operand both[] = {a, b};
+  const DType type = ops::result_type(both);
+  if (type == DType::Bool) alpha = alpha.to_bool();
+  alpha = ops::as_half(alpha, type);
   return alpha.is_bool() ? add(a, mul(b, Operand(alpha))) : run(op::add_scaled, {a, b, Operand(alpha)});
 }
 Tensor sub(const Operand& a, const Operand& b, Scalar alpha) {
-  return check_alpha(a, b, alpha) ? sub(a, b) : run(op::add_scaled, {a, b, Operand(negative(alpha))});
+  if (check_alpha(a, b, alpha)) return sub(a, b);
+  const Operand both[] = {a, b};
+  return run(op::add_scaled, {a, b, Operand(negative(ops::as_half(alpha, ops::result_type(both))))});
 }
 Tensor rsub(const Tensor& a, const Operand& b, Scalar alpha) {
   return check_alpha(a, b, alpha) ? sub(b, a) : sub(b, mul(a, factor(alpha, {a, b})));
 }
 void add_(const Tensor& t, const Operand& b, Scalar alpha) {
   if (check_alpha(t, b, alpha)) return run_in_place(op::add, t, {b});
-  if (const Operand both[] = {t, b}; ops::result_type(both) == DType::Bool) alpha = alpha.to_bool();
+  const Operand both[] = {t, b};
+  const DType type = ops::result_type(both);
+  if (type == DType::Bool) alpha = alpha.to_bool();
+  alpha = ops::as_half(alpha, type);
   alpha.is_bool() ? run_in_place(op::add, t, {mul(b, Operand(alpha))}) : run_in_place(op::add_scaled, t, {b, Operand(alpha)});
 }
 void sub_(const Tensor& t, const Operand& b, Scalar alpha) {
-  check_alpha(t, b, alpha) ? run_in_place(op::sub, t, {b}) : run_in_place(op::add_scaled, t, {b, Operand(negative(alpha))});
+  if (check_alpha(t, b, alpha)) return run_in_place(op::sub, t, {b});
+  const Operand both[] = {t, b};
+  run_in_place(op::add_scaled, t, {b, Operand(negative(ops::as_half(alpha, ops::result_type(both))))});
 }
 
 Tensor div(const Operand& a, const Operand& b, std::optional<std::string_view> mode) { return run(division(mode), {a, b}); }
@@ -147,6 +157,15 @@ Tensor clamp_max(const Tensor& t, const Tensor& high) { return minimum(t, high);
 Tensor clamp(const Tensor& t, const std::optional<Operand>& low, const std::optional<Operand>& high) {
   require_limit(low, high);
   if (are_numbers(low, high)) return run(op::clamp, {t, *low, *high});
+  if (low && high) {  // the type is that of all three: those without dimensions count together
+    const Operand all[] = {t, *low, *high};
+    if (const DType type = ops::result_type(all); type != t.dtype() && (t.dim() > 0 || low->is_tensor() || high->is_tensor())) {
+      const Tensor least = low->is_tensor() ? low->tensor().to(type) : Tensor(),
+                   most = high->is_tensor() ? high->tensor().to(type) : Tensor();
+      const Tensor x = t.to(type), raised = run(lower(*low), {x, low->is_tensor() ? Operand(least) : *low});
+      return run(upper(*high), {raised, high->is_tensor() ? Operand(most) : *high});
+    }
+  }
   const Tensor raised = low ? run(lower(*low), {t, *low}) : t;
   return high ? run(upper(*high), {raised, *high}) : raised;
 }

@@ -206,6 +206,7 @@ Tensor linspace(double start, double end, int64_t steps, const Options& o) {
   ops::refuse_bool(type, "linspace_cpu");
   if (is_complex(type)) return complex_linspace(start, end, steps, o);
   if (is_integral(type)) start = std::trunc(start), end = std::trunc(end);
+  start = ops::as_half(start, type).to_double(), end = ops::as_half(end, type).to_double();
   Tensor t = fresh({steps}, o, "linspace", default_dtype());
   if (steps > 1 && !runtime::computes_in_double(t.device())) return finish(linspace(start, end, steps, on_cpu(o)).to(t.device()), o);
   const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;

@@ -81,9 +81,25 @@ Scalar rounded(Scalar number, DType type) {
   return v < 0 ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
 }
 
+Scalar as_half(Scalar number, DType type) {
+  if (!is_half(type) || number.is_complex()) return number;
+  const auto v = static_cast<float>(number.to_double());
+  const float held = type == DType::F16 ? half_to_float(float_to_half(v)) : bfloat_to_float(float_to_bfloat(v));
+  return static_cast<double>(held) == number.to_double() ? number : Scalar(static_cast<double>(held));
+}
+
+bool rounds_number(ir::OpId id, size_t operand) noexcept {
+  namespace r = ir::op;
+  if (id == r::floor_divide) return operand == 0;
+  return is_one_of(id, {r::add, r::sub, r::remainder, r::fmod, r::pow, r::eq, r::ne, r::lt, r::le, r::gt, r::ge, r::xlogy});
+}
+
 void fit_numbers(ir::OpId id, Types types, std::span<OpOperand> operands) {
   namespace r = ir::op;
   const bool choice = id == r::where;
+  if (is_half(types.compute))
+    for (size_t i = 0; i < operands.size(); ++i)
+      if (!operands[i].tensor && rounds_number(id, i)) operands[i].scalar = as_half(operands[i].scalar, types.compute);
   if (is_complex(types.compute) || (is_floating(types.compute) && !choice)) return;
   const bool writes = choice || is_one_of(id, {r::threshold, r::pow});
   for (size_t i = 1; i < operands.size(); ++i) {

@@ -16,6 +16,12 @@ Scalar converted(Scalar number, DType type);
 // The same without a check of floating-point types: too great a number is infinity there, as conversions of elements have it.
 Scalar rounded(Scalar number, DType type);
 
+// The number as float16 or bfloat16 hold it; as it is for other types.
+Scalar as_half(Scalar number, DType type);
+// Whether an operator on 16-bit types takes that operand, a number, as their elements would hold it: full(0.3) == 0.3. Products, quotients, limits and most
+// activations take it as it is (PyTorch's kernels do).
+bool rounds_number(ir::OpId id, size_t operand) noexcept;
+
 // A factor of a sum's part (alpha, beta) is of the kind of the result, RuntimeError says which is not.
 void require_factor(DType result, const Scalar& factor, const char* name);
 

@@ -54,8 +54,12 @@ void Generator::set_twister(uint64_t seed, const MersenneTwister& state) {
   seed_ = seed, twister_ = std::make_shared<MersenneTwister>(state);
 }
 
+// Each process begins with a seed of its own; where the system has none to give, with the fixed one.
 Generator& default_generator() {
-  static auto& generator = *new Generator;
+  static auto& generator = *[] {
+    uint64_t bits = 0;
+    return runtime::system::random_bytes(&bits, sizeof bits) ? new Generator(bits >> 11) : new Generator;
+  }();
   return generator;
 }
 

@@ -184,6 +184,7 @@ def main(arguments: list[str]) -> int:
     from naru._command.program import run_program
     from naru.optim.optimizer import register_optimizer_step_post_hook
 
+    naru.manual_seed(0)  # both runs draw the same numbers, of which a script may not have said which
     chosen = _C.device(device) if device else None
     if chosen is not None:
         try:
