@@ -322,3 +322,37 @@ def test_parameters_that_leave_the_meta_device_are_new_ones_and_the_others_stay(
 def test_modules_refuse_what_pytorchs_refuse(layer, error, words):
     with pytest.raises(error, match=words):
         layer()
+
+
+def test_a_copied_parameter_shares_memory_with_what_the_original_shares_it_with():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("base", torch.arange(6.0))
+            self.first, self.second = nn.Parameter(self.base[:3]), nn.Parameter(self.base[3:].view(3, 1))
+
+    module = copy.deepcopy(Tied())
+    with torch.no_grad():
+        module.first.fill_(7.0)
+        module.base[3:] = 9.0
+    assert module.base.tolist() == [7, 7, 7, 9, 9, 9] and module.second.tolist() == [[9], [9], [9]]
+    assert module.first.is_leaf and module.first.requires_grad and isinstance(module.first, nn.Parameter)
+
+
+def test_assigned_weights_stay_tied():
+    def tied():
+        pair = nn.Sequential(nn.Linear(3, 3, bias=False), nn.Linear(3, 3, bias=False))
+        pair[1].weight = pair[0].weight
+        return pair
+
+    source = tied()
+    for saved in (source.state_dict(), {k: v.clone() for k, v in source.state_dict().items()}):
+        loaded = tied()
+        loaded.load_state_dict(saved, assign=True)
+        assert loaded[0].weight is loaded[1].weight and torch.equal(loaded[0].weight, source[0].weight)
+        assert len(list(loaded.parameters())) == 1
+    # What the file holds apart can't be one.
+    apart = {"0.weight": torch.ones(3, 3), "1.weight": torch.zeros(3, 3)}
+    loaded = tied()
+    loaded.load_state_dict(apart, assign=True)
+    assert loaded[0].weight.sum() == 9 and loaded[1].weight.sum() == 0

@@ -276,3 +276,25 @@ def test_spectral_norms_of_complex_weights_are_their_greatest_singular_values():
         layer.weight.copy_(torch.diag(torch.tensor([3j, 1.0])))
     torch.nn.utils.parametrizations.spectral_norm(layer)
     assert torch.allclose(layer.weight.detach(), torch.diag(torch.tensor([1j, 1 / 3])), atol=1e-6)
+
+
+@pytest.mark.parametrize("epochs", range(8))
+def test_a_sequence_of_schedules_goes_on_from_where_it_was(epochs):
+    def made(optimizer, last_epoch=-1):
+        s = torch.optim.lr_scheduler
+        parts = [s.LinearLR(optimizer, 0.1, total_iters=2), s.ExponentialLR(optimizer, 0.5), s.StepLR(optimizer, 2, 0.1)]
+        return s.SequentialLR(optimizer, parts, milestones=[2, 5], last_epoch=last_epoch)
+
+    def optimizer():
+        return torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+
+    first = optimizer()
+    schedule = made(first)
+    for _ in range(epochs):
+        first.step(), schedule.step()
+    again = optimizer()
+    resumed = made(again, epochs - 1)
+    for _ in range(3):
+        assert resumed.last_epoch == schedule.last_epoch and resumed.get_last_lr() == pytest.approx(schedule.get_last_lr())
+        assert again.param_groups[0]["lr"] == pytest.approx(first.param_groups[0]["lr"])
+        first.step(), schedule.step(), again.step(), resumed.step()

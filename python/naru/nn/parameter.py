@@ -42,7 +42,12 @@ class Parameter(Tensor):
 
     def __deepcopy__(self, memo: dict) -> Parameter:
         if id(self) not in memo:
-            memo[id(self)] = type(self)(self.detach().clone(), self.requires_grad)
+            from .._tensor import _storage_copy
+
+            # Whatever shares its memory (a buffer, a view of several parameters) shares that of the copy.
+            flat = _storage_copy(self.detach(), memo)
+            data = self.detach().clone() if flat is None else flat.as_strided(self.shape, self.stride(), self.storage_offset()).detach()
+            memo[id(self)] = type(self)(data, self.requires_grad)
         return memo[id(self)]
 
     def __repr__(self) -> str:

@@ -159,7 +159,7 @@ class SequentialLR(LRScheduler):
         self.optimizer = optimizer
         self._schedulers = schedulers
         self._milestones = milestones
-        self.last_epoch = last_epoch + 1
+        self.last_epoch = 0
         # Making the schedules has changed the rates: back to the start, then the first one's first step.
         for group in optimizer.param_groups:
             _set_rate(group, group["initial_lr"])
@@ -167,6 +167,16 @@ class SequentialLR(LRScheduler):
             scheduler._undo()
         schedulers[0]._initial_step()
         self._last_lr = schedulers[0].get_last_lr()
+        self._go_on(last_epoch)
+
+    def _go_on(self, last_epoch: int) -> None:
+        """The schedules as they are behind that many epochs: which of them is the one, how far it is and its rate follow from going through all."""
+        import warnings
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # nothing has been learnt meanwhile, nor should have been
+            for _ in range(last_epoch + 1):
+                self.step()
 
     def _undo(self) -> None:
         for scheduler in self._schedulers:

@@ -253,7 +253,7 @@ class StateMethods:
                 if strict:
                     missing_keys.append(key)
                 continue
-            self._load_one(name, key, target, state_dict[key], assign, error_msgs)
+            self._load_one(name, key, target, state_dict[key], assign, error_msgs, local_metadata.get("naru.tied", {}))
         extra_key = prefix + "_extra_state"
         if self._has_extra_state("set_extra_state"):
             if extra_key in state_dict:
@@ -269,7 +269,18 @@ class StateMethods:
                     if (rest and head not in self._modules) or (not rest and head not in mine):
                         unexpected_keys.append(key)
 
-    def _load_one(self, name: str, key: str, target: Tensor, value: Any, assign: bool, error_msgs: list[str]) -> None:
+    @staticmethod
+    def _same_elements(tied: dict[int, tuple[Tensor, Tensor]], target: Tensor, value: Tensor) -> bool:
+        """Whether the parameter has not been given another value yet, or one of the same elements: then its modules go on sharing one."""
+        if id(target) not in tied:
+            return True
+        first = tied[id(target)][1]
+        same = first.data_ptr() == value.data_ptr() and first.stride() == value.stride()
+        return same or (first.device == value.device and first.dtype == value.dtype and bool(_C.equal(first, value)))
+
+    def _load_one(
+        self, name: str, key: str, target: Tensor, value: Any, assign: bool, error_msgs: list[str], tied: dict[int, tuple[Tensor, Tensor]]
+    ) -> None:
         if not isinstance(value, Tensor):
             error_msgs.append(
                 f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from '
@@ -301,6 +312,7 @@ class StateMethods:
                         value = Parameter(value, requires_grad=target.requires_grad)
                     else:
                         value.requires_grad_(target.requires_grad)
+                    value = tied.setdefault(id(target), (target, value))[1] if self._same_elements(tied, target, value) else value
                 setattr(self, name, value)
             else:
                 with _C.no_grad():
@@ -358,10 +370,12 @@ class StateMethods:
         if metadata is not None:
             state_dict._metadata = metadata  # type: ignore[attr-defined]
 
+        tied: dict[int, tuple[Tensor, Tensor]] = {}  # by the parameter that was there: itself, kept so that its id stays, and what has taken its place
+
         def load(module: Any, local: Mapping[str, Any], prefix: str) -> None:
             local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
             if assign:
-                local_metadata["assign_to_params_buffers"] = True
+                local_metadata = {**local_metadata, "assign_to_params_buffers": True, "naru.tied": tied}
             module._load_from_state_dict(local, prefix, local_metadata, True, missing, unexpected, errors)
             for name, child in module._modules.items():
                 if child is not None:
