@@ -96,6 +96,15 @@ bool fill_in(Attention& op, const Tensor& q, const Tensor& k, const Tensor& v, c
   return true;
 }
 
+// cuDNN's gradients are wrong (9.19 on an H100) where one row of the bias stands for all queries.
+Tensor for_each_query(const Tensor& mask, const Tensor& query) {
+  if (!mask.defined() || mask.dim() == 0 || (mask.dim() >= 2 && mask.size(-2) != 1)) return mask;
+  const Tensor row = mask.dim() == 1 ? mask.unsqueeze(0) : mask;
+  Dims sizes = row.sizes();
+  sizes[sizes.size() - 2] = query.size(-2);
+  return row.expand(sizes);
+}
+
 bool fill_in_bias(Attention& op, const Tensor& mask) {
   if (!mask.defined()) return true;
   if (mask.dim() > 4 || mask.dim() == 0 || mask.size(-1) != op.keys) return false;
@@ -159,19 +168,20 @@ Tensors library_gradients(const Saved& s, const Tensor& grad, const Tensors& sav
 bool allow_fused_attention(bool on) noexcept { return fused_allowed.exchange(on); }
 bool fused_attention_allowed() noexcept { return fused_allowed; }
 
-Tensor fused_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, const AttentionOptions& options,
+Tensor fused_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& given_mask, const AttentionOptions& options,
                        const AttentionGradients& by_products) {
   const Device device = query.device();
   if (device.is_cpu() || device.is_meta() || !is_half(query.dtype()) || options.dropout != 0 || !fused_allowed ||
       deterministic_algorithms())
     return {};
-  if (mask.defined() && (mask.device() != device || autograd::recording({&mask}))) return {};
+  if (given_mask.defined() && (given_mask.device() != device || autograd::recording({&given_mask}))) return {};
+  const bool recorded = autograd::recording({&query, &key, &value});
+  const Tensor mask = recorded ? for_each_query(given_mask, query) : given_mask;
   Attention op;
   if (!fill_in(op, query, key, value, options) || !fill_in_bias(op, mask)) return {};
   const Dims sizes = result_sizes(query, value), strides = strides_beside(sizes, taken_strides(query));
   op.out.strides = four(sizes, strides), op.stats.strides = {op.heads * op.queries, op.queries, 1, 1};
   const runtime::Queue& queue = runtime::queue_of(device);
-  const bool recorded = autograd::recording({&query, &key, &value});
   if (!queue.takes(op) || (recorded && !queue.takes(backward_of(op, query, key, value)))) return {};
   count_products("scaled_dot_product_attention", op, 1, 1);
   const FlopsOfAll counted;

@@ -27,8 +27,8 @@ std::atomic<bool> fusion_on{[] {
   return !text || std::string_view(text) != "0";
 }()};
 
-// Bytes of results that may be deferred before the group is run, so that memory is not kept waiting.
-constexpr size_t kMaxDeferred = size_t{1} << 30;
+// Bytes of results that may be deferred before the group is run, so that memory is not kept waiting: so many, or this share of the device's.
+constexpr size_t kLeastDeferred = size_t{1} << 30, kShareDeferred = 8;
 
 void flush_other(Storage& s, const Queue* self) {
   Queue* q = s.pending.load(std::memory_order_acquire);
@@ -77,7 +77,8 @@ Queue::Queue(Backend& backend, Device device, int number, int priority)
       stream_(backend.create_stream(device, priority)),
       capabilities_(backend.capabilities(device)),
       synchronous_(backend.properties(device).synchronous),
-      supports_everything_(capabilities_.supports_everything()) {}
+      supports_everything_(capabilities_.supports_everything()),
+      most_deferred_(std::max(kLeastDeferred, backend.properties(device).total_memory / kShareDeferred)) {}
 
 Queue::~Queue() {
   try {
@@ -112,7 +113,7 @@ void Queue::append(ir::OpId id, std::span<const Source> sources, const TensorImp
   }
   size_t deferred = 0;
   for (const Piece& p : group_.outputs) deferred += p.storage->data ? 0 : p.storage->bytes;
-  if (alone || !fusion() || deferred > kMaxDeferred || externally_aliased) flush_locked();
+  if (alone || !fusion() || deferred > most_deferred_ || externally_aliased) flush_locked();
 }
 
 bool Queue::defer(ir::Reduce& reduce, const Dims& shape, const Dims& order, std::span<const TensorImpl* const> reads,

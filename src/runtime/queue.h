@@ -79,6 +79,7 @@ class Queue {
   Capabilities capabilities_;
   const bool synchronous_;
   bool supports_everything_;
+  const size_t most_deferred_;  // bytes
   std::recursive_mutex mutex_;
   std::atomic<Capture*> capture_{nullptr};  // written under the lock
   // What is deferred: a group and its reduction, then another group.

@@ -249,7 +249,9 @@ void Reduction::start_tree(Launcher& launcher, void* partial) const {
   std::copy(kept.sizes, kept.sizes + kept.rank, result.sizes);
   result.count = 1;
   result.operands[0] = kept.operands[inputs];
-  const int items = target.loops || results >= 64 ? 1 : 64;
+  // An item takes a tree, or a group does: long trees of few results would keep few items busy.
+  const bool enough = results >= 128 * static_cast<int64_t>(target.units) || chunks < 64;
+  const int items = target.loops || (results >= 64 && enough) ? 1 : 64;
   Arguments arguments(2, wide);
   for (const int64_t v : {results, chunks, reduce.contiguous ? chunks : int64_t{1}, reduce.contiguous ? int64_t{1} : results})
     arguments.add(v);
