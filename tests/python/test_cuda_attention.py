@@ -159,6 +159,10 @@ with sdpa_kernel(SDPBackend.MATH):
 for backend in (SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION):
     with sdpa_kernel([SDPBackend.MATH, backend]):
         assert is_fused(attend(q, k, v, times=1))
+with torch.backends.cuda.sdp_kernel(enable_flash=False, enable_mem_efficient=False, enable_cudnn=False):
+    assert not is_fused(attend(q, k, v))
+with torch.backends.cuda.sdp_kernel(enable_math=False):
+    assert is_fused(attend(q, k, v, times=1)) and not torch.backends.cuda.math_sdp_enabled()
 torch.use_deterministic_algorithms(True)
 exact = attend(q, k, v)
 assert not is_fused(exact)

@@ -76,24 +76,6 @@ def is_built() -> bool:
     return True
 
 
-class sdp_kernel:
-    """A context manager that once chose an attention kernel; does nothing, whatever it is given.
-
-    >>> with naru.backends.cuda.sdp_kernel(enable_math=False):
-    ...     naru.ones(2).sum()
-    tensor(2.)
-    """
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        pass
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *exc: object) -> None:
-        pass
-
-
 def is_flash_attention_available() -> bool:
     """False: attention is cuDNN's, where there is one that takes it, or made of products and a softmax, which the queue fuses.
 
@@ -133,6 +115,31 @@ enable_mem_efficient_sdp, mem_efficient_sdp_enabled = _switch(("enable_mem_effic
 enable_math_sdp, math_sdp_enabled = _switch(("enable_math_sdp", "math_sdp_enabled"), "attention made of products", True)
 enable_cudnn_sdp, cudnn_sdp_enabled = _switch(("enable_cudnn_sdp", "cudnn_sdp_enabled"), "cuDNN's attention", True, fused=True)
 allow_fp16_bf16_reduction_math_sdp, fp16_bf16_reduction_math_sdp_allowed = _switch(("allow_fp16_bf16_reduction_math_sdp", "fp16_bf16_reduction_math_sdp_allowed"), "a sum in 16 bits", False)
+
+
+class sdp_kernel:
+    """A context manager that says which kernels attention may use, as `torch.nn.attention.sdpa_kernel` does, by their switches here.
+
+    >>> with naru.backends.cuda.sdp_kernel(enable_math=False):
+    ...     naru.backends.cuda.math_sdp_enabled(), naru.ones(2).sum()
+    (False, tensor(2.))
+    """
+
+    def __init__(self, enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True) -> None:
+        self._wanted = (enable_flash, enable_math, enable_mem_efficient, enable_cudnn)
+
+    @staticmethod
+    def _exchange(wanted: tuple[bool, ...]) -> tuple[bool, ...]:
+        before = flash_sdp_enabled(), math_sdp_enabled(), mem_efficient_sdp_enabled(), cudnn_sdp_enabled()
+        for enable, on in zip((enable_flash_sdp, enable_math_sdp, enable_mem_efficient_sdp, enable_cudnn_sdp), wanted):
+            enable(on)
+        return before
+
+    def __enter__(self) -> None:
+        self._before = self._exchange(self._wanted)
+
+    def __exit__(self, *exc: object) -> None:
+        self._exchange(self._before)
 
 
 def can_use_flash_attention(params: Any = None, debug: bool = False) -> bool:
