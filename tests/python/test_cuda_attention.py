@@ -189,6 +189,20 @@ def test_the_kernel_is_chosen_as_pytorch_has_it(environment):
     assert run(environment, "-c", CHOSEN) == (0, "True\n")
 
 
+LARGE = ATTENDING + """
+many, fewer, narrow = (torch.randn(*sizes, device="cuda", dtype=torch.float16, requires_grad=True) for sizes in ((2, 1, 1024, 8), (1, 1, 2048, 8), (1, 1, 1024, 8)))
+print(is_fused(attend(fewer, fewer, fewer, times=1)), is_fused(attend(many, many, many, times=1)), is_fused(attend(narrow, narrow, narrow, times=1)))
+attend(fewer, fewer, fewer, times=1).sum().backward()
+"""
+
+
+def test_of_many_scores_a_plan_is_made_at_once(environment, tmp_path):
+    log = tmp_path / "calls"
+    idle = {**environment, "NARU_FAKE_ATTENTION_IDLE": "1", "NARU_FAKE_LOG": str(log)}
+    assert run(idle, "-c", LARGE) == (0, "True False False\n")
+    assert log.read_text().count(" cudnnBackendExecute\n") == 3
+
+
 TWICE = ATTENDING + """
 def curvature(q, k, v, how):
     out = F.scaled_dot_product_attention(q, k, v, **how)
