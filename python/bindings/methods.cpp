@@ -147,10 +147,8 @@ void define_reads() {
       });
   def(kMethod, "__reversed__", "input", "Along the first dimension, from the end.",
       [](const Tensor& t) { return t.dim() ? flip(t, {0}) : t; });
-  def(kMethod, "data_ptr", "input", "The address of the first element, on its device.", [](const Tensor& t) {
-    Unlocked scope;
-    return static_cast<int64_t>(reinterpret_cast<uintptr_t>(ops::address_for_others(t)));
-  });
+  def(kMethod, "data_ptr", "input", "The address of the first element, on its device.",
+      [](const Tensor& t) { return static_cast<int64_t>(reinterpret_cast<uintptr_t>(ops::address_for_others(t))); });
   def(kBoth, "is_nonzero", "input", "Whether the one element is not 0.", [](const Tensor& t) { return is_nonzero(t); });
 }
 

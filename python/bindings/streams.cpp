@@ -51,7 +51,11 @@ void define_streams_and_events(nb::module_& m) {
           nb::arg("device"), nb::arg("priority") = 0, nb::arg("which") = -1)
       .def_prop_ro("_device", [](const Stream& s) { return s.device().str(); })
       .def_prop_ro("stream_id", &Stream::number)
-      .def_prop_ro("_handle", [](const Stream& s) { return runtime::handle_for_others(s.device(), s.number()); })
+      .def_prop_ro("_handle",
+                   [](const Stream& s) {
+                     Unlocked scope;
+                     return runtime::handle_for_others(s.device(), s.number());
+                   })
       .def_prop_ro("priority", &Stream::priority)
       .def("_wait_event",
            [](const Stream& s, const Event& e) {

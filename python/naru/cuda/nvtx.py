@@ -85,33 +85,75 @@ def _profiler() -> _Profiler:
 
 
 def range_push(msg: str) -> int:
-    """Begins a range within the thread's current one; how deep it lies, from 0 on."""
+    """Begins a range within the thread's current one; how deep it lies, from 0 on.
+
+    Args:
+        msg: what the profiler calls it.
+
+    >>> depth = naru.cuda.nvtx.range_push("load")
+    >>> naru.cuda.nvtx.range_pop() == depth
+    True
+    """
     return _profiler().push(msg.encode())
 
 
 def range_pop() -> int:
-    """Ends the range that the thread began last; how deep it lay."""
+    """Ends the range that the thread began last; how deep it lay.
+
+    >>> depth = naru.cuda.nvtx.range_push("load")
+    >>> naru.cuda.nvtx.range_pop() == depth
+    True
+    """
     return _profiler().pop()
 
 
 def range_start(msg: str) -> int:
-    """Begins a range that any thread may end, by the number that this returns."""
+    """Begins a range that any thread may end, by the number that this returns.
+
+    Args:
+        msg: what the profiler calls it.
+
+    >>> number = naru.cuda.nvtx.range_start("epoch")
+    >>> naru.cuda.nvtx.range_end(number)
+    """
     return _profiler().start(msg.encode())
 
 
 def range_end(range_id: int) -> None:
-    """Ends a range that `range_start` began."""
+    """Ends a range that `range_start` began.
+
+    Args:
+        range_id: what `range_start` returned.
+
+    >>> number = naru.cuda.nvtx.range_start("epoch")
+    >>> naru.cuda.nvtx.range_end(number)
+    """
     _profiler().end(range_id)
 
 
 def mark(msg: str) -> None:
-    """Marks a moment."""
+    """Marks a moment.
+
+    Args:
+        msg: what the profiler calls it.
+
+    >>> naru.cuda.nvtx.mark("first batch")
+    """
     _profiler().mark(msg.encode())
 
 
 @contextlib.contextmanager
 def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
-    """A range around a block, or around a function that it decorates; the arguments go into `msg`, as `msg.format` puts them."""
+    """A range around a block, or around a function that it decorates; the arguments go into `msg`, as `msg.format` puts them.
+
+    Args:
+        msg: what the profiler calls it.
+        args: what goes into it.
+        kwargs: the same, by name.
+
+    >>> with naru.cuda.nvtx.range("step {}", 3):
+    ...     y = naru.ones(2) + 1
+    """
     range_push(msg.format(*args, **kwargs))
     try:
         yield
