@@ -1,5 +1,7 @@
 """Memory of cuda devices in the hands of other libraries, and users' kernels with what only such devices have. Over the libraries in place of NVIDIA's (see test_cuda.py), whose default
 stream stands for another library's: work there is done as late as may be."""
+import re
+
 import pytest
 from test_cuda import environment, pytestmark, run  # noqa: F401
 
@@ -90,3 +92,48 @@ def test_a_users_kernel_is_contracted_only_where_the_program_wants_speed_before_
     for device in "cuda:0", "cuda:1":
         assert run(environment, "-c", INEXACT, device) == (0, "0.0\n0.0\n1.0\n" * 2), device
     assert run(environment, "-c", INEXACT, "cpu") == (0, "0.0\n" * 6)
+
+
+SHARED_BYTES = """
+import naru
+text = '''kernel void turn(float* x, int n) {
+  shared float part[naru_shared_bytes / sizeof(float)];
+  for (int i = local_id(0); i < n; i += 64) part[i] = x[i];
+  barrier();
+  for (int i = local_id(0); i < n; i += 64) x[i] = part[n - 1 - i];
+}'''
+native = '''extern "C" __global__ void turn(float* x, int n) {
+  extern __shared__ float part[];
+  for (int i = threadIdx.x; i < n; i += blockDim.x) part[i] = x[i];
+  __syncthreads();
+  for (int i = threadIdx.x; i < n; i += blockDim.x) x[i] = part[n - 1 - i];
+}'''
+for source in text, native:
+    turn = naru.kernel(source, "turn")
+    for n in 1000, 25600, 50000:
+        x = naru.arange(float(n), device="cuda:0")
+        turn(x, n, blocks=1, threads=64, shared=4 * n)
+        assert naru.equal(x.cpu(), naru.arange(float(n)).flip(0)), n
+    for device, most in ("cuda:0", 232448), ("cuda:1", 65536):
+        try:
+            turn(naru.zeros(most, device=device), 10, blocks=1, threads=64, shared=most + 4)
+            naru.cuda.synchronize(device)
+            raise SystemExit("not refused")
+        except RuntimeError as error:
+            assert f"{device}: a kernel whose groups share {most + 4} bytes; at most {most} are possible there" in str(error), error
+print("right")
+"""
+
+
+def test_a_users_kernel_may_share_as_much_as_the_device_gives_to_those_who_ask(environment):
+    code, said = run(environment, "-c", SHARED_BYTES)
+    assert (code, said) == (0, "right\n")
+
+
+def test_kernels_have_names_that_tell_what_they_do(environment, tmp_path):
+    texts = tmp_path / "texts"
+    program = "import naru; x = naru.ones(5, device='cuda'); print((x * 2 + x).tolist(), naru.softmax(x, 0).sum().item())"
+    code, said = run({**environment, "NARU_KERNEL_TEXTS": str(texts), "NARU_CACHE_DIR": str(tmp_path / "cache")}, "-c", program)
+    assert code == 0, said
+    names = {m[1] for f in texts.glob("*.cu") for m in re.finditer(r"^KERNEL\(\d+\) (\w+)\(", f.read_text(), re.MULTILINE)}
+    assert "naru_map_mul_add_f32" in names and all(name.startswith("naru_") for name in names), names

@@ -22,16 +22,13 @@ constexpr const char* kOptions[] = {"--fmad=false", "--ftz=false", "--prec-div=t
 // In a user's source: speed goes before bits, and code need not run on another generation.
 constexpr const char* kInexact = "\n#pragma naru inexact";
 
-// Where the environment names a folder for them, texts are written there and code tells their lines to debuggers and memory checkers. The text's file.
-std::string kept_text(const std::string& source) {
-  const char* folder = std::getenv("NARU_KERNEL_TEXTS");
-  if (!folder || !*folder) return "";
-  std::error_code none;
-  std::filesystem::create_directories(folder, none);
-  const std::string file = fmt::format("{}/{:016x}.cu", folder, std::hash<std::string>()(source));
-  std::ofstream(file) << source;
-  return file;
+// A folder for texts, which code then tells the lines of to debuggers and memory checkers; "" where the environment names none.
+std::string folder_of_texts() {
+  const char* const folder = std::getenv("NARU_KERNEL_TEXTS");
+  return folder ? folder : "";
 }
+
+std::string file_of(const std::string& source) { return fmt::format("{}/{:016x}.cu", folder_of_texts(), std::hash<std::string>()(source)); }
 
 }  // namespace
 
@@ -56,7 +53,16 @@ Compiler::Compiler(int driver_version) : driver_version_(driver_version), librar
 
 std::string Compiler::trouble() const { return library_.trouble(); }
 std::string Compiler::remedy() const { return remedy_of(Product::Nvrtc, driver_version_); }
-std::string Compiler::options() { return fmt::format("{}", fmt::join(kOptions, " ")); }
+std::string Compiler::options() {
+  return fmt::format("{}{}", fmt::join(kOptions, " "), folder_of_texts().empty() ? "" : " --generate-line-info");
+}
+
+void Compiler::keep_text(const std::string& source) {
+  if (folder_of_texts().empty()) return;
+  std::error_code none;
+  std::filesystem::create_directories(folder_of_texts(), none);
+  std::ofstream(file_of(source)) << source;
+}
 
 std::string Compiler::architecture(int major, int minor) const {
   const int wanted = 10 * major + minor;
@@ -70,7 +76,7 @@ std::string Compiler::compile(const std::string& source, const std::string& arch
     return RuntimeError("device {}: {} refused a kernel ({} failed with {}): {}\n{}", device.str(), name_, function, error_(code), log,
                         source);
   };
-  const std::string file = kept_text(source);
+  const std::string file = folder_of_texts().empty() ? "" : file_of(source);
   Program program = nullptr;
   if (const int code = create_(&program, source.c_str(), file.empty() ? "kernel.cu" : file.c_str(), 0, nullptr, nullptr); code != 0)
     throw refused("nvrtcCreateProgram", code, "");

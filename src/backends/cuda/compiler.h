@@ -28,6 +28,8 @@ class Compiler {
   std::string architecture(int major, int minor) const;
   // What a kernel's binary depends on besides its text and architecture.
   static std::string options();
+  // Where the environment names a folder for texts (NARU_KERNEL_TEXTS), it is written there.
+  static void keep_text(const std::string& source);
 
   // Machine code (or the driver's text) of a CUDA C++ source. Throws RuntimeError with the compiler's words and the source.
   std::string compile(const std::string& source, const std::string& architecture, Device device) const;

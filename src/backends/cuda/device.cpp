@@ -259,6 +259,7 @@ CudaDevice::Kernel CudaDevice::load(const std::string& binary, std::string_view 
 
 CudaDevice::Kernel CudaDevice::compile(const std::string& text) {
   const std::string_view name = render::c::kernel_of_text(text);
+  Compiler::keep_text(text);  // also of what the cache has
   runtime::KernelCache& cache = runtime::kernel_cache();
   const std::string key = runtime::KernelCache::key(text, Compiler::options(), compiler_.name() + "|" + architecture_);
   if (const auto binary = cache.find(key)) {
