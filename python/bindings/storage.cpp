@@ -4,6 +4,7 @@
 
 #include "naru/compositions.h"
 #include "ops/common.h"
+#include "ops/lending.h"
 #include "ops/type_names.h"
 #include "tensor_object.h"
 
@@ -55,7 +56,12 @@ void define_class(nb::class_<S>& c, S (*make)(const Tensor&), const char* reader
           new (self) S(make(tensor_of(made.ptr())));
         })
       .def("data_ptr",
-           [vector](const S& s) { return vector(s).device().is_meta() ? 0 : reinterpret_cast<uintptr_t>(vector(s).data_ptr()); })
+           [vector](const S& s) -> uintptr_t {
+             const Tensor& t = vector(s);
+             if (t.device().is_meta()) return 0;
+             Unlocked scope;
+             return reinterpret_cast<uintptr_t>(t.device().is_cpu() ? t.data_ptr() : ops::address_for_others(t));
+           })
       .def("nbytes", [vector](const S& s) { return vector(s).impl()->storage->bytes; })
       .def("size", [vector](const S& s) { return vector(s).numel(); })
       .def("__len__", [vector](const S& s) { return vector(s).numel(); })

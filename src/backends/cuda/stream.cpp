@@ -201,7 +201,8 @@ uint64_t CudaStream::copy_up(ir::CopyBytes c, std::vector<Ref<Storage>> hold, St
     copy_on_host(between, c.source, piece.bytes);
     piece.source = between;
     const bool last = piece.bytes == c.bytes;
-    const uint64_t seq = put(piece, last ? std::move(hold) : std::vector<Ref<Storage>>(), true);
+    // Nobody waits for what goes to the device, but for a large piece to be free again.
+    const uint64_t seq = put(piece, last ? std::move(hold) : std::vector<Ref<Storage>>(), piece.bytes > kSmallCopy);
     staging.use_until(seq);
     if (last) return seq;
     c = rest_of(c, piece.bytes);

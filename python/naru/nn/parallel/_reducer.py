@@ -175,7 +175,7 @@ class Reducer:
         if b.flat is None:
             b.flat = _C.cat([g.reshape(-1) for g in b.grads])
         for grad, view in zip(b.grads, views_of(b.flat, b.parameters), strict=True):
-            if grad.data_ptr() != view.data_ptr() or grad.shape != view.shape:
+            if _C._address(grad) != _C._address(view) or grad.shape != view.shape:
                 view.copy_(grad)
 
     def _average(self, b: _Bucket, tensors: list[Tensor]) -> None:

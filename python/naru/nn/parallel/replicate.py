@@ -35,7 +35,7 @@ class _Copied(Function):
 
 
 def _state(t: Tensor) -> tuple[int, int]:
-    return _C._writes(t), t.data_ptr()
+    return _C._writes(t), _C._address(t)
 
 
 class Copies:
