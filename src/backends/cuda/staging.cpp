@@ -7,7 +7,7 @@
 namespace naru::backends::cuda {
 namespace {
 
-constexpr size_t kAligned = 64;
+constexpr size_t kAligned = 64, kMany = 16;
 
 }  // namespace
 
@@ -28,8 +28,10 @@ char* Staging::take(size_t bytes, const std::function<void(uint64_t)>& reach) {
   const size_t size = (bytes + kAligned - 1) / kAligned * kAligned;
   size_t begin = next_ + size <= bytes_ ? next_ : 0;
   while (!is_free(begin, begin + size)) {
-    reach(pieces_.front().seq);
-    pieces_.pop_front();
+    // Of many pieces, half are waited for at a time, so that most calls ask nothing.
+    const uint64_t seq = pieces_[pieces_.size() > kMany ? pieces_.size() / 2 : 0].seq;
+    reach(seq);
+    reached(seq);
   }
   next_ = begin + size, taken_ = begin;
   return memory_ + begin;
