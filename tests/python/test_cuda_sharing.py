@@ -57,6 +57,9 @@ x += 1
 copied(y, x, handle)  # behind the addition, before the product
 x *= 100
 assert y.sum().item() == 3000 and x.sum().item() == 300000
+for device in "cuda", "cpu":  # large ones are waited for without Python's lock
+    large = torch.zeros(1 << 22, device=device)
+    assert large.data_ptr() == large.untyped_storage().data_ptr() != 0
 # An address that somebody knows costs nothing later.
 calls = os.environ["NARU_FAKE_LOG"] = os.environ["CALLS"]
 for _ in range(16):
