@@ -53,7 +53,7 @@ class Calls:
 def arg_extremes(calls, rng):
     shapes = [(1,), (7,), (4096,), (70001,), (65536,), (2, 40000), (3000, 3), (1030, 64), (9, 20, 30), (2, 4, 1024), (5000, 2), (300, 257)]
     for n, shape in enumerate(shapes):
-        for layout in LAYOUTS:
+        for layout in ("plain", LAYOUTS[1 + rng.integers(3)]):
             dtype, kind = TYPES[rng.integers(len(TYPES))], ("wide", "few", "same")[rng.integers(3)]
             x = values(rng, shape, dtype, kind)
             for dim in range(len(shape)):
@@ -68,7 +68,7 @@ def broadcasts(calls, rng):
               ((1, 5000), (1,)), ((4, 1030), (4, 1)), ((31, 300), (300,))]  # fmt: skip
     for shape, other in shapes:
         for layout in LAYOUTS:
-            for dtype in (TYPES[rng.integers(4)], TYPES[rng.integers(len(TYPES) - 1)]):
+            for dtype in (TYPES[rng.integers(len(TYPES) - 1)],):
                 x, y = values(rng, shape, dtype, "wide"), values(rng, other, dtype, "wide")
                 calls.same(f"x + y {shape} {other} {dtype} {layout}", lambda a, b: (a + b, (a * b).to(torch.float32)), x, y, layout=layout)
         x, y = values(rng, shape, "bool", "few"), values(rng, other, "bfloat16", "few")
@@ -104,7 +104,7 @@ def masks(calls, rng):
 
 
 def sorts(calls, rng):
-    for n in (1, 30, 512, 1000, 2048, 2049, 4096, 5000, 70000):
+    for n in (1, 512, 1000, 2048, 2049, 5000, 70000):
         for dtype in (TYPES if n == 5000 else rng.choice(TYPES, 3)):
             kind = ("wide", "few", "same")[rng.integers(3)]
             x = values(rng, (3, n) if n < 10000 else (n,), str(dtype), kind)
@@ -121,9 +121,9 @@ def sorts(calls, rng):
 
 def rows(calls, rng):
     f = torch.nn.functional
-    for n in (4, 30, 64, 300, 1024, 1030, 2048, 3000, 4096, 6000, 8192, 12288, 16384, 20000):
-        for dtype in ("float32", "bfloat16", "float16", "float64"):
-            for layout in ("plain", LAYOUTS[1 + rng.integers(3)]):
+    for n in (30, 64, 1024, 1030, 3000, 4096, 8192, 16384, 20000):
+        for dtype in (("float32", "bfloat16", "float16", "float64")[rng.integers(4)], ("float32", "bfloat16")[rng.integers(2)]):
+            for layout in ("plain", "plain" if rng.integers(2) else LAYOUTS[1 + rng.integers(3)]):
                 x = values(rng, (5, n), dtype, "wide" if rng.integers(3) else "few")
                 w = values(rng, (n,), dtype, "wide")
                 calls.same(f"softmax {n} {dtype} {layout}", lambda t: (t.softmax(1), t.log_softmax(1)), x, layout=layout)
@@ -135,7 +135,7 @@ def rows(calls, rng):
 def counts(calls, rng):
     for shape in ((1,), (40,), (3000,), (40, 90), (70000,)):
         for dtype in ("float32", "bfloat16", "int64", "uint8", "bool", "int32"):
-            for kind in ("wide", "few", "same"):
+            for kind in ("wide", "few") if shape != (3000,) else ("same",):
                 x = values(rng, shape, dtype, kind)
                 calls.same(f"unique {shape} {dtype} {kind}", lambda t: t.unique(return_inverse=True, return_counts=True), x)
                 if dtype in ("int64", "uint8", "int32"):

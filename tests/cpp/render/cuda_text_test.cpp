@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
 
@@ -149,6 +150,29 @@ TEST(CudaText, every_kind_of_kernel_compiles) {
   for (const bool finds : {false, true})
     run(ir::Nonzero{{30, 5000}, finds, 9, unread(DType::Bool, {5000, 1}), unread(DType::I64, {1}), unread(DType::I64, {2, 1})}, compiler);
   EXPECT_GT(compiler.texts.size(), 150u);
+}
+
+TEST(CudaText, kernels_that_count_in_64_bits_compile) {
+  const Nvrtc nvrtc;
+  if (!nvrtc.create || !nvrtc.compile) GTEST_SKIP() << "NVRTC was not found";
+  Compiler compiler(nvrtc);
+  constexpr int64_t kHuge = int64_t{1} << 31;
+  const DType t = DType::F32;
+  ir::Map m;
+  m.program = program_of(ir::op::add, {t, t}, t, t);
+  m.shape = {kHuge / 64, 5, 64}, m.inputs = {unread(t, {320, 64, 1}), unread(t, {0, 1, 0})}, m.outputs = {unread(t, {320, 64, 1})};
+  run(m, compiler);
+  run(ir::ArgReduce{true, {2, kHuge}, unread(t, {kHuge, 1}), unread(t, {1}), unread(DType::I64, {1})}, compiler);
+  run(ir::ArgReduce{true, {2, kHuge}, unread(t, {1, 2}), unread(t, {1}), unread(DType::I64, {1})}, compiler);
+  run(ir::Scan{ir::ReduceOp::Sum, {2, kHuge}, unread(t, {kHuge, 1}), unread(t, {kHuge, 1})}, compiler);
+  run(ir::Scan{ir::ReduceOp::Max, {2, kHuge}, unread(t, {1, 2}), unread(t, {1, 2})}, compiler);
+  run(ir::Sort{{kHuge / 2}, 9, true, unread(t, {1}), unread(t, {1}), unread(DType::I64, {1})}, compiler);
+  for (const bool finds : {false, true})
+    run(ir::Nonzero{{3, kHuge}, finds, 9, unread(DType::Bool, {kHuge, 1}), unread(DType::I64, {1}), unread(DType::I64, {2, 1})}, compiler);
+  const int64_t wide = std::count_if(compiler.texts.begin(), compiler.texts.end(),
+                                     [](const std::string& text) { return text.find("typedef i64 I;") != std::string::npos; });
+  EXPECT_EQ(wide, static_cast<int64_t>(compiler.texts.size()));
+  EXPECT_GT(wide, 12);
 }
 
 constexpr const char* kUserSource = R"(
