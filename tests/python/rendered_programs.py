@@ -143,7 +143,19 @@ def counts(calls, rng):
         calls.same(f"histc {shape}", lambda t: (t.histc(20), t.histc(7, -1, 2)), values(rng, shape, "float32", "wide"))
 
 
-KINDS = {"arg_extremes": arg_extremes, "broadcasts": broadcasts, "scans": scans, "masks": masks, "sorts": sorts, "rows": rows, "counts": counts}
+def gathers(calls, rng):
+    for shape in ((50, 64), (33, 7), (20, 3, 8), (9, 5, 4, 12), (40,)):
+        for layout in LAYOUTS:
+            dtype = TYPES[rng.integers(len(TYPES))]
+            x, at = values(rng, shape, dtype, "wide"), torch.tensor(rng.integers(-shape[0], shape[0], (13, 2)))
+            near = torch.tensor(rng.integers(0, shape[-1], shape))
+            calls.same(f"x[at] {shape} {dtype} {layout}", lambda t, i: (t[i], t[..., i % t.shape[-1]], t.index_select(0, i[:, 0] % t.shape[0])), x, at, layout=layout)
+            calls.same(f"gather {shape} {dtype} {layout}", lambda t, i: (t.gather(-1, i), t.take(i), t.flip(0), t.flip(-1)), x, near, layout=layout)
+            if dtype in ("float32", "bfloat16") and len(shape) == 2:
+                calls.same(f"embedding {shape} {dtype} {layout}", lambda t, i: (torch.nn.functional.embedding(i % t.shape[0], t),), x, at, layout=layout)
+
+
+KINDS = {"arg_extremes": arg_extremes, "broadcasts": broadcasts, "scans": scans, "masks": masks, "sorts": sorts, "rows": rows, "counts": counts, "gathers": gathers}
 
 if __name__ == "__main__":
     device, *kinds = sys.argv[1:]

@@ -133,22 +133,53 @@ struct Moves {
   }
 };
 
-// Numbers: elements; bounds and steps; the space. Memory: out, source, positions ..., records.
-std::string gather_text(const Moves& m, DType dtype, const Target& target) {
+// Whether an item can gather four neighbours at once: the indices are the same for all of a row, which lies so in the source and in the result.
+bool in_fours(const Moves& m, int64_t item) {
+  const Space& s = m.space;
+  const int last = s.rank - 1;
+  if (last < 0 || item == 8 || s.sizes[last] % 4 != 0) return false;
+  bool all = true;
+  for (int k = 0; k < 2; ++k) {
+    all &= s.operands[k].strides[last] == item && reinterpret_cast<uintptr_t>(s.operands[k].data) % static_cast<uintptr_t>(4 * item) == 0;
+    for (int d = 0; d < last; ++d) all &= s.operands[k].strides[d] % (4 * item) == 0;
+  }
+  for (int k = 0; k < m.count(); ++k) all &= s.operands[k + 2].strides[last] == 0 && m.indices[static_cast<size_t>(k)].step % 4 == 0;
+  return all;
+}
+
+// Numbers: units (elements, or fours); bounds and steps; the space; units along its last dimension; divisors of the dimensions but the first.
+// Memory: out, source, positions ..., records.
+std::string gather_text(const Moves& m, DType dtype, bool fours, const Target& target) {
   const Walk walk{1 + 2 * m.count(), m.space.rank, m.space.count};
+  const int last = walk.rank - 1;
   Head h;
   h.memory = {"=" + std::string(moved(dtype)), moved(dtype)};
   for (int k = 0; k < m.count(); ++k) h.memory.push_back("i64");
   h.memory.push_back("=u32");
-  h.numbers = walk.end();
+  h.numbers = walk.end() + 1 + 2 * std::max(last, 0);
   h.group = target.group;
   h.wide = m.wide;
+  h.functions = kQuotient;
   std::string text = opening(h, target) + fmt::format("  const I i = (I)GROUP * {} + ITEM;\n  if (i < a.d[0]) {{\n", target.group);
-  text += walk.position("q", "i", "    ");
+  std::string rest = "i";
+  for (int d = last; d >= 0; --d) {
+    const std::string times = fours && d == last ? " * 4" : "";
+    if (d == 0) {
+      text += fmt::format("    const I q0 = {}{};\n", rest, times);
+      break;
+    }
+    const int size = d == last ? walk.end() : walk.size(d), divisor = walk.end() + 1 + 2 * (d - 1);
+    const std::string over = m.wide ? fmt::format("{} / a.d[{}]", rest, size)
+                                    : fmt::format("(I)quotient((u32){}, (u32)a.d[{}], (u32)a.d[{}])", rest, divisor, divisor + 1);
+    text += fmt::format("    const I n{0} = {1}, q{0} = ({2} - n{0} * a.d[{3}]){4};\n", d, over, rest, size, times);
+    rest = fmt::format("n{}", d);
+  }
   if (m.count() > 0) text += m.fault_text(walk, 2, 2 + m.count());
   text += m.shift_text(walk, 2, 1);
-  text += fmt::format("    m0[{}] = m1[{} + shift];\n  }}\n}}\n", walk.offset(0, "q"), walk.offset(1, "q"));
-  return complete(target, text);
+  const std::string to = fmt::format("m0[{}]", walk.offset(0, "q")), from = fmt::format("m1[{} + shift]", walk.offset(1, "q"));
+  text += fours ? fmt::format("    *(GLOBAL {0}x4*)&{1} = *(GLOBAL const {0}x4*)&{2};\n", moved(dtype), to, from)
+                : fmt::format("    {} = {};\n", to, from);
+  return complete(target, text + "  }\n}\n");
 }
 
 // Where each row of a scatter starts: in the target, or -1 where nothing is to be written, and in the values.
@@ -268,18 +299,25 @@ void run(const ir::Gather& g, Launcher& launcher) {
   const Target& target = launcher.target();
   void* const records = check(g.indices, g.shape, g.op, g.where, launcher);
   const Moves m(g.shape, g.out, g.source, g.indices);
+  const bool fours = in_fours(m, static_cast<int64_t>(size_of(g.out.dtype)));
+  const int64_t units = n / (fours ? 4 : 1);
   Arguments arguments(3 + m.count(), m.wide);
-  arguments.add(n);
+  arguments.add(units);
   m.add_to(arguments);
   add(arguments, m.space);
+  const int last = m.space.rank - 1;
+  const int64_t of_row = last < 0 ? 1 : m.space.sizes[last] / (fours ? 4 : 1);
+  arguments.add(of_row);
+  for (int d = 1; d <= last; ++d)
+    m.wide ? arguments.add(0), arguments.add(0) : add_divisor(arguments, d == last ? of_row : m.space.sizes[d]);
   std::vector<void*> memory{g.out.data, g.source.data};
   for (const IndexOperand& i : g.indices) memory.push_back(i.positions.data);
   memory.push_back(records);
-  launcher.start({{Kind::Gather, nullptr, m.bits(), static_cast<uint64_t>(size_of(g.out.dtype))},
-                  [&] { return gather_text(m, g.out.dtype, target); },
+  launcher.start({{Kind::Gather, nullptr, m.bits(), KeyBits().add(static_cast<uint64_t>(size_of(g.out.dtype)), 4).add(fours)},
+                  [&] { return gather_text(m, g.out.dtype, fours, target); },
                   memory,
                   arguments.bytes(),
-                  (n + target.group - 1) / target.group,
+                  (units + target.group - 1) / target.group,
                   target.group});
 }
 
