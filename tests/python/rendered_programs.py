@@ -155,7 +155,17 @@ def gathers(calls, rng):
                 calls.same(f"embedding {shape} {dtype} {layout}", lambda t, i: (torch.nn.functional.embedding(i % t.shape[0], t),), x, at, layout=layout)
 
 
-KINDS = {"arg_extremes": arg_extremes, "broadcasts": broadcasts, "scans": scans, "masks": masks, "sorts": sorts, "rows": rows, "counts": counts, "gathers": gathers}
+def reductions(calls, rng):
+    for shape in ((2048,), (20000,), (3, 5000), (2, 4, 8192), (5, 2049)):
+        for layout in ("plain", LAYOUTS[1 + rng.integers(3)]):
+            dtype = TYPES[rng.integers(len(TYPES))]
+            x = values(rng, shape, dtype, "wide" if rng.integers(4) else "few")
+            calls.same(f"reductions {shape} {dtype} {layout}", lambda t: (t.sum(), t.sum(-1), t.amax(-1), t.amin(), t.to(torch.bool).any(-1)), x, layout=layout)
+        x, y = values(rng, shape, TYPES[rng.integers(4)], "wide"), values(rng, shape[-1:], "float32", "wide")
+        calls.same(f"fused {shape} {x.dtype}", lambda t, u: (((t - u) ** 2).mean(-1), t.prod(-1)), x, y)
+
+
+KINDS = {"arg_extremes": arg_extremes, "broadcasts": broadcasts, "scans": scans, "masks": masks, "sorts": sorts, "rows": rows, "counts": counts, "gathers": gathers, "reductions": reductions}
 
 if __name__ == "__main__":
     device, *kinds = sys.argv[1:]

@@ -15,6 +15,8 @@ using ir::VType;
 
 // Columns that an item takes together.
 constexpr int64_t kColumns = 256;
+// Bytes of the values of a piece of a chunk that wait for the 64 lanes.
+constexpr int64_t kPieceBytes = 16384;
 
 struct Reduction {
   const ir::Reduce& reduce;
@@ -25,6 +27,7 @@ struct Reduction {
   VType type = VType::F32;
   int64_t results, length, chunk, chunks;
   bool wide;
+  bool spread = false;  // few chunks, of elements that lie in fours: a whole group reads each
 
   Reduction(const ir::Reduce& r, const Target& t) : reduce(r), target(t), inputs(static_cast<int>(r.inputs.size())) {
     const int kept_dims = static_cast<int>(r.shape.size()) - r.reduced;
@@ -45,6 +48,7 @@ struct Reduction {
     chunk = r.contiguous ? ir::kContiguousChunk : ir::kStridedChunk;
     chunks = std::max<int64_t>(1, (length + chunk - 1) / chunk);
     type = ir::vtype_of(r.program.nodes[r.program.outputs[0]].out);
+    spread = !t.loops && r.contiguous && length >= 2048 && results * chunks <= 4 * t.units && in_fours();
   }
 
   void start(Launcher& launcher) const;
@@ -57,6 +61,9 @@ struct Reduction {
   bool columns() const { return target.loops && !reduce.contiguous; }
   // Results of a row that lie side by side; the rest of the kept dimensions are rows.
   int64_t row() const { return kept.rank == 0 ? 1 : kept.sizes[kept.rank - 1]; }
+  bool in_fours() const;
+  int64_t piece() const { return kPieceBytes / std::max<int64_t>(4, static_cast<int64_t>(ir::size_of(type))); }
+  int items() const { return target.loops ? 1 : spread || !reduce.contiguous ? target.group : static_cast<int>(ir::kLanes); }
   Key key() const;
   std::string text() const;
   std::string head() const;
@@ -65,6 +72,8 @@ struct Reduction {
   std::string reduced_offset(int k) const;
   std::string store(const std::string& place, const std::string& partial, const std::string& value) const;
   std::string contiguous_items() const;
+  std::string lanes_of_group() const;
+  std::string contiguous_spread() const;
   std::string contiguous_loops() const;
   std::string strided_items() const;
   std::string strided_loops() const;
@@ -78,7 +87,8 @@ Key Reduction::key() const {
     if (reduced.rank == 1) steps |= static_cast<uint64_t>(last_step(reduced, k)) << (2 * k);
     if (columns()) steps |= static_cast<uint64_t>(last_step(kept, k)) << (2 * k + 24);
   }
-  const KeyBits more = KeyBits().add(reduce.op).add(reduce.out.dtype).add(wide).add(chunks == 1).add(kept.rank, 8).add(reduced.rank, 8);
+  const KeyBits more =
+      KeyBits().add(reduce.op).add(reduce.out.dtype).add(wide).add(chunks == 1).add(kept.rank, 8).add(reduced.rank, 8).add(spread);
   return {reduce.contiguous ? Kind::ContiguousReduction : Kind::StridedReduction, &reduce.program, steps, more};
 }
 
@@ -88,7 +98,7 @@ std::string Reduction::head() const {
   h.memory.push_back("=" + (chunks == 1 ? std::string(stored(reduce.out.dtype)) : stored_value(type)));
   h.params = static_cast<int>(reduce.params.size());
   h.numbers = reduced_walk().end();
-  h.group = target.loops ? 1 : reduce.contiguous ? static_cast<int>(ir::kLanes) : target.group;
+  h.group = items();
   h.wide = wide;
   h.functions = combine_function(reduce.op, type, target);
   return opening(h, target);
@@ -134,9 +144,63 @@ std::string Reduction::contiguous_items() const {
   text += value(
       "(i64)(row * a.d[0] + f)", [&](int i) { return fmt::format("r{} + {}", i, reduced_offset(i)); }, indent, result);
   text += fmt::format("    x = combine(x, {});\n  }}\n  s[ITEM] = {};\n  BARRIER;\n", result, put(type, "x"));
-  text += fmt::format("  for (int by = 32; by > 0; by /= 2) {{\n    if (ITEM < by) s[ITEM] = {};\n    BARRIER;\n  }}\n",
-                      put(type, fmt::format("combine({}, {})", got(type, "s[ITEM]"), got(type, "s[ITEM + by]"))));
-  return text + "  if (ITEM == 0) " + store(k.offset(inputs, "q"), "unit", got(type, "s[0]")) + "}\n";
+  return text + lanes_of_group();
+}
+
+// The 64 lanes in s become one, and that the result.
+std::string Reduction::lanes_of_group() const {
+  const std::string combined = put(type, fmt::format("combine({}, {})", got(type, "s[ITEM]"), got(type, "s[ITEM + by]")));
+  return fmt::format("  for (int by = 32; by > 0; by /= 2) {{\n    if (ITEM < by) s[ITEM] = {};\n    BARRIER;\n  }}\n", combined) +
+         "  if (ITEM == 0) " + store(kept_walk().offset(inputs, "q"), "unit", got(type, "s[0]")) + "}\n";
+}
+
+// Every input lies so along the reduced dimension that four elements can be read at once, or stays.
+bool Reduction::in_fours() const {
+  if (reduced.rank != 1 || length % 4 != 0) return false;
+  bool all = true;
+  for (int k = 0; k < inputs; ++k) {
+    const auto& o = kept.operands[k];
+    const Step step = last_step(reduced, k);
+    all &= step != kStrides;
+    if (step != kNext) continue;
+    all &= reinterpret_cast<uintptr_t>(o.data) % static_cast<uintptr_t>(4 * o.item) == 0;
+    for (int d = 0; d < kept.rank; ++d) all &= o.strides[d] % (4 * o.item) == 0;
+  }
+  return all;
+}
+
+// All items of a group read a piece of a chunk, four elements each at once, and 64 of them take its values, a lane each.
+std::string Reduction::contiguous_spread() const {
+  const Walk k = kept_walk();
+  constexpr const char* kParts = "xyzw";
+  std::string text = fmt::format("  LOCAL {0} s[64];\n  LOCAL {0} values[{1}];\n", stored_value(type), piece());
+  text +=
+      "  const I unit = (I)GROUP, row = unit / a.d[1], begin = unit % a.d[1] * 16384;\n"
+      "  const I end = begin + 16384 < a.d[0] ? begin + 16384 : a.d[0];\n";
+  text += k.position("q", "row", "  ");
+  for (int i = 0; i < inputs; ++i) text += fmt::format("  const I r{} = {};\n", i, k.offset(i, "q"));
+  text += fmt::format("  {0} x = {1};\n  for (I at = begin; at < end; at += {2}) {{\n    const I stop = at + {2} < end ? at + {2} : end;\n",
+                      name_of(type), literal(type, ir::identity_bits(reduce.op, type)), piece());
+  text += fmt::format("    for (I f = at + ITEM * 4; f < stop; f += {}) {{\n", 4 * items());
+  for (int i = 0; i < inputs; ++i)
+    if (last_step(reduced, i) == kNext)
+      text += fmt::format("      const {0}x4 t{1} = *(GLOBAL const {0}x4*)&m{1}[r{1} + f];\n",
+                          stored(reduce.inputs[static_cast<size_t>(i)].dtype), i);
+  const ir::MapKernel kernel = reduce.program.lower();
+  for (int part = 0; part < 4; ++part) {
+    const auto input = [&](uint64_t slot, DType t) {
+      return loaded(t, last_step(reduced, static_cast<int>(slot)) == kNext ? fmt::format("t{}.{}", slot, kParts[part])
+                                                                           : fmt::format("m{0}[r{0}]", slot));
+    };
+    const std::string prefix = fmt::format("v{}_", kParts[part]);
+    text += expressions(kernel.graph, {kernel.results.data(), 1}, {input, param_text, fmt::format("(i64)(row * a.d[0] + f + {})", part)},
+                        target, prefix, "      ");
+    text += fmt::format("      values[f - at + {}] = {};\n", part, put(type, node(prefix, kernel.results[0])));
+  }
+  text += fmt::format(
+      "    }}\n    BARRIER;\n    if (ITEM < 64)\n      for (I f = at + ITEM; f < stop; f += 64) x = combine(x, {});\n    BARRIER;\n  }}\n",
+      got(type, "values[f - at]"));
+  return text + fmt::format("  if (ITEM < 64) s[ITEM] = {};\n  BARRIER;\n", put(type, "x")) + lanes_of_group();
 }
 
 std::string Reduction::contiguous_loops() const {
@@ -215,8 +279,10 @@ std::string Reduction::strided_loops() const {
 }
 
 std::string Reduction::text() const {
-  const std::string body =
-      reduce.contiguous ? (target.loops ? contiguous_loops() : contiguous_items()) : (target.loops ? strided_loops() : strided_items());
+  const std::string body = reduce.contiguous ? (target.loops ? contiguous_loops()
+                                                : spread     ? contiguous_spread()
+                                                             : contiguous_items())
+                                             : (target.loops ? strided_loops() : strided_items());
   return complete(target, head() + body);
 }
 
@@ -288,14 +354,7 @@ void Reduction::start(Launcher& launcher) const {
   for (const int64_t v : {length, chunks, reduce.contiguous ? results * chunks : results, each}) arguments.add(v);
   add(arguments, kept);
   add(arguments, reduced);
-  launcher.start({key(),
-                  [this] { return text(); },
-                  {memory, static_cast<size_t>(inputs) + 1},
-                  arguments.bytes(),
-                  groups,
-                  target.loops        ? 1
-                  : reduce.contiguous ? static_cast<int>(ir::kLanes)
-                                      : target.group});
+  launcher.start({key(), [this] { return text(); }, {memory, static_cast<size_t>(inputs) + 1}, arguments.bytes(), groups, items()});
   if (partial) start_tree(launcher, partial);
 }
 
