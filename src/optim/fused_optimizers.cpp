@@ -1,4 +1,5 @@
 // SGD, Adam and AdamW: each step is one kernel over a parameter, its gradient and its state (ops/optimizer_steps.cpp).
+#include <algorithm>
 #include <map>
 
 #include "naru/autograd.h"
@@ -117,6 +118,11 @@ void Adam::step_on_device(const std::vector<size_t>& all, const AdamOptions& o) 
   }
   for (const void* count : order) {
     const std::vector<size_t>& which = together[count];
+    const auto sharers = std::count_if(counts_.begin(), counts_.end(), [&](const Tensor& c) { return c.defined() && c.impl() == count; });
+    if (static_cast<size_t>(sharers) > which.size()) {  // some have no gradient now, so that this is no step of theirs
+      const Tensor own = counts_[which[0]].clone();
+      for (size_t i : which) counts_[i] = own;
+    }
     adam_step(chosen(params_, which), gradients(params_, which), chosen(exp_avg_, which), chosen(exp_avg_sq_, which),
               o.amsgrad ? chosen(max_exp_avg_sq_, which) : std::vector<Tensor>(), counts_[which[0]], o.lr, o);
   }

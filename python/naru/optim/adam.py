@@ -102,26 +102,52 @@ class Adam(Descent):
     def _update_on_device(self, group: dict[str, Any], params: list[Tensor]) -> None:
         """One step of a group whose steps are counted on the device, so that a graph may hold it."""
         beta1, beta2 = group["betas"]
-        begun: dict[Any, Tensor] = {}
-        states, steps = [], []
-        for param in params:
-            device, new = param.device, not self.state[param]
-            state = self._state_for(param, group)
-            if new:
-                if device not in begun:
-                    begun[device] = _C.zeros((), dtype=_C.float32, device=device)
-                state["step"] = begun[device]
-            count = state["step"]
-            if not isinstance(count, Tensor) or count.device != device:
-                count = state["step"] = _C.tensor(float(count), dtype=_C.float32, device=device)
-            states.append(state)
-            steps.append(count)
-        shared = [id(count) for count in steps]
-        for count in {id(count): count for count in steps}.values():
+        states = [self._state_with_count(p, group) for p in params]
+        for members in self._counted_together(params, states):
+            first, *others = (states[i]["step"] for i in members)
             _C._adam_step_on_device(
-                *_with_state(group, *_where(shared, id(count), params, states)), count, group["lr"], number(beta1), number(beta2), group["eps"], group["weight_decay"],
-                group["decoupled_weight_decay"], group["amsgrad"], group["maximize"],
+                *_with_state(group, [params[i] for i in members], [states[i] for i in members]), first, group["lr"], number(beta1), number(beta2), group["eps"],
+                group["weight_decay"], group["decoupled_weight_decay"], group["amsgrad"], group["maximize"],
             )  # fmt: skip
+            if together := self._vectors.get(id(first)):
+                if others:
+                    with _C.no_grad():
+                        together[0][1:].add_(1)
+                together[2] = together[0]._version
+
+    def _state_with_count(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        new = not self.state[param]
+        state = self._state_for(param, group)
+        if new:
+            state["step"] = None
+        elif not isinstance(state["step"], Tensor) or state["step"].device != param.device:
+            state["step"] = _C.tensor(float(state["step"]), dtype=_C.float32, device=param.device)
+        return state
+
+    def _counted_together(self, params: list[Tensor], states: list[dict[str, Any]]) -> list[list[int]]:
+        """The numbers of the parameters, those together that have always been stepped together: their counts are one vector's elements, each a tensor of its
+        own, and what follows from a count is computed once for all."""
+        vectors = self.__dict__.setdefault("_vectors", {})  # by the id of a count that stands first: the vector, all counts over it, its version
+        new: dict[Any, list[int]] = {}
+        for i, (param, state) in enumerate(zip(params, states)):
+            if state["step"] is None:
+                new.setdefault(param.device, []).append(i)
+        for device, members in new.items():
+            vector = _C.zeros(len(members), dtype=_C.float32, device=device)
+            counts = [vector[k] for k in range(len(members))]
+            for i, count in zip(members, counts):
+                states[i]["step"] = count
+            vectors[id(counts[0])] = [vector, counts, vector._version]
+        place = {id(state["step"]): i for i, state in enumerate(states)}
+        found = []
+        for first, (vector, counts, version) in list(vectors.items()):
+            members = [place.get(id(count), -1) for count in counts]
+            if -1 not in members and vector._version == version:
+                found.append(members)
+            elif any(i >= 0 for i in members):
+                del vectors[first]  # one of them has no gradient now, or has been given another count: from now on each is counted by itself
+        taken = {i for members in found for i in members}
+        return found + [[i] for i in range(len(params)) if i not in taken]
 
     def _update_differentiably(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
         beta1, beta2 = (number(b) for b in group["betas"])
