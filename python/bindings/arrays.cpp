@@ -75,7 +75,7 @@ void give_back(void* p) {
   delete e;
 }
 
-Tensor tensor_over(PyObject* array) {
+Tensor tensor_over(PyObject* array, bool shared) {
   auto exported = std::make_unique<Exported>();
   Py_buffer& view = exported->view;
   if (PyObject_GetBuffer(array, &view, PyBUF_FULL_RO) != 0) {
@@ -112,13 +112,14 @@ Tensor tensor_over(PyObject* array) {
     sizes.push_back(view.shape[i]);
     strides.push_back(step / view.itemsize);
   }
-  if (view.readonly && PyErr_WarnEx(PyExc_UserWarning,
-                                    "The given NumPy array is not writable, and PyTorch does not support non-writable "
-                                    "tensors. This means writing to this tensor "
-                                    "will result in undefined behavior. You may want to copy the array to protect its "
-                                    "data or make it writable before converting "
-                                    "it to a tensor.",
-                                    1) != 0)
+  if (shared && view.readonly &&
+      PyErr_WarnEx(PyExc_UserWarning,
+                   "The given NumPy array is not writable, and PyTorch does not support non-writable "
+                   "tensors. This means writing to this tensor "
+                   "will result in undefined behavior. You may want to copy the array to protect its "
+                   "data or make it writable before converting "
+                   "it to a tensor.",
+                   1) != 0)
     fail_released([] { throw nb::python_error(); });
   Exported* e = exported.release();
   return from_blob(e->view.buf, sizes, strides, type, [e] { with_gil_later(give_back, e); });
@@ -236,10 +237,10 @@ Tensor tensor_on(PyObject* buffer, DType type, const Dims& sizes, const Dims& st
 
 }  // namespace
 
-Tensor from_array(PyObject* array) {
+Tensor from_array(PyObject* array, bool shared) {
   const NumPy& np = numpy(true);
   if (!PyObject_TypeCheck(array, np.array)) throw TypeError("expected np.ndarray (got {})", Py_TYPE(array)->tp_name);
-  return tensor_over(array);
+  return tensor_over(array, shared);
 }
 
 DType type_of_buffer(PyObject* buffer) {

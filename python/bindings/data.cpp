@@ -324,7 +324,7 @@ Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Dev
     }
     return t.to(device, dtype, false, false);
   }
-  if (is_array(data)) return moved(from_array(data), dtype, device, !share);
+  if (is_array(data)) return moved(from_array(data, share), dtype, device, !share);
   const bool plain = PyFloat_CheckExact(data) || PyLong_CheckExact(data) || PyList_CheckExact(data) || PyTuple_CheckExact(data);
   if (!plain && PyObject_HasAttrString(data, "__array__") && !PyObject_TypeCheck(data, numpy(true).generic)) {
     nb::object array = nb::module_::import_("numpy").attr("asarray")(nb::borrow(data));
@@ -351,7 +351,7 @@ Tensor as_array(PyObject* data, std::optional<DType> dtype, std::optional<Device
                 std::optional<bool> requires_grad) {
   Tensor t;
   if (is_tensor(data) || is_array(data)) {
-    const Tensor own = is_tensor(data) ? tensor_of(data) : from_array(data);
+    const Tensor own = is_tensor(data) ? tensor_of(data) : from_array(data, !copy || !*copy);
     if (copy && !*copy) {
       if (device && device->type != own.device().type)
         throw ValueError("can't alias tensor from device '{}' to '{}'.", own.device().str(), device->str());
@@ -411,7 +411,7 @@ void define_data() {
       [](PyObject* data, std::optional<DType> dtype, std::optional<Device> device, std::optional<bool> copy,
          std::optional<bool> requires_grad) -> PyObject* { return wrap(as_array(data, dtype, device, copy, requires_grad)); });
   def(kFunction, "from_numpy", "ndarray", "A tensor over the memory of a NumPy array: writes to one are seen in the other.",
-      [](PyObject* array) -> PyObject* { return wrap(from_array(array)); });
+      [](PyObject* array) -> PyObject* { return wrap(from_array(array, true)); });
   def(kMethod, "new_tensor", "input, data, *, dtype=None, device=None, requires_grad=False",
       "A tensor with a copy of the data, of this tensor's dtype and on its device unless others are named.",
       [](const Tensor& self, PyObject* data, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) -> PyObject* {

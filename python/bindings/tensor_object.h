@@ -30,8 +30,8 @@ Tensor legacy_tensor(DType dtype, std::optional<Device> device, PyObject* args);
 Tensor tensor_from(PyObject* data, std::optional<DType> dtype, std::optional<Device> device, bool share = false);
 // An array over the same memory (arrays.cpp); the tensor must be on cpu.
 PyObject* array_from(const Tensor& t);
-// A tensor over the memory of an array.
-Tensor from_array(PyObject* array);
+// A tensor over the memory of an array; shared: it stays so, which is warned about where the array is read-only.
+Tensor from_array(PyObject* array, bool shared = false);
 // A vector over the memory of an object that exports it (torch.frombuffer); count < 0: to its end. ValueError where it does not fit.
 Tensor from_buffer(PyObject* buffer, DType type, int64_t count, int64_t offset);
 // The type that the elements of such an object have.

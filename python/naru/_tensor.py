@@ -175,7 +175,7 @@ def _rebuild_from_type_v2(func: Any, new_type: type, args: tuple[Any, ...], stat
 
 
 def _reduce(self: Tensor, protocol: Any) -> tuple:
-    from ._utils import _tensor_from_bytes
+    from ._utils import _strides_to_keep, _tensor_from_bytes
     from ._serialization.storages import tensor_to_bytes
 
     if self.layout != _C.strided:
@@ -194,6 +194,8 @@ def _reduce(self: Tensor, protocol: Any) -> tuple:
         str(self.device),
         self.requires_grad and self.is_leaf,
     )
+    if (strides := _strides_to_keep(self)) is not None:
+        args = (*args, strides)  # type: ignore[assignment]
     if type(self) is not Tensor:
         return _rebuild_from_type_v2, (_tensor_from_bytes, type(self), args, self.__dict__)
     return (_tensor_from_bytes, args, self.__dict__) if self.__dict__ else (_tensor_from_bytes, args)

@@ -150,7 +150,29 @@ def _with_state(obj: Any, state: Any) -> Any:
     return obj
 
 
-def _tensor_from_bytes(data: bytes, dtype: str, size: tuple[int, ...], device: str, requires_grad: bool) -> Tensor:
+def _strides_to_keep(tensor: Tensor) -> tuple[int, ...] | None:
+    """The strides that a pickled tensor gets back: of one that is transposed, expanded, or channels_last. None: row-major, which those of a window, or with
+    gaps, become."""
+    if tensor.is_contiguous() or tensor.numel() == 0:
+        return None
+    once = tensor.detach().as_strided([n if s else 1 for n, s in zip(tensor.shape, tensor.stride())], [s or 1 for s in tensor.stride()], tensor.storage_offset())
+    step = 1
+    for stride, n in sorted((s, n) for s, n in zip(once.stride(), once.shape) if n > 1):
+        if stride != step:
+            return None
+        step *= n
+    return tensor.stride()
+
+
+def _with_strides(tensor: Tensor, strides: tuple[int, ...]) -> Tensor:
+    """The same elements with other strides; where one is 0, all elements along it are one."""
+    once = tensor[tuple(slice(None) if s else slice(1) for s in strides)]
+    return _C.empty_strided(once.shape, strides, dtype=tensor.dtype, device=tensor.device).copy_(once).as_strided(tensor.shape, strides)
+
+
+def _tensor_from_bytes(
+    data: bytes, dtype: str, size: tuple[int, ...], device: str, requires_grad: bool, strides: tuple[int, ...] | None = None
+) -> Tensor:
     """A tensor that was pickled by `pickle` itself; on the CPU where its device is absent."""
     from ._serialization.storages import bytes_to_tensor, device_if_present
 
@@ -158,6 +180,8 @@ def _tensor_from_bytes(data: bytes, dtype: str, size: tuple[int, ...], device: s
     target = device_if_present(device)
     if target is not None:
         tensor = tensor.to(target)
+    if strides is not None:
+        tensor = _with_strides(tensor, strides).detach()
     return tensor.requires_grad_(True) if requires_grad else tensor
 
 
