@@ -9,7 +9,6 @@
 #include "ops/common.h"
 #include "ops/complex.h"
 #include "ops/fast_call.h"
-#include "ops/half.h"
 #include "ops/history.h"
 #include "ops/numbers.h"
 #include "ops/sparse.h"
@@ -340,22 +339,11 @@ void fill_operands(ir::OpId id, std::span<const Operand> operands, Types types, 
   fit_numbers(id, types, {steps.data(), operands.size()});
 }
 
-// The type of the first tensor.
-DType first_type(std::span<const Operand> operands) noexcept {
-  for (const Operand& o : operands)
-    if (o.is_tensor() && o.tensor().defined()) return o.tensor().impl()->dtype;
-  return DType::F32;
-}
-
 // An undefined tensor where the operands need the long way.
 Tensor run_fast(ir::OpId id, std::span<const Operand> operands, Types& types) {
   FastCall call;
-  const DType type = first_type(operands);
-  for (size_t i = 0; i < operands.size(); ++i) {
-    const Operand& o = operands[i];
-    const bool rounds = !o.is_tensor() && is_half(type) && rounds_number(id, i);
-    if (!(o.is_tensor() ? call.add(o.tensor().impl()) : call.add(rounds ? as_half(o.scalar(), type) : o.scalar()))) return {};
-  }
+  for (const Operand& o : operands)
+    if (!(o.is_tensor() ? call.add(o.tensor().impl()) : call.add(o.scalar()))) return {};
   const TensorImpl* first = call.first();
   if (!first || kTable[id].rule == Rule::Where) return {};
   if (!is_inexact(first->dtype) && (kTable[id].rule == Rule::Float || call.has_numbers() || id == ir::op::floor_divide ||

@@ -7,6 +7,8 @@
 
 #include "ir/program.h"
 #include "ops/common.h"
+#include "ops/half.h"
+#include "ops/numbers.h"
 #include "ops/rules.h"
 #include "runtime/memory.h"
 #include "runtime/small_work.h"
@@ -38,7 +40,8 @@ class FastCall {
   bool add(Scalar s) {
     if (s.kind() > Scalar::Kind::Float) return false;
     kinds_ += (1u + static_cast<unsigned>(s.kind())) * kPlace[count_];
-    input_of_[count_++] = kNumber;
+    input_of_[count_] = kNumber;
+    place_[numbers_] = static_cast<uint8_t>(count_++);
     scalars_[numbers_++] = s;
     return true;
   }
@@ -67,7 +70,10 @@ class FastCall {
     impl->origin.op = op;
     addresses_[tensors_] = impl->storage->data;
     std::array<uint64_t, kNumbers> params;
-    for (int p = 0; p < numbers_; ++p) params[p] = param_bits(scalars_[p], types_.compute);
+    for (int p = 0; p < numbers_; ++p) {
+      const bool rounds = is_half(types_.compute) && rounds_number(id, place_[p]);
+      params[p] = param_bits(rounds ? as_half(scalars_[p], types_.compute) : scalars_[p], types_.compute);
+    }
     prepared->kernel->run(addresses_.data(), params.data(), impl->numel);
     return out;
   }
@@ -93,6 +99,7 @@ class FastCall {
   int count_ = 0, tensors_ = 0, numbers_ = 0;
   std::array<void*, kOperands + 1> addresses_;
   std::array<Scalar, kNumbers> scalars_;
+  std::array<uint8_t, kNumbers> place_;     // which operand a number is
   std::array<int8_t, kOperands> input_of_;  // which input an operand is, or kNumber
   Types types_;
 };
