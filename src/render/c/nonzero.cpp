@@ -115,9 +115,12 @@ std::string Found::positions_text() const {
       "  const I block = (I)GROUP * {0}, begin = block{1}, limit = begin + {2}, end = limit < a.d[0] ? limit : a.d[0];\n"
       "  const i64 before = GROUP ? m1[GROUP - 1] : 0;\n",
       kBlock, target.loops ? "" : fmt::format(" + ITEM * {}", kBlock / group()), kBlock / group());
-  if (target.loops)
-    return complete(target, text + "  i64 at = before;\n  for (I i = begin; i < end; ++i)\n    if (m0[i]) {\n" + put("i", "at", "      ") +
-                                "      ++at;\n    }\n}\n");
+  if (target.loops)  // without a branch, which no processor would foresee
+    return complete(
+        target, text + fmt::format("  u16 found[{}];\n  const int n = (int)(end - begin);\n  int count = 0;\n"
+                                   "  for (int k = 0; k < n; ++k) {{\n    found[count] = (u16)k;\n    count += m0[begin + k] != 0;\n  }}\n"
+                                   "  for (int k = 0; k < count; ++k) {{\n{}  }}\n}}\n",
+                                   kBlock, put("begin + found[k]", "before + k", "    ")));
   text += "  int count = 0;\n" + words("  ", "    count += (int)(bits * (u64)0x0101010101010101 >> 56);\n");
   text += "  s[ITEM] = count;\n" + sums_of_group("s", "int", group(), "  ") + "  int at = s[ITEM] - count;\n";
   text += words("  ", "    for (int k = 0; k < 8; ++k)\n      if (bits >> 8 * k & 1) found[at++] = (u16)(i - block + k);\n");
