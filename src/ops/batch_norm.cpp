@@ -8,7 +8,7 @@
 #include "ops/common.h"
 #include "ops/half.h"
 #include "ops/history.h"
-#include "ops/reduction.h"
+#include "ops/reductions.h"
 #include "ops/strides.h"
 #include "ops/type_names.h"
 #include "ops/windows.h"
@@ -70,19 +70,23 @@ struct Norm {
 
 Tensor scaled(const Tensor& r, const Tensor& w, const Norm& n) { return w.defined() ? r * w.to(n.acc) : r; }
 
-// Gradients of x, w and b. m and r: statistics of x (training), or constants; in operators that have gradients themselves.
+// Gradients of x, w and b. m and r: statistics of x (training), or constants; in operators that have gradients themselves. What each sum reads is written
+// out anew: so it is computed within the sum, and never stands in memory.
 Tensors gradients(const Tensor& gradient, const Tensor& given, const Tensor& w, const Tensor& m, const Tensor& r, const Norm& n, bool for_x,
                   bool for_w, bool for_b) {
-  const Tensor g = gradient.to(n.acc), x = given.to(n.acc);
-  const Dims dims = others(x);
-  const Tensor hat = (x - beside(m, x)) * beside(r, x);
+  const Dims dims = others(given);
+  const auto g = [&] { return gradient.to(n.acc); };
+  const auto hat = [&] { return (given.to(n.acc) - beside(m, given)) * beside(r, given); };
   Tensor sum_g, sum_gh;
-  if (for_b || (for_x && n.training)) sum_g = sum(g, dims);
-  if (for_w || (for_x && n.training)) sum_gh = sum(g * hat, dims);
+  if (for_b || (for_x && n.training)) sum_g = sum(g(), dims);
+  if (for_w || (for_x && n.training)) sum_gh = sum(g() * hat(), dims);
   Tensor gx;
   if (for_x) {
-    const Tensor scale = beside(scaled(r, w, n), x);
-    gx = n.training ? (g - beside(sum_g / Operand(n.count), x) - hat * beside(sum_gh / Operand(n.count), x)) * scale : g * scale;
+    const Tensor scale = beside(scaled(r, w, n), given);
+    if (n.training)
+      gx = (g() - beside(sum_g / Operand(n.count), given) - hat() * beside(sum_gh / Operand(n.count), given)) * scale;
+    else
+      gx = g() * scale;
     gx = gx.to(given.dtype());
   }
   return {gx, for_w ? sum_gh.to(n.weight_type) : Tensor(), for_b ? sum_g.to(n.weight_type) : Tensor()};
@@ -110,10 +114,9 @@ Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& run
   Tensor m, r, y;
   {
     NoGrad guard;
-    const Tensor exact = x.detach().to(n.acc);
     Tensor v;
     if (training && x.numel() > 0) {
-      std::tie(v, m) = var_mean(exact, others(x), 0);
+      std::tie(v, m) = ops::population_moments(x, ops::dim_set(others(x), x.dim()), "batch_norm");
       move_running(running_mean, m, momentum, 1);
       move_running(running_var, v, momentum, n.count > 1 ? n.count / (n.count - 1) : 1);
     } else if (training) {
@@ -123,7 +126,7 @@ Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& run
       m = running_mean.detach().to(std::nullopt, n.acc, false, true), v = running_var.detach();
     }
     r = rsqrt(v.to(n.acc) + Operand(eps));
-    y = (exact - beside(m, x)) * beside(scaled(r, weight.defined() ? weight.detach() : weight, n), x);
+    y = (x.detach().to(n.acc) - beside(m, x)) * beside(scaled(r, weight.defined() ? weight.detach() : weight, n), x);
     if (bias.defined()) y = y + beside(bias.detach().to(n.acc), x);
     y = y.to(x.dtype());
   }

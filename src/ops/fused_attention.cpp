@@ -168,8 +168,8 @@ Tensors library_gradients(const Saved& s, const Tensor& grad, const Tensors& sav
 bool allow_fused_attention(bool on) noexcept { return fused_allowed.exchange(on); }
 bool fused_attention_allowed() noexcept { return fused_allowed; }
 
-Tensor fused_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& given_mask, const AttentionOptions& options,
-                       const AttentionGradients& by_products) {
+Tensor fused_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& given_mask,
+                       const AttentionOptions& options, const AttentionGradients& by_products) {
   const Device device = query.device();
   if (device.is_cpu() || device.is_meta() || !is_half(query.dtype()) || options.dropout != 0 || !fused_allowed ||
       deterministic_algorithms())

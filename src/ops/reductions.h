@@ -1,12 +1,16 @@
 // Reductions that operators build on. But for record_choice none records anything for autograd.
 #pragma once
 
+#include <utility>
+
 #include "ops/reduction.h"
 
 namespace naru::ops {
 
 // Sum over the dimensions of `set` divided by their count; computed in, and of, type `out` (16-bit types: in float32, rounded once).
 Tensor reduce_mean(const Tensor& t, const DimSet& set, bool keepdim, DType out, const char* name);
+// Variance (of all there are, not of a sample) and mean over the dimensions of `set`, of the accumulator's type; without a gradient.
+std::pair<Tensor, Tensor> population_moments(const Tensor& t, const DimSet& set, const char* op);
 // Greatest (least) element over the dimensions of `set`, of t's type; NaN wins.
 Tensor reduce_extreme(const Tensor& t, bool greatest, const DimSet& set, bool keepdim, const char* name);
 // The gradient of a choice of one element y of x over the dimensions of `set`, by g: in equal parts to all elements that equal y. As in PyTorch NaN equals NaN

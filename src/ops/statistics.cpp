@@ -194,6 +194,12 @@ Tensor std(const Tensor& t, const OptionalDims& dims, double correction, bool ke
   return record_std(deviation(m, t.dtype(), "std"), t, set, correction, keepdim, "StdBackward0");
 }
 
+std::pair<Tensor, Tensor> ops::population_moments(const Tensor& t, const DimSet& set, const char* op) {
+  const DType acc = accumulator_of(t.dtype());
+  const Moments m = moments(t.detach(), set, 0, false, op);
+  return {variance(m, acc, op), m.mean.reshape(m.square.sizes())};
+}
+
 // (var, mean)
 std::pair<Tensor, Tensor> var_mean(const Tensor& t, const OptionalDims& dims, double correction, bool keepdim) {
   require_floating(t, "var_mean", "var_mean");

@@ -20,10 +20,12 @@ int Convolution::trouble() const {
   const size_t dims = x.size.size();
   if (dims < 4 || dims > 5 || w.size.size() != dims || y.size.size() != dims || padding.size() != dims - 2) return kBadParam;
   if (stride.size() != dims - 2 || dilation.size() != dims - 2) return kBadParam;
-  if ((x.type != kFloat && x.type != kDouble && x.type != kHalf && x.type != kBfloat16) || w.type != x.type || y.type != x.type) return kBadParam;
+  if ((x.type != kFloat && x.type != kDouble && x.type != kHalf && x.type != kBfloat16) || w.type != x.type || y.type != x.type)
+    return kBadParam;
   if (computed != (x.type == kDouble ? kDouble : kFloat)) return kNotSupported;
   const int64_t groups = w.size[1] > 0 ? x.size[1] / w.size[1] : 0;
-  if (groups < 1 || x.size[1] != w.size[1] * groups || w.size[0] != y.size[1] || w.size[0] % groups || x.size[0] != y.size[0]) return kMisfit;
+  if (groups < 1 || x.size[1] != w.size[1] * groups || w.size[0] != y.size[1] || w.size[0] % groups || x.size[0] != y.size[0])
+    return kMisfit;
   for (size_t d = 0; d < dims - 2; ++d) {
     const int64_t rest = x.size[2 + d] + 2 * padding[d] - ((w.size[2 + d] - 1) * dilation[d] + 1);
     if (rest < 0 || y.size[2 + d] != 1 + rest / stride[d]) return kMisfit;
@@ -63,7 +65,8 @@ void Convolution::compute(char* at_x, char* at_w, char* at_y, int engine, bool m
             iy += py * y.stride[2 + d], iw += kd * w.stride[2 + d], ix += (inside ? px : 0) * x.stride[2 + d];
           }
           for (int64_t i = 0; inside && i < in; ++i) {
-            const auto jx = static_cast<size_t>(ix + i * x.stride[1]), jw = static_cast<size_t>(iw + i * w.stride[1]), jy = static_cast<size_t>(iy);
+            const auto jx = static_cast<size_t>(ix + i * x.stride[1]), jw = static_cast<size_t>(iw + i * w.stride[1]),
+                       jy = static_cast<size_t>(iy);
             if (use == Use::Forward)
               sums[jy] += seen(get(at_x, x.type, jx)) * seen(get(at_w, w.type, jw));
             else if (use == Use::Data)

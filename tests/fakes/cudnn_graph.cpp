@@ -109,10 +109,11 @@ size_t width_of(int type) {
 // The type that an attribute has.
 int type_of(int attribute) {
   static const std::map<int, int> kTypes = {
-      {100, kOfType},     {101, kOfConvolution}, {102, kOfInt64}, {103, kOfInt64}, {104, kOfInt64}, {105, kOfInt64}, {106, kOfInt64},
-      {0, kOfMode},       {1, kOfType},       {9, kOfInt64},   {200, kOfHeuristic},  {400, kOfHandle},  {800, kOfHandle},  {900, kOfInt64},
-      {901, kOfType},     {902, kOfInt64},    {903, kOfInt64}, {906, kOfInt64},      {907, kOfBoolean}, {908, kOfBoolean}, {1000, kOfInt64},
-      {1001, kOfPointer}, {1003, kOfPointer}, {1500, kOfType}, {1600, kOfReduction}, {1601, kOfType}};
+      {100, kOfType},       {101, kOfConvolution}, {102, kOfInt64},  {103, kOfInt64},    {104, kOfInt64},     {105, kOfInt64},
+      {106, kOfInt64},      {0, kOfMode},          {1, kOfType},     {9, kOfInt64},      {200, kOfHeuristic}, {400, kOfHandle},
+      {800, kOfHandle},     {900, kOfInt64},       {901, kOfType},   {902, kOfInt64},    {903, kOfInt64},     {906, kOfInt64},
+      {907, kOfBoolean},    {908, kOfBoolean},     {1000, kOfInt64}, {1001, kOfPointer}, {1003, kOfPointer},  {1500, kOfType},
+      {1600, kOfReduction}, {1601, kOfType}};
   const auto found = kTypes.find(attribute);
   return found == kTypes.end() ? int{kOfDescriptor} : found->second;
 }
@@ -138,7 +139,8 @@ bool read(const Descriptor* d, Convolution& c) {
   c.computed = about->one<int>(100);
   const Value &alpha = d->attributes.at(first), &beta = d->attributes.at(first + 1);
   if (alpha.type != (c.computed == kDouble ? kOfDouble : kOfFloat) || beta.type != alpha.type) return false;
-  if (alpha.type == kOfDouble ? alpha.one<double>() != 1 || beta.one<double>() != 0 : alpha.one<float>() != 1 || beta.one<float>() != 0) return false;
+  if (alpha.type == kOfDouble ? alpha.one<double>() != 1 || beta.one<double>() != 0 : alpha.one<float>() != 1 || beta.one<float>() != 0)
+    return false;
   c.padding = about->attributes.at(105).list<int64_t>(), c.stride = about->attributes.at(103).list<int64_t>();
   c.dilation = about->attributes.at(102).list<int64_t>();
   return about->attributes.at(104).list<int64_t>() == c.padding && about->one<int>(101) == 1 &&
@@ -190,13 +192,22 @@ bool read(const Descriptor* d, Operation& o) {
 
 // What must be there before a descriptor is finished.
 bool is_whole(const Descriptor& d) {
-  static const std::map<int, std::vector<int>> kWanted = {
-      {kPointwiseDesc, {0, 1}},       {kHeuristics, {200, 201}},      {kPlan, {400, 401}},
-      {kGraph, {800, 801}},           {kPack, {1000, 1001, 1003}},    {kTensor, {900, 901, 902, 903, 906, 907}},
-      {kMatmulDesc, {1500}},          {kReductionDesc, {1600, 1601}}, {13, {750, 751, 753}},
-      {kConvolutionDesc, {100, 101, 102, 103, 104, 105, 106}},        {10, {700, 701, 702, 703, 704, 705}},
-      {12, {706, 707, 708, 709, 710, 711}},                           {11, {712, 713, 714, 715, 716, 717}},
-      {19, {1520, 1521, 1522, 1523}}, {22, {1610, 1611, 1612}},       {31, {2200, 2201}}};
+  static const std::map<int, std::vector<int>> kWanted = {{kPointwiseDesc, {0, 1}},
+                                                          {kHeuristics, {200, 201}},
+                                                          {kPlan, {400, 401}},
+                                                          {kGraph, {800, 801}},
+                                                          {kPack, {1000, 1001, 1003}},
+                                                          {kTensor, {900, 901, 902, 903, 906, 907}},
+                                                          {kMatmulDesc, {1500}},
+                                                          {kReductionDesc, {1600, 1601}},
+                                                          {13, {750, 751, 753}},
+                                                          {kConvolutionDesc, {100, 101, 102, 103, 104, 105, 106}},
+                                                          {10, {700, 701, 702, 703, 704, 705}},
+                                                          {12, {706, 707, 708, 709, 710, 711}},
+                                                          {11, {712, 713, 714, 715, 716, 717}},
+                                                          {19, {1520, 1521, 1522, 1523}},
+                                                          {22, {1610, 1611, 1612}},
+                                                          {31, {2200, 2201}}};
   const auto wanted = kWanted.find(d.kind);
   if (wanted == kWanted.end()) return false;
   return std::all_of(wanted->second.begin(), wanted->second.end(), [&](int a) {
@@ -262,7 +273,8 @@ std::vector<int> proposals(const Descriptor& d) {
   if (d.convolution) {
     const int type = d.convolution->x.type;
     if (!first || refuses_convolution("all") || (type == kBfloat16 && capability(d.handle->context) < 80)) return {};
-    return type == kFloat ? std::vector<int>{kRandom, kForeign, kRounded, kQuick, kModest} : std::vector<int>{kRandom, kForeign, kQuick, kModest};
+    return type == kFloat ? std::vector<int>{kRandom, kForeign, kRounded, kQuick, kModest}
+                          : std::vector<int>{kRandom, kForeign, kQuick, kModest};
   }
   const bool none = d.operations->trouble() != 0 || capability(d.handle->context) < 80 || refuses("all");
   if (none || (first && refuses("heuristics"))) return {};
@@ -396,7 +408,8 @@ EXPORT int cudnnBackendDestroyDescriptor(Descriptor* d) {
 EXPORT int cudnnBackendSetAttribute(Descriptor* d, int attribute, int type, int64_t count, const void* elements) {
   if (const int code = called("cudnnBackendSetAttribute")) return code;
   if (!d || d->finished || !elements || count < 1) return kBadParam;
-  if (is_factor(attribute) ? type != kOfFloat && type != kOfDouble : type != type_of(attribute) || width_of(type) == 0) return kBadAttribute;
+  if (is_factor(attribute) ? type != kOfFloat && type != kOfDouble : type != type_of(attribute) || width_of(type) == 0)
+    return kBadAttribute;
   const auto* const bytes = static_cast<const char*>(elements);
   d->attributes[attribute] = {type, {bytes, bytes + static_cast<size_t>(count) * width_of(type)}};
   return 0;

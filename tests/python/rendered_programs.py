@@ -89,6 +89,19 @@ def scans(calls, rng):
         calls.same(f"cumsum_ {shape}", lambda t: (t.clone().cumsum_(0), t.clone().cumsum_(-1)), x)
 
 
+def column_sums(calls, rng):
+    """Sums over rows: by items, by groups that read tiles, and of so many rows that their chunks are a tree."""
+    shapes = [(300, 16), (129, 33), (1000, 40), (257, 700), (5, 300, 64), (2, 70, 9, 50), (200, 2), (70000, 20), (20000, 64), (300, 9000)]
+    for shape in shapes:
+        for layout in ("plain", LAYOUTS[1 + rng.integers(3)]):
+            dtype, kind = TYPES[rng.integers(len(TYPES))], ("wide", "few", "same")[rng.integers(3)]
+            x, y = values(rng, shape, dtype, kind), values(rng, shape, "bfloat16", "wide")
+            dims = tuple(range(len(shape) - 1))
+            calls.same(f"sum {shape} {dtype} {kind} {layout}", lambda t: (t.sum(dims), t.sum(0), t.sum(0, dtype=torch.float64)), x, layout=layout)
+            calls.same(f"extremes {shape} {dtype} {kind} {layout}", lambda t: (t.amax(0), t.amin(dims), (t != 0).any(0), (t != 0).all(dims[0])), x, layout=layout)
+            calls.same(f"sums of products {shape} {layout}", lambda t: ((t.float() * t.float() - 1).sum(dims), (t * 2).float().prod(0)), y, layout=layout)
+
+
 def masks(calls, rng):
     shapes = [(1,), (7,), (4096,), (4097,), (70000,), (3, 1000), (2, 3, 4), (5, 4, 300), (2, 3, 2, 2, 700), (0,), (3, 0), ()]
     for shape in shapes:
@@ -165,7 +178,7 @@ def reductions(calls, rng):
         calls.same(f"fused {shape} {x.dtype}", lambda t, u: (((t - u) ** 2).mean(-1), t.prod(-1)), x, y)
 
 
-KINDS = {"arg_extremes": arg_extremes, "broadcasts": broadcasts, "scans": scans, "masks": masks, "sorts": sorts, "rows": rows, "counts": counts, "gathers": gathers, "reductions": reductions}
+KINDS = {"arg_extremes": arg_extremes, "broadcasts": broadcasts, "scans": scans, "masks": masks, "sorts": sorts, "rows": rows, "counts": counts, "gathers": gathers, "reductions": reductions, "column_sums": column_sums}
 
 if __name__ == "__main__":
     device, *kinds = sys.argv[1:]

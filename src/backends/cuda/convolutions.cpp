@@ -51,8 +51,10 @@ bool is_even(const Convolution& q, size_t d) noexcept {
 void tell_of_no_exact_way(const Device& device, const std::string& what) {
   static std::array<std::atomic<bool>, 128> told{};
   if (told[static_cast<size_t>(device.index)].exchange(true)) return;
-  std::fprintf(stderr, "naru: warning: cuDNN has no way on %s to compute %s with the same bits each time: naru's own kernels do it, which are slower\n",
-               device.str().c_str(), what.c_str());
+  std::fprintf(
+      stderr,
+      "naru: warning: cuDNN has no way on %s to compute %s with the same bits each time: naru's own kernels do it, which are slower\n",
+      device.str().c_str(), what.c_str());
 }
 
 std::string described(const DnnConvolution& c) {
@@ -112,7 +114,8 @@ void add_convolution(DnnGraph& graph, const DnnConvolution& c) {
     for (size_t d = 0; d < dims; ++d) narrow[d] = strides[of(d)];
     return graph.in_memory(static_cast<int64_t>(number), c.type, std::span(sizes).first(dims), std::span(narrow).first(dims));
   };
-  constexpr int kUses[] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+  constexpr int kUses[] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+                           CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
                            CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR};
   const auto spatial = [&](const std::array<int64_t, 3>& a) { return std::span(a).first(dims - 2); };
   const auto x = tensor(DnnConvolved::X, c.x), w = tensor(DnnConvolved::W, c.w), y = tensor(DnnConvolved::Y, c.y);
@@ -209,7 +212,8 @@ bool Convolutions::start(const DnnConvolution& c, size_t way, void* x, void* w, 
   // Plans may have been made anew since.
   if (way >= plan->ways.size() || !plan->ways[way].usable(*functions_, {handle_}, must)) return false;
   must(functions_->cudnnSetStream(handle_, stream), "cudnnSetStream");
-  constexpr int64_t kNumbers[] = {static_cast<int64_t>(DnnConvolved::X), static_cast<int64_t>(DnnConvolved::W), static_cast<int64_t>(DnnConvolved::Y)};
+  constexpr int64_t kNumbers[] = {static_cast<int64_t>(DnnConvolved::X), static_cast<int64_t>(DnnConvolved::W),
+                                  static_cast<int64_t>(DnnConvolved::Y)};
   void* const addresses[] = {x, w, y};
   return plan->ways[way].run(*functions_, handle_, kNumbers, addresses, workspace, must);
 }

@@ -62,8 +62,8 @@ class DnnGraph {
   void reshape(Tensor x, Tensor into);
   // One of the uses of a convolution, which is y = w * x: CUDNN_BACKEND_OPERATION_CONVOLUTION_*_DESCRIPTOR. computed: CUDNN_DATA_FLOAT or
   // CUDNN_DATA_DOUBLE. Padding, stride and dilation are those of the spatial dimensions.
-  void convolution(int use, std::span<const int64_t> padding, std::span<const int64_t> stride, std::span<const int64_t> dilation, int computed,
-                   Tensor x, Tensor w, Tensor y);
+  void convolution(int use, std::span<const int64_t> padding, std::span<const int64_t> stride, std::span<const int64_t> dilation,
+                   int computed, Tensor x, Tensor w, Tensor y);
 
   // The graph of all operations so far. handle: of the device that it is for, or null.
   DnnDescriptor finish(cudnnHandle_t handle);

@@ -33,8 +33,8 @@ class DnnWay {
   size_t workspace() const noexcept { return workspace_; }
   // Runs the plan on the handle's stream, with addresses of the tensors with these numbers. False where the library refuses: nothing has happened,
   // and it is not usable any more.
-  bool run(const Cudnn& functions, cudnnHandle_t handle, std::span<const int64_t> numbers, std::span<void* const> addresses, void* workspace,
-           const DnnCheck& check);
+  bool run(const Cudnn& functions, cudnnHandle_t handle, std::span<const int64_t> numbers, std::span<void* const> addresses,
+           void* workspace, const DnnCheck& check);
 
  private:
   DnnDescriptor engine_;

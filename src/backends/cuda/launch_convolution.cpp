@@ -84,8 +84,8 @@ bool StreamLauncher::convolve_by_library(const Convolution& q, bool channels_las
   for (; way; way = device_.convolutions().way(*convolution, way->number + 1)) {
     void* const workspace = way->workspace > 0 ? memory(way->workspace) : nullptr;
     if (way->workspace > 0 && !workspace) continue;
-    if (!only_prepares_ && !device_.convolutions().start(*convolution, way->number, operands[0].data, operands[1].data, operands[2].data,
-                                                         workspace, stream_))
+    if (!only_prepares_ &&
+        !device_.convolutions().start(*convolution, way->number, operands[0].data, operands[1].data, operands[2].data, workspace, stream_))
       continue;
     for (const Operand& o : operands)
       if (o.written) copy(o, true);

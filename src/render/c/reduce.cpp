@@ -15,6 +15,8 @@ using ir::VType;
 
 // Columns that an item takes together.
 constexpr int64_t kColumns = 256;
+// What a group reads at once of a strided reduction; from so many items for each unit on, an item does better by itself.
+constexpr int64_t kTileColumns = 32, kTileRows = 64, kBusy = 1024;
 // Bytes of the values of a piece of a chunk that wait for the 64 lanes.
 constexpr int64_t kPieceBytes = 16384;
 
@@ -27,7 +29,7 @@ struct Reduction {
   VType type = VType::F32;
   int64_t results, length, chunk, chunks;
   bool wide;
-  bool spread = false;  // few chunks, of elements that lie in fours: a whole group reads each
+  bool spread = false;  // few chunks: a whole group reads each, of elements that lie in fours, or of some columns
 
   Reduction(const ir::Reduce& r, const Target& t) : reduce(r), target(t), inputs(static_cast<int>(r.inputs.size())) {
     const int kept_dims = static_cast<int>(r.shape.size()) - r.reduced;
@@ -48,7 +50,9 @@ struct Reduction {
     chunk = r.contiguous ? ir::kContiguousChunk : ir::kStridedChunk;
     chunks = std::max<int64_t>(1, (length + chunk - 1) / chunk);
     type = ir::vtype_of(r.program.nodes[r.program.outputs[0]].out);
-    spread = !t.loops && r.contiguous && length >= 2048 && results * chunks <= 4 * t.units && in_fours();
+    if (!t.loops && r.contiguous) spread = length >= 2048 && results * chunks <= 4 * t.units && in_fours();
+    if (!t.loops && !r.contiguous)
+      spread = length >= 2 * kTileRows && results >= kTileColumns / 2 && results * chunks <= kBusy * t.units && t.group >= kTileColumns;
   }
 
   void start(Launcher& launcher) const;
@@ -76,6 +80,7 @@ struct Reduction {
   std::string contiguous_spread() const;
   std::string contiguous_loops() const;
   std::string strided_items() const;
+  std::string strided_spread() const;
   std::string strided_loops() const;
   void start_tree(Launcher& launcher, void* partial) const;
   std::string tree_text(int items) const;
@@ -244,6 +249,33 @@ std::string Reduction::strided_items() const {
   return text + store(k.offset(inputs, "q"), "unit", "x") + "  }\n}\n";
 }
 
+// A group takes 32 neighbouring results, for one chunk of rows: all its items read a tile of rows, and one of them a result adds them up in order.
+std::string Reduction::strided_spread() const {
+  const Walk k = kept_walk(), f = reduced_walk();
+  std::string text = fmt::format("  LOCAL {} s[{}];\n", stored_value(type), kTileRows * kTileColumns);
+  text += fmt::format(
+      "  const I blocks = (a.d[2] + {0}) / {1}, lane = ITEM % {1}, unit = (I)GROUP % blocks * {1} + lane, chunk = (I)GROUP / blocks;\n"
+      "  const I begin = chunk * 256, end = begin + 256 < a.d[0] ? begin + 256 : a.d[0];\n"
+      "  const bool mine = unit < a.d[2];\n  const I row = mine ? unit : 0;\n",
+      kTileColumns - 1, kTileColumns);
+  text += k.position("q", "row", "  ");
+  for (int i = 0; i < inputs; ++i) text += fmt::format("  const I r{} = {};\n", i, k.offset(i, "q"));
+  text += fmt::format("  {} x = {};\n  for (I at = begin; at < end; at += {}) {{\n", name_of(type),
+                      literal(type, ir::identity_bits(reduce.op, type)), kTileRows);
+  text += fmt::format("    const I stop = at + {0} < end ? at + {0} : end;\n    for (I f = at + ITEM / {1}; f < stop; f += {2}) {{\n",
+                      kTileRows, kTileColumns, items() / kTileColumns);
+  text += fmt::format("      const I to = (f - at) * {} + lane;\n", kTileColumns);
+  if (f.rank > 1) text += f.position("f", "f", "      ");
+  std::string result;
+  text += value(
+      "(i64)(row * a.d[0] + f)", [&](int i) { return fmt::format("r{} + {}", i, reduced_offset(i)); }, "      ", result);
+  text += fmt::format(
+      "      s[to] = {};\n    }}\n    BARRIER;\n    if (ITEM < {})\n      for (I f = at; f < stop; ++f) x = combine(x, {});\n    "
+      "BARRIER;\n  }}\n",
+      put(type, result), kTileColumns, got(type, fmt::format("s[(f - at) * {} + lane]", kTileColumns)));
+  return text + fmt::format("  if (ITEM < {} && mine) ", kTileColumns) + store(k.offset(inputs, "q"), "chunk * a.d[2] + row", "x") + "}\n";
+}
+
 // A group takes some neighbouring results, for one chunk of rows: accumulators in an array, the inner loop along the results.
 std::string Reduction::strided_loops() const {
   const Walk k = kept_walk(), f = reduced_walk();
@@ -282,7 +314,9 @@ std::string Reduction::text() const {
   const std::string body = reduce.contiguous ? (target.loops ? contiguous_loops()
                                                 : spread     ? contiguous_spread()
                                                              : contiguous_items())
-                                             : (target.loops ? strided_loops() : strided_items());
+                                             : (target.loops ? strided_loops()
+                                                : spread     ? strided_spread()
+                                                             : strided_items());
   return complete(target, head() + body);
 }
 
@@ -349,7 +383,7 @@ void Reduction::start(Launcher& launcher) const {
                                  std::max<int64_t>(1, groups / (2 * target.units)));
     groups = (groups + each - 1) / each;
   } else {
-    groups = (results * chunks + target.group - 1) / target.group;
+    groups = spread ? (results + kTileColumns - 1) / kTileColumns * chunks : (results * chunks + target.group - 1) / target.group;
   }
   for (const int64_t v : {length, chunks, reduce.contiguous ? results * chunks : results, each}) arguments.add(v);
   add(arguments, kept);

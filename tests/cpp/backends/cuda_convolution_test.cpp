@@ -14,8 +14,8 @@
 namespace naru::runtime {
 namespace {
 
-using backends::cuda::Cudnn;
 using backends::cuda::add_convolution;
+using backends::cuda::Cudnn;
 using backends::cuda::dense_strides;
 using backends::cuda::DnnCheck;
 using backends::cuda::DnnDescriptor;
