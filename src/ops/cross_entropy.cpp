@@ -1,4 +1,6 @@
 // nll_loss and cross_entropy.
+#include <limits>
+
 #include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/half.h"
@@ -156,8 +158,10 @@ Tensor one_hot_of(const Classes& c, int64_t rank, const char* op) {
   NoGrad guard;
   Dims shape(static_cast<size_t>(rank - c.dim), 1);
   shape[0] = c.count;
-  const Tensor numbers = arange(0, c.count, 1, Options(DType::I64, c.target.device())).view(shape), target = c.target.unsqueeze(c.dim);
-  return apply(ir::op::eq, {{&numbers, {}, DType::I64}, {&target, {}, DType::I64}}, DType::Bool, op);
+  // In 32 bits, which GPUs compare sooner: a target that does not fit is one to be ignored, or an error told already.
+  const DType type = c.count <= std::numeric_limits<int32_t>::max() ? DType::I32 : DType::I64;
+  const Tensor numbers = arange(0, c.count, 1, Options(type, c.target.device())).view(shape), target = c.target.unsqueeze(c.dim).to(type);
+  return apply(ir::op::eq, {{&numbers, {}, type}, {&target, {}, type}}, DType::Bool, op);
 }
 
 }  // namespace
@@ -182,8 +186,9 @@ Tensor nll_loss(const Tensor& x, const Tensor& target, const Tensor& weight, Red
 
 namespace {
 
-// Loss of each row: log(sum(exp(x - m))) + (m - x[target]), m the greatest x. Gradient: softmax(x) - one_hot(target).
-Tensor cross_entropy_of_classes(const Tensor& x, const Tensor& target, const Tensor& weight, Reduction reduction, int64_t ignore_index) {
+// Loss of each row: log(sum(exp(x - m))) + (m - x[target]), m the greatest x. Gradient: softmax(x) - one_hot(target). out: the loss's type.
+Tensor cross_entropy_of_classes(const Tensor& x, const Tensor& target, const Tensor& weight, Reduction reduction, int64_t ignore_index,
+                                DType out) {
   constexpr ir::IndexName op = "cross_entropy";
   const Classes c = classes_of(x, target, weight, ignore_index, op);
   const DType acc = ops::accumulator_of(x.dtype());
@@ -197,7 +202,7 @@ Tensor cross_entropy_of_classes(const Tensor& x, const Tensor& target, const Ten
   p.then(ir::op::add, acc, {FusedProducer::node(1, acc), FusedProducer::node(0, acc)});
   finish(p, c, acc);
   const Tensor divisor = reduction == Reduction::Mean ? divisor_of(c, acc, op) : Tensor();
-  return record(reduced(p, c, reduction, divisor, acc, x.dtype(), op), "NllLossBackward0", {&x}, {&x, &c.target},
+  return record(reduced(p, c, reduction, divisor, acc, out, op), "NllLossBackward0", {&x}, {&x, &c.target},
                 [=](const Tensors& g, const Tensors& saved) -> Tensors {
                   const Tensor& input = saved[0];
                   if (grad_enabled()) {
@@ -260,9 +265,26 @@ Tensor smoothed_cross_entropy(const Tensor& x, const Tensor& target, const Tenso
 
 }  // namespace
 
+namespace {
+
+// Whether a block of autocast makes float32 of 16-bit numbers that are read as such anyway: then there need be no copy of them.
+bool reads_as_float32(const Tensor& x, const Tensor& target, const Tensor& weight, double smoothing) {
+  if (!autocast::anywhere() || !x.defined() || !target.defined() || weight.defined() || smoothing != 0) return false;
+  if (!ops::is_half(x.dtype()) || is_floating(target.dtype()) || x.sizes() == target.sizes()) return false;
+  const Tensor* tensors[] = {&x, &target};
+  const auto decision = autocast::decide(autocast::rules_of("cross_entropy"), "cross_entropy", tensors, false);
+  return decision && decision->to == DType::F32;
+}
+
+}  // namespace
+
 // Throws IndexError for a class number out of range, ValueError or RuntimeError for shapes that do not fit.
 Tensor cross_entropy(const Tensor& x, const Tensor& target, const Tensor& weight, Reduction reduction, int64_t ignore_index,
                      double smoothing) {
+  if (reads_as_float32(x, target, weight, smoothing)) {
+    const autocast::Off off;
+    return cross_entropy_of_classes(x, target, weight, reduction, ignore_index, DType::F32);
+  }
   if (const autocast::Casts c("cross_entropy", {&x, &target, &weight}); c)
     return cross_entropy(c[0], c[1], c[2], reduction, ignore_index, smoothing);
   ops::require_defined(x, "cross_entropy", "input");
@@ -275,7 +297,7 @@ Tensor cross_entropy(const Tensor& x, const Tensor& target, const Tensor& weight
   }
   if (x.sizes() == target.sizes()) return cross_entropy_of_probabilities(x, target, weight, reduction, ignore_index, smoothing);
   if (smoothing > 0) return smoothed_cross_entropy(x, target, weight, reduction, ignore_index, smoothing);
-  return cross_entropy_of_classes(x, target, weight, reduction, ignore_index);
+  return cross_entropy_of_classes(x, target, weight, reduction, ignore_index, x.dtype());
 }
 
 }  // namespace naru

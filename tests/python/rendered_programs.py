@@ -102,6 +102,24 @@ def column_sums(calls, rng):
             calls.same(f"sums of products {shape} {layout}", lambda t: ((t.float() * t.float() - 1).sum(dims), (t * 2).float().prod(0)), y, layout=layout)
 
 
+def pools(calls, rng):
+    """Windows over pictures whose channels are last, and their gradients."""
+
+    def pooled(t, f):
+        x = t.float().to(memory_format=torch.channels_last).requires_grad_()
+        y = f(x)
+        results = y if isinstance(y, tuple) else (y,)
+        (g,) = torch.autograd.grad(results[0], x, torch.arange(results[0].numel(), device=t.device, dtype=torch.float32).view(results[0].shape).to(memory_format=torch.channels_last))
+        return (*(r.detach() for r in results), g)
+
+    F = torch.nn.functional
+    for shape in ((2, 5, 9, 8), (3, 16, 7, 7), (1, 3, 12, 5), (2, 1, 6, 6), (2, 33, 1, 4)):
+        x = values(rng, shape, "float32", ("wide", "few")[rng.integers(2)])
+        calls.same(f"max_pool2d {shape}", lambda t: pooled(t, lambda x: F.max_pool2d(x, (1, 3), 2, (0, 1), return_indices=True)), x)
+        calls.same(f"avg_pool2d {shape}", lambda t: pooled(t, lambda x: F.avg_pool2d(x, (1, 2))), x)
+        calls.same(f"interpolate {shape}", lambda t: pooled(t, lambda x: F.interpolate(x, scale_factor=2, mode="bilinear")), x)
+
+
 def masks(calls, rng):
     shapes = [(1,), (7,), (4096,), (4097,), (70000,), (3, 1000), (2, 3, 4), (5, 4, 300), (2, 3, 2, 2, 700), (0,), (3, 0), ()]
     for shape in shapes:
@@ -178,7 +196,7 @@ def reductions(calls, rng):
         calls.same(f"fused {shape} {x.dtype}", lambda t, u: (((t - u) ** 2).mean(-1), t.prod(-1)), x, y)
 
 
-KINDS = {"arg_extremes": arg_extremes, "broadcasts": broadcasts, "scans": scans, "masks": masks, "sorts": sorts, "rows": rows, "counts": counts, "gathers": gathers, "reductions": reductions, "column_sums": column_sums}
+KINDS = {"arg_extremes": arg_extremes, "broadcasts": broadcasts, "scans": scans, "masks": masks, "sorts": sorts, "rows": rows, "counts": counts, "gathers": gathers, "reductions": reductions, "column_sums": column_sums, "pools": pools}
 
 if __name__ == "__main__":
     device, *kinds = sys.argv[1:]

@@ -68,3 +68,23 @@ def test_shuffled_channels_are_never_the_input_itself(device):
     for groups in (1, 2, 4):
         F.channel_shuffle(x, groups).zero_()
     assert x.abs().sum() > 0
+
+
+GRADIENTS = {
+    "relu": torch.relu, "sigmoid": torch.sigmoid, "exp": torch.exp, "gelu": F.gelu, "x * y": lambda x: x * x.detach().cos(), "x * 2": lambda x: x * 2, "x / y": lambda x: x / (x.detach() + 9),
+    "x ** 2": lambda x: x**2, "clamp": lambda x: x.clamp(0.2, 0.8), "where": lambda x: torch.where(x > 0.5, x, 0.0), "beside channels": lambda x: x * torch.ones(1, x.size(1), 1, 1, device=x.device),
+    "batch_norm": lambda x: torch.relu(F.batch_norm(x, None, None, training=True)), "max_pool2d": lambda x: torch.relu(F.max_pool2d(x, 2)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients_of_pictures_lie_as_the_pictures(name, device):
+    for x in (_pictures(device), _pictures(device).contiguous()):
+        x = x.clone().requires_grad_()
+        y = GRADIENTS[name](x)
+        g = torch.rand_like(y)
+        found = torch.autograd.grad(y, x, g)[0]
+        assert y.is_contiguous() == x.is_contiguous() and found.stride() == x.stride()
+        rows = x.detach().contiguous().requires_grad_()
+        wanted = torch.autograd.grad(GRADIENTS[name](rows), rows, g.contiguous())[0]
+        assert torch.allclose(found, wanted, rtol=1e-5, atol=1e-6)

@@ -100,7 +100,7 @@ of("layer_norm [8192,1024] bf16", lambda b, x, w, y: b.F.layer_norm(x, (1024,), 
    normal(1024, dtype="bf16", scaled=-1), normal(1024, dtype="bf16", scaled=-1), bytes=32 * MI)  # fmt: skip
 
 
-@row("layer_norm fwd+bwd [8192,1024] bf16", bytes=80 * MI, grad=True)
+@row("layer_norm fwd+bwd [8192,1024] bf16", bytes=80 * MI, grad=True, fuse=True)
 def layer_norm(b):
     x, w, y = b.normal(b.n(8192), 1024, dtype=b.bf16), b.normal(1024, dtype=b.bf16), b.normal(1024, dtype=b.bf16)
     g = b.normal(b.n(8192), 1024, dtype=b.bf16)
@@ -108,7 +108,7 @@ def layer_norm(b):
     return lambda: b.t.autograd.grad(b.F.layer_norm(x, (1024,), w, y), leaves, g)
 
 
-@row("cross_entropy fwd+bwd [4096,50257] bf16", bytes=6 * 4096 * 50257, grad=True)
+@row("cross_entropy fwd+bwd [4096,50257] bf16", bytes=6 * 4096 * 50257, grad=True, fuse=True)
 def cross_entropy(b):
     x, y = b.normal(b.n(4096), 50257, dtype=b.bf16).requires_grad_(), b.numbers(50257, b.n(4096))
     return lambda: b.t.autograd.grad(b.F.cross_entropy(x, y), x)

@@ -29,7 +29,8 @@ struct Reduction {
   VType type = VType::F32;
   int64_t results, length, chunk, chunks;
   bool wide;
-  bool spread = false;  // few chunks: a whole group reads each, of elements that lie in fours, or of some columns
+  bool spread = false;  // few chunks: a whole group reads each, of a row or of some columns
+  bool fours = false;   // ... four elements of the row at once
 
   Reduction(const ir::Reduce& r, const Target& t) : reduce(r), target(t), inputs(static_cast<int>(r.inputs.size())) {
     const int kept_dims = static_cast<int>(r.shape.size()) - r.reduced;
@@ -50,7 +51,8 @@ struct Reduction {
     chunk = r.contiguous ? ir::kContiguousChunk : ir::kStridedChunk;
     chunks = std::max<int64_t>(1, (length + chunk - 1) / chunk);
     type = ir::vtype_of(r.program.nodes[r.program.outputs[0]].out);
-    if (!t.loops && r.contiguous) spread = length >= 2048 && results * chunks <= 4 * t.units && in_fours();
+    if (!t.loops && r.contiguous)
+      spread = length >= 2048 && results * chunks <= 4 * t.units && lies_in_rows(), fours = spread && in_fours();
     if (!t.loops && !r.contiguous)
       spread = length >= 2 * kTileRows && results >= kTileColumns / 2 && results * chunks <= kBusy * t.units && t.group >= kTileColumns;
   }
@@ -65,6 +67,7 @@ struct Reduction {
   bool columns() const { return target.loops && !reduce.contiguous; }
   // Results of a row that lie side by side; the rest of the kept dimensions are rows.
   int64_t row() const { return kept.rank == 0 ? 1 : kept.sizes[kept.rank - 1]; }
+  bool lies_in_rows() const;
   bool in_fours() const;
   int64_t piece() const { return kPieceBytes / std::max<int64_t>(4, static_cast<int64_t>(ir::size_of(type))); }
   int items() const { return target.loops ? 1 : spread || !reduce.contiguous ? target.group : static_cast<int>(ir::kLanes); }
@@ -92,8 +95,15 @@ Key Reduction::key() const {
     if (reduced.rank == 1) steps |= static_cast<uint64_t>(last_step(reduced, k)) << (2 * k);
     if (columns()) steps |= static_cast<uint64_t>(last_step(kept, k)) << (2 * k + 24);
   }
-  const KeyBits more =
-      KeyBits().add(reduce.op).add(reduce.out.dtype).add(wide).add(chunks == 1).add(kept.rank, 8).add(reduced.rank, 8).add(spread);
+  const KeyBits more = KeyBits()
+                           .add(reduce.op)
+                           .add(reduce.out.dtype)
+                           .add(wide)
+                           .add(chunks == 1)
+                           .add(kept.rank, 8)
+                           .add(reduced.rank, 8)
+                           .add(spread)
+                           .add(fours);
   return {reduce.contiguous ? Kind::ContiguousReduction : Kind::StridedReduction, &reduce.program, steps, more};
 }
 
@@ -159,22 +169,27 @@ std::string Reduction::lanes_of_group() const {
          "  if (ITEM == 0) " + store(kept_walk().offset(inputs, "q"), "unit", got(type, "s[0]")) + "}\n";
 }
 
-// Every input lies so along the reduced dimension that four elements can be read at once, or stays.
+// Neighbours of every input lie side by side along the reduced dimension, or it stays.
+bool Reduction::lies_in_rows() const {
+  bool all = reduced.rank == 1;
+  for (int k = 0; k < inputs && all; ++k) all = last_step(reduced, k) != kStrides;
+  return all;
+}
+
+// Four of them can be read at once.
 bool Reduction::in_fours() const {
-  if (reduced.rank != 1 || length % 4 != 0) return false;
+  if (!lies_in_rows() || length % 4 != 0) return false;
   bool all = true;
   for (int k = 0; k < inputs; ++k) {
     const auto& o = kept.operands[k];
-    const Step step = last_step(reduced, k);
-    all &= step != kStrides;
-    if (step != kNext) continue;
+    if (last_step(reduced, k) != kNext) continue;
     all &= reinterpret_cast<uintptr_t>(o.data) % static_cast<uintptr_t>(4 * o.item) == 0;
     for (int d = 0; d < kept.rank; ++d) all &= o.strides[d] % (4 * o.item) == 0;
   }
   return all;
 }
 
-// All items of a group read a piece of a chunk, four elements each at once, and 64 of them take its values, a lane each.
+// All items of a group read a piece of a chunk, four elements each at once where they can, and 64 of them take its values, a lane each.
 std::string Reduction::contiguous_spread() const {
   const Walk k = kept_walk();
   constexpr const char* kParts = "xyzw";
@@ -186,16 +201,17 @@ std::string Reduction::contiguous_spread() const {
   for (int i = 0; i < inputs; ++i) text += fmt::format("  const I r{} = {};\n", i, k.offset(i, "q"));
   text += fmt::format("  {0} x = {1};\n  for (I at = begin; at < end; at += {2}) {{\n    const I stop = at + {2} < end ? at + {2} : end;\n",
                       name_of(type), literal(type, ir::identity_bits(reduce.op, type)), piece());
-  text += fmt::format("    for (I f = at + ITEM * 4; f < stop; f += {}) {{\n", 4 * items());
+  const int parts = fours ? 4 : 1;
+  text += fmt::format("    for (I f = at + ITEM * {0}; f < stop; f += {1}) {{\n", parts, parts * items());
   for (int i = 0; i < inputs; ++i)
-    if (last_step(reduced, i) == kNext)
+    if (fours && last_step(reduced, i) == kNext)
       text += fmt::format("      const {0}x4 t{1} = *(GLOBAL const {0}x4*)&m{1}[r{1} + f];\n",
                           stored(reduce.inputs[static_cast<size_t>(i)].dtype), i);
   const ir::MapKernel kernel = reduce.program.lower();
-  for (int part = 0; part < 4; ++part) {
+  for (int part = 0; part < parts; ++part) {
     const auto input = [&](uint64_t slot, DType t) {
-      return loaded(t, last_step(reduced, static_cast<int>(slot)) == kNext ? fmt::format("t{}.{}", slot, kParts[part])
-                                                                           : fmt::format("m{0}[r{0}]", slot));
+      if (last_step(reduced, static_cast<int>(slot)) != kNext) return loaded(t, fmt::format("m{0}[r{0}]", slot));
+      return loaded(t, fours ? fmt::format("t{}.{}", slot, kParts[part]) : fmt::format("m{0}[r{0} + f]", slot));
     };
     const std::string prefix = fmt::format("v{}_", kParts[part]);
     text += expressions(kernel.graph, {kernel.results.data(), 1}, {input, param_text, fmt::format("(i64)(row * a.d[0] + f + {})", part)},

@@ -34,12 +34,14 @@ struct Text {
     wide = reach > (int64_t{1} << 29);
     if (type == VType::Bool) type = VType::I32;
   }
+  // Neighbouring items take neighbouring results: channels, where these lie side by side.
+  bool channels_last() const { return !target.loops && q.channels > 1 && q.y.strides[1] == 1 && q.y.strides[4] != 1; }
   bool tabled(size_t d) const { return q.tables[d].index != nullptr; }
   bool weighs(size_t d) const { return q.tables[d].weight != nullptr; }
 
   KeyBits bits() const {
     KeyBits b;
-    b.add(static_cast<uint64_t>(q.op), 2).add(q.dtype).add(q.out).add(wide);
+    b.add(static_cast<uint64_t>(q.op), 2).add(q.dtype).add(q.out).add(wide).add(channels_last());
     for (size_t d = 0; d < 3; ++d) b.add(tabled(d)).add(weighs(d));
     return b;
   }
@@ -102,11 +104,12 @@ std::string Text::text() const {
   text += target.loops ? "  const I last = ((I)GROUP + 1) * each < total ? ((I)GROUP + 1) * each : total;\n  for (I i = (I)GROUP * each; i "
                          "< last; ++i) {\n"
                        : fmt::format("  const I i = (I)GROUP * {} + ITEM;\n  if (i < total) {{\n", kGroup);
-  text +=
-      "    I rest = i;\n    const I pz = rest % result_z;\n    rest /= result_z;\n    const I py = rest % result_y;\n    rest /= "
-      "result_y;\n"
-      "    const I px = rest % result_x;\n    rest /= result_x;\n    const I i1 = rest % channels, i0 = rest / channels;\n"
-      "    const i64 own = ((i64)px * result_y + py) * result_z + pz;\n    i64 place = -1;\n";
+  text += "    I rest = i;\n";
+  const char* const channel = "    const I i1 = rest % channels;\n    rest /= channels;\n";
+  if (channels_last()) text += channel;
+  for (const char axis : {'z', 'y', 'x'}) text += fmt::format("    const I p{0} = rest % result_{0};\n    rest /= result_{0};\n", axis);
+  if (!channels_last()) text += channel;
+  text += "    const I i0 = rest;\n    const i64 own = ((i64)px * result_y + py) * result_z + pz;\n    i64 place = -1;\n";
   text += fmt::format("    {} s = 0;\n", q.op == Op::Max ? computed : arithmetic(type));
   for (size_t d = 0; d < 3; ++d) {
     text += fmt::format("    for (I t{0} = 0; t{0} < places_{0}; ++t{0}) {{\n", kAxes[d]);
