@@ -90,9 +90,10 @@ void define_arithmetic() {
   });
   def(kMethod, "float_power_", "input, exponent", "The power, computed in float64; only for tensors of that type.",
       [](const Tensor& a, const Operand& b) {
-        if (a.dtype() != DType::F64)
-          throw RuntimeError("the base given to float_power_ has dtype {} but the operation's result requires dtype Double",
-                             ops::torch_name(a.dtype()));
+        const bool complex = is_complex(a.dtype()) || (b.is_tensor() ? is_complex(b.tensor().dtype()) : b.scalar().is_complex());
+        if (const DType wanted = complex ? kComplex128 : DType::F64; a.dtype() != wanted)
+          throw RuntimeError("the base given to float_power_ has dtype {} but the operation's result requires dtype {}",
+                             ops::torch_name(a.dtype()), ops::torch_name(wanted));
         const Operand others[] = {b};
         run_op_in_place(op::pow, a, others);
         return Self();

@@ -2,6 +2,7 @@
 #include "naru/norms.h"
 #include "naru/pooling.h"
 #include "naru/resampling.h"
+#include "ops/common.h"
 #include "tensor_object.h"
 
 namespace naru::py {
@@ -26,6 +27,8 @@ void define_pools() {
     constexpr const char* kWindow = "input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False";
     def(kFunction, names.max, kWindow, "The greatest element of each window of (N, C, d1...) or (C, d1...).",
         [n](const Tensor& x, const Dims& kernel, const OptionalDims& stride, const Dims& padding, const Dims& dilation, bool ceil_mode) {
+          // As PyTorch, which has two kernels: only the one that tells places takes integers.
+          if (n == 1 && x.defined() && !is_floating(x.dtype())) ops::throw_not_implemented("max_pool1d_impl", x.dtype());
           return max_pool(n, x, kernel, or_empty(stride), padding, dilation, ceil_mode).first;
         });
     def(kFunction, names.max_with_indices, kWindow,

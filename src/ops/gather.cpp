@@ -5,6 +5,7 @@
 #include "ops/addressing.h"
 #include "ops/autocast.h"
 #include "ops/sparse.h"
+#include "ops/type_names.h"
 
 namespace naru {
 namespace {
@@ -138,6 +139,8 @@ Tensor index_select(const Tensor& t, int64_t dim, const Tensor& index) {
   if (ops::has_sparse_form(t)) [[unlikely]]
     return ops::sparse_index_select(t, dim, index);
   dim = wrap_dim(dim, t.dim());
+  if (index.dtype() != DType::I64 && index.dtype() != DType::I32)
+    throw RuntimeError("index_select(): Expected dtype int32 or int64 for index (got {})", name_of(index.dtype()));
   Positions positions;
   const Addressing at = slices_along(t, dim, index, "index_select", positions);
   return ops::gather_at(t, at, positions, "IndexSelectBackward0");
@@ -146,6 +149,8 @@ Tensor index_select(const Tensor& t, int64_t dim, const Tensor& index) {
 void index_add_(const Tensor& t, int64_t dim, const Tensor& index, const Tensor& value, Scalar alpha) {
   require_same_device(t, index, "index_add_");
   require_same_device(t, value, "index_add_");
+  if (index.dtype() != DType::I64 && index.dtype() != DType::I32)
+    throw RuntimeError("index_add_(): Expected dtype int32/int64 for index but got: {}", ops::torch_name(index.dtype()));
   dim = wrap_dim(dim, t.dim());
   Positions positions;
   const Addressing at = slices_along(t, dim, index, "index_add_", positions);
@@ -163,6 +168,8 @@ void index_add_(const Tensor& t, int64_t dim, const Tensor& index, const Tensor&
 
 Tensor take(const Tensor& t, const Tensor& index) {
   require_same_device(t, index, "take");
+  if (index.dtype() != DType::I64)
+    throw RuntimeError("take(): Expected a long tensor for index, but got {}", ops::torch_name(index.dtype()));
   const Tensor flat = t.reshape({-1});
   Addressing at;
   at.sizes = flat.sizes();

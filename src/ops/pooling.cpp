@@ -164,8 +164,7 @@ std::pair<Tensor, Tensor> max_pool(int64_t n, const Tensor& input, const Dims& k
                                    const Dims& dilation, bool ceil_mode) {
   const Pool p = settings(n, "max_pool", kernel, stride, padding, dilation, ceil_mode);
   check_input(input, n, p.op);
-  if (input.dtype() == DType::Bool || (n == 1 && !is_floating(input.dtype())))
-    ops::throw_not_implemented(n == 1 ? "max_pool1d_impl" : p.op, input.dtype());
+  if (input.dtype() == DType::Bool) ops::throw_not_implemented(n == 1 ? "max_pool1d_impl" : p.op, input.dtype());
   return batched_pair(input, n, [&](const Tensor& x) { return ops::window_max(x, tables_of(x, p, result_sizes(x, p)), kMaxNodes[n]); });
 }
 

@@ -159,7 +159,14 @@ std::pair<Tensor, Tensor> median(const Tensor& t, int64_t dim, bool keepdim) {
   return {values.squeeze(dim), places.squeeze(dim)};
 }
 
+void ops::require_quantile_type(const Tensor& t, const Operand& q) {
+  if (q.is_tensor() && (t.dtype() == DType::F32 || t.dtype() == DType::F64) && q.tensor().dtype() != t.dtype())
+    throw RuntimeError("quantile() q tensor must be same dtype as the input tensor (got {} and {}; q.to(input.dtype) mends it)",
+                       name_of(q.tensor().dtype()), name_of(t.dtype()));
+}
+
 Tensor quantile(const Tensor& t, const Operand& q, std::optional<int64_t> dim, bool keepdim, std::string_view interpolation) {
+  ops::require_quantile_type(t, q);
   return quantiles(t, q.is_tensor() ? q.tensor() : scalar_tensor(q.scalar(), DType::F64), dim, keepdim, interpolation);
 }
 

@@ -149,6 +149,7 @@ Tensor made(const Dims& sizes, const Options& options, DType type) {
 }
 
 Tensor finished(Tensor t, const Options& options, const char* op) {
+  t.impl()->storage->version.store(0, std::memory_order_relaxed);  // it was made so, not written to
   t.impl()->origin.op = t.impl()->storage->origin.op = op;
   if (options.requires_grad) t.requires_grad_();
   return t;

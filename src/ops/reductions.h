@@ -18,6 +18,8 @@ Tensor reduce_extreme(const Tensor& t, bool greatest, const DimSet& set, bool ke
 Tensor share_among_equals(const Tensor& g, const Tensor& x, const Tensor& y, const DimSet& set, bool keepdim, bool nan_equals);
 // lerp of finite or infinite numbers a <= b: where the share is 0, or both are equal, b - a is nobody's business.
 Tensor between(const Tensor& a, const Tensor& b, const Tensor& share);
+// Throws RuntimeError where the places of quantiles are of another type than the elements.
+void require_quantile_type(const Tensor& t, const Operand& q);
 // The median of an empty tensor.
 Tensor median_of_none(const Tensor& t);
 // `value` with the history of such a choice among all elements of t.

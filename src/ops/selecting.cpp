@@ -96,6 +96,7 @@ Tensor nanquantiles(const Tensor& t, const Operand& q, std::optional<int64_t> gi
 
 Tensor nanquantile(const Tensor& t, const Operand& q, std::optional<int64_t> dim, bool keepdim, std::string_view interpolation) {
   ops::require_defined(t, "nanquantile", "input");
+  ops::require_quantile_type(t, q);
   return nanquantiles(t, q, dim, keepdim, interpolation);
 }
 

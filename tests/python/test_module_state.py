@@ -356,3 +356,26 @@ def test_assigned_weights_stay_tied():
     loaded = tied()
     loaded.load_state_dict(apart, assign=True)
     assert loaded[0].weight.sum() == 9 and loaded[1].weight.sum() == 0
+
+
+def test_hooks_of_all_modules_are_those_that_stand_in_the_module():
+    """A program may put another dict in their place (test suites do, to forget them all)."""
+    module = nn.modules.module
+    seen = []
+    before = dict(module._global_forward_pre_hooks)
+    try:
+        module.register_module_forward_pre_hook(lambda m, args: seen.append("first"))
+        module._global_forward_pre_hooks = type(nn.Linear(1, 1)._forward_pre_hooks)()
+        nn.Linear(1, 1)(torch.ones(1))
+        handle = module.register_module_forward_pre_hook(lambda m, args: seen.append("second"))
+        nn.Linear(1, 1)(torch.ones(1))
+        handle.remove()
+        nn.Linear(1, 1)(torch.ones(1))
+        assert seen == ["second"]
+    finally:
+        module._global_forward_pre_hooks = before
+
+
+def test_a_complex_module_becomes_real_again():
+    layer = nn.Linear(2, 1).to(torch.complex64)
+    assert layer.weight.dtype is torch.complex64 and layer.to(torch.float32).weight.dtype is torch.float32

@@ -156,3 +156,55 @@ def test_bounds_and_divisors_without_dimensions_count_together():
     assert naru.clamp(flags, one, naru.tensor(5)).dtype is naru.int64 and naru.clamp(flags, one, one).dtype is naru.int32
     assert naru.gcd(naru.ones(2, dtype=naru.int8), naru.tensor(1)).dtype is naru.int8
     assert naru.lcm(naru.ones(2, dtype=naru.int8), naru.tensor(1)).dtype is naru.int8
+
+
+def test_what_pytorch_refuses_is_refused():
+    x = naru.ones(3)
+    for index in (naru.tensor([1], dtype=naru.uint8), naru.tensor([1], dtype=naru.int16)):
+        with pytest.raises(RuntimeError, match="Expected dtype int32 or int64 for index"):
+            naru.index_select(x, 0, index)
+        with pytest.raises(RuntimeError, match="Expected dtype int32/int64 for index"):
+            x.index_add(0, index, naru.ones(1))
+    with pytest.raises(RuntimeError, match="Expected a long tensor for index, but got Int"):
+        x.take(naru.tensor([1], dtype=naru.int32))
+    for f in (naru.quantile, naru.nanquantile):
+        with pytest.raises(RuntimeError, match="q tensor must be same dtype"):
+            f(x, naru.tensor([0.5], dtype=naru.float64))
+
+
+def test_what_pytorch_accepts_is_accepted():
+    values, places = F.max_pool1d(naru.tensor([[1, 3, 2, 5]]), 2, return_indices=True)
+    assert values.tolist() == [[3, 5]] and places.tolist() == [[1, 3]]
+    with pytest.raises(NotImplementedError, match="max_pool1d_impl"):
+        F.max_pool1d(naru.tensor([[1, 3, 2, 5]]), 2)
+    assert naru.tensor([2.0 + 0j], dtype=naru.complex128).float_power_(2).tolist() == [4]
+    with pytest.raises(RuntimeError, match="requires dtype ComplexDouble"):
+        naru.tensor([2.0 + 0j]).float_power_(2)
+    assert [f(2)._version for f in (naru.rand, naru.randn)] == [0, 0] and naru.randint(3, (2,))._version == 0
+
+
+def test_a_list_may_hold_arrays_without_dimensions():
+    np = pytest.importorskip("numpy")
+    assert naru.tensor([1, np.array(5.5)]).tolist() == [1, 5.5] and naru.tensor([1, np.array(5.5)]).dtype is naru.float64
+    assert naru.tensor([True, np.array(2)]).tolist() == [1, 2] and naru.tensor([1, np.array(2 + 1j)]).dtype is naru.complex128
+    import warnings
+
+    fixed = np.arange(3.0)
+    fixed.flags.writeable = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert naru.tensor(fixed).tolist() == [0, 1, 2]
+    with pytest.warns(UserWarning, match="not writable"):
+        naru.from_numpy(fixed)
+
+
+def test_a_pickle_keeps_strides():
+    import pickle
+
+    for x in (
+        naru.arange(6.0).reshape(2, 3).t(), naru.ones(3, 1).expand(3, 4), naru.rand(2, 3, 4, 5).to(memory_format=naru.channels_last),
+        naru.arange(6).reshape(2, 3).t().expand(2, 3, 2), naru.nn.Parameter(naru.rand(2, 3).t()), naru.arange(8.0)[::2],
+    ):  # fmt: skip
+        y = pickle.loads(pickle.dumps(x))
+        assert naru.equal(x, y) and type(x) is type(y)
+        assert y.stride() == x.stride() or x.stride() == (2,)

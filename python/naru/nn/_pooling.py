@@ -42,6 +42,8 @@ def _max_pool(core: Any, name: str, example: str, both: bool = False) -> Any:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
+        if not (both or return_indices) and name == "max_pool1d" and not input.is_floating_point():
+            return _C.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)  # which refuses them, as PyTorch's does
         found = core(input, kernel_size, stride, padding, dilation, ceil_mode)
         return found if both or return_indices else found[0]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from typing import TYPE_CHECKING, Any
 
 from ...utils.hooks import RemovableHandle
@@ -179,3 +180,26 @@ def registered(kind: str, module: Any, name: str, value: Any) -> Any:
         new = hook(module, name, value)
         value = value if new is None else new
     return value
+
+
+class WithGlobalHooks(types.ModuleType):
+    """`torch.nn.modules.module`: who puts another dict in the place of one of the hooks of all modules has its hooks called."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        held = globals().get(name)
+        if not isinstance(held, dict) or not isinstance(value, dict):
+            super().__setattr__(name, value)
+            return
+        for key in [key for key in held if key not in value]:
+            del held[key]
+            if name.endswith("_hooks"):
+                _global_call_hooks.pop(key, None)
+        held.update(value)
+        if name.endswith("_hooks"):
+            _global_call_hooks.update(dict.fromkeys(value, True))
+
+    def __getattr__(self, name: str) -> Any:
+        held = globals().get(name) if name.startswith("_global_") else None
+        if held is None:
+            raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")
+        return held

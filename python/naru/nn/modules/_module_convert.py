@@ -118,7 +118,7 @@ class ConvertMethods:
             )
 
         def convert(t: Tensor) -> Tensor:
-            new_dtype = dtype if dtype is not None and t.is_floating_point() else t.dtype
+            new_dtype = dtype if dtype is not None and (t.is_floating_point() or t.is_complex()) else t.dtype
             new_device = device if device is not None else t.device
             if memory_format is not None and t.dim() in (4, 5):
                 return t.to(new_device, new_dtype, non_blocking, memory_format=memory_format)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections import OrderedDict
 from typing import Any
 
 from ... import _C
 from ..._missing import fail
 from ..parameter import Buffer, Parameter
+from . import _global_hooks
 from ._module_convert import ConvertMethods
 from ._global_hooks import (
     _global_call_hooks,
@@ -443,3 +445,6 @@ class Module(ConvertMethods, HookMethods, MemberMethods, StateMethods):
         if not lines and not children:
             return self._get_name() + "()"
         return self._get_name() + "(\n  " + "\n  ".join(lines + children) + "\n)"
+
+
+sys.modules[__name__].__class__ = _global_hooks.WithGlobalHooks
