@@ -1,6 +1,9 @@
 """tools/gpu_check: what it runs where there is a device, and what it says where there is none."""
 import importlib.machinery
 import importlib.util
+import json
+import math
+import os
 import subprocess
 import sys
 import time
@@ -166,3 +169,49 @@ def test_packages_that_the_python_has_are_not_shadowed(tool, tmp_path, monkeypat
     monkeypatch.setattr(tool, "LACKING", tmp_path / "lacking")
     tool.fill_lacking(sys.executable)
     assert [p.name for p in (tmp_path / "lacking").iterdir()] == ["only_here"]
+
+
+def test_what_was_right_is_left_out_where_a_run_is_resumed(tmp_path):
+    with processors_count():
+        need_xpu()
+    page = tmp_path / "page.md"
+    for resumed in (False, True):
+        done = call("xpu", "--no-build", "--only", "doctor", "-o", page, *(["--resume"] if resumed else []))
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert ("- doctor: it was right in the last run" in page.read_text()) is resumed and ("| doctor | right |" in page.read_text()) is not resumed
+
+
+def script(name, *arguments):
+    environment = {**os.environ, "NARU_VIRTUAL": "cuda:1"}
+    return subprocess.run([sys.executable, str(TOOL.parent / "gpu" / f"{name}.py"), *map(str, arguments)], capture_output=True, text=True, timeout=600, env=environment)
+
+
+def test_a_share_of_the_bits_goes_on_behind_a_case_that_ended_the_process(tmp_path):
+    out = tmp_path / "bits.jsonl"
+    done = script("bits", "3/60", out)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(rows) > 5 and {r["what"] for r in rows} == {"bits"}
+    # The process ended in the third case.
+    out.write_text("".join(json.dumps(r) + "\n" for r in rows[:2]))
+    out.with_suffix(".now").write_text(rows[2]["case"])
+    done = script("bits", "3/60", out, "--resume")
+    found = [json.loads(line) for line in out.read_text().splitlines()]
+    assert done.returncode == 1 and "CRASHED" in done.stdout
+    assert [(r["case"], r["what"]) for r in found] == [(r["case"], "CRASHED" if i == 2 else "bits") for i, r in enumerate(rows)]
+    assert script("bits", "3/60", out, "--library").returncode == 0
+
+
+def test_the_table_and_the_steps_of_training_run_on_any_device_that_is_called_cuda(tmp_path):
+    out = tmp_path / "table.jsonl"
+    assert script("table", "naru", out, "--tiny", "--only", "add").returncode == 0
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(rows) >= 4 and all(r["ms"] > 0 and "error" not in r for r in rows)
+    out.write_text(out.read_text() + json.dumps({"library": "torch", "row": rows[0]["row"], "ms": rows[0]["ms"] / 2, "host_us": 1.0}) + "\n")
+    beside = script("table", "beside", out, "--markdown").stdout.splitlines()
+    assert beside[0].startswith("| row | naru / PyTorch |") and beside[2].startswith(f"| {rows[0]['row']} | 2.00 |")
+    for what, mode in (("mlp", "graph"), ("gpt", "eager"), ("resnet", "eager")):
+        done = script("training", "naru", what, "--tiny", "--steps", 3, "--mode", mode)
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        assert found["row"] == f"{what} {mode}" and all(math.isfinite(x) for x in found["loss"]) and (what == "resnet" or found["loss"][1] < found["loss"][0])
