@@ -20,7 +20,7 @@ html_title = "naru"
 html_show_sphinx = False
 html_copy_source = False
 templates_path = ["_templates"]
-exclude_patterns = ["_templates", "gpu-results.md"]
+exclude_patterns = ["_templates"]
 html_sidebars = {
     "**": [
         "sidebar/brand.html",

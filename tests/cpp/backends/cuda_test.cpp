@@ -32,7 +32,8 @@ TEST_F(Cuda, devices_come_in_pci_order_with_their_properties) {
   EXPECT_EQ(p.shared_memory_per_block, 49152u);
   EXPECT_EQ(p.pci, "0000:01:00.0");
   EXPECT_EQ(p.uuid, "GPU-0000000a-0000-0000-0000-000000000000");
-  EXPECT_FALSE(p.tested_on_hardware);
+  EXPECT_TRUE(p.tested_on_hardware) << "an H100 was";
+  EXPECT_FALSE(backend->properties(Device(DeviceType::Cuda, 3)).tested_on_hardware);
   EXPECT_FALSE(backend->capabilities(Device(DeviceType::Cuda, 0)).unified_memory);
   EXPECT_EQ(backend->properties(Device(DeviceType::Cuda, 3)).name, "T4");
 }
