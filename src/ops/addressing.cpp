@@ -68,7 +68,10 @@ void write_at(const Tensor& target, const Addressing& at, const Positions& posit
   if (is_complex(target.dtype())) return write_at(as_real(target), of_parts(at), of_parts(positions), as_real(value), add);
   if (is_wide_unsigned(target.dtype())) return write_at(as_signed(target), at, positions, as_signed(value), add);
   // Sums of 16-bit types are rounded once: rounded after each value, 300 ones of bfloat16 are 256.
-  if (add && is_half(target.dtype()) && values_for_a_place(at) > 1) {
+  // Few values for a large target are worth no copy of it.
+  constexpr int64_t kFew = 64;
+  const int64_t values = values_for_a_place(at);
+  if (add && is_half(target.dtype()) && values > 1 && (values > kFew || product(at.shape) * 4 >= target.numel())) {
     const DType type = target.dtype(), wide = DType::F32;
     const Tensor sums = apply(ir::op::copy, {{&target, {}, type}}, wide, at.op);
     write_at(sums, at, positions, apply(ir::op::copy, {{&value, {}, value.dtype()}}, wide, at.op), true);

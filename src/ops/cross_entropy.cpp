@@ -158,7 +158,8 @@ Tensor one_hot_of(const Classes& c, int64_t rank, const char* op) {
   NoGrad guard;
   Dims shape(static_cast<size_t>(rank - c.dim), 1);
   shape[0] = c.count;
-  // In 32 bits, which GPUs compare sooner: a target that does not fit is one to be ignored, or an error told already.
+  // In 32 bits, which GPUs compare sooner. A target that does not fit may seem to be a class: it is one to be ignored, whose row is scaled by 0, or an error
+  // told already.
   const DType type = c.count <= std::numeric_limits<int32_t>::max() ? DType::I32 : DType::I64;
   const Tensor numbers = arange(0, c.count, 1, Options(type, c.target.device())).view(shape), target = c.target.unsqueeze(c.dim).to(type);
   return apply(ir::op::eq, {{&numbers, {}, type}, {&target, {}, type}}, DType::Bool, op);

@@ -89,14 +89,16 @@ Device device_of(DlDevice d) {
       d.type, d.id);
 }
 
-// The borrower's host has ended the loan; its device may still be at work. Later work on the memory goes behind that: on the default stream, which waits for
-// most others, by a wait of the device's; else all of the device is waited for.
+// The borrower's host has ended the loan; its device may still be at work. Later work on the memory goes behind that: where the borrower named the default
+// stream, by a wait of the device's for that one; else all of the device is waited for.
 void order_behind_borrower(Storage& s, std::optional<int64_t> stream) noexcept {
   constexpr int64_t kDefault = 1;
   try {
     runtime::ForeignStreams* const others = runtime::foreign_streams(s.device.type);
     if (!others || stream != kDefault) return runtime::backend_of(s.device.type).wait_for_others(s.device);
-    if (const StreamPoint point = others->behind(s.device, kDefault); point.stream) s.pending_uses.set_written(point);
+    const auto before = s.pending_uses.points();
+    const StreamPoint point = others->behind(s.device, kDefault, {before.data(), before.size()});
+    if (point.stream) s.pending_uses.set_written(point);
   } catch (const std::exception&) {
     // Of a device that is lost, or of a forked process, nothing is used again.
   }

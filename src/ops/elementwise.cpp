@@ -233,21 +233,12 @@ class TableNode final : public autograd::Node {
           args[k] = {values[k].defined() && (needs >> k & 1) ? &values[k] : &g, {}, as};
       }
       const bool whole = shapes_[i] == g.sizes();
-      result = make_result(g.sizes(), result_strides(g, {args.data(), static_cast<size_t>(n + 2)}), whole ? dtypes_[i] : types_.compute,
-                           g.device(), "backward", true);
+      result = make_result(g.sizes(), ops::gradient_strides(g, {args.data(), static_cast<size_t>(n + 2)}),
+                           whole ? dtypes_[i] : types_.compute, g.device(), "backward", true);
       apply_into(ir::op::derivative(id_, i), {args.data(), static_cast<size_t>(n + 2)}, result);
     }
     result = sum_to(result, shapes_[i]);
     return result.dtype() == dtypes_[i] ? result : result.to(dtypes_[i]);
-  }
-
-  // As the gradient lies that comes in, and the operands: pictures whose channels are last keep them so.
-  static Dims result_strides(const Tensor& g, std::span<const OpOperand> args) {
-    std::array<Operand, 6> operands{g, g, g, g, g, g};
-    size_t count = 1;
-    for (const OpOperand& a : args)
-      if (a.tensor && a.tensor != &g) operands[count++] = Operand(*a.tensor);
-    return ops::elementwise_strides(g.sizes(), std::span(operands).first(count));
   }
 
   // An undefined tensor where the long way is needed.

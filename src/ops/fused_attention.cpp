@@ -66,7 +66,7 @@ struct Bias {
   Tensor added, blind;
 
   Bias(const Tensor& mask, DType type) {
-    const double least = type == DType::F16 ? -6e4 : -1e30;
+    const double least = type == DType::F16 && mask.dtype() != DType::F32 ? -6e4 : -1e30;
     Tensor hidden;
     if (mask.dtype() == DType::Bool) {
       hidden = mask.logical_not();
@@ -142,8 +142,11 @@ struct Saved {
 };
 
 Tensors library_gradients(const Saved& s, const Tensor& grad, const Tensors& saved, const AttentionGradients& by_products) {
-  const Tensor q = lined_up(saved[0]), k = lined_up(saved[1]), v = lined_up(saved[2]), out = saved[3].detach();
-  Attention op = backward_of(s.op, q, k, v);
+  const Tensor q = lined_up(saved[0]), k = lined_up(saved[1]), v = lined_up(saved[2]), out = lined_up(saved[3]);
+  Attention laid = s.op;  // hooks on saved tensors may have given them back otherwise than they lay
+  laid.q.strides = four(q.sizes(), q.strides()), laid.k.strides = four(k.sizes(), k.strides());
+  laid.v.strides = four(v.sizes(), v.strides()), laid.out.strides = four(out.sizes(), out.strides());
+  Attention op = backward_of(laid, q, k, v);
   const bool differentiable = grad_enabled() && autograd::recording({&grad, &saved[0], &saved[1], &saved[2]});
   if (differentiable || deterministic_algorithms() || !runtime::queue_of(q.device()).takes(op))
     return by_products(grad, {saved[0], saved[1], saved[2]});

@@ -154,8 +154,8 @@ bool wants_wide(const Tensor& t) { return ops::is_half(t.dtype()) && autograd::r
 Tensor recorded_mean(const Moments& m, const Tensor& t, const DimSet& set, bool keepdim, const char* op, const char* node) {
   Tensor value = m.mean;
   if (!keepdim) {
-    const Dims sizes = ops::reduced_shape(t.sizes(), set, false);
-    value = ops::make_view(value, sizes, contiguous_strides(sizes), value.storage_offset(), op);
+    const NoGrad off;
+    value = value.reshape(ops::reduced_shape(t.sizes(), set, false));  // it lies in the order of t's dimensions
   }
   value = ops::apply(ir::op::copy, {{&value, {}, value.dtype()}}, t.dtype(), op);
   return record(std::move(value), node, {&t}, {}, [set, keepdim, sizes = t.sizes()](const Tensors& g, const Tensors&) -> Tensors {

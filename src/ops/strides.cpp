@@ -6,6 +6,7 @@
 #include "core/sizes.h"
 #include "core/small_vector.h"
 #include "core/tensor_impl.h"
+#include "ops/common.h"
 #include "runtime/queue.h"
 
 namespace naru::ops {
@@ -127,6 +128,13 @@ MemoryFormat suggested_format(const Tensor& t) {
   for (size_t d = rank; all && d-- > 2;) all = fits(d);
   if (!all || !fits(0)) return MemoryFormat::Contiguous;
   return rank == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
+}
+
+Dims gradient_strides(const Tensor& g, std::span<const OpOperand> operands) {
+  std::vector<Operand> all{Operand(g)};
+  for (const OpOperand& o : operands)
+    if (o.tensor && o.tensor != &g) all.emplace_back(*o.tensor);
+  return elementwise_strides(g.sizes(), all);
 }
 
 Dims strides_like(const Dims& sizes, const Dims& strides, MemoryFormat format) {

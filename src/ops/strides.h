@@ -15,6 +15,9 @@ Dims strides_after(const Dims& sizes, std::span<const Dims> operands);
 // Of an elementwise result: the operands' own strides where all agree and are dense, else strides_after. Operands that are numbers or
 // without dimensions have no say.
 Dims elementwise_strides(const Dims& sizes, std::span<const Operand> operands);
+// Of an elementwise operator's gradient, computed from g and others: as g lies that comes in, so that pictures whose channels are last keep them so.
+struct OpOperand;
+Dims gradient_strides(const Tensor& g, std::span<const OpOperand> operands);
 // Of a tensor like `t` in a format. Throws RuntimeError where the format wants another number of dimensions.
 Dims strides_like(const Dims& sizes, const Dims& strides, MemoryFormat format);
 Dims format_strides(const Dims& sizes, MemoryFormat format);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "core/pending_uses.h"
 #include "naru/device.h"
@@ -14,8 +15,9 @@ class ForeignStreams {
   virtual ~ForeignStreams() = default;
   // The driver's own handle of a stream of naru's: what others put on it goes in order with naru's work there.
   virtual uint64_t handle_of(DeviceStream& stream) = 0;
-  // A point that is reached when the driver's stream `handle` has done all that it was given so far; no stream where that is so already.
-  virtual StreamPoint behind(Device device, uint64_t handle) = 0;
+  // A point that is reached when the driver's stream `handle` has done all that it was given so far, and all of `before` are reached; no stream where that
+  // is so already.
+  virtual StreamPoint behind(Device device, uint64_t handle, std::span<const StreamPoint> before) = 0;
 };
 // Null where nobody else can use the devices' memory.
 ForeignStreams* foreign_streams(DeviceType kind);

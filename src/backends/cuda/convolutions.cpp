@@ -74,7 +74,7 @@ std::optional<DnnConvolution> for_cudnn(const Convolution& q, bool channels_last
   if (!is_small(q.sizes_of_x()) || !is_small(q.sizes_of_w()) || !is_small(q.sizes_of_y())) return std::nullopt;
   for (size_t d = 0; d < 3; ++d)
     if (!is_even(q, d)) return std::nullopt;
-  const bool flat = q.size[0] == 1 && q.result[0] == 1 && q.kernel[0] == 1;
+  const bool flat = q.size[0] == 1 && q.result[0] == 1 && q.kernel[0] == 1 && q.padding[0] == 0;
   const size_t from = flat ? 1 : 0;
   c.dims = flat ? 4 : 5;
   const auto put = [&](std::array<int64_t, 5>& to, const Sizes5& sizes) {
@@ -173,7 +173,7 @@ std::shared_ptr<Convolutions::Plan> Convolutions::plan_of(const DnnConvolution& 
   struct Refused {};
   try {
     // What it says of its descriptors' contents; other failures are errors.
-    const DnnCheck made = [&](int status, const char* function) {
+    const DnnCheck made = [this, c](int status, const char* function) {
       if (status / 1000 == CUDNN_STATUS_NOT_SUPPORTED / 1000 || status / 1000 == CUDNN_STATUS_BAD_PARAM / 1000) throw Refused{};
       check(status, function, c);
     };
@@ -187,8 +187,10 @@ std::shared_ptr<Convolutions::Plan> Convolutions::plan_of(const DnnConvolution& 
   const bool some = !plan->ways.empty();
   std::erase_if(plan->ways, [&](const DnnWay& way) { return !is_exact(c, way.notes()); });
   if (some && plan->ways.empty()) tell_of_no_exact_way(device_.device(), described(c));
-  if (plans_.size() >= kMostPlans) plans_.clear();
-  plans_.emplace(c, plan);
+  // Those with ways stay: their kernels may be at work, or in a graph.
+  if (plans_.size() >= kMostPlans) std::erase_if(plans_, [](const auto& known) { return known.second->ways.empty(); });
+  if (plans_.size() >= kMostPlans) plan->ways.clear();
+  if (plans_.size() < kMostPlans) plans_.emplace(c, plan);
   return plan;
 }
 
@@ -209,7 +211,6 @@ bool Convolutions::start(const DnnConvolution& c, size_t way, void* x, void* w, 
   if (!open()) return false;
   const auto plan = plan_of(c);
   const DnnCheck must = [&](int status, const char* function) { check(status, function, c); };
-  // Plans may have been made anew since.
   if (way >= plan->ways.size() || !plan->ways[way].usable(*functions_, {handle_}, must)) return false;
   must(functions_->cudnnSetStream(handle_, stream), "cudnnSetStream");
   constexpr int64_t kNumbers[] = {static_cast<int64_t>(DnnConvolved::X), static_cast<int64_t>(DnnConvolved::W),

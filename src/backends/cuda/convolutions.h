@@ -43,8 +43,8 @@ bool is_exact(const DnnConvolution& convolution, DnnNotes notes) noexcept;
 // The convolutions of one device: a handle, and what the library has to say of each shape. Thread-safe. The device's context must be current.
 class Convolutions {
  public:
-  // Shapes kept; beyond that all are asked for anew.
-  static constexpr size_t kMostPlans = 1024;
+  // Shapes kept; beyond that, new ones are left to naru's own kernels.
+  static constexpr size_t kMostPlans = 4096;
   struct Way {
     size_t number = 0;
     size_t workspace = 0;  // bytes

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <span>
 #include <utility>
 
 #include "backends/cuda/device.h"
@@ -124,7 +125,7 @@ class CudaBackend final : public Backend, public ForeignStreams {
   }
   void wait_for_others(Device device) override { devices().at(device).wait_for_everybody(); }
   uint64_t handle_of(DeviceStream& stream) override { return static_cast<CudaStream&>(stream).handle(); }
-  StreamPoint behind(Device device, uint64_t handle) override {
+  StreamPoint behind(Device device, uint64_t handle, std::span<const StreamPoint> before) override {
     CudaDevice& d = devices().at(device);
     d.check_usable();
     const std::lock_guard lock(followers_mutex_);
@@ -133,6 +134,8 @@ class CudaBackend final : public Backend, public ForeignStreams {
       follower = std::make_unique<CudaStream>(d, devices(), 0);
       follower->belong_to(device, follower->errors());
     }
+    for (const StreamPoint& m : before)
+      if (m.stream && m.stream != follower.get()) follower->wait(*m.stream, m.seq);
     return {follower.get(), follower->follow(handle)};
   }
   Capabilities capabilities(Device) override {

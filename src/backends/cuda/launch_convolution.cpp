@@ -57,11 +57,12 @@ bool StreamLauncher::convolve_by_library(const Convolution& q, bool channels_las
   if (!convolution) return false;
   std::optional<Convolutions::Way> way = device_.convolutions().way(*convolution, 0);
   if (!way) return false;
+  bool without = false;  // memory for what lies otherwise
   const auto memory = [&](size_t bytes) -> void* {
     try {
       return scratch(bytes);
     } catch (const OutOfMemoryError&) {
-      starved = true;
+      starved = without = true;
       return nullptr;
     }
   };
@@ -72,7 +73,7 @@ bool StreamLauncher::convolve_by_library(const Convolution& q, bool channels_las
     o.data = is_dense(o.user.strides, o.sizes, channels_last) && is_aligned(o.user.data)
                  ? o.user.data
                  : memory(static_cast<size_t>(product(o.sizes)) * size_of(q.dtype));
-  if (starved) return false;
+  if (without) return false;
   const auto copy = [&](const Operand& o, bool back) {
     if (o.data == o.user.data) return;
     const Sizes5 dense = dense_strides(o.sizes, channels_last);

@@ -5,6 +5,7 @@
 #include <deque>
 
 #include "backends/cuda/graph.h"
+#include "core/at_end.h"
 #include "host/thread_pool.h"
 #include "naru/error.h"
 
@@ -194,6 +195,10 @@ uint64_t CudaStream::copy_staged(const ir::CopyBytes& c, std::vector<Ref<Storage
 
 uint64_t CudaStream::copy_up(ir::CopyBytes c, std::vector<Ref<Storage>> hold, Staging& staging) {
   const size_t most = piece_of(c.bytes);
+  bool done = false;
+  const AtEnd end([&] {
+    if (!done) reach(submitted());  // interrupted: nobody knows of the pieces that are under way
+  });
   for (;;) {
     ir::CopyBytes piece = c;
     piece.bytes = std::min(most, c.bytes);
@@ -204,7 +209,10 @@ uint64_t CudaStream::copy_up(ir::CopyBytes c, std::vector<Ref<Storage>> hold, St
     // Nobody waits for what goes to the device, but for a large piece to be free again.
     const uint64_t seq = put(piece, last ? std::move(hold) : std::vector<Ref<Storage>>(), piece.bytes > kSmallCopy);
     staging.use_until(seq);
-    if (last) return seq;
+    if (last) {
+      done = true;
+      return seq;
+    }
     c = rest_of(c, piece.bytes);
   }
 }
@@ -220,6 +228,10 @@ uint64_t CudaStream::copy_down(ir::CopyBytes c, std::vector<Ref<Storage>> hold, 
   const auto ahead = static_cast<size_t>(std::max<uint64_t>(1, staging.bytes() / most / 2));  // while one piece is copied on, others arrive
   std::deque<Piece> under_way;
   uint64_t last = 0;
+  bool done = false;
+  const AtEnd end([&] {
+    if (!done) reach(submitted());  // interrupted: nobody knows of the pieces that are under way
+  });
   while (c.bytes > 0 || !under_way.empty()) {
     if (c.bytes > 0 && under_way.size() < ahead) {
       ir::CopyBytes piece = c;
@@ -239,6 +251,7 @@ uint64_t CudaStream::copy_down(ir::CopyBytes c, std::vector<Ref<Storage>> hold, 
     under_way.pop_front();
   }
   staging.reached(last);
+  done = true;
   return last;
 }
 

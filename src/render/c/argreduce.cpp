@@ -143,7 +143,7 @@ int64_t last_stride(const ir::View& v) { return v.strides.back(); }
 
 bool is_wide_with(const ir::View& v, int64_t length, const Space& kept) {
   // As many items as elements may share the rows.
-  return is_wide(kept) || length * std::abs(last_stride(v)) > (int64_t{1} << 30) ||
+  return is_wide(kept) || length * std::max<int64_t>(1, std::abs(last_stride(v))) > (int64_t{1} << 30) ||
          kept.numel() * std::min<int64_t>(length, 256) > (int64_t{1} << 30);
 }
 

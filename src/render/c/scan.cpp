@@ -189,7 +189,7 @@ void run_rows(const ScannedRows& r, const ir::View& in, const ir::View& out, con
 }
 
 bool is_wide_with(const ir::View& v, int64_t length, const Space& kept) {
-  return is_wide(kept) || length * std::abs(v.strides.back()) > (int64_t{1} << 30);
+  return is_wide(kept) || length * std::max<int64_t>(1, std::abs(v.strides.back())) > (int64_t{1} << 30);
 }
 
 }  // namespace

@@ -275,7 +275,7 @@ class StateMethods:
         if id(target) not in tied:
             return True
         first = tied[id(target)][1]
-        same = first.data_ptr() == value.data_ptr() and first.stride() == value.stride()
+        same = _C._address(first) == _C._address(value) and first.stride() == value.stride()
         return same or (first.device == value.device and first.dtype == value.dtype and bool(_C.equal(first, value)))
 
     def _load_one(
