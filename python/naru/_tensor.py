@@ -8,6 +8,7 @@ from typing import Any
 from . import _C, _more_methods, _storage_methods
 from ._missing import Absent, mark_absent
 from ._missing.tensor_names import NAMES
+from ._storage_copies import storage_copy
 
 Tensor = _C.Tensor
 
@@ -111,7 +112,7 @@ def _deepcopy(self: Tensor, memo: dict) -> Tensor:
             "https://github.com/pytorch/pytorch/pull/103001"
         )
     if id(self) not in memo:
-        flat = _storage_copy(self.detach(), memo)
+        flat = storage_copy(self.detach(), memo)
         copy = flat.as_strided(self.shape, self.stride(), self.storage_offset()).detach() if flat is not None else self.detach().clone()
         if type(self) is not Tensor:
             copy = Tensor._make_subclass(type(self), copy, False)
@@ -127,25 +128,6 @@ def _deepcopy(self: Tensor, memo: dict) -> Tensor:
     return memo[id(self)]
 
 
-def _storage_copy(plain: Tensor, memo: dict) -> Tensor | None:
-    """A copy of the whole storage, as a flat tensor of the same dtype: one for all that share the storage. None of an empty one, and of a
-    sparse tensor."""
-    if plain.layout != _C.strided:
-        return None
-    storage = plain.untyped_storage()
-    count = storage.nbytes() // plain.element_size()
-    if count == 0:
-        return None
-    key = ("naru.storage", str(plain.device), storage.data_ptr(), storage.nbytes())
-    if key not in memo:
-        # The original is kept, too, or its address could be used again meanwhile.
-        memo[key] = plain.as_strided((count,), (1,), 0).clone(), plain
-    copy = memo[key][0]
-    if copy.dtype == plain.dtype:
-        return copy
-    return copy.as_strided((storage.nbytes() // copy.element_size(),), (1,), 0).view(plain.dtype)
-
-
 def _copy(self: Tensor) -> Tensor:
     """Another tensor over the same storage."""
     copy = self.data if type(self) is Tensor else Tensor._make_subclass(type(self), self.data, False)
@@ -158,7 +140,7 @@ def _copy(self: Tensor) -> Tensor:
 
 def _storage_deepcopy(self: Any, memo: dict) -> Any:
     flat = self._tensor()
-    copy = _storage_copy(flat, memo) if flat.numel() else flat.clone()
+    copy = storage_copy(flat, memo) if flat.numel() else flat.clone()
     return _storage_methods.storage_of(copy, isinstance(self, _C.TypedStorage))
 
 

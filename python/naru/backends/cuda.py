@@ -118,7 +118,8 @@ allow_fp16_bf16_reduction_math_sdp, fp16_bf16_reduction_math_sdp_allowed = _swit
 
 
 class sdp_kernel:
-    """A context manager that says which kernels attention may use, as `torch.nn.attention.sdpa_kernel` does, by their switches here.
+    """A context manager that says which kernels attention may use, as `torch.nn.attention.sdpa_kernel` does, by their switches here:
+    enable_flash, enable_math, enable_mem_efficient and enable_cudnn are what these are set to until it ends.
 
     >>> with naru.backends.cuda.sdp_kernel(enable_math=False):
     ...     naru.backends.cuda.math_sdp_enabled(), naru.ones(2).sum()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from .. import _C
+from .._storage_copies import storage_copy
 from ..overrides import PLAIN_RESULTS
 
 Tensor = _C.Tensor
@@ -42,10 +43,8 @@ class Parameter(Tensor):
 
     def __deepcopy__(self, memo: dict) -> Parameter:
         if id(self) not in memo:
-            from .._tensor import _storage_copy
-
             # Whatever shares its memory (a buffer, a view of several parameters) shares that of the copy.
-            flat = _storage_copy(self.detach(), memo)
+            flat = storage_copy(self.detach(), memo)
             data = self.detach().clone() if flat is None else flat.as_strided(self.shape, self.stride(), self.storage_offset()).detach()
             memo[id(self)] = type(self)(data, self.requires_grad)
         return memo[id(self)]

@@ -180,7 +180,7 @@ std::string name_of_ours(const KernelEntry& entry, const Target& target) {
 // Beyond what CUDA gives an array of a fixed size, it is one that the launch gives its size; "" where that can't be written.
 constexpr int64_t kMostFixedShared = 48 << 10;
 std::string with_shared_of_launch(const std::string& text) {
-  static const std::regex array(R"(__shared__\s+([\w\s]+?)\s*(\w+)\s*\[\s*naru_shared_bytes / sizeof\([^)]*\)\s*\])");
+  static const auto& array = *new std::regex(R"(__shared__\s+([\w\s]+?)\s*(\w+)\s*\[\s*naru_shared_bytes / sizeof\([^)]*\)\s*\])");
   if (std::distance(std::sregex_iterator(text.begin(), text.end(), array), std::sregex_iterator()) != 1) return "";
   return std::regex_replace(text, array, "extern __shared__ __align__(16) $1 $2[]");
 }

@@ -145,6 +145,7 @@ constexpr const char* kNativeWords = R"c(#ifndef INT_MAX
 #define M_SQRT2 1.41421356237309504880
 #define M_SQRT1_2 0.70710678118654752440
 #endif
+#ifdef __CUDACC_RTC__
 template <class T> struct naru_number { static const int kind = 0; };
 #define NARU_NUMBER(t, k) template <> struct naru_number<t> { static const int kind = k; };
 NARU_NUMBER(signed char, 1) NARU_NUMBER(unsigned char, 1) NARU_NUMBER(char, 1) NARU_NUMBER(short, 1) NARU_NUMBER(unsigned short, 1)
@@ -178,6 +179,7 @@ using ::log; using ::log2; using ::log10; using ::log1p; using ::sin; using ::co
 using ::sinh; using ::cosh; using ::tanh; using ::erf; using ::erfc; using ::pow; using ::fmod; using ::atan2; using ::hypot; using ::fmin;
 using ::fmax; using ::copysign; using ::fma; using ::min; using ::max; using ::abs; using ::fabs;
 }
+#endif
 )c";
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Attention as cuDNN is told of it; and what the library itself says to that, where there is one. (What it computes, over the library in its place:
 // tests/python/test_cuda_attention.py.)
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include "backends/cuda/attention.h"
@@ -72,6 +73,7 @@ TEST(CudaAttention, types_sizes_and_strides_that_the_library_does_not_take_are_d
 TEST(CudaRealLibrary, nvidias_own_cudnn_takes_the_operations_of_attention) {
   const VendorLibrary<Cudnn> library(13000);
   if (!library.get() || library.get()->version() < kNow) GTEST_SKIP() << "no cuDNN that tells without a device: " << library.text();
+  if (!dlopen("libcuda.so.1", RTLD_LAZY)) GTEST_SKIP() << "without the driver's library, cuDNN proposes no engines that it compiles";
   const Cudnn& f = *library.get();
   const DnnCheck check = [](int status, const char* function) { ASSERT_EQ(status, 0) << function; };
   const DnnDescriptor device = testing::h100(f, check);

@@ -38,7 +38,7 @@ class CudaFixture : public ::testing::Test {
     set("NARU_CUDA_DEVICE_NODE", "/dev/null");
     set("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
     set("CUDA_VISIBLE_DEVICES", "0,1,2,3");
-    set("NARU_FAKE_GPUS", "0000:04:00.0 d 7.5 64 T4;0000:01:00.0 a 9.0 512 H100;0000:02:00.0 b 12.1 64 Newer;0000:03:00.0 c 8.0 64 A100");
+    set("NARU_FAKE_GPUS", "0000:02:00.0 b 12.1 64 Newer;0000:04:00.0 d 7.5 64 T4;0000:01:00.0 a 9.0 512 H100;0000:03:00.0 c 8.0 64 A100");
     backend = backends::make_cuda();
     std::remove(log.c_str());
   }

@@ -318,7 +318,7 @@ TEST(CudaRealLibrary, nvidias_compiler_finds_its_own_headers) {
   EXPECT_NE(code.find("ELF"), std::string::npos);
 }
 
-TEST(CudaLibraries, those_of_the_drivers_version_are_tried_before_newer_ones_by_name_in_toolkits_and_in_wheels) {
+TEST(CudaLibraries, those_of_the_drivers_version_are_tried_before_newer_ones_in_wheels_by_name_and_in_toolkits) {
   using backends::cuda::places_of;
   using backends::cuda::Product;
   Library::set_package_folders({"/site"});
@@ -331,11 +331,12 @@ TEST(CudaLibraries, those_of_the_drivers_version_are_tried_before_newer_ones_by_
     EXPECT_NE(found, list.end()) << place;
     return found - list.begin();
   };
-  EXPECT_EQ(at(places, "libnvrtc.so.12"), 0);
-  EXPECT_LT(at(places, "/toolkit/lib64/libnvrtc.so.12"), at(places, "/site/nvidia/cuda_nvrtc/lib/libnvrtc.so.12"));
-  EXPECT_LT(at(places, "/site/nvidia/cuda_nvrtc/lib/libnvrtc.so.11.2"), at(places, "libnvrtc.so.13"));
-  EXPECT_LT(at(places, "/usr/local/cuda/lib64/libnvrtc.so.13"), at(places, "/site/nvidia/cu13/lib/libnvrtc.so.13"));
-  EXPECT_EQ(at(blas, "libcublasLt.so.13"), 0);
+  EXPECT_EQ(at(places, "/site/nvidia/cuda_nvrtc/lib/libnvrtc.so.12"), 0);
+  EXPECT_LT(at(places, "/site/nvidia/cuda_nvrtc/lib/libnvrtc.so.12"), at(places, "libnvrtc.so.12"));
+  EXPECT_LT(at(places, "libnvrtc.so.12"), at(places, "/toolkit/lib64/libnvrtc.so.12"));
+  EXPECT_LT(at(places, "/toolkit/lib64/libnvrtc.so.11.2"), at(places, "libnvrtc.so.13"));
+  EXPECT_LT(at(places, "/site/nvidia/cu13/lib/libnvrtc.so.13"), at(places, "/usr/local/cuda/lib64/libnvrtc.so.13"));
+  EXPECT_EQ(at(blas, "/site/nvidia/cu13/lib/libcublasLt.so.13"), 0);
   at(blas, "/site/nvidia/cublas/lib/libcublasLt.so.12");
 }
 

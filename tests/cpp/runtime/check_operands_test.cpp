@@ -144,6 +144,19 @@ const Make kKinds[] = {
       return transform;
     },
     [](Memory& m) -> ir::Instruction {
+      ir::Attention a;
+      a.use = ir::Attention::Use::Backward, a.dtype = DType::F32, a.bias_type = DType::F32, a.biased = true;
+      a.batch = 2, a.heads = 2, a.key_heads = 1, a.queries = 3, a.keys = 5, a.width = 4, a.value_width = 6;
+      const auto array = [&](const ir::Attention::Sizes& s, bool written) {
+        return ir::Attention::Array{m.elements(s[0] * s[1] * s[2] * s[3], written), {s[1] * s[2] * s[3], s[2] * s[3], s[3], 1}};
+      };
+      a.q = array(a.sizes_of_q(), false), a.k = array(a.sizes_of_k(), false), a.v = array(a.sizes_of_v(), false);
+      a.out = array(a.sizes_of_out(), false), a.dout = array(a.sizes_of_out(), false), a.stats = array(a.sizes_of_stats(), false);
+      a.bias = array(a.sizes_of_bias(), false);
+      a.dq = array(a.sizes_of_q(), true), a.dk = array(a.sizes_of_k(), true), a.dv = array(a.sizes_of_v(), true);
+      return a;
+    },
+    [](Memory& m) -> ir::Instruction {
       return ir::CopyBytes{m.elements(4, true), m.elements(4, false), 16, Device("cpu"), Device("cpu")};
     },
     [](Memory& m) -> ir::Instruction { return rows_of(m); },
