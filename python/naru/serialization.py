@@ -278,24 +278,38 @@ def load(
         )
     if mmap and not is_path:
         raise ValueError("f must be a file path in order to use the mmap argument")
-    place = placement(map_location)
     encoding = pickle_load_args.get("encoding", "utf-8")
-    with _opened(f, bool(mmap)) as file, _explained(data_only):
+
+    def unpickle(source: IO[bytes], size: int, storage: Callable[[Any], Any] | None) -> Any:
+        if not data_only:
+            return trusting(source, storage, encoding).load()
+        return WeightsOnlyUnpickler(source, size, storage or _no_storage, _safe, encoding).load()
+
+    return _read(f, bool(mmap), placement(map_location), data_only, unpickle)
+
+
+def _no_storage(pid: Any) -> Any:
+    raise refused("The file refers to a storage where none can be.")
+
+
+def load_modules(f: Any, map_location: Any) -> Any:
+    """As `load` with weights_only=True, of a file that may hold modules, too (_serialization/modules.py). Not of one in the old format."""
+    from ._serialization.modules import ModulesUnpickler
+
+    def unpickle(source: IO[bytes], size: int, storage: Callable[[Any], Any] | None) -> Any:
+        return ModulesUnpickler(source, size, storage or _no_storage, _safe).load()
+
+    return _read(f, False, placement(map_location), True, unpickle)
+
+
+def _read(f: Any, mmap: bool, place: Callable[[Any, str], Any], data_only: bool, unpickle: Callable[..., Any]) -> Any:
+    with _opened(f, mmap) as file, _explained(data_only):
         start = file.tell()
         length = file.seek(0, os.SEEK_END) - start
         file.seek(start)
         head = file.read(16)
         file.seek(start)
-        where = f"'{os.fspath(f)}'" if is_path else "the file"
-
-        def unpickle(source: IO[bytes], size: int, storage: Callable[[Any], Any] | None) -> Any:
-            def none(pid: Any) -> Any:
-                raise refused("The file refers to a storage where none can be.")
-
-            if not data_only:
-                return trusting(source, storage, encoding).load()
-            return WeightsOnlyUnpickler(source, size, storage or none, _safe, encoding).load()
-
+        where = f"'{os.fspath(f)}'" if isinstance(f, (str, os.PathLike)) else "the file"
         if head.startswith(b"\x80") and len(head) > 2:
             if mmap:
                 raise RuntimeError(

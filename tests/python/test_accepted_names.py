@@ -1,4 +1,5 @@
 """torch.jit, torch.compiler, torch.hub, torch.utils.benchmark and kin: what public programs call of them works."""
+import os
 import sys
 import warnings
 from types import ModuleType
@@ -46,6 +47,62 @@ def test_a_module_that_jit_has_saved_is_loaded_with_what_lay_beside(tmp_path):
         torch.jit.load(tmp_path / "c.pt")
     with pytest.raises(ValueError, match="The provided filename .* does not exist"):
         torch.jit.load(tmp_path / "d.pt")
+
+
+class Runs:
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.folder),)
+
+
+class Watched(torch.nn.Module):
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        os.mkdir(state["folder"])
+
+
+def _watched(folder):
+    made = Watched()
+    made.folder = str(folder)
+    return made
+
+
+@pytest.mark.parametrize("kind", ["bare", "in a module", "beside a module", "a constructor", "a method of the program's", "the old format"])
+def test_what_a_file_says_is_not_run_by_jit_load(tmp_path, kind):
+    ran, path = tmp_path / "ran", tmp_path / "a.pt"
+    model = torch.nn.Linear(2, 1)
+    if kind == "in a module":
+        model.extra = Runs(ran)
+    if kind in ("bare", "the old format"):
+        value = Runs(ran) if kind == "bare" else {"naru.jit": 1, "module": Runs(ran), "extra": {}}
+        torch.save(value, path, _use_new_zipfile_serialization=kind == "bare")
+    elif kind == "a constructor":
+        module = type("Called", (), {"__reduce__": lambda self: (torch.nn.Linear, (3, 4))})()
+        torch.save({"naru.jit": 1, "module": module, "extra": {}}, path)
+    elif kind == "a method of the program's":
+        torch.jit.save(_watched(ran), path)
+    else:
+        torch.jit.save(model, path, _extra_files={"x": Runs(ran)} if kind == "beside a module" else None)
+    with pytest.raises(RuntimeError, match=r"torch\.jit\.load: (this is no file|the file holds more than data)"):
+        torch.jit.load(path)
+    assert not ran.exists()
+    if kind in ("in a module", "beside a module"):
+        torch.jit.load(path, weights_only=False)
+        assert ran.exists()  # the file would have run it
+
+
+def test_jit_load_reads_modules_of_every_kind_as_data(tmp_path):
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    model = torch.nn.Sequential(torch.nn.Conv1d(3, 8, 3, padding=1), torch.nn.BatchNorm1d(8), torch.nn.Flatten(), torch.nn.ModuleList([Small()])[0])
+    x = torch.randn(2, 4, 8)
+    for module, given in ((layer.eval(), x), (torch.nn.LSTM(8, 4, batch_first=True), x), (model[:2], torch.randn(2, 3, 5)), (Small(), torch.ones(1, 2))):
+        torch.jit.save(module, tmp_path / "a.pt")
+        again, wanted = torch.jit.load(tmp_path / "a.pt")(given), module(given)
+        again, wanted = (again[0], wanted[0]) if isinstance(wanted, tuple) else (again, wanted)
+        assert torch.equal(again, wanted)
 
 
 def test_switches_of_compilers_are_accepted():

@@ -59,6 +59,7 @@ class WeightsOnlyUnpickler:
         self._safe = safe
         self._globals = {id(known) for table in (self._plain, safe) for known in table.values()}
         self._safe_classes = tuple(c for c in safe.values() if isinstance(c, type))
+        self._bare: dict[int, type] = {}  # classes, by id, whose objects are made empty, without a call, and then get a state
         self._most = MAX_REPEATS * length + _FREE
         self._memo: dict[int, Any] = {}
         self._stack: list[Any] = []
@@ -220,6 +221,8 @@ class WeightsOnlyUnpickler:
             self._stack.append(self._plain[key])
         elif key in self._safe:
             self._stack.append(self._safe[key])
+        elif (known := self._mentioned(module, name)) is not None:
+            self._stack.append(known)
         else:
             raise refused(
                 "The file names a class or function that is not plain data, and loading it could "
@@ -228,6 +231,10 @@ class WeightsOnlyUnpickler:
                 "manager to allowlist this global if you trust this class/function, or set `weights_only=False` if you trust "
                 "the file."
             )
+
+    def _mentioned(self, module: str, name: str) -> Any:
+        """What a file may name besides, but not call; None for nothing."""
+        return None
 
     def _stack_global(self) -> None:
         name, module = self._stack.pop(), self._stack.pop()
@@ -256,6 +263,11 @@ class WeightsOnlyUnpickler:
 
     def _new_object(self, kwargs: Any = None) -> None:
         args, cls = self._stack.pop(), self._stack.pop()
+        if isinstance(cls, type) and id(cls) in self._bare and args == () and not kwargs:
+            made = object.__new__(cls)
+            self._made[id(made)] = made
+            self._stack.append(made)
+            return
         if cls is new_tensor or not callable(cls) or not id(cls) in self._globals:
             raise refused(f"Can only create new object for nn.Parameter or classes allowlisted via `add_safe_globals` but got {str(cls)[:80]}")
         if cls in self._safe_classes and type(args) is tuple:
@@ -271,7 +283,7 @@ class WeightsOnlyUnpickler:
 
     def _may_build(self, obj: Any) -> bool:
         """Whether the object was made by this load, and is of a class whose objects have a state of their own."""
-        return id(obj) in self._made and (type(obj) is OrderedDict or type(obj) in self._safe_classes)
+        return id(obj) in self._made and (type(obj) is OrderedDict or type(obj) in self._safe_classes or id(type(obj)) in self._bare)
 
     def _build(self) -> None:
         state, obj = self._stack.pop(), self._stack[-1]

@@ -2,7 +2,7 @@
 one another, without being asked.
 
 `script`, `trace` and kin return what they are given, with one warning in the life of a process. `save` writes a pickle of the module (PyTorch
-cannot read it), `load` reads such a file; it runs what the file says, so it is for files that you trust.
+cannot read it), `load` reads such a file, as data unless it is told to trust it.
 """
 
 from __future__ import annotations
@@ -182,13 +182,17 @@ def save(m: Any, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
             object.__setattr__(m, name, value)
 
 
-def load(f: Any, map_location: Any = None, _extra_files: dict[str, Any] | None = None, _restore_shapes: bool = False) -> Any:
+def load(
+    f: Any, map_location: Any = None, _extra_files: dict[str, Any] | None = None, _restore_shapes: bool = False, *, weights_only: bool = True
+) -> Any:
     """Reads what `save` has written. RuntimeError for another file, such as PyTorch's own TorchScript.
 
     Args:
         f: a path, or a file open for reading. ValueError where there is no such file.
         map_location: where tensors go, as in `torch.load`.
         _extra_files: a dict whose names are looked up in the file; it gets their bytes or texts.
+        weights_only: True reads data and modules whose classes the program has imported already, and calls nothing that the file names; what else the
+            program trusts, `torch.serialization.add_safe_globals` says. False runs whatever the file says, so only for files you trust.
 
     >>> import io
     >>> file = io.BytesIO()
@@ -197,16 +201,9 @@ def load(f: Any, map_location: Any = None, _extra_files: dict[str, Any] | None =
     >>> naru.jit.load(file)
     ReLU()
     """
-    from ..serialization import load as read
+    from .._serialization.modules import read_marked
 
-    try:
-        found = read(f, map_location=map_location, weights_only=False)
-    except FileNotFoundError as error:
-        raise ValueError(f"The provided filename {f} does not exist") from error
-    except Exception as error:
-        raise RuntimeError(f"torch.jit.load: this is no file of naru's torch.jit.save ({error}); TorchScript of PyTorch's is not read") from error
-    if not (_is_instance(found, dict) and found.get("naru.jit") == 1):
-        raise RuntimeError("torch.jit.load: this is no file of naru's torch.jit.save; torch.load reads checkpoints")
+    found = read_marked(f, map_location, weights_only)
     for name in _extra_files or {}:
         if name in found["extra"]:
             _extra_files[name] = found["extra"][name]  # type: ignore[index]

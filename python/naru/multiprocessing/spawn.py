@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import multiprocessing.connection
 import os
-import pickle
 import signal
 import sys
 import tempfile
@@ -78,7 +77,7 @@ def _run(fn: Callable[..., Any], index: int, args: tuple, error_file: str) -> No
         import traceback
 
         with atomic_file(error_file) as file:
-            pickle.dump(traceback.format_exc(), file)
+            file.write(traceback.format_exc().encode(errors="backslashreplace"))
         sys.exit(1)
 
 
@@ -136,7 +135,7 @@ class ProcessContext:
         process = self.processes[index]
         if os.access(self.error_files[index], os.R_OK) and os.path.getsize(self.error_files[index]):
             with open(self.error_files[index], "rb") as file:
-                text = pickle.load(file)
+                text = file.read().decode()
             raise ProcessRaisedException(f"\n\n-- Process {index} terminated with the following error:\n{text}", index, process.pid)
         code = process.exitcode
         if code < 0:
@@ -177,7 +176,7 @@ def start_processes(
     context = multiprocessing.get_context(start_method)
     processes, files = [], []
     for i in range(nprocs):
-        with tempfile.NamedTemporaryFile(prefix="naru-spawn-", suffix=".pickle", delete=False) as file:
+        with tempfile.NamedTemporaryFile(prefix="naru-spawn-", suffix=".txt", delete=False) as file:
             files.append(file.name)
         process = context.Process(target=_run, args=(fn, i, args, files[i]), daemon=daemon)  # type: ignore[attr-defined]
         process.start()
