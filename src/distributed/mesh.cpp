@@ -3,22 +3,27 @@
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <thread>
 
 #include "distributed/tcp_server.h"
+#include "runtime/interrupt.h"
 
 namespace naru::distributed {
 namespace {
 
-struct Hello {
-  uint64_t token;
-  int32_t rank, lane;
-};
+// Whoever connects says who it is within this time, and so many may be waited for at once.
+constexpr Milliseconds kHelloTime{10'000};
+constexpr size_t kMostVisitors = 256;
+constexpr int kMostAtOnce = 64;
 
 Milliseconds left(Deadline deadline) { return Milliseconds(milliseconds_until(deadline, INT32_MAX)); }
 
@@ -62,21 +67,30 @@ std::string own_address(Store& store) {
 
 }  // namespace
 
-Mesh::Mesh(Store& store, int rank, int size, Deadline deadline)
-    : store_(store), rank_(rank), size_(size), deadline_(deadline), listener_(listen_on(0)) {
+Mesh::Mesh(Store& store, int rank, int size, Deadline deadline) : store_(store), rank_(rank), size_(size), deadline_(deadline) {
   if (rank == 0) store.set("token", std::to_string(random_token()));
+  const auto all = [&](const std::string& what, const std::string& mine) {
+    store.set(what + std::to_string(rank), mine);
+    std::vector<std::string> keys;
+    for (int r = 0; r < size; ++r) keys.push_back(what + std::to_string(r));
+    store.wait(keys, left(deadline));
+    std::vector<std::string> values;
+    for (const std::string& key : keys) values.push_back(store.get(key));
+    return values;
+  };
+  // Where all are on one host no other reaches them.
+  hosts_ = all("host/", this_host());
+  const bool one_host = std::ranges::all_of(hosts_, [&](const std::string& host) { return host == hosts_[0]; });
+  const std::string far = one_host ? "127.0.0.1" : own_address(store);
+  listener_ = listen_on(far, 0);
   Message mine;
-  mine.add(this_host()), mine.add(own_address(store)), mine.add(std::to_string(listener_.port));
+  mine.add(listener_.address), mine.add(far), mine.add(std::to_string(listener_.port));
   const auto bytes = mine.bytes();
-  store.set("rank/" + std::to_string(rank), std::string(bytes.data(), bytes.size()));
-  std::vector<std::string> keys{"token"};
-  for (int r = 0; r < size; ++r) keys.push_back("rank/" + std::to_string(r));
-  store.wait(keys, left(deadline));
-  token_ = std::stoull(store.get("token"));
-  for (int r = 0; r < size; ++r) {
-    const Fields f = fields_of(store.get(keys[static_cast<size_t>(r) + 1]), sizeof(uint32_t));
+  for (const std::string& place : all("rank/", std::string(bytes.data(), bytes.size()))) {
+    const Fields f = fields_of(place, sizeof(uint32_t));
     places_.push_back({f.at(0), f.at(1), static_cast<uint16_t>(std::stoi(f.at(2)))});
   }
+  token_ = std::stoull(store.get("token"));
 }
 
 std::vector<Descriptor> Mesh::connect(int lane) {
@@ -84,8 +98,8 @@ std::vector<Descriptor> Mesh::connect(int lane) {
   const Hello mine{token_, rank_, lane};
   for (int r = 0; r < rank_; ++r) {
     const Place& there = places_[static_cast<size_t>(r)];
-    const bool here = there.host == places_[static_cast<size_t>(rank_)].host;
-    Descriptor socket = connect_to(here ? "127.0.0.1" : there.address, there.port, deadline_);
+    const bool here = hosts_[static_cast<size_t>(r)] == hosts_[static_cast<size_t>(rank_)];
+    Descriptor socket = connect_to(here ? there.near : there.far, there.port, deadline_);
     send_all(socket, {reinterpret_cast<const char*>(&mine), sizeof mine}, deadline_);
     sockets[static_cast<size_t>(r)] = std::move(socket);
   }
@@ -93,18 +107,51 @@ std::vector<Descriptor> Mesh::connect(int lane) {
   return sockets;
 }
 
+// Those that knock now. Strangers take neither all descriptors nor anybody's time.
+void Mesh::admit() {
+  int error = 0;
+  for (int i = 0; i < kMostAtOnce && !error; ++i) {
+    Descriptor socket = accepted_by(listener_, error);
+    if (socket) visitors_.push_back({std::move(socket), after(kHelloTime)});
+    const bool full = error && error != EAGAIN && error != EWOULDBLOCK;
+    if (visitors_.size() > kMostVisitors || (full && !visitors_.empty())) visitors_.erase(visitors_.begin());
+    if (full) std::this_thread::sleep_for(Milliseconds(10));
+  }
+}
+
+// Whether all has been heard by which it can be judged.
+bool Mesh::listen(Visitor& v) {
+  while (v.heard < sizeof v.hello) {
+    const ssize_t n = ::recv(v.socket.get(), reinterpret_cast<char*>(&v.hello) + v.heard, sizeof v.hello - v.heard, 0);
+    if (n > 0) {
+      v.heard += static_cast<size_t>(n);
+    } else if (n == 0 || errno != EINTR) {
+      v.gone = n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+      return false;
+    }
+  }
+  return true;
+}
+
 Descriptor Mesh::accepted(int lane, int from) {
+  const runtime::InterruptWatch watch;
   for (;;) {
     if (auto known = early_.extract({lane, from})) return std::move(known.mapped());
-    Descriptor socket = accept_from(listener_, deadline_);
-    if (!socket) throw DistNetworkError("rank {} did not connect to rank {} in time", from, rank_);
-    Hello hello{};
-    try {
-      receive_all(socket, {reinterpret_cast<char*>(&hello), sizeof hello}, std::min(deadline_, after(Milliseconds(10'000))));
-    } catch (const DistNetworkError&) {
-      continue;  // somebody else
+    if (Clock::now() >= deadline_) throw DistNetworkError("rank {} did not connect to rank {} in time", from, rank_);
+    std::vector<pollfd> polled{{listener_.socket.get(), POLLIN, 0}};
+    for (const Visitor& v : visitors_) polled.push_back({v.socket.get(), POLLIN, 0});
+    ::poll(polled.data(), polled.size(), milliseconds_until(deadline_, runtime::kInterruptMilliseconds));
+    if (watch.interrupted()) throw runtime::Interrupted("waiting for another process was interrupted");
+    admit();
+    for (Visitor& v : visitors_) {
+      if (listen(v)) {
+        const Hello& h = v.hello;
+        if (h.token == token_ && h.rank > rank_ && h.rank < size_) early_[{h.lane, h.rank}] = std::move(v.socket);
+        v.gone = true;
+      }
+      v.gone |= Clock::now() >= v.until;
     }
-    if (hello.token == token_ && hello.rank > rank_ && hello.rank < size_) early_[{hello.lane, hello.rank}] = std::move(socket);
+    std::erase_if(visitors_, [](const Visitor& v) { return v.gone; });
   }
 }
 
@@ -113,7 +160,7 @@ std::unique_ptr<Channels> Mesh::share() {
   if (wanted && *wanted && std::strcmp(wanted, "tcp") != 0 && std::strcmp(wanted, "shared") != 0)
     throw ValueError("NARU_DISTRIBUTED_TRANSPORT must be \"tcp\" or \"shared\", got {}", wanted);
   bool one_host = !wanted || std::strcmp(wanted, "tcp") != 0;
-  for (const Place& place : places_) one_host &= place.host == places_[0].host;
+  for (const std::string& host : hosts_) one_host &= host == hosts_[0];
   std::unique_ptr<SharedMemory> memory;
   const auto attempt = [&](const auto& make) {
     try {

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -54,6 +55,49 @@ void without_delay(int socket) {
   const int on = 1;
   setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+}
+
+struct Address {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+  int family = 0;
+};
+in_addr& four(Address& a) { return reinterpret_cast<sockaddr_in&>(a.storage).sin_addr; }
+in6_addr& six(Address& a) { return reinterpret_cast<sockaddr_in6&>(a.storage).sin6_addr; }
+
+// Of an address in numbers; nothing for a name.
+std::optional<Address> in_numbers(const std::string& host) {
+  Address a;
+  a.storage.ss_family = AF_INET, a.family = AF_INET, a.size = sizeof(sockaddr_in);
+  if (inet_pton(AF_INET, host.c_str(), &four(a)) == 1) return a;
+  a.storage.ss_family = AF_INET6, a.family = AF_INET6, a.size = sizeof(sockaddr_in6);
+  if (inet_pton(AF_INET6, host.c_str(), &six(a)) == 1) return a;
+  return {};
+}
+bool is_any(Address a) { return a.family == AF_INET ? four(a).s_addr == htonl(INADDR_ANY) : IN6_IS_ADDR_UNSPECIFIED(&six(a)); }
+bool is_loopback(Address a) { return a.family == AF_INET ? ntohl(four(a).s_addr) >> 24 == 127 : IN6_IS_ADDR_LOOPBACK(&six(a)); }
+
+Descriptor listening(Address place, uint16_t port, int& error) {
+  Descriptor socket(::socket(place.family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int on = 1, off = 0;
+  if (socket) {
+    setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (place.family == AF_INET6) setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    (place.family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(place.storage).sin6_port
+                              : reinterpret_cast<sockaddr_in&>(place.storage).sin_port) = htons(port);
+    if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&place.storage), place.size) == 0 && ::listen(socket.get(), 1024) == 0)
+      return socket;
+  }
+  error = errno;
+  return {};
+}
+
+uint16_t port_of(const Descriptor& socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size);
+  return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
+                                             : reinterpret_cast<sockaddr_in&>(address).sin_port);
 }
 
 // One attempt, at one address; what went wrong, 0 if nothing.
@@ -127,46 +171,43 @@ bool wait_for(const Descriptor& socket, bool write, Deadline deadline) {
   }
 }
 
-Listener listen_on(uint16_t port) {
-  // IPv6's socket takes IPv4's connections too; where there is no IPv6, IPv4's.
-  for (const int family : {AF_INET6, AF_INET}) {
-    Descriptor socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!socket) continue;
-    const int on = 1, off = 0;
-    setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (family == AF_INET6) setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    sockaddr_storage address{};
-    socklen_t size = 0;
-    if (family == AF_INET6) {
-      auto& a = reinterpret_cast<sockaddr_in6&>(address);
-      a.sin6_family = AF_INET6, a.sin6_addr = in6addr_any, a.sin6_port = htons(port), size = sizeof a;
-    } else {
-      auto& a = reinterpret_cast<sockaddr_in&>(address);
-      a.sin_family = AF_INET, a.sin_addr.s_addr = htonl(INADDR_ANY), a.sin_port = htons(port), size = sizeof a;
-    }
-    if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 || ::listen(socket.get(), 1024) != 0) {
-      const int error = errno;
-      if (family == AF_INET6 && error != EADDRINUSE && error != EACCES) continue;
-      throw DistNetworkError("The server socket has failed to listen on port {}: {}. Choose another port, or 0 for any that is free.", port,
-                             words_for(error));
-    }
-    size = sizeof address;
-    getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size);
-    const auto chosen =
-        family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port : reinterpret_cast<sockaddr_in&>(address).sin_port;
-    return {std::move(socket), ntohs(chosen)};
-  }
-  throw DistNetworkError("The server socket has failed to be made for port {}: {}", port, words_for(errno));
+bool is_outer_address(const std::string& host) noexcept {
+  const std::optional<Address> a = in_numbers(host);
+  return a && !is_loopback(*a) && !is_any(*a);
 }
 
-Descriptor accept_from(const Listener& listener, Deadline deadline) {
-  while (wait_for(listener.socket, false, deadline)) {
-    Descriptor socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket) continue;
-    without_delay(socket.get());
-    return socket;
+Listener listen_on(const std::string& host, uint16_t port) {
+  std::vector<Address> places;
+  const std::optional<Address> numbers = in_numbers(host);
+  if (host == "localhost" || (numbers && is_loopback(*numbers))) {
+    if (numbers) places.push_back(*numbers);
+    for (const char* loopback : {"127.0.0.1", "::1"}) places.push_back(*in_numbers(loopback));
+  } else {
+    if (numbers && !is_any(*numbers)) places.push_back(*numbers);
+    // IPv6's socket takes IPv4's connections too; where there is no IPv6, IPv4's.
+    for (const char* any : {"::", "0.0.0.0"}) places.push_back(*in_numbers(any));
   }
-  return {};
+  int error = 0;
+  for (const Address& place : places) {
+    Descriptor socket = listening(place, port, error);
+    if (socket) {
+      const std::string address = is_any(place) ? "127.0.0.1" : address_of(socket);
+      const uint16_t chosen = port_of(socket);
+      return {std::move(socket), chosen, address};
+    }
+    if (error == EADDRINUSE || error == EACCES) break;
+  }
+  throw DistNetworkError("The server socket has failed to listen on port {}: {}. Choose another port, or 0 for any that is free.", port,
+                         words_for(error));
+}
+
+Descriptor accepted_by(const Listener& listener, int& error) {
+  for (;;) {
+    Descriptor socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    error = socket ? 0 : errno;
+    if (socket) without_delay(socket.get());
+    if (error != EINTR && error != ECONNABORTED) return socket;
+  }
 }
 
 Descriptor connect_to(const std::string& host, uint16_t port, Deadline deadline) {

@@ -41,11 +41,15 @@ class Descriptor {
 struct Listener {
   Descriptor socket;
   uint16_t port = 0;
+  std::string address;  // by which processes of this host reach it
 };
-// On all interfaces. port 0: one that is free. DistNetworkError.
-Listener listen_on(uint16_t port);
-// The next connection; none at the deadline.
-Descriptor accept_from(const Listener& listener, Deadline deadline);
+// On the interface that `host` stands for: the loopback for its names and addresses, the one with the address where it is written in numbers, else (and for
+// an address that is none of this host's) all of them. port 0: one that is free. DistNetworkError.
+Listener listen_on(const std::string& host, uint16_t port);
+// Whether `host` is an address in numbers that is no loopback's.
+bool is_outer_address(const std::string& host) noexcept;
+// A connection that has come; none where there is none, and `error` says why (EAGAIN; EMFILE and kin).
+Descriptor accepted_by(const Listener& listener, int& error);
 // Tries again until the deadline where nobody listens yet. DistNetworkError.
 Descriptor connect_to(const std::string& host, uint16_t port, Deadline deadline);
 // Everything, or DistNetworkError.

@@ -2,10 +2,13 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "runtime/fork.h"
@@ -18,11 +21,33 @@ std::span<const char> Message::bytes() {
   return text_;
 }
 
+namespace {
+
+// A stranger may be connected so long without a word, and somebody known may take so long for one message.
+constexpr Milliseconds kGreetingTime{10'000}, kMessageTime{60'000}, kFarewellTime{1'000}, kPause{100};
+// Connections without a greeting; what is read of one in a turn; what waits to be sent before no more is read; what waits to be complete, of all together.
+constexpr size_t kMostStrangers = 256, kMostAtOnce = 64, kMostRead = 1u << 20, kMostUnsent = 1u << 20, kMostUnfinished = 256u << 20;
+
+bool equal_in_the_same_time(std::string_view a, std::string_view b) {
+  int different = 0;
+  for (size_t i = 0; i < b.size(); ++i) different |= a[i] ^ b[i];
+  return !different;
+}
+
+}  // namespace
+
+std::string greeting() {
+  const char* const set = std::getenv(kTokenVariable);
+  const std::string token = set ? set : "";
+  if (token.size() > kTokenBytes) throw ValueError("{} may have {} bytes, got {}", kTokenVariable, kTokenBytes, token.size());
+  return std::string(kGreeting) + token + std::string(kTokenBytes - token.size(), '\0');
+}
+
 Fields fields_of(std::string_view text, size_t from) {
   Fields fields;
   while (from < text.size()) {
     uint32_t n = 0;
-    if (text.size() - from < sizeof n) throw DistNetworkError("a message of a store is damaged");
+    if (text.size() - from < sizeof n || fields.size() >= kMostFields) throw DistNetworkError("a message of a store is damaged");
     std::memcpy(&n, text.data() + from, sizeof n);
     from += sizeof n;
     if (text.size() - from < n) throw DistNetworkError("a message of a store is damaged");
@@ -32,8 +57,11 @@ Fields fields_of(std::string_view text, size_t from) {
   return fields;
 }
 
-TCPServer::TCPServer(uint16_t port)
-    : listener_(listen_on(port)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), generation_(runtime::fork_generation()) {
+TCPServer::TCPServer(const std::string& host, uint16_t port)
+    : listener_(listen_on(host, port)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      generation_(runtime::fork_generation()),
+      greeting_(greeting()) {
   thread_ = std::thread([this] { serve(); });
 }
 
@@ -49,73 +77,161 @@ TCPServer::~TCPServer() {
 }
 
 void TCPServer::serve() {
-  std::vector<pollfd> polled;
   while (!stopped_) {
-    polled.assign({{listener_.socket.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}});
-    for (const Connection& c : connections_)
-      polled.push_back({c.socket.get(), static_cast<short>(POLLIN | (c.out.empty() ? 0 : POLLOUT)), 0});
-    if (::poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) return;
-    size_t i = 2;
-    for (Connection& c : connections_) {
-      const short events = polled[i++].revents;
-      if (events & (POLLIN | POLLHUP | POLLERR)) read(c);
-      if (events & POLLOUT) write(c);
+    try {
+      serve_once();
+    } catch (const std::exception&) {
+      // No memory, as a rule. Those that are known go on.
+      if (!drop_a_stranger()) std::this_thread::sleep_for(kPause);
     }
-    answer_waiting();
-    std::erase_if(connections_, [](const Connection& c) { return c.closed; });
-    if (polled[0].revents) accept_all();
   }
 }
 
+int TCPServer::milliseconds_to_wait() const {
+  Deadline first = accepts_from_ > Clock::now() ? accepts_from_ : Deadline::max();
+  for (const Connection& c : connections_) first = std::min(first, c.until);
+  return first == Deadline::max() ? -1 : milliseconds_until(first, 60'000) + 1;
+}
+
+void TCPServer::serve_once() {
+  const bool accepts = Clock::now() >= accepts_from_;
+  std::vector<pollfd> polled{{listener_.socket.get(), static_cast<short>(accepts ? POLLIN : 0), 0}, {wake_.get(), POLLIN, 0}};
+  for (const Connection& c : connections_) {
+    const int events = (c.out.size() < kMostUnsent ? POLLIN : 0) | (c.out.empty() ? 0 : POLLOUT);
+    polled.push_back({c.socket.get(), static_cast<short>(events), 0});
+  }
+  if (::poll(polled.data(), polled.size(), milliseconds_to_wait()) < 0) {
+    if (errno != EINTR) std::this_thread::sleep_for(kPause);
+    return;
+  }
+  size_t i = 2;
+  for (Connection& c : connections_) {
+    const short events = polled[i++].revents;
+    if (events & (POLLIN | POLLHUP | POLLERR)) guarded(c, &TCPServer::read);
+    if (events & POLLOUT) guarded(c, &TCPServer::write);
+  }
+  const auto now = Clock::now();
+  for (Connection& c : connections_) {
+    guarded(c, &TCPServer::answer_waiting);
+    c.closed |= c.until <= now;
+  }
+  std::erase_if(connections_, [](const Connection& c) { return c.closed; });
+  if (accepts && polled[0].revents) accept_all();
+}
+
+// What goes wrong with one connection ends that one.
+void TCPServer::guarded(Connection& c, void (TCPServer::*what)(Connection&)) noexcept {
+  try {
+    if (!c.closed) (this->*what)(c);
+  } catch (...) {
+    c.closed = true;
+  }
+}
+
+// Files of the program's own must stay possible.
+size_t TCPServer::most_connections() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
+  return std::max<size_t>(limit.rlim_cur / 4 * 3, 16);
+}
+
+// The one that has been connected longest without a greeting.
+bool TCPServer::drop_a_stranger() {
+  const auto found = std::ranges::find_if(connections_, [](const Connection& c) { return !c.greeted; });
+  if (found == connections_.end()) return false;
+  connections_.erase(found);
+  return true;
+}
+
 void TCPServer::accept_all() {
-  for (;;) {
-    Descriptor socket(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket) return;
-    connections_.emplace_back().socket = std::move(socket);
+  const size_t most = most_connections();
+  for (size_t i = 0; i < kMostAtOnce; ++i) {
+    if (connections_.size() >= most && !drop_a_stranger()) {
+      accepts_from_ = after(kPause);
+      return;
+    }
+    int error = 0;
+    Descriptor socket = accepted_by(listener_, error);
+    if (!socket) {
+      // Descriptors or memory are used up: those that have not greeted make room.
+      if (error != EAGAIN && error != EWOULDBLOCK && !drop_a_stranger()) accepts_from_ = after(kPause);
+      return;
+    }
+    if (std::ranges::count_if(connections_, [](const Connection& c) { return !c.greeted; }) >= static_cast<ptrdiff_t>(kMostStrangers))
+      drop_a_stranger();
+    Connection& c = connections_.emplace_back();
+    c.socket = std::move(socket);
+    c.until = after(kGreetingTime);
   }
 }
 
 void TCPServer::read(Connection& c) {
   char piece[65536];
-  for (;;) {
-    const ssize_t n = ::recv(c.socket.get(), piece, sizeof piece, 0);
-    if (n > 0) {
-      c.in.append(piece, static_cast<size_t>(n));
-      continue;
-    }
+  for (size_t got = 0; got < kMostRead && !c.closed && c.out.size() < kMostUnsent;) {
+    // Of a stranger not more than the greeting has.
+    const ssize_t n = ::recv(c.socket.get(), piece, c.greeted ? sizeof piece : kGreetingBytes - c.in.size(), 0);
     if (n < 0 && errno == EINTR) continue;
-    if (n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) c.closed = true;
-    break;
-  }
-  if (!c.greeted && c.in.size() >= kGreeting.size()) {
-    // Somebody else's program.
-    if (!c.in.starts_with(kGreeting)) c.closed = true;
-    c.in.erase(0, kGreeting.size());
-    c.greeted = true;
-  }
-  while (!c.closed && c.greeted && c.in.size() >= sizeof(uint32_t)) {
-    uint32_t n = 0;
-    std::memcpy(&n, c.in.data(), sizeof n);
-    if (n > kGreatestMessage || n == 0) c.closed = true;
-    if (c.closed || c.in.size() - sizeof n < n) break;
-    try {
-      take(c);
-    } catch (const DistStoreError& e) {
-      Message message;
-      message.add("error"), message.add(e.what());
-      answer(c, {message.bytes().data(), message.bytes().size()});
-    } catch (const std::exception&) {
-      c.closed = true;
+    if (n <= 0) {
+      if (n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) c.closed = true;
+      return;
     }
-    c.in.erase(0, sizeof n + n);
+    got += static_cast<size_t>(n);
+    if (c.refused) continue;  // until its answer has gone out
+    c.in.append(piece, static_cast<size_t>(n));
+    c.greeted ? take_all(c) : greet(c);
   }
 }
 
-// The request that stands at the beginning of c.in.
-void TCPServer::take(Connection& c) {
+void TCPServer::greet(Connection& c) {
+  const size_t said = std::min(c.in.size(), kGreeting.size());
+  // Somebody else's program.
+  if (std::string_view(c.in).substr(0, said) != kGreeting.substr(0, said)) c.closed = true;
+  if (c.in.size() < kGreetingBytes) return;
+  const bool known = greeting_[kGreeting.size()] == '\0' || equal_in_the_same_time(c.in, greeting_);
+  c.in.clear();
+  if (known) {
+    c.greeted = true, c.until = Deadline::max();
+    return;
+  }
+  c.refused = true, c.until = after(kFarewellTime);
+  Message message;
+  message.add("error"), message.add(std::string("the store belongs to a launch whose token this process has not (") + kTokenVariable + ")");
+  const auto bytes = message.bytes();
+  answer(c, {bytes.data(), bytes.size()});
+}
+
+// The complete messages in c.in.
+void TCPServer::take_all(Connection& c) {
+  size_t at = 0;
   uint32_t n = 0;
-  std::memcpy(&n, c.in.data(), sizeof n);
-  const std::string_view text(c.in.data() + sizeof n, n);
+  while (!c.closed && c.in.size() - at >= sizeof n) {
+    std::memcpy(&n, c.in.data() + at, sizeof n);
+    c.closed = n > kGreatestMessage || n == 0;
+    if (c.closed || c.in.size() - at - sizeof n < n) break;
+    try {
+      take(c, std::string_view(c.in).substr(at + sizeof n, n));
+    } catch (const DistStoreError& e) {
+      Message message;
+      message.add("error"), message.add(e.what());
+      const auto bytes = message.bytes();
+      answer(c, {bytes.data(), bytes.size()});
+    }
+    at += sizeof n + n;
+    c.until = Deadline::max();
+  }
+  c.in.erase(0, at);
+  if (c.in.empty()) {
+    std::string().swap(c.in);
+    c.until = Deadline::max();
+  } else if (c.until == Deadline::max()) {
+    c.until = after(kMessageTime);
+  }
+  size_t unfinished = 0;
+  for (const Connection& other : connections_) unfinished += other.in.size();
+  c.closed |= unfinished > kMostUnfinished;
+}
+
+void TCPServer::take(Connection& c, std::string_view text) {
   const Fields f = fields_of(text, 1);
   Message message;
   switch (static_cast<Request>(text[0])) {
@@ -168,15 +284,13 @@ void TCPServer::write(Connection& c) {
   }
 }
 
-void TCPServer::answer_waiting() {
-  for (Connection& c : connections_) {
-    if (c.closed || c.waits.empty() || !keys_.has_all(c.waits)) continue;
-    Message message;
-    if (c.wants_value) message.add(*keys_.find(c.waits[0]));
-    c.waits.clear();
-    const auto bytes = message.bytes();
-    answer(c, {bytes.data(), bytes.size()});
-  }
+void TCPServer::answer_waiting(Connection& c) {
+  if (c.waits.empty() || !keys_.has_all(c.waits)) return;
+  Message message;
+  if (c.wants_value) message.add(*keys_.find(c.waits[0]));
+  c.waits.clear();
+  const auto bytes = message.bytes();
+  answer(c, {bytes.data(), bytes.size()});
 }
 
 }  // namespace naru::distributed

@@ -17,10 +17,16 @@ namespace naru::distributed {
 
 enum class Request : char { Set = 's', Get = 'g', Add = 'a', Check = 'c', Wait = 'w', CompareSet = 'x', Erase = 'e', Count = 'n' };
 
-inline constexpr std::string_view kGreeting = "naru store 1\n";
+// What a client says first: this, and the launch's token (zeros where there is none), which `torchrun` gives to its processes in their environment.
+inline constexpr std::string_view kGreeting = "naru store 2\n";
+inline constexpr size_t kTokenBytes = 64, kGreetingBytes = kGreeting.size() + kTokenBytes;
+inline constexpr const char* kTokenVariable = "NARU_STORE_TOKEN";
+std::string greeting();
 // How many clients have come; no user's key begins so.
 inline constexpr const char* kWorkers = "\1workers";
-inline constexpr uint32_t kGreatestMessage = 1u << 30;
+// What a key and its value may have in bytes, and so a message.
+inline constexpr uint32_t kGreatestMessage = 16u << 20;
+inline constexpr size_t kMostFields = 1u << 18;
 
 using Fields = std::vector<std::string>;
 
@@ -45,31 +51,44 @@ Fields fields_of(std::string_view text, size_t from);
 
 class TCPServer {
  public:
-  explicit TCPServer(uint16_t port);
+  TCPServer(const std::string& host, uint16_t port);
   TCPServer(const TCPServer&) = delete;
   ~TCPServer();
   uint16_t port() const noexcept { return listener_.port; }
+  // By which this process reaches it.
+  const std::string& address() const noexcept { return listener_.address; }
 
  private:
   struct Connection {
     Descriptor socket;
     std::string in, out;
-    bool greeted = false, closed = false;
+    bool greeted = false, refused = false, closed = false;
+    // By which it must have greeted, or have sent what it has begun.
+    Deadline until = Deadline::max();
     std::vector<std::string> waits;  // for these keys
     bool wants_value = false;        // of the key that it waits for
   };
   void serve();
+  void serve_once();
+  int milliseconds_to_wait() const;
   void accept_all();
+  bool drop_a_stranger();
+  static size_t most_connections();
+  void guarded(Connection& c, void (TCPServer::*what)(Connection&)) noexcept;
   void read(Connection& c);
+  void greet(Connection& c);
+  void take_all(Connection& c);
   void write(Connection& c);
-  void take(Connection& c);
+  void take(Connection& c, std::string_view text);
   void answer(Connection& c, std::string_view message);
-  void answer_waiting();
+  void answer_waiting(Connection& c);
 
   Listener listener_;
   Descriptor wake_;
   int generation_;
+  std::string greeting_;
   Keys keys_;
+  Deadline accepts_from_ = Deadline::min();  // not before, when there were no descriptors
   std::list<Connection> connections_;
   std::atomic<bool> stopped_{false};
   std::thread thread_;

@@ -14,7 +14,7 @@ namespace naru::distributed {
 class TCPStore::Client {
  public:
   Client(std::string host, uint16_t port, Milliseconds timeout)
-      : host_(std::move(host)), port_(port), generation_(runtime::fork_generation()) {
+      : host_(std::move(host)), greeting_(greeting()), port_(port), generation_(runtime::fork_generation()) {
     const Deadline deadline = after(timeout);
     Descriptor first = connect(deadline);
     address_ = address_of(first);
@@ -22,9 +22,14 @@ class TCPStore::Client {
   }
   // The answer; nothing at the deadline.
   std::optional<Fields> ask(Request what, const std::vector<std::string_view>& fields, Deadline deadline) {
-    Descriptor connection = take(deadline);
     Message message(static_cast<char>(what));
+    size_t bytes = 1;
+    for (const std::string_view field : fields) bytes += sizeof(uint32_t) + field.size();
+    if (bytes > kGreatestMessage || fields.size() > kMostFields)
+      throw DistStoreError("a store takes {} MiB and {} keys at once, got {} bytes and {} keys", kGreatestMessage >> 20, kMostFields, bytes,
+                           fields.size());
     for (const std::string_view field : fields) message.add(field);
+    Descriptor connection = take(deadline);
     send_all(connection, message.bytes(), deadline);
     if (!wait_for(connection, false, deadline)) return {};
     uint32_t size = 0;
@@ -44,7 +49,7 @@ class TCPStore::Client {
  private:
   Descriptor connect(Deadline deadline) {
     Descriptor made = connect_to(host_, port_, deadline);
-    send_all(made, {kGreeting.data(), kGreeting.size()}, deadline);
+    send_all(made, {greeting_.data(), greeting_.size()}, deadline);
     return made;
   }
   Descriptor take(Deadline deadline) {
@@ -64,7 +69,7 @@ class TCPStore::Client {
     const std::lock_guard lock(mutex_);
     idle_.push_back(std::move(connection));
   }
-  std::string host_, address_;
+  std::string host_, address_, greeting_;
   uint16_t port_;
   int generation_;
   std::mutex mutex_;
@@ -77,18 +82,21 @@ namespace {
 struct Servers {
   std::mutex mutex;
   std::map<uint16_t, std::weak_ptr<TCPServer>> by_port;
+  int generation = runtime::fork_generation();
 };
 Servers& servers() {
   static auto& s = *new Servers;
   return s;
 }
 
-std::shared_ptr<TCPServer> server_at(uint16_t port, bool shared) {
+std::shared_ptr<TCPServer> server_at(const std::string& host, uint16_t port, bool shared) {
   Servers& all = servers();
   const std::lock_guard lock(all.mutex);
+  // A forked child has none of its parent's.
+  if (all.generation != runtime::fork_generation()) all.by_port.clear(), all.generation = runtime::fork_generation();
   if (shared && port)
     if (auto known = all.by_port[port].lock()) return known;
-  auto made = std::make_shared<TCPServer>(port);
+  auto made = std::make_shared<TCPServer>(host, port);
   all.by_port[made->port()] = made;
   return made;
 }
@@ -105,12 +113,12 @@ TCPStore::TCPStore(std::string host, uint16_t port, bool is_server, int workers,
                    bool several_in_process)
     : Store(timeout), host_(std::move(host)), port_(port) {
   if (is_server) {
-    server_ = std::make_shared<Server>(server_at(port, several_in_process));
+    server_ = std::make_shared<Server>(server_at(host_, port, several_in_process));
     port_ = server_->server->port();
   } else if (!port) {
     throw ValueError("TCPStore: the port must be that of the server where is_master is False, got 0");
   }
-  client_ = std::make_unique<Client>(is_server ? "127.0.0.1" : host_, port_, timeout);
+  client_ = std::make_unique<Client>(is_server ? server_->server->address() : host_, port_, timeout);
   if (!wait_for_workers || workers <= 0) return;
   add(kWorkers, 1);
   const Deadline deadline = after(timeout);

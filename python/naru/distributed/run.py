@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -104,6 +105,7 @@ class _Plan:
         self.node = args.node_rank
         self.address, self.port = args.master_addr, args.master_port
         self.run_id = args.rdzv_id if args.rdzv_id != "none" else str(uuid.uuid4())
+        self.token = secrets.token_hex(32)
         self._store: Any = None
         if args.standalone or (self.nodes == 1 and (args.rdzv_backend == "c10d" or self.port == 0)):
             self.address, self.port, self.nodes, self.node = "127.0.0.1", _free_port(), 1, 0
@@ -143,6 +145,8 @@ class _Plan:
             "TORCHELASTIC_MAX_RESTARTS": self.args.max_restarts, "TORCHELASTIC_RUN_ID": self.run_id, "TORCHELASTIC_ERROR_FILE": error_file,
         }  # fmt: skip
         made = {**os.environ, **{key: str(value) for key, value in told.items()}}
+        if self.nodes == 1:  # several hosts share one that the user has set on each
+            made.setdefault("NARU_STORE_TOKEN", self.token)
         if self.count > 1 and not {"OMP_NUM_THREADS", "NARU_NUM_THREADS"} & os.environ.keys():
             made["OMP_NUM_THREADS"] = "1"  # as torchrun has it: so many processes share the machine
         return made
