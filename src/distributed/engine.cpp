@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "distributed/mesh.h"
+#include "runtime/fork.h"
 #include "runtime/interrupt.h"
 
 namespace naru::distributed {
@@ -40,6 +41,7 @@ ProcessGroup::Engine::Engine(std::shared_ptr<Store> store, int rank, int size, M
     : store_(std::move(store)),
       rank_(rank),
       size_(size),
+      generation_(runtime::fork_generation()),
       timeout_(timeout.count()),
       traffic_(rank, size),
       suspected_(static_cast<size_t>(size)) {
@@ -59,7 +61,7 @@ ProcessGroup::Engine::Engine(std::shared_ptr<Store> store, int rank, int size, M
 }
 
 ProcessGroup::Engine::~Engine() {
-  if (messages_ && messages_->in_child()) {  // a forked child has none of the threads
+  if (generation_ != runtime::fork_generation()) {  // a forked child has none of the threads
     if (thread_.joinable()) static_cast<void>(new std::thread(std::move(thread_)));
     return;
   }
@@ -94,7 +96,19 @@ void ProcessGroup::Engine::perform(const std::function<void()>& job) {
   }
 }
 
+void refuse_in_child() {
+  throw RuntimeError(
+      "this process was forked from a rank of a group and is none itself: it can't take part in what the group does. Call collectives in "
+      "the "
+      "process that called init_process_group, or make a group in this one");
+}
+
+void ProcessGroup::Engine::require_own_process() const {
+  if (generation_ != runtime::fork_generation()) refuse_in_child();
+}
+
 WorkRef ProcessGroup::Engine::run(bool async, std::function<void()> job) {
+  require_own_process();
   std::unique_lock lock(mutex_);
   if (!async && !busy_ && queue_.empty()) {
     busy_ = true;

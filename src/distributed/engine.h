@@ -34,6 +34,8 @@ class ProcessGroup::Engine {
   // Null in a group of one.
   Messages* messages() const noexcept { return messages_.get(); }
 
+  // RuntimeError in a forked child of the process that made the group: it is no rank, and has none of the threads.
+  void require_own_process() const;
   // Runs the collective that `job` is: now, or with async behind those before it.
   WorkRef run(bool async, std::function<void()> job);
 
@@ -64,7 +66,7 @@ class ProcessGroup::Engine {
   void work();
 
   const std::shared_ptr<Store> store_;  // held: the server may be in it
-  const int rank_, size_;
+  const int rank_, size_, generation_;
   std::atomic<int64_t> timeout_;
   std::string transport_;
   std::unique_ptr<Channels> channels_;

@@ -12,6 +12,7 @@
 
 #include "distributed/keys.h"
 #include "distributed/socket.h"
+#include "runtime/fork.h"
 #include "runtime/interrupt.h"
 
 namespace naru::distributed {
@@ -25,6 +26,7 @@ const char* const kClosed = "\1closed";
 }  // namespace
 
 struct FileStore::State {
+  const int generation = runtime::fork_generation();
   std::mutex mutex;
   Keys keys;
   off_t read = 0;
@@ -94,7 +96,8 @@ FileStore::FileStore(std::string path, int users, Milliseconds timeout)
 }
 
 FileStore::~FileStore() {
-  if (users_ <= 0) return;
+  // A forked child's copy is no user of its own.
+  if (users_ <= 0 || state_->generation != runtime::fork_generation()) return;
   try {
     Locked file(*this);
     const int64_t closed = file.keys().add(kClosed, 1);

@@ -6,13 +6,19 @@
 #include "naru/autograd.h"
 #include "naru/ops.h"
 #include "ops/common.h"
+#include "runtime/fork.h"
 
 namespace naru::distributed {
 
 // --- Work
 
+Work::Work() : generation_(runtime::fork_generation()) {}
+
+bool Work::in_child() const noexcept { return generation_ != runtime::fork_generation(); }
+
 bool Work::wait(std::optional<Milliseconds> timeout) {
   if (!is_completed()) {
+    if (in_child()) refuse_in_child();
     const runtime::InterruptWatch watch;
     const Deadline deadline = timeout ? after(*timeout) : Deadline::max();
     std::unique_lock lock(mutex_);
@@ -256,6 +262,7 @@ Parcel parcel(const Lent& lent) {
 
 WorkRef ProcessGroup::send(const Tensor& tensor, int to, int tag, bool async) {
   require_other(to, *this, "send", "destination");
+  engine_->require_own_process();
   auto work = std::make_shared<Work>();
   engine_->messages()->send(to, tag, parcel(Lent(tensor, "send", Use::Read)), work);
   if (!async) work->wait();
@@ -267,6 +274,7 @@ WorkRef ProcessGroup::recv(const Tensor& tensor, int from, int tag, bool async) 
     require_other(from, *this, "recv", "source");
   else if (size() == 1)
     throw ValueError("recv: there is no other rank that could send");
+  engine_->require_own_process();
   auto work = std::make_shared<Work>();
   engine_->messages()->receive(from, tag, parcel(Lent(tensor, "recv", Use::Write)), work);
   if (!async) work->wait();

@@ -63,6 +63,7 @@ void Messages::tell_all(Kind kind, const std::string& text) {
 }
 
 void Messages::send(int to, int tag, Parcel parcel, WorkRef work) {
+  if (in_child()) refuse_in_child();
   {
     const Lock lock(mutex_);
     Peer& p = peers_[static_cast<size_t>(to)];
@@ -74,6 +75,7 @@ void Messages::send(int to, int tag, Parcel parcel, WorkRef work) {
 }
 
 void Messages::receive(int from, int tag, Parcel parcel, WorkRef work) {
+  if (in_child()) refuse_in_child();
   Done done;
   {
     const Lock lock(mutex_);
@@ -107,6 +109,7 @@ std::string Messages::farewell(int peer) const {
 }
 
 void Messages::fail(const std::string& reason) {
+  if (in_child()) return;
   Done done;
   {
     const Lock lock(mutex_);

@@ -24,6 +24,9 @@ struct Parcel {
   std::function<void()> deliver;  // holds the memory, too
 };
 
+// RuntimeError that says why a forked child can't.
+[[noreturn]] void refuse_in_child();
+
 class Messages {
  public:
   // changed: called whenever a peer fails or leaves, from the thread.

@@ -31,6 +31,7 @@ inline constexpr int kAnyRank = -1;
 // An operation under way. Thread-safe.
 class Work {
  public:
+  Work();
   // Until it is done; throws what went wrong. False where `timeout` ended first.
   bool wait(std::optional<Milliseconds> timeout = {});
   bool is_completed() const noexcept { return done_.load(std::memory_order_acquire); }
@@ -40,11 +41,14 @@ class Work {
   int source() const noexcept { return source_; }
   // Calls f when it is done, on the thread that finds it so; at once where it is.
   void then(std::function<void()> f);
+  // Whether this is a forked child of the process that began it: nobody finishes it here.
+  bool in_child() const noexcept;
 
   // For who does it.
   void finish(std::exception_ptr error = {}, int source = -1);
 
  private:
+  const int generation_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::atomic<bool> done_{false};

@@ -102,6 +102,7 @@ class _World:
     made = 0  # groups so far in this process; part of their names
     local: dict[str, int] = {}  # how many of certain members, made by these alone
     store: Store | None = None
+    process = 0  # the one that made the default group
 
 
 class _Group(type):
@@ -210,6 +211,7 @@ def init_process_group(
     if "nccl" in name and rank == 0:
         warnings.warn("naru has no NCCL: its own engine takes the name, and tensors on devices go through the host's memory", stacklevel=2)
     _World.store = store
+    _World.process = os.getpid()
     _World.default = _made(store, rank, list(range(world_size)), name, timeout)
 
 
@@ -277,6 +279,8 @@ def new_group(
     >>> naru.distributed.destroy_process_group()
     """
     all_of = world()
+    if _World.process != os.getpid():
+        raise RuntimeError("new_group: this process was forked from a rank of a group and is none itself; it can make a group of its own")
     members = list(all_of.ranks) if ranks is None else sorted(ranks)
     if len(set(members)) != len(members):
         raise ValueError("the given ranks contain duplicates: each process may be in a group once")
