@@ -12,6 +12,7 @@ import tempfile
 from typing import Any
 
 from .. import _C
+from ..multiprocessing._parent import before_exec
 from . import screen
 
 # Types whose numbers are read from their bytes here, as struct has them; of the others the bytes are shown.
@@ -55,7 +56,7 @@ def _run(program: list[str], sides: list[tuple[str, str, dict[str, str]]], folde
         notes, values = (os.path.join(folder, f"{name}.{kind}") for kind in ("notes", "values"))
         command = [variables.get("python", sys.executable), "-m", "naru._command._diverge_child", notes, device, str(stop), values, *program]
         environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": _path("python" in variables), **variables}
-        children.append(subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
+        children.append(subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=before_exec()))
     said = [child.communicate()[1] for child in children]
     for (name, device, variables), child, words in zip(sides, children, said):
         if child.returncode:

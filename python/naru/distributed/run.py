@@ -22,6 +22,7 @@ import uuid
 from typing import Any
 
 from .. import _missing
+from ..multiprocessing._parent import before_exec
 from .elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 
 __all__ = ["get_args_parser", "main", "parse_args", "run"]
@@ -168,7 +169,7 @@ class _Workers:
         for i in range(plan.count):
             out, err = self._outputs(i)
             environment = plan.environment(i, restarts, self._error_files[i])
-            self.processes.append(subprocess.Popen(plan.command(i), env=environment, stdout=out, stderr=err))
+            self.processes.append(subprocess.Popen(plan.command(i), env=environment, stdout=out, stderr=err, preexec_fn=before_exec()))
 
     def _outputs(self, local: int) -> tuple[Any, Any]:
         kind = {part.partition(":")[0]: part.partition(":")[2] for part in str(self._plan.args.redirects).split(",")}

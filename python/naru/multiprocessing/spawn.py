@@ -13,6 +13,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from .._serialization.atomic_file import atomic_file
+from ._parent import can_be_told, end_with_parent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +69,8 @@ class ProcessExitedException(ProcessException):
         return type(self), (self.msg, self.error_index, self.pid, self.exit_code, self.signal_name)
 
 
-def _run(fn: Callable[..., Any], index: int, args: tuple, error_file: str) -> None:
+def _run(fn: Callable[..., Any], index: int, args: tuple, error_file: str, told_of: int | None) -> None:
+    end_with_parent(told_of)
     try:
         fn(index, *args)
     except KeyboardInterrupt:
@@ -167,18 +169,20 @@ def start_processes(
     """Calls fn(i, *args) in `nprocs` processes started by `start_method` ("spawn", "fork", "forkserver"). With `join` it waits for all and
     raises what one raised (ProcessRaisedException); without it returns a ProcessContext.
 
-    `fn` must be importable, unless processes are forked. `daemon`: they end with this process.
+    `fn` must be importable, unless processes are forked. They end when this process is killed; with `daemon` when it ends by itself, too.
 
     >>> def report(i, word):
     ...     print(word, i)
     >>> naru.multiprocessing.start_processes(report, ("process",), nprocs=1, start_method="fork")  # doctest: +SKIP
     """
     context = multiprocessing.get_context(start_method)
+    # (The parent of what a server forks is the server.)
+    told_of = os.getpid() if can_be_told() and start_method != "forkserver" else None
     processes, files = [], []
     for i in range(nprocs):
         with tempfile.NamedTemporaryFile(prefix="naru-spawn-", suffix=".txt", delete=False) as file:
             files.append(file.name)
-        process = context.Process(target=_run, args=(fn, i, args, files[i]), daemon=daemon)  # type: ignore[attr-defined]
+        process = context.Process(target=_run, args=(fn, i, args, files[i], told_of), daemon=daemon)  # type: ignore[attr-defined]
         process.start()
         processes.append(process)
     started = SpawnContext(processes, files)
