@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import warnings
-import weakref
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ... import _C, accelerator
 from ._utils.collate import default_collate, default_convert
 from ._utils.fetch import Source
+from ._utils.finalizers import forget, when_gone
 from ._utils.order import Order
 from ._utils.pin_memory import pin_memory
 from ._utils.worker import Job, get_worker_info
@@ -342,8 +344,7 @@ class _RowsIterator(_Iterator):
             order = self._positions[order]
             order = _C.where(order < 0, order + self._tensors[0].size(0), order)
         batches = _C._Batches(list(self._tensors), order, self._sampler.batch_size, self._sampler.drop_last, *self._options)
-        weakref.finalize(self, batches.drop)
-        self._batches = batches
+        self._batches = batches  # whose threads end when it is gone
         return batches
 
     def __next__(self) -> Any:
@@ -351,6 +352,11 @@ class _RowsIterator(_Iterator):
         if batches is None:
             batches = self._start()
         return next(batches)
+
+
+def _drop(pool: WorkerPool, running: list[Any]) -> None:
+    pool.drop()
+    running.clear()
 
 
 class _WorkersIterator(_Iterator):
@@ -362,8 +368,8 @@ class _WorkersIterator(_Iterator):
         pool = loader._start_pool(base_seed, pin)
         self._pool = pool
         # The workers end with this object; at the end of the program they are ended by the pool itself.
-        self._dropped = weakref.finalize(self, pool.drop)
-        self._dropped.atexit = False
+        self._running = [self._indices]  # a generator runs Python when it is gone: with the workers
+        self._dropped = when_gone(self, functools.partial(_drop, pool, self._running))
         factor = loader.prefetch_factor
         if not factor:
             raise AssertionError("prefetch_factor must be greater than 0 where there are workers")
@@ -378,7 +384,11 @@ class _WorkersIterator(_Iterator):
 
     def begin(self, loader: DataLoader) -> None:
         """A new pass with the same workers."""
+        for before in self._running:
+            if isinstance(before, GeneratorType):
+                before.close()
         self._open(loader)
+        self._running[:] = [self._indices]
         self._order.begin(self._indices)
 
     def _next(self) -> Any:
@@ -386,8 +396,8 @@ class _WorkersIterator(_Iterator):
             return self._order.next()
         except StopIteration:
             if not self._persistent:
-                self._dropped.detach()
                 self._pool.stop()
+                forget(self._dropped)
             raise
 
 

@@ -169,8 +169,8 @@ class Views:
 
     def __init__(self) -> None:
         self._blocks: dict[int, memoryview] = {}
-        self._leases: dict[int, weakref.ref] = {}
-        self._ended: deque[int] = deque()  # appended to by whatever thread drops the last view
+        self._leases: dict[int, tuple[weakref.ref, int]] = {}  # of blocks that are seen, by the reference's id
+        self._ended: deque[weakref.ref] = deque()  # appended to by whatever thread drops the last view (finalizers.py says why not by Python)
 
     def adopt(self, new: list[tuple[int, int]], files: list[int], dropped: list[int]) -> None:
         for (block, size), file in zip(new, files):
@@ -185,13 +185,13 @@ class Views:
         """The bytes. When nobody holds a view of them any more, the block is free."""
         memory = self._blocks[place.block]
         lease = (ctypes.c_ubyte * len(memory)).from_buffer(memory)
-        ended, block = self._ended, place.block
-        self._leases[block] = weakref.ref(lease, lambda _: ended.append(block))
+        ref = weakref.ref(lease, self._ended.append)
+        self._leases[id(ref)] = (ref, place.block)
         return memoryview(lease).cast("B")[: place.size]
 
     def free(self) -> list[int]:
         """Blocks that have become free since the last call."""
-        return [self._ended.popleft() for _ in range(len(self._ended))]
+        return [self._leases.pop(id(self._ended.popleft()))[1] for _ in range(len(self._ended))]
 
 
 # --- tensors in pickles

@@ -10,7 +10,6 @@ import signal
 import socket
 import threading
 import time
-import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 # How often a worker looks whether its parent is alive, where the closed socket does not tell.
 WATCH_SECONDS = 5.0
 # The parent's ends of all channels: a forked worker closes those it inherits, else nobody would see the parent go.
-parents_ends: weakref.WeakSet[Channel] = weakref.WeakSet()
+parents_ends: set[Channel] = set()
 
 
 @dataclass(frozen=True)

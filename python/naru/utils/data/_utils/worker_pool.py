@@ -12,7 +12,6 @@ import signal
 import socket
 import threading
 import time
-import weakref
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..._exceptions import ExceptionWrapper
@@ -44,8 +43,7 @@ class WorkerPool(Protocol):
         """Ends all workers; those that do not end by themselves within `grace` seconds are killed."""
 
     def drop(self) -> None:
-        """Tells all workers that nobody wants a batch any more. For finalizers, which run between any two instructions of any thread:
-        nothing is imported, locked or waited for."""
+        """Tells all workers that nobody wants a batch any more, and waits for none. On whatever thread (finalizers.py)."""
 
 
 class ThreadPool:
@@ -164,6 +162,8 @@ class ProcessPool:
         if os.getpid() == self._owner:
             for channel in self._channels:
                 channel.close()
+                parents_ends.discard(channel)
+            _live.discard(self)
 
 
 def _ending(code: int | None) -> str:
@@ -186,7 +186,7 @@ def _cause(code: int | None) -> str:
 
 
 # Of this process.
-_live: weakref.WeakSet[ProcessPool] = weakref.WeakSet()
+_live: set[ProcessPool] = set()
 
 
 @atexit.register
