@@ -21,7 +21,7 @@ namespace naru::distributed {
 namespace {
 
 // Whoever connects says who it is within this time, and so many may be waited for at once.
-constexpr Milliseconds kHelloTime{10'000};
+constexpr Milliseconds kHelloTime{10'000}, kChance{1'000};
 constexpr size_t kMostVisitors = 256;
 constexpr int kMostAtOnce = 64;
 
@@ -113,9 +113,12 @@ void Mesh::admit() {
   for (int i = 0; i < kMostAtOnce && !error; ++i) {
     Descriptor socket = accepted_by(listener_, error);
     if (socket) visitors_.push_back({std::move(socket), after(kHelloTime)});
-    const bool full = error && error != EAGAIN && error != EWOULDBLOCK;
-    if (visitors_.size() > kMostVisitors || (full && !visitors_.empty())) visitors_.erase(visitors_.begin());
-    if (full) std::this_thread::sleep_for(Milliseconds(10));
+    const bool full = (error && error != EAGAIN && error != EWOULDBLOCK) || visitors_.size() >= kMostVisitors;
+    if (!full) continue;
+    // Room is made by those that have had the time to say it.
+    if (!visitors_.empty() && visitors_.front().until <= after(kHelloTime - kChance)) visitors_.erase(visitors_.begin());
+    std::this_thread::sleep_for(Milliseconds(10));
+    return;
   }
 }
 

@@ -25,6 +25,8 @@ namespace {
 
 // A stranger may be connected so long without a word, and somebody known may take so long for one message.
 constexpr Milliseconds kGreetingTime{10'000}, kMessageTime{60'000}, kFarewellTime{1'000}, kPause{100};
+// Who comes to greet has done so by then, and makes no room for others before.
+constexpr Milliseconds kChance{1'000};
 // Connections without a greeting; what is read of one in a turn; what waits to be sent before no more is read; what waits to be complete, of all together.
 constexpr size_t kMostStrangers = 256, kMostAtOnce = 64, kMostRead = 1u << 20, kMostUnsent = 1u << 20, kMostUnfinished = 256u << 20;
 
@@ -138,7 +140,7 @@ size_t TCPServer::most_connections() {
 // The one that has been connected longest without a greeting.
 bool TCPServer::drop_a_stranger() {
   const auto found = std::ranges::find_if(connections_, [](const Connection& c) { return !c.greeted; });
-  if (found == connections_.end()) return false;
+  if (found == connections_.end() || found->until > after(kGreetingTime - kChance)) return false;
   connections_.erase(found);
   return true;
 }
@@ -146,7 +148,8 @@ bool TCPServer::drop_a_stranger() {
 void TCPServer::accept_all() {
   const size_t most = most_connections();
   for (size_t i = 0; i < kMostAtOnce; ++i) {
-    if (connections_.size() >= most && !drop_a_stranger()) {
+    const auto strangers = std::ranges::count_if(connections_, [](const Connection& c) { return !c.greeted; });
+    if ((connections_.size() >= most || strangers >= static_cast<ptrdiff_t>(kMostStrangers)) && !drop_a_stranger()) {
       accepts_from_ = after(kPause);
       return;
     }
@@ -157,8 +160,6 @@ void TCPServer::accept_all() {
       if (error != EAGAIN && error != EWOULDBLOCK && !drop_a_stranger()) accepts_from_ = after(kPause);
       return;
     }
-    if (std::ranges::count_if(connections_, [](const Connection& c) { return !c.greeted; }) >= static_cast<ptrdiff_t>(kMostStrangers))
-      drop_a_stranger();
     Connection& c = connections_.emplace_back();
     c.socket = std::move(socket);
     c.until = after(kGreetingTime);
