@@ -201,7 +201,7 @@ def load(
     >>> naru.jit.load(file)
     ReLU()
     """
-    from .._serialization.modules import read_marked
+    from ._files import read_marked
 
     found = read_marked(f, map_location, weights_only)
     for name in _extra_files or {}:
