@@ -5,7 +5,6 @@
 #include <deque>
 
 #include "backends/cuda/graph.h"
-#include "core/at_end.h"
 #include "host/thread_pool.h"
 #include "naru/error.h"
 
@@ -190,15 +189,11 @@ uint64_t CudaStream::copy_staged(const ir::CopyBytes& c, std::vector<Ref<Storage
     return seq;
   }
   std::erase_if(hold, [](const Ref<Storage>& s) { return s->device.is_cpu(); });
-  return c.source_device.is_cpu() ? copy_up(c, std::move(hold), *staging) : copy_down(c, std::move(hold), *staging);
+  return c.source_device.is_cpu() ? copy_up(c, hold, *staging) : copy_down(c, hold, *staging);
 }
 
-uint64_t CudaStream::copy_up(ir::CopyBytes c, std::vector<Ref<Storage>> hold, Staging& staging) {
+uint64_t CudaStream::copy_up(ir::CopyBytes c, const std::vector<Ref<Storage>>& hold, Staging& staging) {
   const size_t most = piece_of(c.bytes);
-  bool done = false;
-  const AtEnd end([&] {
-    if (!done) reach(submitted());  // interrupted: nobody knows of the pieces that are under way
-  });
   for (;;) {
     ir::CopyBytes piece = c;
     piece.bytes = std::min(most, c.bytes);
@@ -206,18 +201,15 @@ uint64_t CudaStream::copy_up(ir::CopyBytes c, std::vector<Ref<Storage>> hold, St
     copy_on_host(between, c.source, piece.bytes);
     piece.source = between;
     const bool last = piece.bytes == c.bytes;
-    // Nobody waits for what goes to the device, but for a large piece to be free again.
-    const uint64_t seq = put(piece, last ? std::move(hold) : std::vector<Ref<Storage>>(), piece.bytes > kSmallCopy);
+    // Nobody waits for what goes to the device, but for a large piece to be free again. Each piece keeps the memory: Ctrl-C may end the copy here.
+    const uint64_t seq = put(piece, hold, piece.bytes > kSmallCopy);
     staging.use_until(seq);
-    if (last) {
-      done = true;
-      return seq;
-    }
+    if (last) return seq;
     c = rest_of(c, piece.bytes);
   }
 }
 
-uint64_t CudaStream::copy_down(ir::CopyBytes c, std::vector<Ref<Storage>> hold, Staging& staging) {
+uint64_t CudaStream::copy_down(ir::CopyBytes c, const std::vector<Ref<Storage>>& hold, Staging& staging) {
   struct Piece {
     void* target;
     const char* between;
@@ -228,18 +220,13 @@ uint64_t CudaStream::copy_down(ir::CopyBytes c, std::vector<Ref<Storage>> hold, 
   const auto ahead = static_cast<size_t>(std::max<uint64_t>(1, staging.bytes() / most / 2));  // while one piece is copied on, others arrive
   std::deque<Piece> under_way;
   uint64_t last = 0;
-  bool done = false;
-  const AtEnd end([&] {
-    if (!done) reach(submitted());  // interrupted: nobody knows of the pieces that are under way
-  });
   while (c.bytes > 0 || !under_way.empty()) {
     if (c.bytes > 0 && under_way.size() < ahead) {
       ir::CopyBytes piece = c;
       piece.bytes = std::min(most, c.bytes);
       char* const between = staging.take(piece.bytes, [this](uint64_t seq) { await(seq); });
       piece.target = between;
-      const bool ends = piece.bytes == c.bytes;
-      last = put(piece, ends ? std::move(hold) : std::vector<Ref<Storage>>(), true);
+      last = put(piece, hold, true);  // each piece keeps the memory: Ctrl-C may end the copy here
       staging.use_until(last);
       under_way.push_back({c.target, between, piece.bytes, last});
       c = rest_of(c, piece.bytes);
@@ -251,7 +238,6 @@ uint64_t CudaStream::copy_down(ir::CopyBytes c, std::vector<Ref<Storage>> hold, 
     under_way.pop_front();
   }
   staging.reached(last);
-  done = true;
   return last;
 }
 

@@ -54,8 +54,8 @@ class CudaStream final : public runtime::EventStream, private StreamLauncher {
   uint64_t put(const ir::Instruction& instruction, std::vector<Ref<Storage>> hold, bool asked);
   // Between the device and memory of the host that is not page-locked, piece by piece through what is. The host's memory is read, or written, on return.
   uint64_t copy_staged(const ir::CopyBytes& copy, std::vector<Ref<Storage>> hold);
-  uint64_t copy_up(ir::CopyBytes copy, std::vector<Ref<Storage>> hold, Staging& staging);
-  uint64_t copy_down(ir::CopyBytes copy, std::vector<Ref<Storage>> hold, Staging& staging);
+  uint64_t copy_up(ir::CopyBytes copy, const std::vector<Ref<Storage>>& hold, Staging& staging);
+  uint64_t copy_down(ir::CopyBytes copy, const std::vector<Ref<Storage>>& hold, Staging& staging);
   void await(uint64_t seq) {
     wait_watched(seq);
     reach(seq);

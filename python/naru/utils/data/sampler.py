@@ -208,10 +208,14 @@ class BatchSampler(Sampler[list[int]]):
         self.drop_last = drop_last
 
     def __iter__(self) -> Iterator[list[int]]:
-        numbers = iter(self.sampler)
-        while batch := list(itertools.islice(numbers, self.batch_size)):
-            if len(batch) == self.batch_size or not self.drop_last:
-                yield batch
+        # No generator: before Python 3.12 one that is let go of halfway runs Python, within which a Ctrl-C would be lost.
+        # chain asks the sampler for its iterator with the first batch, as a generator would.
+        return itertools.chain.from_iterable(map(self._batches, [self.sampler]))
+
+    def _batches(self, sampler: Iterable[int]) -> Iterator[list[int]]:
+        numbers, size = iter(sampler), self.batch_size
+        batches: Iterator[list[int]] = iter(lambda: list(itertools.islice(numbers, size)), [])
+        return filter(lambda batch: len(batch) == size, batches) if self.drop_last else batches
 
     def __len__(self) -> int:
         size = len(self.sampler)  # type: ignore[arg-type]
