@@ -149,7 +149,7 @@ void define_reads() {
       [](const Tensor& t) { return t.dim() ? flip(t, {0}) : t; });
   def(kMethod, "data_ptr", "input", "The address of the first element, on its device.",
       [](const Tensor& t) { return static_cast<int64_t>(reinterpret_cast<uintptr_t>(ops::address_for_others(t))); });
-  def(kFunction, "_address", "input", "data_ptr(), to be compared with others: nobody uses it, so that nothing is waited for.",
+  def(kFunction, "_address", "input", "data_ptr(), only to be compared with other addresses: pending work is not waited for.",
       [](const Tensor& t) { return t.device().is_meta() ? int64_t{0} : static_cast<int64_t>(reinterpret_cast<uintptr_t>(t.data_ptr())); });
   def(kBoth, "is_nonzero", "input", "Whether the one element is not 0.", [](const Tensor& t) { return is_nonzero(t); });
 }

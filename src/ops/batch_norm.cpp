@@ -70,8 +70,8 @@ struct Norm {
 
 Tensor scaled(const Tensor& r, const Tensor& w, const Norm& n) { return w.defined() ? r * w.to(n.acc) : r; }
 
-// Gradients of x, w and b. m and r: statistics of x (training), or constants; in operators that have gradients themselves. What each sum reads is written
-// out anew: so it is computed within the sum, and never stands in memory.
+// Gradients of x, w and b. m and r: statistics of x (training), or constants; in operators that have gradients themselves. Each sum writes out
+// what it reads again, so that it is computed within the sum and never stored.
 Tensors gradients(const Tensor& gradient, const Tensor& given, const Tensor& w, const Tensor& m, const Tensor& r, const Norm& n, bool for_x,
                   bool for_w, bool for_b) {
   const Dims dims = others(given);

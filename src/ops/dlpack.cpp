@@ -213,7 +213,7 @@ void* address_for_others(const Tensor& t) {
   void* const address = t.data_ptr();
   Storage& s = *t.impl()->storage;
   if (s.device.is_cpu()) {
-    ++s.externally_aliased;  // for good: whoever has the address may keep it
+    ++s.externally_aliased;  // for good: the caller may keep the address
     return address;
   }
   runtime::note_address_given(s.device);

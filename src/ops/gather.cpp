@@ -78,7 +78,7 @@ void scatter_along(const Tensor& t, int64_t dim, const Tensor& index, const Oper
         "({})",
         index.sizes().str(), t.sizes().str(), dim, source.sizes().str(), op);
   if (source.dtype() != t.dtype())
-    throw RuntimeError("{}(): Expected self.dtype to be equal to src.dtype (got {} and {}; src.to(self.dtype) mends it)", op,
+    throw RuntimeError("{}(): Expected self.dtype to be equal to src.dtype (got {} and {}; src.to(self.dtype) fixes it)", op,
                        name_of(t.dtype()), name_of(source.dtype()));
   for (int64_t k = 0; k < index.dim(); ++k)
     if (source.size(k) > index.size(k)) source = source.narrow(k, 0, index.size(k));

@@ -12,7 +12,7 @@ namespace naru::ops {
 DLManagedTensorVersioned* lend(const Tensor& t, bool copy, std::optional<int64_t> stream);
 DLManagedTensor* lend_unversioned(const Tensor& t, bool copy, std::optional<int64_t> stream);
 
-// The address of the first element, for whoever computes there by other means. What is under way there is done. Of the cpu's memory, each later operator is
+// The address of the first element, for code outside naru that computes there. What is under way there is done. Of the cpu's memory, each later operator is
 // done at once from now on; a device's is left to the program: its streams go in order with others' work on the same ones, and synchronize() waits for all.
 void* address_for_others(const Tensor& t);
 

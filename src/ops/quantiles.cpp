@@ -161,7 +161,7 @@ std::pair<Tensor, Tensor> median(const Tensor& t, int64_t dim, bool keepdim) {
 
 void ops::require_quantile_type(const Tensor& t, const Operand& q) {
   if (q.is_tensor() && (t.dtype() == DType::F32 || t.dtype() == DType::F64) && q.tensor().dtype() != t.dtype())
-    throw RuntimeError("quantile() q tensor must be same dtype as the input tensor (got {} and {}; q.to(input.dtype) mends it)",
+    throw RuntimeError("quantile() q tensor must be same dtype as the input tensor (got {} and {}; q.to(input.dtype) fixes it)",
                        name_of(q.tensor().dtype()), name_of(t.dtype()));
 }
 

@@ -16,7 +16,7 @@ Tensor reduce_extreme(const Tensor& t, bool greatest, const DimSet& set, bool ke
 // The gradient of a choice of one element y of x over the dimensions of `set`, by g: in equal parts to all elements that equal y. As in PyTorch NaN equals NaN
 // where it is all elements that were reduced without naming dimensions (nan_equals: max, min, median); else where a NaN was, all gradients are.
 Tensor share_among_equals(const Tensor& g, const Tensor& x, const Tensor& y, const DimSet& set, bool keepdim, bool nan_equals);
-// lerp of finite or infinite numbers a <= b: where the share is 0, or both are equal, b - a is nobody's business.
+// lerp of finite or infinite numbers a <= b: where the share is 0, or both are equal, b - a is not used.
 Tensor between(const Tensor& a, const Tensor& b, const Tensor& share);
 // Throws RuntimeError where the places of quantiles are of another type than the elements.
 void require_quantile_type(const Tensor& t, const Operand& q);

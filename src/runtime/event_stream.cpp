@@ -57,7 +57,7 @@ uint64_t EventStream::end(std::vector<Ref<Storage>> hold, Points& over) noexcept
       return seq;
     }
     record_point();
-    // Memory of the host that is kept for the device goes soon, though nobody may ever ask how far it is.
+    // Memory of the host that is kept for the device is released soon, even if its progress is never queried.
     if (points_.size() > kPoints || (points_.size() > 1 && !points_.front().keep_alive.empty())) take_reached(over);
   } catch (...) {
     abandon(std::current_exception(), over);

@@ -19,13 +19,13 @@ class ForeignStreams {
   // is so already.
   virtual StreamPoint behind(Device device, uint64_t handle, std::span<const StreamPoint> before) = 0;
 };
-// Null where nobody else can use the devices' memory.
+// Null where other libraries can't use the devices' memory.
 ForeignStreams* foreign_streams(DeviceType kind);
 
 // The driver's handle of a device's stream (with index), behind all that was deferred there; 0 where others can't use the device.
 uint64_t handle_for_others(Device device, int stream);
 
-// Somebody else knows an address of the device's memory from here on: whoever waits for the device waits for others' work, too.
+// Another library knows an address of the device's memory from here on: a wait for the device includes other libraries' work.
 void note_address_given(Device device) noexcept;
 bool is_address_given(Device device) noexcept;
 

@@ -130,7 +130,7 @@ int Operations::trouble() const {
     words += word_of(o);
     if (!fits(o)) return kMisfitType;
     for (const OpTensor& t : o.in) {
-      if (t.inner && !made[t.number]) return kMisfitGraph;  // of nobody
+      if (t.inner && !made[t.number]) return kMisfitGraph;  // produced by no operation
       if (t.inner || t.of_host || t.type == kFloat || !is_half(t)) continue;
       if (type >= 0 && t.type != type) return kMisfitType;
       type = t.type;

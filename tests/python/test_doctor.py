@@ -158,7 +158,7 @@ def test_a_driver_and_devices_that_were_found_right_are_not_tried_again_by_the_n
         return calls.count("cuInit\n")
 
     assert [starts() for _ in range(3)] == [2, 1, 1]
-    assert starts(NARU_SELF_CHECK="1") == 2  # whoever wants to know
+    assert starts(NARU_SELF_CHECK="1") == 2  # an explicit self-check
     assert starts(NARU_FAKE_GPUS=TWO.replace(" 1a ", " 3c ")) == 2  # another device
     assert starts(NARU_FAKE_VERSION="12060") == 2
     failing = {"NARU_FAKE_GPUS": TWO.replace(" 1a ", " 4d "), "NARU_CACHE_DIR": str(tmp_path / "cache")}

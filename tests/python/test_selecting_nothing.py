@@ -1,4 +1,4 @@
-"""What selects, sorts or counts, over tensors without dimensions, without elements, and asked for none: nothing that nobody has written comes out."""
+"""What selects, sorts or counts, over tensors without dimensions, without elements, and asked for none: no uninitialized memory is returned."""
 
 import math
 
@@ -63,7 +63,7 @@ def text(result):
 
 
 def leave_behind(number):
-    """Freed memory of many sizes that holds a number, for whoever takes it next."""
+    """Freed memory of many sizes that holds a number, for the next allocation."""
     for dtype in (naru.int64, naru.float32, naru.uint8):
         held = [naru.full((size,), number, dtype=dtype) for size in (1, 2, 3, 4, 8, 16, 64, 128) for _ in range(4)]
         del held

@@ -3,7 +3,7 @@
     python table.py naru|torch OUT.jsonl [--only WORD] [--seconds S] [--tiny]     a line of JSON a row, appended
     python table.py beside OUT.jsonl [--markdown]                                 both libraries' rows, the greatest ratio first
 
-Results are kept in a ring, so that naru, which computes nothing that nobody holds, computes them; naru's fusion of neighbours is off but where a row
+Results are kept in a ring, so that naru, which skips results that are dropped, computes them; naru's fusion of neighbours is off but where a row
 says so. ms: a call's time on the device, of many behind one another (wall clock, with one wait at the end); host_us: what submitting one took.
 """
 

@@ -41,7 +41,7 @@ class Work {
   int source() const noexcept { return source_; }
   // Calls f when it is done, on the thread that finds it so; at once where it is.
   void then(std::function<void()> f);
-  // Whether this is a forked child of the process that began it: nobody finishes it here.
+  // Whether this is a forked child of the process that began it: it never completes here.
   bool in_child() const noexcept;
 
   // For who does it.

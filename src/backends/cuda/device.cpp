@@ -232,7 +232,7 @@ void CudaDevice::allow_shared(const Kernel& kernel, int bytes) const {
         device_.str(), kernel.fixed + bytes, shared_limit_,
         kernel.fixed ? fmt::format(" ({} are those of its own arrays)", kernel.fixed) : "");
   const Relaxed scope(*this);
-  const int most = shared_limit_ - kernel.fixed;  // the same whoever asks, so that no thread lowers what another was given
+  const int most = shared_limit_ - kernel.fixed;  // the same for every caller, so that no thread lowers what another was given
   check(api_.cuFuncSetAttribute(kernel.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most), "cuFuncSetAttribute");
   kernel.allowed->store(most, std::memory_order_relaxed);
 }

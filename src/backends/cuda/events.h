@@ -12,7 +12,7 @@ namespace naru::backends::cuda {
 
 class CudaDevice;
 
-// Thread-safe. What was recorded may be recorded anew as soon as nobody holds it: waits of the device that were submitted by then keep to the earlier record.
+// Thread-safe. An event may be recorded again once no handle holds it: waits of the device that were submitted by then keep to the earlier record.
 class Events {
  public:
   enum class Kind : uint8_t { Order, Time };  // those that take the time are made otherwise

@@ -201,7 +201,7 @@ uint64_t CudaStream::copy_up(ir::CopyBytes c, const std::vector<Ref<Storage>>& h
     copy_on_host(between, c.source, piece.bytes);
     piece.source = between;
     const bool last = piece.bytes == c.bytes;
-    // Nobody waits for what goes to the device, but for a large piece to be free again. Each piece keeps the memory: Ctrl-C may end the copy here.
+    // Copies to the device are not waited for, except to reuse a large piece. Each piece keeps the memory: Ctrl-C may end the copy here.
     const uint64_t seq = put(piece, hold, piece.bytes > kSmallCopy);
     staging.use_until(seq);
     if (last) return seq;

@@ -25,7 +25,7 @@ class CudaStream final : public runtime::EventStream, private StreamLauncher {
   bool reads_at_once(const ir::CopyBytes& copy) const override;
   void synchronize(uint64_t seq) override;
 
-  // The driver's own. Others may put work on it from then on, which whoever synchronizes waits for, too.
+  // The driver's own. Others may put work on it from then on, which synchronize() waits for, too.
   uint64_t handle() noexcept;
   // What comes later waits for all that the stream of another library was given so far; the number behind which it has.
   uint64_t follow(uint64_t handle);

@@ -204,7 +204,7 @@ TEST_F(CudaForeign, work_of_another_library_goes_before_what_comes_behind_its_po
   ASSERT_EQ(copy(borrowed, x, 400, legacy), 0);
   listen();
   const StreamPoint point = foreign->behind(device, 1, {});
-  EXPECT_EQ(counted().count("cuCtxSynchronize"), 0u) << "the host waits for nobody";
+  EXPECT_EQ(counted().count("cuCtxSynchronize"), 0u) << "the host does not wait";
   s->wait(*point.stream, point.seq);
   for (int i = 0; i < 5; ++i) doubled(*s, x, 100);
   s->synchronize(down(*s, got.data(), x, 400, n));

@@ -43,7 +43,7 @@ class WorkerPool(Protocol):
         """Ends all workers; those that do not end by themselves within `grace` seconds are killed."""
 
     def drop(self) -> None:
-        """Tells all workers that nobody wants a batch any more, and waits for none. On whatever thread (finalizers.py)."""
+        """Tells all workers that no more batches are wanted, and waits for none. On whatever thread (finalizers.py)."""
 
 
 class ThreadPool:
