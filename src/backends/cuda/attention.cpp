@@ -1,7 +1,5 @@
 #include "backends/cuda/attention.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 #include <span>
@@ -51,12 +49,7 @@ bool Attentions::open() {
 }
 
 void Attentions::check(int status, const char* function) const {
-  if (status == CUDNN_STATUS_SUCCESS) return;
-  const std::string what =
-      fmt::format("cuDNN error: {}, when calling `{}` on {} for attention", status_name<Cudnn>(status), function, device_.device().str());
-  if (status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED || status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED)
-    throw OutOfMemoryError(what + ". Use smaller tensors, or free some");
-  throw RuntimeError("{}. `torch.nn.attention.sdpa_kernel(SDPBackend.MATH)` takes naru's own products", what);
+  check_status(status, function, device_.device(), "attention", "`torch.nn.attention.sdpa_kernel(SDPBackend.MATH)` takes naru's own products");
 }
 
 // The first of the library's proposals that it makes a plan of.

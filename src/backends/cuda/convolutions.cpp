@@ -160,11 +160,7 @@ bool Convolutions::open() {
 
 void Convolutions::check(cudnnStatus_t status, const char* function, const DnnConvolution& c) const {
   if (status == CUDNN_STATUS_SUCCESS) return;
-  const std::string what = fmt::format("cuDNN error: {}, when calling `{}` on {} for {}", status_name<Cudnn>(status), function,
-                                       device_.device().str(), described(c));
-  if (status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED || status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED)
-    throw OutOfMemoryError(what + ". Use smaller tensors, or free some");
-  throw RuntimeError("{}. `use_deterministic_algorithms(True)` takes naru's own kernels", what);
+  check_status(status, function, device_.device(), described(c), "`use_deterministic_algorithms(True)` takes naru's own kernels");
 }
 
 std::shared_ptr<Convolutions::Plan> Convolutions::plan_of(const DnnConvolution& c) {
@@ -174,7 +170,7 @@ std::shared_ptr<Convolutions::Plan> Convolutions::plan_of(const DnnConvolution& 
   try {
     // What it says of its descriptors' contents; other failures are errors.
     const DnnCheck made = [this, c](int status, const char* function) {
-      if (status / 1000 == CUDNN_STATUS_NOT_SUPPORTED / 1000 || status / 1000 == CUDNN_STATUS_BAD_PARAM / 1000) throw Refused{};
+      if (is_refusal(status)) throw Refused{};
       check(status, function, c);
     };
     plan->operations.emplace(*functions_, made, 100);

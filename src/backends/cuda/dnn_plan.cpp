@@ -1,15 +1,14 @@
 #include "backends/cuda/dnn_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "naru/error.h"
+
 namespace naru::backends::cuda {
 namespace {
-
-// What stands in the operands, or in the addresses, that it does not take.
-bool refuses(int status) noexcept {
-  return status / 1000 == CUDNN_STATUS_NOT_SUPPORTED / 1000 || status / 1000 == CUDNN_STATUS_BAD_PARAM / 1000;
-}
 
 DnnNotes notes_of(const Cudnn& f, const DnnDescriptor& configuration, const DnnCheck& check) {
   DnnDescriptor engine(f, CUDNN_BACKEND_ENGINE_DESCRIPTOR, check);
@@ -29,6 +28,19 @@ DnnNotes notes_of(const Cudnn& f, const DnnDescriptor& configuration, const DnnC
 
 }  // namespace
 
+bool is_refusal(int status) noexcept {
+  return status / 1000 == CUDNN_STATUS_NOT_SUPPORTED / 1000 || status / 1000 == CUDNN_STATUS_BAD_PARAM / 1000;
+}
+
+void check_status(int status, const char* function, const Device& device, const std::string& what, const char* advice) {
+  if (status == CUDNN_STATUS_SUCCESS) return;
+  const std::string text =
+      fmt::format("cuDNN error: {}, when calling `{}` on {} for {}", status_name<Cudnn>(status), function, device.str(), what);
+  if (status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED || status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED)
+    throw OutOfMemoryError(text + ". Use smaller tensors, or free some");
+  throw RuntimeError("{}. {}", text, advice);
+}
+
 bool DnnWay::usable(const Cudnn& f, const DnnPlace& place, const DnnCheck& check) {
   if (refused_ || plan_) return !refused_;
   DnnDescriptor plan(f, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, check);
@@ -38,7 +50,7 @@ bool DnnWay::usable(const Cudnn& f, const DnnPlace& place, const DnnCheck& check
     plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &place.handle, check);
   plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, engine_, check);
   const int status = f.cudnnBackendFinalize(plan.get());
-  if (refuses(status)) {
+  if (is_refusal(status)) {
     refused_ = true;
     return false;
   }
@@ -60,7 +72,7 @@ bool DnnWay::run(const Cudnn& f, cudnnHandle_t handle, std::span<const int64_t> 
   pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace, check);
   pack.finish(check);
   const int status = f.cudnnBackendExecute(handle, plan_->get(), pack.get());
-  refused_ = refuses(status);
+  refused_ = is_refusal(status);
   if (!refused_) check(status, "cudnnBackendExecute");
   return !refused_;
 }
@@ -78,7 +90,7 @@ std::vector<DnnWay> ways_of(const Cudnn& f, const DnnPlace& place, const DnnDesc
             "cudnnBackendGetAttribute");
     };
     const int status = f.cudnnBackendFinalize(proposals.get());
-    if (refuses(status)) continue;
+    if (is_refusal(status)) continue;
     check(status, "cudnnBackendFinalize");
     get(0, nullptr);
     std::vector<DnnDescriptor> engines;

@@ -3,11 +3,18 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "backends/cuda/dnn_graph.h"
+#include "naru/device.h"
 
 namespace naru::backends::cuda {
+
+// Whether a status says that the library does not take the operands or their addresses, rather than that it failed.
+bool is_refusal(int status) noexcept;
+// Throws for a status other than CUDNN_STATUS_SUCCESS: OutOfMemoryError, or a RuntimeError that ends with `advice`. what: the operation.
+void check_status(int status, const char* function, const Device& device, const std::string& what, const char* advice);
 
 // What plans are made for: the device of a handle, or, where no device is at hand, one of these properties.
 struct DnnPlace {
