@@ -49,7 +49,8 @@ bool Attentions::open() {
 }
 
 void Attentions::check(int status, const char* function) const {
-  check_status(status, function, device_.device(), "attention", "`torch.nn.attention.sdpa_kernel(SDPBackend.MATH)` takes naru's own products");
+  check_status(status, function, device_.device(), "attention",
+               "`torch.nn.attention.sdpa_kernel(SDPBackend.MATH)` takes naru's own products");
 }
 
 // The first of the library's proposals that it makes a plan of.
