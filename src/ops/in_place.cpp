@@ -78,7 +78,9 @@ class CopySlices final : public Node {
     results[0] = base_.leave(whole);
     return results;
   }
-  void release_saved() override { inner_->release_saved(); }
+  void release_saved() override {
+    if (inner_->use_count() == 1) inner_->release_saved();  // else it is a node of its own to what its saved result is part of
+  }
   void each_saved(const TensorVisitor& f) const override { inner_->each_saved(f); }
 
  private:

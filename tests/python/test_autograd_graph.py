@@ -179,3 +179,13 @@ def test_views_and_leaves_change_their_shape_in_place():
     x.grad = None
     x.sum().backward()
     assert x.grad.shape == (3, 2)
+
+
+def test_gradients_of_gradients_reach_a_written_view_by_its_base_and_by_its_saved_result():
+    x = torch.rand(2, 3, dtype=torch.float64, requires_grad=True)
+    z = x * 1
+    z[0].exp_()
+    (g,) = torch.autograd.grad((z * z).sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad((g * g).sum(), x)  # frees the graph on its way
+    expected = torch.stack([16 * (4 * x[0]).exp(), 8 * x[1]])  # of (2 e^2x)^2 and (2x)^2
+    assert torch.allclose(second, expected)
