@@ -147,6 +147,14 @@ void define_anomaly() {
   def(kFunction, "is_anomaly_check_nan_enabled", "", "Whether NaN is one.", [] { return anomaly_check_nan_enabled(); });
 }
 
+// Gradients as the program has switched them. Tangents go on where it has switched them off.
+int64_t grad_mode_bits() { return grad_enabled() | autograd::tangents_only << 1; }
+bool shows_grad_enabled() { return grad_enabled() && !autograd::tangents_only; }
+void switch_grad_mode(bool on) {
+  autograd::tangents_only = !on && autograd::tangents_carried && !is_inference_mode_enabled();
+  set_grad_enabled(on || autograd::tangents_only);
+}
+
 // Where gradients go, and the pass under way, as torch.autograd.graph asks for them.
 void define_edges() {
   def(kFunction, "_gradient_edge", "input", "(node, number of its input) that the tensor's gradient goes to.",
@@ -165,6 +173,20 @@ void define_edges() {
         m.output = static_cast<uint32_t>(slot);
         return t;
       });
+  def(kFunction, "_carry_tangents", "mode",
+      "Whether tangents are carried on this thread: then what operators save outlives in-place writes, and what tangents flow through is "
+      "recorded though gradients are switched off. Returns what _restore_grad_mode wants to know.",
+      [](bool on) {
+        const int64_t before = grad_mode_bits();
+        if (std::exchange(autograd::tangents_carried, on) != on && !shows_grad_enabled()) switch_grad_mode(false);
+        return before;
+      });
+  def(kFunction, "_mark_tangent", "input", "Says that a tangent flows from the tensor's history.", [](const Tensor& t) -> PyObject* {
+    autograd::gradient_edge(t).node->carries_tangent = true;
+    Py_RETURN_NONE;
+  });
+  def(kFunction, "_is_recorded", "tensors", "Whether what is done with the tensors is recorded now.",
+      [](const List& tensors) { return autograd::recording(tensors); });
   def(kFunction, "_current_backward", "", "The number of the backward pass that runs on this thread; 0 outside.",
       [] { return static_cast<int64_t>(autograd::current_backward()); });
   def(kFunction, "_queue_callback", "callback", "Calls it when the backward pass that runs on this thread is over.",
@@ -217,16 +239,24 @@ void define_engine() {
         }
         return list_of(result).release().ptr();
       });
-  def(kFunction, "is_grad_enabled", "", "Whether history is recorded on this thread.", [] { return grad_enabled(); });
+  def(kFunction, "is_grad_enabled", "", "Whether history is recorded on this thread.", [] { return shows_grad_enabled(); });
   def(kFunction, "is_inference_mode_enabled", "", "Whether this thread is within `inference_mode`.",
       [] { return is_inference_mode_enabled(); });
   def(kFunction, "is_inference", "input", "Whether the tensor was made within `inference_mode`.",
       [](const Tensor& t) { return t.is_inference(); });
   def(kMethod, "is_inference", "input", "Whether it was made within `inference_mode`.", [](const Tensor& t) { return t.is_inference(); });
-  def(kFunction, "_set_grad_enabled", "mode", "Switches the recording of history on this thread on or off.",
-      [](bool on) { set_grad_enabled(on); });
+  def(kFunction, "_set_grad_enabled", "mode",
+      "Switches the recording of history on this thread on or off. Returns what _restore_grad_mode wants to know.", [](bool on) -> int64_t {
+        const int64_t before = grad_mode_bits();
+        switch_grad_mode(on);
+        return before;
+      });
+  def(kFunction, "_restore_grad_mode", "before", "Undoes a _set_grad_enabled.", [](int64_t before) {
+    autograd::tangents_only = (before & 2) && autograd::tangents_carried;
+    set_grad_enabled((before & 1) && (autograd::tangents_only || !(before & 2)));
+  });
   def(kFunction, "set_grad_enabled", "mode", "Switches the recording of history on this thread on or off.",
-      [](bool on) { set_grad_enabled(on); });
+      [](bool on) { switch_grad_mode(on); });
   def(kMethod, "register_hook", "input, hook",
       "Calls hook(grad) when the gradient is known; what it returns replaces it. Returns a handle with remove().",
       [](const Tensor& t, PyObject* hook) -> PyObject* { return register_hook(t, hook); });

@@ -7,6 +7,7 @@
 
 #include "naru/autograd.h"
 #include "ops/common.h"
+#include "ops/history.h"
 #include "ops/type_names.h"
 
 namespace naru::py {
@@ -184,6 +185,7 @@ void resize(const char* function, OutRule rule, const Tensor& out, const Dims& s
                     "{}. This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they have zero "
                     "elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
                     out.sizes().str(), shape.str()));
+  autograd::before_write(out);
   ops::bump_version(out);  // backward of whoever has saved it would meet another shape
   TensorImpl& t = *out.impl();
   ops::grow_storage(out, t.offset + product(shape));

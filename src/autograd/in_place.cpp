@@ -34,6 +34,7 @@ void throw_untracked(const Tensor& view, bool indirect) {
 bool recording_write(const Tensor& target) noexcept {
   if (!grad_enabled()) return false;
   if (requires_grad(target)) return true;
+  if (tangents_only) return false;
   // A view may be older than its base's gradients.
   if (!target.impl()->base || !is_inexact(target.dtype())) return false;
   const auto* b = static_cast<const Meta*>(target.impl()->base->autograd.get());
@@ -43,7 +44,9 @@ bool recording_write(const Tensor& target) noexcept {
 void check_in_place(const Tensor& target, const char* op) {
   if (!grad_enabled()) return;
   const TensorImpl& t = *target.impl();
-  if (t.base && t.view_kind != ViewKind::Tracked) throw_untracked(target, false);
+  // Tangents follow a view wherever it was made.
+  if (t.base && t.view_kind != ViewKind::Tracked && !(t.view_kind == ViewKind::MadeWithoutGrad && tangents_carried))
+    throw_untracked(target, false);
   if (is_leaf_that_requires_grad(t.autograd.get()))
     throw RuntimeError(
         "a leaf Variable that requires grad is being used in an in-place operation. ({}: write under no_grad(), or use the "

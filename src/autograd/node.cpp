@@ -86,7 +86,7 @@ Meta& ensure_meta(const Tensor& t) {
   return static_cast<Meta&>(t.impl()->autograd.offer(std::move(meta)));
 }
 
-bool requires_grad(const Tensor& t) noexcept {
+bool takes_part(const Tensor& t) noexcept {
   if (!t.defined()) return false;
   const Meta* m = meta_of(t);
   if (m && m->requires_grad) return true;
@@ -97,6 +97,25 @@ bool requires_grad(const Tensor& t) noexcept {
       return b.grad_fn || (m && m->grad_fn);
   }
   return m && m->grad_fn;
+}
+
+namespace {
+
+bool carries_tangent(const TensorImpl* t) noexcept {
+  const auto* m = t ? static_cast<const Meta*>(t->autograd.get()) : nullptr;
+  return m && m->grad_fn && m->grad_fn->carries_tangent;
+}
+
+}  // namespace
+
+bool requires_grad(const Tensor& t) noexcept {
+  if (tangents_only) [[unlikely]]
+    return t.defined() && (carries_tangent(t.impl()) || carries_tangent(t.impl()->base.get()));
+  return takes_part(t);
+}
+
+void mark_tangent(Node& node) noexcept {
+  for (const Edge& e : node.next()) node.carries_tangent |= e.node && e.node->carries_tangent;
 }
 
 void move_retained(Meta& m, const Ref<Node>& former) {
@@ -121,7 +140,10 @@ Saved::Saved(const Tensor& t, bool output_of_this_node, uint32_t output)
   if (!t.defined()) return;
   if (Storage* const s = t.impl()->storage.get(); s && s->role.load(std::memory_order_relaxed) == MemoryRole::Other)
     s->role.store(MemoryRole::Activation, std::memory_order_relaxed);
-  if (saved_tensor_hooks) [[unlikely]]
+  if (tangents_carried) [[unlikely]] {
+    packed_ = packed_like(t);
+    packed_->kept = keep(t);
+  } else if (saved_tensor_hooks) [[unlikely]]
     pack(t);
   else
     tensor_ = output_of_this_node ? t.detach() : t;
@@ -136,30 +158,41 @@ void Saved::pack_kept() {
         ".backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if you need "
         "to access saved variables after calling backward.");
   if (undefined_) throw RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden");
-  if (packed_)
+  if (packed_ && !packed_->kept)
     throw RuntimeError(
         "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed at a time.");
-  pack(tensor_);
+  const Ref<PackedTensor> before = packed_;
+  const Tensor value = before ? value_of(*before->kept) : tensor_;
+  if (!value.defined()) throw_written(before->kept->tensor, "");
+  pack(value);
+  if (before) packed_->edge = before->edge;
   tensor_ = {};
 }
 
-void Saved::pack(const Tensor& t) {
-  const NoGrad guard;
+// Without a value: with the place that the gradient goes to.
+Ref<PackedTensor> Saved::packed_like(const Tensor& t) const {
   auto packed = make_ref<PackedTensor>();
-  packed->unpack = saved_tensor_hooks->unpack;
   if (const Meta* m = is_output_ ? nullptr : meta_of(t)) {
     LeafNode* const leaf = m->accumulator.load(std::memory_order_acquire);
     packed->edge = {m->grad_fn ? m->grad_fn : leaf ? Ref<Node>::share(leaf) : Ref<Node>(), m->grad_fn ? m->output : 0};
   }
+  return packed;
+}
+
+void Saved::pack(const Tensor& t) {
+  const NoGrad guard;
+  auto packed = packed_like(t);
+  packed->unpack = saved_tensor_hooks->unpack;
   // Of a result not the tensor itself: it would own the node that keeps it.
   const Tensor given = is_output_ ? t.detach() : t;
+  const uint32_t version = given.version();
   const SavedTensorHooks* const hooks = std::exchange(saved_tensor_hooks, nullptr);
   struct Restore {
     const SavedTensorHooks* hooks;
     ~Restore() { saved_tensor_hooks = hooks; }
   } const restore{hooks};
   packed->value = hooks->pack(given);
-  if (given.version() != version_)
+  if (given.version() != version)
     throw RuntimeError(
         "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be modified by in-place "
         "operations as this can lead to unexpected side-effects. Please open an issue if you need to perform in-place operations on the "
@@ -177,6 +210,14 @@ Tensor Saved::attached(const Tensor& t, Edge edge) const {
   return result;
 }
 
+void Saved::throw_written(const Tensor& t, const std::string& node) const {
+  throw RuntimeError(
+      "one of the variables needed for gradient computation has been modified by an inplace operation: [{} {} on {}], saved by {} at "
+      "version {}, is at version {} now; the last operator that wrote it was {}. Use the out-of-place form, or clone() the tensor first.",
+      name_of(t.dtype()), t.sizes().str(), t.device().str(), node, version_, t.version(),
+      t.impl()->origin.op ? t.impl()->origin.op : "an in-place operator");
+}
+
 Tensor Saved::get(Node* self) const {
   const auto name = [&] { return self ? self->name() : "a function that is gone"; };
   if (released_)
@@ -188,16 +229,12 @@ Tensor Saved::get(Node* self) const {
   if (undefined_) return {};
   if (packed_) [[unlikely]] {
     const Ref<PackedTensor> packed = packed_;
-    const Tensor t = packed->unpack(packed->value);
+    const Tensor t = packed->kept ? value_of(*packed->kept) : packed->unpack(packed->value);
+    if (packed->kept && !t.defined()) throw_written(packed->kept->tensor, name());
     if (!grad_enabled()) return t;
     return attached(t, is_output_ ? Edge{self ? Ref<Node>::share(self) : Ref<Node>(), output_} : packed->edge);
   }
-  if (tensor_.version() != version_)
-    throw RuntimeError(
-        "one of the variables needed for gradient computation has been modified by an inplace operation: [{} {} on {}], saved by {} at "
-        "version {}, is at version {} now; the last operator that wrote it was {}. Use the out-of-place form, or clone() the tensor first.",
-        name_of(tensor_.dtype()), tensor_.sizes().str(), tensor_.device().str(), name(), version_, tensor_.version(),
-        tensor_.impl()->origin.op ? tensor_.impl()->origin.op : "an in-place operator");
+  if (tensor_.version() != version_) throw_written(tensor_, name());
   if (!is_output_ || !grad_enabled()) return tensor_;
   return attached(tensor_, {Ref<Node>::share(self), output_});
 }
@@ -228,6 +265,8 @@ void set_history(const Tensor& out, Ref<Node> node, uint32_t output) {
   m.output = output;
   if (m.retains_grad) [[unlikely]]
     move_retained(m, node);
+  if (tangents_carried && m.grad_fn) [[unlikely]]
+    mark_tangent(*m.grad_fn);
   if (impl.base && impl.base->autograd)
     m.history.store(static_cast<Meta&>(*impl.base->autograd).history.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "autograd/hooks.h"
+#include "autograd/kept.h"
 #include "core/small_vector.h"
 #include "core/tensor_impl.h"
 #include "naru/autograd.h"
@@ -56,6 +57,7 @@ class Node : public RefCounted<Node> {
   // Which of next() PyTorch's node has, a bit for each: it leaves out most numbers.
   virtual uint64_t shown_edges() const { return ~uint64_t{0}; }
   uint32_t outputs = 1;
+  bool carries_tangent = false;  // see tangents_only in kept.h
   // What few nodes have.
   struct Extras {
     std::shared_ptr<HookList<Hook>> hooks = std::make_shared<HookList<Hook>>();  // on the gradients of outputs; run before all others
@@ -146,14 +148,17 @@ struct Meta : AutogradMeta {
 Meta* meta_of(const Tensor& t) noexcept;  // null if none
 Meta& ensure_meta(const Tensor& t);
 // Does the tensor take part in differentiation?
+bool takes_part(const Tensor& t) noexcept;
+// And is what is done with it recorded, where anything is? (With tangents_only less than that.)
 bool requires_grad(const Tensor& t) noexcept;
 // Moves what retain_grad() left at a tensor's former grad_fn to the one it has now.
 void move_retained(Meta& m, const Ref<Node>& former);
 
-// What SavedTensorHooks made of a tensor, and where its gradient goes.
+// What SavedTensorHooks made of a tensor, or one that outlives writes, and where its gradient goes.
 struct PackedTensor : RefCounted<PackedTensor> {
   std::shared_ptr<void> value;
   SavedTensorHooks::Unpack unpack;
+  std::shared_ptr<Kept> kept;
   Edge edge;
 };
 class Saved;
@@ -192,6 +197,8 @@ class Saved {
 
  private:
   void pack(const Tensor& t);
+  Ref<PackedTensor> packed_like(const Tensor& t) const;
+  [[noreturn]] void throw_written(const Tensor& t, const std::string& node) const;
   Tensor attached(const Tensor& t, Edge edge) const;
   Tensor tensor_;
   Ref<PackedTensor> packed_;
@@ -247,6 +254,8 @@ class FunctionNode final : public Node {
 bool recording(std::initializer_list<const Tensor*> inputs) noexcept;
 bool recording(std::span<const Tensor> inputs) noexcept;
 
+// Whether a tangent flows through a node, found from those that it leads to.
+void mark_tangent(Node& node) noexcept;
 // Makes output number `output` of `node` the history of `out`.
 void set_history(const Tensor& out, Ref<Node> node, uint32_t output = 0);
 // In place. Whether a write to `target` must be recorded for its own sake.

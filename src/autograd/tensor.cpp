@@ -3,7 +3,7 @@
 
 namespace naru {
 
-bool Tensor::requires_grad() const { return autograd::requires_grad(*this); }
+bool Tensor::requires_grad() const { return autograd::takes_part(*this); }
 
 Tensor Tensor::detach() const {
   if (!impl_) throw RuntimeError("detach: input is an undefined tensor; wanted a tensor");

@@ -249,9 +249,9 @@ class Engine {
 };
 
 struct GradMode {
-  explicit GradMode(bool on) : before(set_grad_enabled(on)) {}
-  ~GradMode() { set_grad_enabled(before); }
-  bool before;
+  explicit GradMode(bool on) : before(set_grad_enabled(on)), only(std::exchange(tangents_only, false)) {}
+  ~GradMode() { set_grad_enabled(before), tangents_only = only; }
+  bool before, only;
 };
 
 void add_roots(Engine& engine, std::span<const Tensor> outputs, std::span<const Tensor> gradients) {

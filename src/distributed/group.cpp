@@ -6,6 +6,7 @@
 #include "naru/autograd.h"
 #include "naru/ops.h"
 #include "ops/common.h"
+#include "ops/history.h"
 #include "runtime/fork.h"
 
 namespace naru::distributed {
@@ -77,6 +78,7 @@ class Lent {
       host_ = use == Use::Write ? empty(t.sizes(), Options(t.dtype(), cpu)) : host_.to(cpu).contiguous();
       if (use != Use::Write && host_.data_ptr() == (t.device().is_cpu() ? t.data_ptr() : nullptr)) host_ = host_.clone();
     } else if (use != Use::Read) {
+      autograd::before_write(t);
       ops::bump_version(t);
     }
     block_ = {static_cast<char*>(host_.data_ptr()), static_cast<size_t>(t.numel()), t.dtype(), t.sizes()};

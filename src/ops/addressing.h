@@ -65,6 +65,7 @@ void write_in_place(const Tensor& target, const char* op, const char* name, std:
     autograd::connect(*node, others);
     for (const Tensor& t : saves) node->saved.emplace_back(t);
   }
+  autograd::before_write(target);
   write();
   bump_version(target);
   target.impl()->origin.op = op;

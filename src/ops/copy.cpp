@@ -200,6 +200,7 @@ const Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const {
   ops::require_distinct_elements(*this, "copy_");
   const bool history = autograd::recording({&source}) || autograd::recording_write(*this);
   if (history) autograd::check_in_place(*this, "copy_");
+  autograd::before_write(*this);
   copy_into(*this, source.sizes() == sizes() ? source : source.detach().expand(sizes()), non_blocking);
   ops::bump_version(*this);
   impl_->origin.op = "copy_";
@@ -262,6 +263,7 @@ const Tensor& Tensor::fill_(const Operand& value) const {
   if (history) autograd::check_in_place(*this, "fill_");
   const ops::OpOperand operand =
       source.defined() ? ops::OpOperand{&source, {}, dtype()} : ops::OpOperand{nullptr, ops::converted(value.scalar(), dtype()), dtype()};
+  autograd::before_write(*this);
   fill_elements(*this, operand);
   ops::bump_version(*this);
   impl_->origin.op = "fill_";

@@ -17,6 +17,7 @@ void write_in_order(const Tensor& t, const char* op, F f) {
   require_distinct_elements(t, op);
   const bool history = autograd::recording_write(t);
   if (history) autograd::check_in_place(t, op);
+  autograd::before_write(t);
   if (t.numel() > 0 && !t.device().is_meta()) {
     NoGrad guard;
     if (t.is_contiguous()) {

@@ -431,12 +431,10 @@ void run_op_in_place(ir::OpId id, const Tensor& target, std::span<const Operand>
   check_divisor(id, types, operands);
   const bool history = wants_history(id, operands) || autograd::recording_write(target);
   Ref<TableNode> node;
-  if (history) {
-    autograd::check_in_place(target, r.name);
-    node = make_ref<TableNode>(id, types, operands, true);
-  }
+  if (history) autograd::check_in_place(target, r.name), node = make_ref<TableNode>(id, types, operands, true);
   std::array<OpOperand, 3> steps;
   fill_operands(id, operands, types, r.rule, steps);
+  autograd::before_write(target);
   apply_into(id, {steps.data(), operands.size()}, target);
   bump_version(target);
   target.impl()->origin.op = r.name;

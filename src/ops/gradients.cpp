@@ -26,7 +26,7 @@ const Tensor& Tensor::requires_grad_(bool on) const {
 }
 
 bool Tensor::is_leaf() const {
-  if (!autograd::requires_grad(*this)) return true;
+  if (!requires_grad()) return true;
   return !autograd::meta_of(*this) ? false : !autograd::gradient_edge(*this).node || autograd::meta_of(*this)->grad_fn.get() == nullptr;
 }
 
@@ -55,7 +55,7 @@ void Tensor::set_grad(const Tensor& g) const {
 }
 
 std::string Tensor::grad_fn_name() const {
-  if (!autograd::requires_grad(*this)) return "";
+  if (!requires_grad()) return "";
   autograd::gradient_edge(*this);
   const autograd::Meta* m = autograd::meta_of(*this);
   return m && m->grad_fn ? m->grad_fn->name() : "";
@@ -93,7 +93,7 @@ bool Tensor::retains_grad() const {
   return m && m->retains_grad;
 }
 void Tensor::retain_grad() const {
-  if (!autograd::requires_grad(*this)) throw RuntimeError("can't retain_grad on Tensor that has requires_grad=False");
+  if (!requires_grad()) throw RuntimeError("can't retain_grad on Tensor that has requires_grad=False");
   const autograd::Edge e = autograd::gradient_edge(*this);
   autograd::Meta& m = *autograd::meta_of(*this);
   if (!m.grad_fn || m.retains_grad) return;

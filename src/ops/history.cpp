@@ -20,7 +20,7 @@ Edge gradient_edge(const Tensor& t) {
 }
 
 HookPlace add_hook(const Tensor& t, Hook hook, std::string name, std::shared_ptr<void> object) {
-  if (!requires_grad(t)) throw RuntimeError("cannot register a hook on a tensor that doesn't require gradient");
+  if (!t.requires_grad()) throw RuntimeError("cannot register a hook on a tensor that doesn't require gradient");
   const Edge e = gradient_edge(t);
   Node::Extras& x = e.node->ensure_extras();
   const int64_t number = x.hooks->add(std::move(hook), e.slot, std::move(name), std::move(object));
@@ -77,6 +77,12 @@ void check_hook_result(const Tensor& before, const Tensor& after, const std::str
     throw RuntimeError("hook '{}' has changed the type of value (was {} got {})", hook, type_name(before), type_name(after));
   if (!(before.sizes() == after.sizes()))
     throw RuntimeError("hook '{}' has changed the size of value (was {}, got {})", hook, before.sizes().str(), after.sizes().str());
+}
+
+void copy_kept(const Tensor& target) {
+  const NoGrad off;
+  for (const auto& kept : take_uncopied(target.impl()->storage.get()))
+    if (const Tensor value = value_of(*kept); value.defined()) give_copy(*kept, value.clone());
 }
 
 void connect(Node& node, std::initializer_list<const Tensor*> inputs) {

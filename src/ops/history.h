@@ -78,6 +78,13 @@ void record_all(std::initializer_list<const Tensor*> outs, const char* name, std
 // The gradient of a tensor of base_sizes and base_strides, from that of a view of its memory: g's sizes, these strides, `shift` elements on.
 Tensor gradient_of_base(const Tensor& g, const Dims& strides, int64_t shift, const Dims& base_sizes, const Dims& base_strides);
 
+// Before a write to `target`, recorded or not, and after the writer's own node has saved its operands: saved values that outlive writes
+// get a copy of that memory.
+void copy_kept(const Tensor& target);
+inline void before_write(const Tensor& target) {
+  if (uncopied_count.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    copy_kept(target);
+}
 // After the write: `node`, whose first next edge is the target's old one, becomes the history of the target, and of the base it is a view of.
 void rebase_history(const Tensor& target, Ref<Node> node);
 // A view follows the history of its base: gives it a new grad_fn where the base has been written in place since.

@@ -125,6 +125,7 @@ void rebase_history(const Tensor& target, Ref<Node> node) {
   const Ref<Node> former = m.grad_fn;
   m.grad_fn = base.defined() ? Ref<Node>(make_ref<CopySlices>(target, base, std::move(node))) : std::move(node);
   m.output = 0;
+  mark_tangent(*m.grad_fn);
   move_retained(m, former);
   m.history.fetch_add(1, std::memory_order_release);
   // The view's own history follows from the base's.
@@ -134,9 +135,11 @@ void rebase_history(const Tensor& target, Ref<Node> node) {
 void follow_base(const Tensor& view, Meta& m) {
   const auto* b = static_cast<const Meta*>(view.impl()->base->autograd.get());
   if (!b || b->history.load(std::memory_order_acquire) == m.history.load(std::memory_order_acquire)) return;
-  if (view.impl()->view_kind != ViewKind::Tracked) throw_untracked(view, true);
+  const ViewKind kind = view.impl()->view_kind;
+  if (kind != ViewKind::Tracked && !(kind == ViewKind::MadeWithoutGrad && tangents_carried)) throw_untracked(view, true);
   static std::mutex mutex;  // threads that share the view may all be the first to find out
   Ref<Node> node = make_ref<AsStridedNode>(view, base_of(view)), former;
+  mark_tangent(*node);
   const std::lock_guard lock(mutex);
   const uint64_t now = b->history.load(std::memory_order_acquire);
   if (now == m.history.load(std::memory_order_relaxed)) return;

@@ -208,6 +208,7 @@ void Kernel::operator()(std::span<const KernelArgument> arguments, const Extent&
       k.memory.push_back(t->numel() == 0 ? nullptr : ops::view_of(*t, t->sizes()).data);
     }
   const Device device = ops::device_of(arguments);
+  for (const Tensor* t : writes) autograd::before_write(*t);
   if (k.items[0] > 0 && k.items[1] > 0 && k.items[2] > 0) {
     ir::Instruction instruction = std::move(k);
     runtime::queue_of(device).stream().prepare(instruction);

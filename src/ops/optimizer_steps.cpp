@@ -13,6 +13,7 @@
 #include "naru/ops.h"
 #include "ops/common.h"
 #include "ops/half.h"
+#include "ops/history.h"
 #include "ops/sparse.h"
 #include "runtime/capture.h"
 #include "runtime/small_work.h"
@@ -124,6 +125,8 @@ void Update::run(const char* op) {
       const DType type = tensors_[i]->dtype();
       builder_.output(type == type_ ? cells_[i].index : add_node(ir::op::copy, {Value::at(i)}, type).index);
     }
+  for (int i = 0; i < program_.inputs_count; ++i)
+    if (written_ >> i & 1) autograd::before_write(*tensors_[i]);
   if (!run_at_once()) {
     ir::Map map;
     map.shape = first.sizes();

@@ -13,6 +13,7 @@ namespace {
 // A result that others may be derived from becomes its own view, with the view's history.
 void take_geometry(const Tensor& t, const Tensor& view, const char* op) {
   if (ops::has_sparse_form(t)) return ops::take_parts(t, view, op);
+  autograd::before_write(t);
   ops::bump_version(t);  // backward of whoever has saved it would meet another shape
   autograd::Edge history;
   if (t.requires_grad()) {
@@ -52,6 +53,7 @@ void resize_(const Tensor& t, const Dims& size, std::optional<MemoryFormat> form
   if (size == t.sizes() && !format) return;
   const Dims strides = ops::format_strides(size, format.value_or(MemoryFormat::Contiguous));
   const int64_t n = plus(checked_product(size), t.storage_offset());
+  autograd::before_write(t);
   ops::grow_storage(t, n);
   ops::bump_version(t);  // what backward has kept of it is no longer what it was
   t.impl()->set_geometry(size, strides, t.impl()->offset);

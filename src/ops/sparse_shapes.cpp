@@ -254,6 +254,7 @@ void take_parts(const Tensor& t, const Tensor& made, const char* op) {
         "a leaf Variable that requires grad is being used in an in-place operation. ({}: sparse tensors with a history are not written in "
         "place: use the operator that returns a new one)",
         op);
+  autograd::before_write(t);
   TensorImpl& impl = *t.impl();
   impl.parts = made.impl()->parts, impl.dtype = made.impl()->dtype;
   impl.sizes = made.sizes(), impl.strides = made.strides(), impl.numel = made.numel();

@@ -3,6 +3,7 @@
 A dual tensor is one that requires gradients; `unpack_dual` finds the tangent of a result as the derivative of backward by the gradient that it
 starts with. So it costs about as much as two backwards, the graph is kept as long as its results are, and operators without a second derivative
 (functions of the user's that are once_differentiable) have none. A function of the user's with a jvp gives its results their tangents itself.
+What operators save within a level outlives in-place writes (src/autograd/kept.h); no_grad() does not stop tangents, inference_mode() does.
 """
 
 from __future__ import annotations
@@ -37,6 +38,12 @@ class _Local(threading.local):
 _here = _Local()
 
 
+def _set_levels(levels: list[list[_Dual]]) -> int:
+    """What operators save within a level keeps its value when it is written in place: tangents are found later. Returns the gradient mode."""
+    _here.levels = levels
+    return _C._carry_tangents(bool(levels))
+
+
 class UnpackedDualTensor(NamedTuple):
     """A tensor, `primal`, and its `tangent`, or None.
 
@@ -62,7 +69,7 @@ def enter_dual_level() -> int:
     if _here.duals is not None:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     _here.duals = []
-    _here.levels = [*_here.levels, _here.duals]
+    _set_levels([*_here.levels, _here.duals])
     return 0
 
 
@@ -77,7 +84,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     """
     if _here.duals is None:
         raise RuntimeError("Trying to exit a forward AD level when no level is active.")
-    _here.levels = [level for level in _here.levels if level is not _here.duals]
+    _set_levels([level for level in _here.levels if level is not _here.duals])
     _here.duals = None
 
 
@@ -156,6 +163,7 @@ def _with_tangent(tensor: Tensor, tangent: Any, duals: list[_Dual], outside: boo
     with enable_grad():
         start = tensor if tensor.requires_grad else tensor.detach().requires_grad_()
         edge = start.view_as(start)
+        _C._mark_tangent(edge)
     duals.append(_Dual(edge, tangent, outside or tensor.requires_grad or tangent.requires_grad))
     return _C._at_gradient_edge(*_C._gradient_edge(edge), tensor)
 
@@ -165,6 +173,7 @@ def _set_tangent(tensor: Tensor, tangent: Any, duals: list[_Dual], outside: bool
     _same_size(tensor, tangent)
     if not tensor.requires_grad:
         return _with_tangent(tensor, tangent, duals, outside)
+    _C._mark_tangent(tensor)
     duals.append(_Dual(_C._at_gradient_edge(*_C._gradient_edge(tensor), tensor.detach()), tangent, outside))
     return tensor
 
@@ -177,23 +186,28 @@ class _With:
 
     def __enter__(self) -> None:
         self.before = _here.levels
-        _here.levels = [] if self.duals is None else [*_here.levels, self.duals]
+        self.mode = _set_levels([] if self.duals is None else [*_here.levels, self.duals])
 
     def __exit__(self, *exc: object) -> None:
-        _here.levels = self.before
+        _set_levels(self.before)
+        _C._restore_grad_mode(self.mode)
 
 
 class _Unpacking:
-    """A block in which functions of the user's that have given their results tangents end the way of gradients."""
+    """A block in which functions of the user's that have given their results tangents end the way of gradients. Nothing is overwritten before
+    the tangents are there, unless those of an outer level are wanted later."""
 
     def __init__(self, duals: list[_Dual]) -> None:
         self.duals = duals
 
     def __enter__(self) -> None:
         self.before, _here.unpacked = _here.unpacked, self.duals
+        self.mode = _C._carry_tangents(any(level is not self.duals for level in _here.levels))
 
     def __exit__(self, *exc: object) -> None:
         _here.unpacked = self.before
+        _C._carry_tangents(bool(_here.levels))
+        _C._restore_grad_mode(self.mode)
 
 
 def _is_dual(tensor: Tensor) -> bool:

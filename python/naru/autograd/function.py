@@ -175,7 +175,7 @@ class Function:
             args, kwargs = _with_defaults(cls.forward, args, kwargs), {}
         ctx = FunctionCtx()
         tensors = [arg for arg in args if isinstance(arg, Tensor)]
-        recording = _C.is_grad_enabled() and any(t.requires_grad for t in tensors)
+        recording = _C._is_recorded(tensors)
         ctx.needs_input_grad = tuple(isinstance(arg, Tensor) and arg.requires_grad for arg in args)
         levels = forward_ad._here.levels
         pushed = _Pushed.of(cls, ctx, args, levels) if levels and cls.jvp is not Function.jvp else []

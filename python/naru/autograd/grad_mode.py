@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "set_multithreading_enabled"]
 
 _switch = _C._set_grad_enabled
-_is_on = _C.is_grad_enabled
+_restore = _C._restore_grad_mode
 
 
 def _decorate(fn: Any, mode: Callable[[], Any]) -> Any:
@@ -85,11 +85,10 @@ class _Mode:
         return _decorate(orig_func, cls)  # used as `@no_grad`, without parentheses
 
     def __enter__(self) -> None:
-        self._before = _is_on()
-        _switch(self._value)
+        self._before = _switch(self._value)
 
     def __exit__(self, *exc: object) -> None:
-        _switch(self._before)
+        _restore(self._before)
 
     def __call__(self, fn: F) -> F:
         return _decorate(fn, type(self))
@@ -135,17 +134,16 @@ class set_grad_enabled:
 
     def __init__(self, mode: bool) -> None:
         self.mode = bool(mode)
-        self._before = _is_on()
-        _switch(self.mode)
+        self._before = _switch(self.mode)
 
     def __enter__(self) -> None:
         _switch(self.mode)
 
     def __exit__(self, *exc: object) -> None:
-        _switch(self._before)
+        _restore(self._before)
 
     def __call__(self, fn: F) -> F:
-        _switch(self._before)
+        _restore(self._before)
         return _decorate(fn, lambda: set_grad_enabled(self.mode))
 
     def clone(self) -> Self:

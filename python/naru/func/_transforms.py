@@ -67,6 +67,8 @@ class _Inputs:
             self.shown = self.plain
             if writable:  # in place, as forward mode allows: what gradients go along stays as it was
                 self.plain = [p.view_as(p) for p in self.plain]
+                for p in self.plain:
+                    _C._mark_tangent(p)
                 self.shown = [_C._at_gradient_edge(*_C._gradient_edge(p), plain) for p, (plain, _) in zip(self.plain, lifted)]
         self.levels = [levels for _, levels in lifted]
 

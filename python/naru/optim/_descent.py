@@ -32,8 +32,7 @@ class Descent(Optimizer):
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Updates the parameters once; `closure` computes the loss again and returns it."""
         loss = None if closure is None else self._run_closure(closure)
-        recording = _C.is_grad_enabled()
-        _C._set_grad_enabled(False)  # no_grad(), in a tenth of its time
+        before = _C._set_grad_enabled(False)  # no_grad(), in a tenth of its time
         try:
             for group in self.param_groups:
                 differentiable = bool(group.get("differentiable"))
@@ -49,7 +48,7 @@ class Descent(Optimizer):
                 elif params:
                     (self._update_as_real if self._holds_complex else self._update_group)(group, params, grads)
         finally:
-            _C._set_grad_enabled(recording)
+            _C._restore_grad_mode(before)
         return loss
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:

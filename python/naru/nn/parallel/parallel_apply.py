@@ -53,8 +53,7 @@ def parallel_apply(
     results: list[Any] = [None] * count
 
     def work(i: int, module: Any, args: Any, kwargs: dict[str, Any]) -> None:
-        before = _C.is_grad_enabled()
-        _C._set_grad_enabled(grad)
+        before = _C._set_grad_enabled(grad)
         place, stream = places[i] or _first_device(args), streams[i]
         try:
             if place is None:
@@ -66,7 +65,7 @@ def parallel_apply(
         except Exception:
             results[i] = ExceptionWrapper(where=f"in replica {i} on device {place.index if place is not None and place.type == 'cuda' else place}")
         finally:
-            _C._set_grad_enabled(before)
+            _C._restore_grad_mode(before)
 
     if count == 1:
         work(0, modules[0], inputs[0], named[0])
