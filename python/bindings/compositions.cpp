@@ -57,6 +57,10 @@ void define_statistics() {
   def(kBoth, "bucketize", "input, boundaries, *, out_int32=False, right=False, out=None",
       "Where each value belongs among sorted boundaries.",
       [](const Tensor& values, const Tensor& boundaries, bool narrow, bool right) { return bucketize(values, boundaries, narrow, right); });
+  def(kFunction, "bucketize", "input, boundaries, *, out_int32=False, right=False, out=None",
+      "Where a number belongs among sorted boundaries.", [](const Scalar& value, const Tensor& boundaries, bool narrow, bool right) {
+        return searchsorted(boundaries, value, narrow, right, std::nullopt, Tensor());
+      });
   def(kFunction, "isin", "elements, test_elements, *, assume_unique=False, invert=False, out=None",
       "Whether each element is one of the others.",
       [](const Operand& a, const Operand& b, Ignored, bool invert) { return isin(a, b, invert); });

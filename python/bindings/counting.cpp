@@ -63,7 +63,7 @@ void define_counting() {
   def(kBoth, "gcd", "input, other, *, out=None", "Greatest common divisors.", [](const Tensor& a, const Tensor& b) { return gcd(a, b); });
   def(kBoth, "lcm", "input, other, *, out=None", "Least common multiples.", [](const Tensor& a, const Tensor& b) { return lcm(a, b); });
   def(kBoth, "ldexp", "input, other, *, out=None", "input * 2 ** other.",
-      [](const Tensor& t, const Operand& exponent) { return ldexp(t, exponent); });
+      [](const Tensor& t, const Tensor& exponent) { return ldexp(t, exponent); });
   def(kBoth, "logaddexp2", "input, other, *, out=None", "log2(2 ** input + 2 ** other).",
       [](const Tensor& a, const Tensor& b) { return logaddexp2(a, b); });
   def(kBoth, "sinc", "input, *, out=None", "sin(pi x) / (pi x).", [](const Tensor& t) { return sinc(t); });

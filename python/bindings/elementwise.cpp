@@ -24,6 +24,34 @@ constexpr std::array kSpecial = {"add",  "sub",        "div",       "clamp",    
                                  "pow",  "add_scaled", "div_trunc", "leaky_relu", "elu",     "softplus", "threshold",
                                  "lerp", "clamp_min",  "clamp_max", "round",      "positive"};
 
+// The rows that take Python numbers, as PyTorch's overloads do; the operands of all others are tensors.
+enum class Numbers : uint8_t { None, Second, One, Both };
+Numbers numbers_of(std::string_view row) {
+  static constexpr std::string_view kSecond[] = {"copysign", "fmod", "eq", "ne", "lt", "le", "gt", "ge"};
+  static constexpr std::string_view kOne[] = {
+      "remainder", "xlogy", "zeta", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift"};
+  static constexpr std::string_view kBothNumbers[] = {"mul", "floor_divide"};
+  const auto among = [row](auto& names) { return std::ranges::find(names, row) != std::end(names); };
+  return among(kSecond) ? Numbers::Second : among(kOne) ? Numbers::One : among(kBothNumbers) ? Numbers::Both : Numbers::None;
+}
+
+// The function and method of a row, and the method in place.
+template <class A, class B>
+void define_binary(unsigned where, const ops::TableEntry& r, ir::OpId id) {
+  def(where, r.name, "input, other, *, out=None", r.doc, [id](const A& a, const B& b) {
+    const Operand operands[] = {a, b};
+    return run_op(id, operands);
+  });
+}
+template <class B>
+void define_binary_in_place(const char* name, const ops::TableEntry& r, ir::OpId id) {
+  def(kMethod, name, "input, other", r.doc, [id](const Tensor& a, const B& b) {
+    const Operand others[] = {b};
+    run_op_in_place(id, a, others);
+    return Self();
+  });
+}
+
 void define_table() {
   const auto rows = ops::table();
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -41,15 +69,18 @@ void define_table() {
         return Self();
       });
     } else if (r.arity == 2) {
-      def(kBoth, r.name, "input, other, *, out=None", r.doc, [id](const Operand& a, const Operand& b) {
-        const Operand operands[] = {a, b};
-        return run_op(id, operands);
-      });
-      def(kMethod, in_place, "input, other", r.doc, [id](const Tensor& a, const Operand& b) {
-        const Operand others[] = {b};
-        run_op_in_place(id, a, others);
-        return Self();
-      });
+      const Numbers numbers = numbers_of(r.name);
+      if (numbers == Numbers::None) {
+        define_binary<Tensor, Tensor>(kBoth, r, id);
+        define_binary_in_place<Tensor>(in_place, r, id);
+        continue;
+      }
+      if (numbers == Numbers::Both)
+        define_binary<Operand, Operand>(kBoth, r, id);
+      else
+        define_binary<Tensor, Operand>(kBoth, r, id);
+      if (numbers == Numbers::One) define_binary<Scalar, Tensor>(kFunction, r, id);
+      define_binary_in_place<Operand>(in_place, r, id);
     }
   }
 }
@@ -81,7 +112,10 @@ void define_arithmetic() {
     div_(a, b, mode);
     return Self();
   });
-  def(kBoth, "pow", "input, exponent, *, out=None", "input to the power exponent.", [](const Operand& a, const Operand& b) {
+  def(kBoth, "pow", "input, exponent, *, out=None", "input to the power exponent.", [](const Tensor& a, const Operand& b) {
+    return run(op::pow, {a, b});
+  });
+  def(kFunction, "pow", "input, exponent, *, out=None", "The number input to the power exponent.", [](const Scalar& a, const Tensor& b) {
     return run(op::pow, {a, b});
   });
   def(kMethod, "pow_", "input, exponent", "A power in place.", [](const Tensor& a, const Operand& b) {
@@ -99,7 +133,9 @@ void define_arithmetic() {
         return Self();
       });
   def(kBoth, "float_power", "input, exponent, *, out=None", "The power, computed in float64.",
-      [](const Operand& a, const Operand& b) { return float_power(a, b); });
+      [](const Tensor& a, const Operand& b) { return float_power(a, b); });
+  def(kFunction, "float_power", "input, exponent, *, out=None", "The number's power, computed in float64.",
+      [](const Scalar& a, const Tensor& b) { return float_power(a, b); });
   def(kBoth, "positive", "input", "The input itself.", [](const Tensor& a) {
     if (a.dtype() == DType::Bool) throw NotImplementedError("The `+` operator, on a bool tensor is not supported.");
     return Self();

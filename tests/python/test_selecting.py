@@ -155,7 +155,7 @@ def test_special_functions_hold_far_out():
     assert S.chebyshev_polynomial_t(torch.tensor([0.5]), torch.tensor([-1, 0, 1, 2])).tolist() == [0, 1, 0.5, -0.5]
 
 
-IN_PLACE = {"i0_": (), "logit_": (), "cumprod_": (0,), "sinc_": (), "mvlgamma_": (2,), "polygamma_": (1,), "renorm_": (2.0, 0, 0.1), "nan_to_num_": (), "ldexp_": (2,)}
+IN_PLACE = {"i0_": (), "logit_": (), "cumprod_": (0,), "sinc_": (), "mvlgamma_": (2,), "polygamma_": (1,), "renorm_": (2.0, 0, 0.1), "nan_to_num_": (), "ldexp_": (torch.tensor(2),)}
 
 
 @pytest.mark.parametrize("name", IN_PLACE)
