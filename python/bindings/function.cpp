@@ -182,9 +182,9 @@ void raise_no_match(const Definition& d, PyObject* const* args, int nargs, PyObj
   PyErr_SetString(PyExc_TypeError, text.c_str());
 }
 
-PyObject* with_out(const Definition& d, PyObject* out, nb::object result) {
+PyObject* with_out(const Definition& d, PyObject* out, std::span<PyObject* const> arguments, nb::object result) {
   if (is_tensor(result.ptr()) && is_tensor(out)) {
-    write_out(d.name, d.out_rule, tensor_of(out), tensor_of(result.ptr()));
+    write_out(d.name, d.out_rule, tensor_of(out), tensor_of(result.ptr()), d.sharing, arguments);
     return Py_NewRef(out);
   }
   if (PyTuple_Check(result.ptr()) && (PyTuple_Check(out) || PyList_Check(out))) {
@@ -195,7 +195,7 @@ PyObject* with_out(const Definition& d, PyObject* out, nb::object result) {
         PyObject* target = PySequence_Fast_GET_ITEM(out, i);
         if (!is_tensor(target))
           throw TypeError("{}(): out must be a tuple of Tensors, got {} at position {}", d.name, short_name(target), i);
-        write_out(d.name, rule, tensor_of(target), tensor_of(PyTuple_GET_ITEM(result.ptr(), i)));
+        write_out(d.name, rule, tensor_of(target), tensor_of(PyTuple_GET_ITEM(result.ptr(), i)), d.sharing, arguments);
       }
       return with_fields_of(result.ptr(), out);
     }
@@ -231,13 +231,16 @@ PyObject* call(PyObject* self, const Definition& d, PyObject* const* args, int n
                  o->device >= 0 ? &binding.slots[o->device] : nullptr);
     Match match;
     PyObject* const target = binding.slots[0];
+    if (o->out >= 0) binding.slots[o->out] = nullptr;  // out is no argument of the function
+    const std::span<PyObject* const> arguments(binding.slots, o->params.size());
+    if (d.writes_first && is_tensor(target)) check_sharing(d.name, d.sharing, tensor_of(target), arguments.subspan(1));
     const nb::object copy = d.in_place ? copy_to_be_read(target) : nb::object();
     if (copy.is_valid()) [[unlikely]]
       binding.slots[0] = copy.ptr();
     PyObject* result = o->thunk(o->state, binding.slots, match);
     if (result && o->deprecated) warn_of_deprecated(d, *o, result);
     if (result && d.in_place) return into_self(target, nb::steal(result));
-    if (result) return out == Py_None ? result : with_out(d, out, nb::steal(result));
+    if (result) return out == Py_None ? result : with_out(d, out, arguments, nb::steal(result));
     if (match.bad < 0) return nullptr;  // a Python error
     if (failure.kind != Failure::Type && !o->deprecated) failure = {Failure::Type, match.bad, binding.slots[match.bad]};
   }
@@ -368,6 +371,8 @@ PyTypeObject* make_type(const char* name, bool method) {
 }
 
 nb::object make_function(PyTypeObject* type, Definition* d) {
+  d->sharing = sharing_of(d->name);
+  d->writes_first = std::string_view(d->name).ends_with('_') && d->name[0] != '_';
   auto* f = PyObject_New(FunctionObject, type);
   check(reinterpret_cast<PyObject*>(f));
   f->vectorcall = function_call;

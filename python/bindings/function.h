@@ -52,6 +52,8 @@ struct Definition {
   bool method = false, is_static = false;
   bool in_place = false;  // the first argument takes the result's elements, and is the result
   OutRule out_rule = OutRule::Cast;
+  Sharing sharing = Sharing::Any;
+  bool writes_first = false;  // the function writes its first argument, as its name says: add_
   std::vector<std::unique_ptr<Overload>> overloads;
 };
 

@@ -1,5 +1,6 @@
 // Python's operators on tensors, as C slots: the fast path of small work.
 #include "ops/elementwise.h"
+#include "overlap.h"
 #include "overrides.h"
 #include "tensor_object.h"
 
@@ -74,6 +75,7 @@ PyObject* in_place(PyObject* a, PyObject* b) {
       if (PyObject* result = taken_over(name.text, {a, b}, false)) return result;
     Side y;
     if (!is_tensor(a) || !y.load(b)) return refused<name>({a, b});
+    if (y.operand->is_tensor()) check_sharing(name.text, Sharing::Same, tensor_of(a), y.operand->tensor());
     (tensor_of(a).*F)(*y.operand);
     return Py_NewRef(a);
   });

@@ -225,7 +225,8 @@ void follow_out(const char* function, OutRule rule, const Tensor& out, PyObject*
   *device = object;
 }
 
-void write_out(const char* function, OutRule rule, const Tensor& out, const Tensor& result) {
+void write_out(const char* function, OutRule rule, const Tensor& out, const Tensor& result, Sharing sharing,
+               std::span<PyObject* const> arguments) {
   if (out.is(result)) return;
   if (grad_enabled() && (out.requires_grad() || result.requires_grad()))
     throw RuntimeError(
@@ -243,7 +244,8 @@ void write_out(const char* function, OutRule rule, const Tensor& out, const Tens
     return;
   }
   resize(function, rule, out, result.sizes());
-  target.copy_(result);
+  check_sharing(function, sharing, out, arguments);
+  target.copy_(result.impl()->storage.get() == out.impl()->storage.get() ? result.clone() : result);
 }
 
 nb::object copy_to_be_read(PyObject* self) {

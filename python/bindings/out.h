@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "object.h"
+#include "overlap.h"
 
 namespace naru::py {
 
@@ -24,8 +24,10 @@ OutRule out_rule(std::string_view function);
 void follow_out(const char* function, OutRule rule, const Tensor& out, PyObject** dtype, PyObject** device);
 
 // out takes the shape (with a warning, unless it was empty) and the elements of result. Throws RuntimeError where its dtype or device is not
-// as the rule wants it, where it needs a gradient, or where several of its elements are one place in memory.
-void write_out(const char* function, OutRule rule, const Tensor& out, const Tensor& result);
+// as the rule wants it, where it needs a gradient, where several of its elements are one place in memory, or where it shares memory with the
+// arguments as it may not.
+void write_out(const char* function, OutRule rule, const Tensor& out, const Tensor& result, Sharing sharing = Sharing::Any,
+               std::span<PyObject* const> arguments = {});
 
 // What a function is given whose result is written to `self`: a copy, where backward may look at it; nothing where self will do.
 nb::object copy_to_be_read(PyObject* self);

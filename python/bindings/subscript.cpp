@@ -1,4 +1,5 @@
 // x[...], x[...] = value, len, iteration and `in`.
+#include "overlap.h"
 #include "overrides.h"
 #include "tensor_object.h"
 
@@ -125,6 +126,7 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
     }
     const std::vector<Index> parts = parts_of(key);
     Scalar s;
+    check_assignment(t, parts, is_tensor(value) ? tensor_of(value) : Tensor());
     if (is_tensor(value))
       t.index_put_(parts, tensor_of(value));
     else if (scalar_from(value, s, false))

@@ -173,8 +173,11 @@ Tensor clamp(const Tensor& t, const std::optional<Operand>& low, const std::opti
 void clamp_(const Tensor& t, const std::optional<Operand>& low, const std::optional<Operand>& high) {
   require_limit(low, high);
   if (are_numbers(low, high)) return run_in_place(op::clamp, t, {*low, *high});
+  // The tensor may be its own upper limit, as it was.
+  const bool own = low && high && high->is_tensor() && high->tensor().impl()->storage.get() == t.impl()->storage.get();
+  const Tensor most = own ? high->tensor().clone() : Tensor();
   if (low) run_in_place(lower(*low), t, {*low});
-  if (high) run_in_place(upper(*high), t, {*high});
+  if (high) run_in_place(upper(*high), t, {own ? Operand(most) : *high});
 }
 
 }  // namespace naru

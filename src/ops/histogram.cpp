@@ -146,7 +146,7 @@ std::pair<Tensor, Tensor> histogram(const Tensor& t, int64_t bins, const Range& 
 
 std::pair<Tensor, Tensor> histogram(const Tensor& t, const Tensor& edges, const Tensor& weight, bool density) {
   ops::require_defined(t, "histogram", "input");
-  return {histogramdd(column_of(t), std::vector<Tensor>{edges}, flat(weight, t), density).first, edges};
+  return {histogramdd(column_of(t), std::vector<Tensor>{edges}, flat(weight, t), density).first, edges.clone()};
 }
 
 namespace {
