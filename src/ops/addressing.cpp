@@ -167,7 +167,7 @@ void scatter_at(const Tensor& target, const Addressing& at, const Positions& pos
 }
 
 Tensor as_positions(const Tensor& index, Device device, const char* op) {
-  if (!is_integral(index.dtype()) || is_wide_unsigned(index.dtype()))
+  if (index.dtype() != DType::I64 && index.dtype() != DType::I32)
     throw RuntimeError("{}(): Expected dtype int32/int64 for index, but got {}", op, name_of(index.dtype()));
   return index.detach().to(device, DType::I64, false, false);
 }

@@ -32,7 +32,7 @@ Tensor accumulate_at(const Tensor& g, const Addressing& at, const Positions& pos
 // target's type.
 void scatter_at(const Tensor& target, const Addressing& at, const Positions& positions, const Operand& value, bool add, const char* node);
 
-// Positions as instructions want them: int64 on `device`. Throws RuntimeError for floating-point and bool tensors.
+// Positions as instructions want them: int64 on `device`. Throws RuntimeError for tensors of other types than int64 and int32.
 Tensor as_positions(const Tensor& index, Device device, const char* op);
 // Positions of the elements that are not 0, in row-major order, on the tensor's device: one int64 dimension. Waits for how many there are.
 Tensor flat_nonzero(const Tensor& t);

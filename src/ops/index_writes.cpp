@@ -58,8 +58,7 @@ void check_copy(const Tensor& t, int64_t dim, const Tensor& index, const Tensor&
 // index_fill: a mask of the places, so that one that is named twice is written once, and counts once for the gradient.
 Tensor mask_of(const Tensor& t, int64_t dim, const Tensor& index, const Operand& value) {
   if (index.dim() > 1) throw RuntimeError("Index has to be a vector/scalar (index_fill_: got shape {})", index.sizes().str());
-  if (index.dtype() != DType::I64 && index.dtype() != DType::I32)
-    throw IndexError("index_fill_(): Expected dtype int32 or int64 for index. (got {})", name_of(index.dtype()));
+  if (index.dtype() != DType::I64) throw IndexError("index_fill_(): Expected dtype int64 for index. (got {})", name_of(index.dtype()));
   if (!value.is_tensor() && value.scalar().is_complex() && !is_complex(t.dtype()))
     throw RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported (wanted a real number for {})",
                        name_of(t.dtype()));
@@ -80,7 +79,7 @@ Tensor take_along_dim(const Tensor& t, const Tensor& index, std::optional<int64_
         "torch.take_along_dim(): input and indices should have the same number of dimensions, but got {} dimensions for input, and "
         "{} dimensions for indices",
         t.dim(), index.dim());
-  if (index.dtype() != DType::I64)
+  if (index.dtype() != DType::I64 && index.dtype() != DType::I32)
     throw RuntimeError("torch.take_along_dim(): dtype of indices should be Long but got {}", ops::torch_name(index.dtype()));
   const int64_t d = dim ? wrap_dim(*dim, t.dim()) : 0;
   // All but the dimension itself broadcast.

@@ -22,8 +22,8 @@ List each(const List& tensors, F f) {
 // Counts of repetitions, read by the host.
 std::vector<int64_t> counts_of(const Tensor& repeats) {
   if (repeats.dim() > 1) throw RuntimeError("repeat_interleave only accept 1D vector as repeat, got {} dimensions", repeats.dim());
-  if (repeats.dtype() != DType::I64 && repeats.dtype() != DType::I32)
-    throw RuntimeError("repeats has to be Long or Int tensor, got {}", name_of(repeats.dtype()));
+  if (!is_integral(repeats.dtype()) || is_wide_unsigned(repeats.dtype()))
+    ops::throw_not_implemented("repeat_interleave_cpu", repeats.dtype());
   if (repeats.device().is_meta()) throw RuntimeError("cannot repeat_interleave a meta tensor without output_size");
   auto counts = repeats.to_ints();
   for (const int64_t count : counts)

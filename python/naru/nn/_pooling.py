@@ -78,12 +78,11 @@ def _whole_sizes(input: Tensor, output_size: Any, n: int) -> Any:
     """`output_size` with the input's own size in place of each None."""
     if isinstance(output_size, int):
         return output_size
+    if len(output_size) != n:
+        raise RuntimeError(f"adaptive_pool{n}d: output_size must be {n}, got {len(output_size)} sizes")
     if input.dim() < n:
         raise RuntimeError(f"Expected {n + 1}D or {n + 2}D tensor for adaptive pooling of {n} dimensions, but got {list(input.shape)}")
-    if output_size is None:
-        output_size = (None,) * n
-    sizes = input.shape[-n:]
-    return [sizes[i] if size is None and len(output_size) == n else size for i, size in enumerate(output_size)]
+    return [own if size is None else size for own, size in zip(input.shape[-n:], output_size)]
 
 
 @takes_tensors
