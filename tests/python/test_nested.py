@@ -342,6 +342,8 @@ REFUSED = [
     (lambda x: x.select(1, 0), RuntimeError, r"select\(\): not supported for NestedTensor on ragged dim"),
     (lambda x: x.unbind(1), RuntimeError, r"unbind\(\): only supported for NestedTensor on dim=0"),
     (lambda x: torch.cat([x, x]), RuntimeError, r"cat\(\): not supported for NestedTensor on dim=0"),
+    (lambda x: torch.cat([x, x], 1), RuntimeError, r"cat\(\): not supported for NestedTensor on ragged dim"),
+    (lambda x: torch.stack([x, x], 1), RuntimeError, r"stack\(\): not supported for NestedTensor on ragged dim"),
     (lambda x: x.view(-1, 4), RuntimeError, r"view\(\): cannot view shape \(2, j\d+, 4\) as \[-1, 4\]"),
     (lambda x: x @ x.mT, RuntimeError, r"matmul\(\): not supported between inputs of shapes"),
     (lambda x: F.layer_norm(x[..., 0], (2,)), RuntimeError, "layer_norm|normalized_shape"),
@@ -373,3 +375,27 @@ def test_what_is_not_possible_says_so():
     for f, kind, text in REFUSED:
         with pytest.raises(kind, match=text):
             f(x)
+
+
+def jagged(*lengths, start=0.0):
+    return nested.nested_tensor([torch.full((n, 2), start + i) for i, n in enumerate(lengths)], layout=torch.jagged)
+
+
+def test_cat_joins_the_rows_of_components_of_equal_lengths():
+    x, y = jagged(2, 3), jagged(2, 3, start=5.0)  # not of the same offsets
+    whole = torch.cat([x, y, torch.ones(1)], -1)
+    assert [c.shape for c in whole.unbind()] == [(2, 6), (3, 6)]
+    assert whole.unbind()[1].tolist() == [[1, 1, 6, 6, 1, 1]] * 3
+    assert torch.cat([x.transpose(1, 2), y.transpose(1, 2)], 1).unbind()[0].tolist() == [[0, 0]] * 2 + [[5, 5]] * 2
+    with pytest.raises(RuntimeError, match="same nested structure"):  # as many rows, but of other components
+        torch.cat([x, jagged(1, 4)], -1)
+    with pytest.raises(RuntimeError, match="same nested structure"):
+        torch.stack([x, y], -1)
+
+
+def test_cat_of_components_with_gaps_needs_the_same_places():
+    lengths, base = torch.tensor([2, 1]), torch.arange(12.0).reshape(2, 3, 2)
+    front, back = (nested.narrow(base, 1, torch.tensor(begin), lengths, layout=torch.jagged) for begin in ([0, 0], [1, 2]))
+    assert torch.cat([front, 2 * front], -1).unbind()[1].tolist() == [[6, 7, 12, 14]]
+    with pytest.raises(RuntimeError, match="same nested structure"):
+        torch.cat([front, back], -1)

@@ -197,6 +197,14 @@ def _expand(func: Any, input: NestedTensor, *given: Any, **named: Any) -> Nested
     return input.like(input._values.expand([-1 if d == at else sizes[d] for d in range(1, input.dim())]))
 
 
+def _rows_correspond(x: NestedTensor, y: NestedTensor, by_offsets: bool) -> bool:
+    """Whether row k of the values of both is of the same component: they are one structure or, unless `by_offsets`, have equal lengths. (PyTorch joins
+    values of as many rows whatever component they are of, and so the rows of one with those of another.)"""
+    if x._ragged_idx != y._ragged_idx or not x._ragged.same(y._ragged, not by_offsets):
+        return False
+    return x._ragged is y._ragged or _C.equal(x._ragged.offsets, y._ragged.offsets)
+
+
 @rule("cat", "concat", "concatenate", "stack")
 @takes_irregular
 def _joined(func: Any, tensors: Any, dim: int = 0, *, axis: int | None = None) -> NestedTensor:
@@ -215,10 +223,11 @@ def _joined(func: Any, tensors: Any, dim: int = 0, *, axis: int | None = None) -
     if any(is_nested(t) and t.irregular for t in tensors):
         rows = zip(*(t.unbind() for t in tensors))
         return from_components([func(list(row), at - 1) for row in rows], first.layout)
-    by_length = first.layout is _C.strided
-    if any(is_nested(t) and not (t._ragged.same(first._ragged, by_length) and t._ragged_idx == first._ragged_idx) for t in tensors):
+    inner = None if stacked else _dense_dim(first, at, func.__name__)
+    if any(is_nested(t) and not _rows_correspond(t, first, stacked and first.layout is _C.jagged) for t in tensors):
         raise RuntimeError(f"{func.__name__}(): expected all nested tensors to have the same nested structure")
-    inner = _dense_dim(first, at, func.__name__, int(stacked))
+    if inner is None:
+        inner = _dense_dim(first, at, func.__name__, 1)
     if stacked and at == first._ragged_idx:
         raise RuntimeError("stack(): not supported for NestedTensor on ragged dim")
     values = [t._values if is_nested(t) else t.expand_as(first)._values for t in tensors]
