@@ -103,9 +103,9 @@ Tensor embedding(const Tensor& index, const Tensor& weight, std::optional<int64_
 Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight, std::optional<double> eps) {
   check_normalized_shape(x, normalized_shape);
   if (!is_inexact(x.dtype())) ops::require_floating(x.dtype(), "rms_norm");
-  if (ops::is_half(x.dtype())) {  // squares would overflow
+  if (ops::is_half(x.dtype())) {  // squares would overflow; the eps is that of the type computed in, too
     const Tensor w = weight.defined() ? weight.to(DType::F32) : weight;
-    return rms_norm(x.to(DType::F32), normalized_shape, w, eps.value_or(epsilon_of(x.dtype()))).to(x.dtype());
+    return rms_norm(x.to(DType::F32), normalized_shape, w, eps).to(x.dtype());
   }
   Dims dims;
   for (int64_t d = x.dim() - static_cast<int64_t>(normalized_shape.size()); d < x.dim(); ++d) dims.push_back(d);

@@ -385,7 +385,9 @@ Tensor ldexp(const Tensor& t, const Operand& exponent) {
 }
 Tensor logaddexp2(const Tensor& a, const Tensor& b) {
   const Operand operands[] = {a, b};
-  ops::require_floating(ops::result_type(operands), "logaddexp2_cpu");
+  const DType type = ops::result_type(operands);
+  ops::require_floating(type, "logaddexp2_cpu");
+  if (ops::is_half(type)) return logaddexp2(a.to(DType::F32), b.to(DType::F32)).to(type);
   return logaddexp(a * kLn2, b * kLn2) / kLn2;
 }
 Tensor sinc(const Tensor& t) {

@@ -4,6 +4,7 @@
 #include "ops/autocast.h"
 #include "ops/common.h"
 #include "ops/complex.h"
+#include "ops/half.h"
 #include "ops/history.h"
 #include "ops/reduction.h"
 #include "ops/scan.h"
@@ -76,6 +77,7 @@ namespace {
 
 // s[i] = gy[i] + x[i + 1] s[i + 1], from the end: the gradient of cumprod that needs no division, one position after another.
 Tensor cumprod_gradient_by_steps(const Tensor& g, const Tensor& x, int64_t dim) {
+  if (ops::is_half(x.dtype())) return cumprod_gradient_by_steps(g.to(DType::F32), x.to(DType::F32), dim).to(x.dtype());
   const int64_t n = x.size(dim);
   Dims first = x.sizes();
   first[static_cast<size_t>(dim)] = 1;
@@ -83,7 +85,12 @@ Tensor cumprod_gradient_by_steps(const Tensor& g, const Tensor& x, int64_t dim) 
   Tensor s;
   for (int64_t i = n; i-- > 0;) {
     const Tensor gi = g.narrow(dim, i, 1);
-    s = s.defined() ? gi + x.narrow(dim, i + 1, 1) * s : gi;
+    if (s.defined()) {
+      const Tensor next = x.narrow(dim, i + 1, 1);
+      s = gi + where(next == 0, 0.0, next * s);  // behind a 0, s may be infinite
+    } else {
+      s = gi;
+    }
     parts[static_cast<size_t>(i)] = s;
   }
   const Tensor one = ones(first, Options(x.dtype(), x.device()));

@@ -264,9 +264,9 @@ Tensor norm_gradient(const Tensor& g, const Tensor& x, const Tensor& y, double p
     const Tensor none = x == 0, part = sign(x) * pow(where(none, 1.0, abs(x)), p - 1);
     return where(none, 0.0, part) * where(y == 0, 0.0, g / pow(y, p - 1));
   }
-  const Tensor scale = where(y == 0, 0.0, g / pow(y, p - 1));
-  if (p < 2) return where(x == 0, 0.0, x * pow(abs(x), p - 2)) * scale;
-  return x * pow(abs(x), p - 2) * scale;
+  // Of shares of the norm: powers of the elements themselves, and of the norm, may overflow.
+  if (p < 2) return where(x == 0, 0.0, sign(x) * pow(abs(x) / where(y == 0, 1.0, y), p - 1)) * where(y == 0, 0.0, g);
+  return x * pow(abs(x), p - 2) * where(y == 0, 0.0, g / pow(y, p - 1));
 }
 
 }  // namespace

@@ -101,3 +101,32 @@ def test_a_leafs_first_gradient_lies_as_the_leaf():
     leaf.backward(given, create_graph=True)
     leaf.grad.detach().zero_()
     assert given.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("dtype", [naru.float16, naru.float32])
+def test_what_stands_before_a_zero_of_cumprod_has_its_gradient(dtype):
+    """Although that of the zero, of what is behind it, is infinite."""
+    great = 3e4 if dtype is naru.float16 else 3e38
+    assert same(gradient(lambda x: x.cumprod(0), [-0.5, 2.0, 0.0, great, great], dtype), [3.0, -0.5, -math.inf, 0.0, 0.0])
+
+
+@pytest.mark.parametrize(("p", "scales"), [(0.5, (1e-30, 1.0, 1e30)), (1.5, (1e-20, 1.0, 1e20))])
+def test_the_gradient_of_a_norm_is_of_shares_of_it(p, scales):
+    """Powers of elements near the type's limits have no digits left."""
+    for scale in scales:
+        found = gradient(lambda x: x.norm(p), [scale, -3 * scale, 2 * scale], naru.float32)
+        want = gradient(lambda x: x.norm(p), [1.0, -3.0, 2.0])
+        assert all(abs(a - b) <= 1e-5 * abs(b) for a, b in zip(found, want))
+
+
+@pytest.mark.parametrize("dtype", [naru.float16, naru.bfloat16])
+def test_rms_norm_of_16_bits_has_the_eps_of_float32(dtype):
+    x = naru.full((4,), 1e-3, dtype=dtype)
+    assert abs(F.rms_norm(x, (4,))[0].item() - 0.9453) < 0.004  # 1 / sqrt(1 + 2^-23 / 1e-6), as in PyTorch 2.15
+    assert F.rms_norm(x, (4,), eps=1e-3)[0].item() < 0.04
+
+
+def test_logaddexp2_of_16_bits_is_rounded_once():
+    x = naru.tensor([3e38, 16.375, -5.0], dtype=naru.bfloat16)
+    y = naru.tensor([0.5, -4.0, -5.0], dtype=naru.bfloat16)
+    assert naru.equal(naru.logaddexp2(x, y), naru.logaddexp2(x.double(), y.double()).to(naru.bfloat16))
