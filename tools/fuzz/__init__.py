@@ -1,4 +1,4 @@
-"""Fuzzers: random calls of every public function (api), mutated files (files), and what both have found so far (corpus)."""
+"""Fuzzers: random calls of every public function (api), of hard numbers (numbers), mutated files (files), and what they have found so far (corpus)."""
 
 from __future__ import annotations
 

@@ -195,15 +195,14 @@ def give_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def child(seed: int, first: int, count: int, progress: str) -> None:
-    """Makes calls first .. first + count, and notes in the file `progress` which one is under way."""
+def child(run: Callable[[int], str], first: int, count: int, progress: str) -> None:
+    """Makes calls first .. first + count of run, and notes in the file `progress` which one is under way."""
     faulthandler.enable()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 26, 1 << 26))
     warnings.simplefilter("ignore")
     import naru
 
-    calls = Calls(seed)
     naru.ones(3).sum().item(), naru.ones(3, device="cuda:0").sum().item()
     naru.linalg.inv(naru.eye(8).expand(64, 8, 8))  # OpenBLAS takes its buffers once, and ends the process where it can't have them
     limit_memory()
@@ -213,7 +212,7 @@ def child(seed: int, first: int, count: int, progress: str) -> None:
             naru.manual_seed(index)
             try:
                 naru.set_grad_enabled(True)
-                wrong = calls.run(index)
+                wrong = run(index)
             except BaseException as error:  # noqa: BLE001  # an argument that could not even be made
                 wrong = f"making the call: {error!r}" if BAD_WORDS.search(repr(error)) else ""
             give_back()
@@ -268,15 +267,15 @@ def watched(arguments: list[str], progress: str, first: int, deadline: float) ->
     return ended, at, lines
 
 
-def fuzz(seconds: float, seed: int, calls: float) -> int:
-    """Fuzzes for a time, or a number of calls. Returns how much was found."""
+def fuzz(seconds: float, seed: int, calls: float, part: str = "api") -> int:
+    """Fuzzes for a time, or a number of calls, with the children of tools.fuzz.`part`. Returns how much was found."""
     deadline = time.monotonic() + seconds
     first, found = 0, 0
     with tempfile.TemporaryDirectory() as folder:
         progress = os.path.join(folder, "progress")
         while time.monotonic() < deadline and first < calls:
             count = int(min(CALLS_PER_CHILD, calls - first))
-            arguments = ["-m", "tools.fuzz.api", "--seed", str(seed), "--child", str(first), "--count", str(count), "--progress", progress]
+            arguments = ["-m", f"tools.fuzz.{part}", "--seed", str(seed), "--child", str(first), "--count", str(count), "--progress", progress]
             ended, at, lines = watched(arguments, progress, first, deadline)
             wrong = [line for line in lines if line.startswith("WRONG")]
             for line in wrong:
@@ -286,12 +285,13 @@ def fuzz(seconds: float, seed: int, calls: float) -> int:
                 found += 1
                 print(f"seed {seed}, call {at}: {ended}", *[line for line in lines if line.startswith("TRACE")], flush=True)
             first = at + 1 if ended else first + count
-    print(f"fuzz api: {first} calls, {found} found (seed {seed}); again: python -m tools.fuzz.api --seed {seed} --only CALL")
+    print(f"fuzz {part}: {first} calls, {found} found (seed {seed}); again: python -m tools.fuzz.{part} --seed {seed} --only CALL")
     return found
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def arguments(about: str | None) -> argparse.ArgumentParser:
+    """What a fuzzer of calls by number may be told."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--calls", type=float, default=float("inf"), help="end after so many calls, if --seconds have not ended it before")
     parser.add_argument("--seed", type=int, default=1)
@@ -299,9 +299,13 @@ def main() -> int:
     parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--count", type=int, default=CALLS_PER_CHILD, help=argparse.SUPPRESS)
     parser.add_argument("--progress", default="", help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    return parser
+
+
+def main() -> int:
+    given = arguments(__doc__).parse_args()
     if given.child is not None:
-        child(given.seed, given.child, given.count, given.progress)
+        child(Calls(given.seed).run, given.child, given.count, given.progress)
         return 0
     if given.only is not None:
         faulthandler.enable()
