@@ -87,7 +87,7 @@ Tensor cumprod_gradient_by_steps(const Tensor& g, const Tensor& x, int64_t dim) 
     const Tensor gi = g.narrow(dim, i, 1);
     if (s.defined()) {
       const Tensor next = x.narrow(dim, i + 1, 1);
-      s = gi + where(next == 0, 0.0, next * s);  // behind a 0, s may be infinite
+      s = gi + next * where((next == 0) & ~isfinite(s), 0.0, s);  // what is behind a 0 may be infinite
     } else {
       s = gi;
     }

@@ -28,7 +28,7 @@ TEST(IndexWrites, CopiesAndWritesAgree) {
   expect_starts(text_of<IndexError>([&] { index_copy_(t, 1, tensor({3, 0}), source); }), "index_copy_(): index 3 is out of bounds");
   expect_starts(text_of<RuntimeError>([&] { index_copy_(t, 1, index, source.to(DType::F64)); }),
                 "index_copy_(): self and source expected to have the same dtype");
-  expect_starts(text_of<IndexError>([&] { index_fill(t, 1, tensor({1.0}), 0); }), "index_fill_(): Expected dtype int32 or int64");
+  expect_starts(text_of<IndexError>([&] { index_fill(t, 1, tensor({1.0}), 0); }), "index_fill_(): Expected dtype int64 for index.");
 }
 
 TEST(IndexWrites, TakeAlongDimBroadcastsAndCountsFromTheEnd) {
