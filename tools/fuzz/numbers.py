@@ -100,7 +100,7 @@ class Numbers:
         about = f"{text} of {kind}, {dtype}"
         if any(word in text for word in SQUARES):
             seen = x.double().abs()[x.isfinite() & (x != 0)]
-            most, least = (1e16, 1e-14) if "corrcoef" not in text or dtype is not naru.float16 else (100, 0.01)
+            most, least = (1e12, 1e-12) if "corrcoef" not in text or dtype is not naru.float16 else (100, 0.01)
             if seen.numel() and (float(seen.amax()) > most or float(seen.amin()) < least):
                 return about, ""
         if kind.startswith("offset") and ("_norm" in text or "attention" in text):
@@ -136,7 +136,7 @@ class Numbers:
             return about, ""
         finite = want_gradient.abs().nan_to_num(0.0, 0.0, 0.0)
         most = wide.abs()[wide.isfinite()]
-        steep = 2 / max(float(most.amax()), 1e-30) if most.numel() and bound == "unit" else 0.0  # what is left of 1 - 1, by the scale of x
+        steep = 2 / min(max(float(most.amax()), 1e-30), 1.0) if most.numel() and bound == "unit" else 0.0  # what is left of 1 - 1, by the scale of x
         allowed = (step + 4 * unit + 1e-5) * (finite + (finite.amax() if finite.numel() else 0.0)) + (step + 4 * unit) * steep
         wrong = "" if bound == "forward" else far(got_gradient, want_gradient, allowed, dtype)
         if not wrong and want.isfinite().all() and n <= 6:
