@@ -147,10 +147,14 @@ void Descriptor::close() noexcept {
   number_ = -1;
 }
 
+void random_bytes(std::span<char> bytes) {
+  // (std::random_device would ask for glibc 2.36 of every system.)
+  if (!runtime::system::random_bytes(bytes.data(), bytes.size())) throw DistBackendError("the system gives no random numbers");
+}
+
 uint64_t random_token() {
   uint64_t token = 0;
-  // (std::random_device would ask for glibc 2.36 of every system.)
-  if (!runtime::system::random_bytes(&token, sizeof token)) throw DistBackendError("the system gives no random numbers to name a group by");
+  random_bytes({reinterpret_cast<char*>(&token), sizeof token});
   return token;
 }
 

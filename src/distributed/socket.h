@@ -58,7 +58,9 @@ void receive_all(const Descriptor& socket, std::span<char> bytes, Deadline deadl
 void make_nonblocking(const Descriptor& socket);
 // The address that the connection has on this side.
 std::string address_of(const Descriptor& socket);
-// By which a group's own members tell each other from others that knock. DistBackendError where the system gives no random numbers.
+// DistBackendError where the system gives none.
+void random_bytes(std::span<char> bytes);
+// By which a group's own members tell each other from others that knock.
 uint64_t random_token();
 // "Connection refused"
 std::string words_for(int error);

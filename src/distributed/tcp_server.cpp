@@ -30,19 +30,25 @@ constexpr Milliseconds kChance{1'000};
 // Connections without a greeting; what is read of one in a turn; what waits to be sent before no more is read; what waits to be complete, of all together.
 constexpr size_t kMostStrangers = 256, kMostAtOnce = 64, kMostRead = 1u << 20, kMostUnsent = 1u << 20, kMostUnfinished = 256u << 20;
 
-bool equal_in_the_same_time(std::string_view a, std::string_view b) {
-  int different = 0;
-  for (size_t i = 0; i < b.size(); ++i) different |= a[i] ^ b[i];
-  return !different;
-}
-
 }  // namespace
 
-std::string greeting() {
+std::string token_of_launch() {
   const char* const set = std::getenv(kTokenVariable);
   const std::string token = set ? set : "";
   if (token.size() > kTokenBytes) throw ValueError("{} may have {} bytes, got {}", kTokenVariable, kTokenBytes, token.size());
-  return std::string(kGreeting) + token + std::string(kTokenBytes - token.size(), '\0');
+  return token;
+}
+
+std::string new_nonce() {
+  std::string nonce(kNonceBytes, '\0');
+  random_bytes(nonce);
+  return nonce;
+}
+
+std::string proof_of(Side side, std::string_view token, std::string_view client_nonce, std::string_view server_nonce) {
+  std::string text(kGreeting);
+  text += static_cast<char>(side);
+  return hmac_sha256(token, text.append(client_nonce).append(server_nonce));
 }
 
 Fields fields_of(std::string_view text, size_t from) {
@@ -63,7 +69,7 @@ TCPServer::TCPServer(const std::string& host, uint16_t port)
     : listener_(listen_on(host, port)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       generation_(runtime::fork_generation()),
-      greeting_(greeting()) {
+      token_(token_of_launch()) {
   thread_ = std::thread([this] { serve(); });
 }
 
@@ -169,8 +175,9 @@ void TCPServer::accept_all() {
 void TCPServer::read(Connection& c) {
   char piece[65536];
   for (size_t got = 0; got < kMostRead && !c.closed && c.out.size() < kMostUnsent;) {
-    // Of a stranger not more than the greeting has.
-    const ssize_t n = ::recv(c.socket.get(), piece, c.greeted ? sizeof piece : kGreetingBytes - c.in.size(), 0);
+    // Of a stranger not more than it owes.
+    const size_t owed = c.expected.empty() ? kHelloBytes : kProofBytes;
+    const ssize_t n = ::recv(c.socket.get(), piece, c.greeted || c.refused ? sizeof piece : owed - c.in.size(), 0);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
       if (n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) c.closed = true;
@@ -184,11 +191,19 @@ void TCPServer::read(Connection& c) {
 }
 
 void TCPServer::greet(Connection& c) {
-  const size_t said = std::min(c.in.size(), kGreeting.size());
-  // Somebody else's program.
-  if (std::string_view(c.in).substr(0, said) != kGreeting.substr(0, said)) c.closed = true;
-  if (c.in.size() < kGreetingBytes) return;
-  const bool known = greeting_[kGreeting.size()] == '\0' || equal_in_the_same_time(c.in, greeting_);
+  if (c.expected.empty()) {
+    const size_t said = std::min(c.in.size(), kGreeting.size());
+    // Somebody else's program.
+    if (std::string_view(c.in).substr(0, said) != kGreeting.substr(0, said)) c.closed = true;
+    if (c.closed || c.in.size() < kHelloBytes) return;
+    const std::string theirs = c.in.substr(kGreeting.size()), mine = new_nonce();
+    c.in.clear();
+    c.expected = proof_of(Side::Client, token_, theirs, mine);
+    return answer(c, std::string(kGreeting) + mine + proof_of(Side::Server, token_, theirs, mine));
+  }
+  if (c.in.size() < kProofBytes) return;
+  // Without a token all are known.
+  const bool known = token_.empty() || equal_in_constant_time(c.in, c.expected);
   c.in.clear();
   if (known) {
     c.greeted = true, c.until = Deadline::max();

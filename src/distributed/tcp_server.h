@@ -11,17 +11,25 @@
 #include <vector>
 
 #include "distributed/keys.h"
+#include "distributed/sha256.h"
 #include "distributed/socket.h"
 
 namespace naru::distributed {
 
 enum class Request : char { Set = 's', Get = 'g', Add = 'a', Check = 'c', Wait = 'w', CompareSet = 'x', Erase = 'e', Count = 'n' };
 
-// What a client says first: this, and the launch's token (zeros where there is none), which `torchrun` gives to its processes in their environment.
-inline constexpr std::string_view kGreeting = "naru store 2\n";
-inline constexpr size_t kTokenBytes = 64, kGreetingBytes = kGreeting.size() + kTokenBytes;
+// How both sides show that they have the launch's token, which `torchrun` gives to its processes in their environment, without saying it. The client begins
+// with kGreeting and a nonce; the server answers with kGreeting, a nonce of its own and its proof; the client's proof follows, then its requests. A proof is
+// the HMAC-SHA256, by the token, of whose proof it is and both nonces: none serves a second time, or in the other direction.
+inline constexpr std::string_view kGreeting = "naru store 3\n";
+inline constexpr size_t kNonceBytes = 32, kProofBytes = kSha256Bytes, kHelloBytes = kGreeting.size() + kNonceBytes;
 inline constexpr const char* kTokenVariable = "NARU_STORE_TOKEN";
-std::string greeting();
+inline constexpr size_t kTokenBytes = 64;
+// The launch's token; empty where there is none.
+std::string token_of_launch();
+std::string new_nonce();
+enum class Side : char { Client = 'c', Server = 's' };
+std::string proof_of(Side side, std::string_view token, std::string_view client_nonce, std::string_view server_nonce);
 // How many clients have come; no user's key begins so.
 inline constexpr const char* kWorkers = "\1workers";
 // What a key and its value may have in bytes, and so a message.
@@ -62,6 +70,7 @@ class TCPServer {
   struct Connection {
     Descriptor socket;
     std::string in, out;
+    std::string expected;  // the proof that it owes
     bool greeted = false, refused = false, closed = false;
     // By which it must have greeted, or have sent what it has begun.
     Deadline until = Deadline::max();
@@ -86,7 +95,7 @@ class TCPServer {
   Listener listener_;
   Descriptor wake_;
   int generation_;
-  std::string greeting_;
+  std::string token_;
   Keys keys_;
   Deadline accepts_from_ = Deadline::min();  // not before, when there were no descriptors
   std::list<Connection> connections_;

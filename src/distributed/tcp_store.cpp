@@ -14,9 +14,10 @@ namespace naru::distributed {
 class TCPStore::Client {
  public:
   Client(std::string host, uint16_t port, Milliseconds timeout)
-      : host_(std::move(host)), greeting_(greeting()), port_(port), generation_(runtime::fork_generation()) {
+      : host_(std::move(host)), token_(token_of_launch()), port_(port), generation_(runtime::fork_generation()) {
     const Deadline deadline = after(timeout);
     Descriptor first = connect(deadline);
+    if (!first) throw DistNetworkError("the store at {}:{} did not answer within {} ms", host_, port_, timeout.count());
     address_ = address_of(first);
     idle_.push_back(std::move(first));
   }
@@ -30,6 +31,7 @@ class TCPStore::Client {
                            fields.size());
     for (const std::string_view field : fields) message.add(field);
     Descriptor connection = take(deadline);
+    if (!connection) return {};
     send_all(connection, message.bytes(), deadline);
     if (!wait_for(connection, false, deadline)) return {};
     uint32_t size = 0;
@@ -47,9 +49,20 @@ class TCPStore::Client {
   const std::string& address() const noexcept { return address_; }
 
  private:
+  // None where the store does not answer by the deadline. It proves itself first: a false one is told nothing that it could use.
   Descriptor connect(Deadline deadline) {
     Descriptor made = connect_to(host_, port_, deadline);
-    send_all(made, {greeting_.data(), greeting_.size()}, deadline);
+    const std::string mine = new_nonce(), hello = std::string(kGreeting) + mine;
+    send_all(made, hello, deadline);
+    if (!wait_for(made, false, deadline)) return {};
+    std::string answer(kHelloBytes + kProofBytes, '\0');
+    receive_all(made, answer, deadline);
+    if (!answer.starts_with(kGreeting)) throw DistNetworkError("{}:{} is no store of this version of naru", host_, port_);
+    const std::string theirs = answer.substr(kGreeting.size(), kNonceBytes);
+    if (!token_.empty() &&
+        !equal_in_constant_time(std::string_view(answer).substr(kHelloBytes), proof_of(Side::Server, token_, mine, theirs)))
+      throw DistNetworkError("the store at {}:{} has not the token of this process's launch ({})", host_, port_, kTokenVariable);
+    send_all(made, proof_of(Side::Client, token_, mine, theirs), deadline);
     return made;
   }
   Descriptor take(Deadline deadline) {
@@ -69,7 +82,7 @@ class TCPStore::Client {
     const std::lock_guard lock(mutex_);
     idle_.push_back(std::move(connection));
   }
-  std::string host_, address_, greeting_;
+  std::string host_, address_, token_;
   uint16_t port_;
   int generation_;
   std::mutex mutex_;

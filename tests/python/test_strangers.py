@@ -1,5 +1,7 @@
 """Every port that naru opens, and who else may knock there: garbage, lengths, half-open connections, floods, slow ones. No stranger ends a program, fills its
 memory, takes its descriptors or its time."""
+import hashlib
+import hmac
 import os
 import random
 import re
@@ -8,6 +10,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -22,8 +25,35 @@ TOKEN = "NARU_STORE_TOKEN"
 LIMIT = 16 << 20  # of a message to the store
 
 
-def greeting(token=""):
-    return b"naru store 2\n" + token.encode().ljust(64, b"\0")
+HELLO, HELLO_BYTES = b"naru store 3\n", 13 + 32
+
+
+def greeting():
+    """A client's first words, with a proof that only a store without a token takes."""
+    return HELLO + bytes(32) + bytes(32)
+
+
+def proof(side, token, client_nonce, server_nonce):
+    return hmac.digest(token.encode(), HELLO + side + client_nonce + server_nonce, hashlib.sha256)
+
+
+def received(client, n):
+    data = b""
+    while len(data) < n:
+        if not (piece := client.recv(n - len(data))):
+            raise ConnectionError("cut off")
+        data += piece
+    return data
+
+
+def introduce(client, token):
+    """A client's side of the greeting; asserts that the store proves itself by `token`."""
+    mine = os.urandom(32)
+    client.sendall(HELLO + mine)
+    answer = received(client, HELLO_BYTES + 32)
+    theirs = answer[len(HELLO) : HELLO_BYTES]
+    assert answer[: len(HELLO)] == HELLO and answer[HELLO_BYTES:] == proof(b"s", token, mine, theirs)
+    client.sendall(proof(b"c", token, mine, theirs))
 
 
 def message(what, *fields):
@@ -116,16 +146,103 @@ def test_a_launchs_token_is_asked_for(monkeypatch):
     assert still_answers(store)
     for wrong in ("", "a" * 63, "a" * 63 + "b"):
         monkeypatch.setenv(TOKEN, wrong)
-        with pytest.raises(dist.DistError, match=r"launch whose token this process has not|closed by the other process|failed"):
+        said = "has not the token of this process's launch" if wrong else "launch whose token this process has not"
+        with pytest.raises(dist.DistError, match=said):
             dist.TCPStore("127.0.0.1", store.port, timeout=timedelta(seconds=20)).set("key", "value")
         with connected(store.port) as client:
-            client.sendall(greeting(wrong))
+            client.sendall(HELLO + os.urandom(32))
+            theirs = received(client, HELLO_BYTES + 32)[len(HELLO) : HELLO_BYTES]
+            client.sendall(proof(b"c", wrong, os.urandom(32), theirs))
             assert is_cut_off(client)
     monkeypatch.setenv(TOKEN, "a" * 65)
     with pytest.raises(ValueError, match="NARU_STORE_TOKEN may have 64 bytes, got 65"):
         dist.TCPStore("127.0.0.1", 0, is_master=True)
     monkeypatch.setenv(TOKEN, "a" * 64)
     assert not store.check(["key"]) and still_answers(store)
+
+
+class Between:
+    """Passes on what one client and a store say, and records it."""
+
+    def __init__(self, port):
+        self.listener, self.port, self.said = socket.create_server(("127.0.0.1", 0)), port, {"client": b"", "store": b""}
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def serve(self):
+        client = self.listener.accept()[0]
+        there = connected(self.port)
+        back = threading.Thread(target=self.carry, args=("store", there, client), daemon=True)
+        back.start()
+        self.carry("client", client, there)
+        back.join()
+        client.close(), there.close()
+
+    def carry(self, who, source, target):
+        try:
+            while data := source.recv(65536):
+                self.said[who] += data
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+
+def test_what_was_recorded_of_a_greeting_serves_nobody(monkeypatch):
+    token = "secret" * 10
+    monkeypatch.setenv(TOKEN, token)
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True)
+    with connected(store.port) as client:  # the protocol, by another HMAC
+        introduce(client, token)
+        client.sendall(message(b"s", b"mine", b"1"))
+        assert received(client, 4) == struct.pack("<I", 0) and store.get("mine") == b"1"
+    between = Between(store.port)
+    other = dist.TCPStore("127.0.0.1", between.listener.getsockname()[1], wait_for_workers=False)
+    other.set("key", "first")
+    said = between.said["client"]
+    del other
+    between.thread.join(20)
+    assert said.startswith(HELLO) and b"key" in said and b"secret" not in said + between.said["store"]
+    store.set("key", "second")
+    replies = {"all of it": said, "the store's proof in return": None}
+    for name, replayed in replies.items():
+        with connected(store.port) as client:
+            client.sendall(said[:HELLO_BYTES] if replayed is None else replayed)
+            if replayed is None:
+                client.sendall(received(client, HELLO_BYTES + 32)[HELLO_BYTES:] + message(b"s", b"key", b"third"))
+            assert is_cut_off(client), name
+    assert store.get("key") == b"second" and still_answers(store)
+
+
+@pytest.mark.parametrize("answer", ["nothing", "an end", "another program's words", "zeros", "the proof of no token", "an old proof", "the client's nonce"])
+def test_a_false_store_is_told_nothing(answer, monkeypatch):
+    monkeypatch.setenv(TOKEN, "a" * 64)
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True)
+    with connected(store.port) as client:
+        client.sendall(HELLO + bytes(32))
+        old = received(client, HELLO_BYTES + 32)
+    heard = []
+
+    def serve(listener):
+        with listener.accept()[0] as client:
+            hello = received(client, HELLO_BYTES)
+            mine = hello[len(HELLO) :]
+            client.sendall({
+                "nothing": b"", "an end": b"", "another program's words": b"HTTP/1.1 400 Bad Request\r\n".ljust(HELLO_BYTES + 32), "zeros": HELLO + bytes(64),
+                "the proof of no token": HELLO + bytes(32) + proof(b"s", "", mine, bytes(32)), "an old proof": old, "the client's nonce": HELLO + mine + mine,
+            }[answer])  # fmt: skip
+            if answer != "an end":
+                client.settimeout(20)
+                heard.append(client.recv(65536))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,), daemon=True)
+        thread.start()
+        said = {"nothing": "did not answer within 500 ms", "an end": "closed by the other process", "another program's words": "no store of this version"}
+        with pytest.raises(dist.DistNetworkError, match=said.get(answer, "has not the token of this process's launch")):
+            dist.TCPStore("127.0.0.1", listener.getsockname()[1], timeout=timedelta(milliseconds=500)).set("key", "value")
+        thread.join(30)
+    assert heard == ([] if answer == "an end" else [b""])
 
 
 @pytest.mark.parametrize("length", [0, LIMIT + 1, 2**30 - 100, 2**31, 2**32 - 1])
@@ -148,7 +265,7 @@ def test_nothing_is_kept_of_those_that_have_not_greeted(store):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for _ in range(4):
         with connected(store.port) as client:
-            send_until_cut_off(client, b"naru store 1\n" + b"x" * (64 << 20))
+            send_until_cut_off(client, b"naru store 2\n" + b"x" * (64 << 20))
             assert is_cut_off(client)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 128 << 10  # the 64 MiB that this test itself sends, and not 256 more
     assert still_answers(store)
@@ -226,7 +343,7 @@ def hostile(rng, port, clients):
     try:
         client = connected(port)
         client.settimeout(0.2)
-        opening = rng.choice([b"", greeting(), greeting()[: rng.randrange(70)], b"GET / HTTP/1.1\r\n\r\n", rng.randbytes(rng.randrange(1, 200))])
+        opening = rng.choice([b"", greeting(), greeting()[: rng.randrange(80)], b"GET / HTTP/1.1\r\n\r\n", rng.randbytes(rng.randrange(1, 200))])
         client.sendall(opening)
         kind = rng.randrange(7)
         if kind == 0:
