@@ -5,10 +5,13 @@
 #include "naru/compositions.h"
 #include "naru/linalg.h"
 #include "naru/optim_steps.h"
+#include "optim/gradient.h"
 
 namespace naru::optim {
 
-void radam_step(Tensor p, const Tensor& g, Tensor exp_avg, Tensor exp_avg_sq, int64_t step, const RadamOptions& o) {
+void radam_step(Tensor p, const Tensor& gradient, Tensor exp_avg, Tensor exp_avg_sq, int64_t step, const RadamOptions& o) {
+  Widened wide({&p, &exp_avg, &exp_avg_sq});
+  const Tensor g = widened(gradient);
   if (o.decoupled && o.weight_decay != 0) p.mul_(1 - o.lr * o.weight_decay);
   exp_avg.add_(g - exp_avg, 1 - o.beta1);
   exp_avg_sq.mul_(o.beta2).add_(g * g, 1 - o.beta2);
@@ -18,13 +21,16 @@ void radam_step(Tensor p, const Tensor& g, Tensor exp_avg, Tensor exp_avg_sq, in
   const Tensor mean = exp_avg / rest1 * o.lr;
   if (length <= 5) {
     p.sub_(mean);
-    return;
+  } else {
+    const double rectified = std::sqrt((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length));
+    p.sub_(mean * (std::sqrt(rest2) / (exp_avg_sq.sqrt() + o.eps)) * rectified);
   }
-  const double rectified = std::sqrt((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length));
-  p.sub_(mean * (std::sqrt(rest2) / (exp_avg_sq.sqrt() + o.eps)) * rectified);
+  wide.store();
 }
 
-void rprop_step(Tensor p, const Tensor& g, Tensor prev, Tensor step_size, const RpropOptions& o) {
+void rprop_step(Tensor p, const Tensor& gradient, Tensor prev, Tensor step_size, const RpropOptions& o) {
+  Widened wide({&p, &prev, &step_size});
+  const Tensor g = widened(gradient);
   const Tensor turn = g.detach() * prev.detach();
   step_size.mul_(
       where(turn > 0, where(turn < 0, full_like(turn, o.eta_minus), o.eta_plus), where(turn < 0, full_like(turn, o.eta_minus), 1.0)));
@@ -32,22 +38,29 @@ void rprop_step(Tensor p, const Tensor& g, Tensor prev, Tensor step_size, const 
   const Tensor left = where(turn < 0, zeros_like(g), g);
   p.sub_(sign(left) * step_size);
   prev.copy_(left);
+  wide.store();
 }
 
-void asgd_step(Tensor p, const Tensor& g, Tensor ax, double eta, double mu, const AsgdOptions& o) {
+void asgd_step(Tensor p, const Tensor& gradient, Tensor ax, double eta, double mu, const AsgdOptions& o) {
+  Widened wide({&p, &ax});
+  const Tensor g = widened(gradient);
   p.mul_(1 - o.lambd * eta).add_(g, -eta);
   if (mu == 1)
     ax.copy_(p);
   else
     ax.add_((p - ax) * mu);
+  wide.store();
 }
 double asgd_eta(int64_t step, const AsgdOptions& o) { return o.lr / std::pow(1 + o.lambd * o.lr * static_cast<double>(step), o.alpha); }
 double asgd_mu(int64_t step, const AsgdOptions& o) { return 1 / std::max(1.0, static_cast<double>(step) - o.t0); }
 
-void adafactor_step(Tensor p, const Tensor& g, Tensor row_var, Tensor col_var, Tensor variance, int64_t step, const AdafactorOptions& o) {
+void adafactor_step(Tensor p, const Tensor& gradient, Tensor row_var, Tensor col_var, Tensor variance, int64_t step,
+                    const AdafactorOptions& o) {
   const auto t = static_cast<double>(step);
   const double eps = o.eps1 ? *o.eps1 : std::ldexp(1.0, 1 - traits_of(p.dtype()).digits), fresh = std::pow(t, o.beta2_decay),
                rate = std::min(o.lr, 1 / std::sqrt(t));
+  Widened wide({&p, &row_var, &col_var, &variance});
+  const Tensor g = widened(gradient);
   const auto root_mean_square = [](const Tensor& x) { return norm(x).item<double>() / std::sqrt(static_cast<double>(x.numel())); };
   const double alpha = std::max(o.eps2, root_mean_square(p)) * rate;
   if (o.weight_decay != 0) p.mul_(1 - o.lr * o.weight_decay);
@@ -63,6 +76,7 @@ void adafactor_step(Tensor p, const Tensor& g, Tensor row_var, Tensor col_var, T
   }
   const Tensor update = rsqrt(clamp(estimate, Operand(eps * eps))) * g;
   p.add_(update, -alpha / std::max(1.0, root_mean_square(update) / o.d));
+  wide.store();
 }
 
 namespace {

@@ -105,7 +105,7 @@ class Descent(Optimizer):
             if maximize:
                 grad = -grad
             if decay != 0 and not decoupled:
-                grad = grad + param * decay
+                grad = _widened(grad) + _widened(param) * decay
             self._update(param, grad, state, group)
 
     def _update_differentiably(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
@@ -122,6 +122,11 @@ class Descent(Optimizer):
             view = as_real(param)
             state.update({name: value if view is param else _complex_again(value, view) for name, value in self._new_state(view, group).items()})
         return state
+
+
+def _widened(x: Tensor) -> Tensor:
+    """In float32 where it is of 16 bits, as a step is computed."""
+    return x.float() if x.dtype in (_C.float16, _C.bfloat16) else x
 
 
 def _complex_again(value: Any, view: Tensor) -> Any:
