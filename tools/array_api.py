@@ -1,7 +1,7 @@
-"""How far naru.array_api conforms: `python -m tools.array_api` prints the table of docs/array-api.md, and each thing that is not right.
+"""Measures how far naru.array_api conforms to the standard: `python -m tools.array_api` prints the table of docs/array-api.md and every deviation.
 
-It compares names and signatures with those of array-api-strict, and special values with the sentences of the standard that the package array-api has in its
-docstrings ("If ``x_i`` is ``NaN``, the result is ``NaN``."). Neither package is one of naru's: pip install array-api-strict array-api.
+Names and signatures are compared with those of array-api-strict; special values are checked against the sentences in the docstrings of the package
+array-api ("If ``x_i`` is ``NaN``, the result is ``NaN``."). Neither package is a dependency of naru: pip install array-api-strict array-api.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SIDES: dict[str, Callable[[float, float], bool]] = {
 
 
 def value(text: str) -> Test | None:
-    """Whether a number is the one that a text names: "NaN", "-0", "+infinity", "1", "+π/2"."""
+    """Returns a test for the number that a text names: "NaN", "-0", "+infinity", "1", "+π/2"."""
     sign, digits = (-1.0 if text.startswith("-") else 1.0), text.lstrip("+-").replace("infinity", "inf")
     if digits == "NaN":
         return math.isnan
@@ -63,7 +63,7 @@ def value(text: str) -> Test | None:
 
 
 def kind(text: str) -> Test | None:
-    """The numbers of which a text says "is ..."."""
+    """Returns a test for numbers that match a description ("is ...")."""
     if text in KINDS:
         return KINDS[text]
     if found := re.fullmatch(r"``([^`]+)``", text):
@@ -81,7 +81,7 @@ def kind(text: str) -> Test | None:
 
 
 def condition(text: str) -> Callable[[dict[str, float]], bool] | None:
-    """The operands, by name, that a part of a sentence is about."""
+    """Returns a test of the operands, by name, for one condition of a sentence."""
     found = re.fullmatch(r"``(abs\()?(x_i|x1_i|x2_i|a|b)\)?`` is (.*)", text.strip(" ,"))
     test = kind(found[3]) if found else None
     if not found or test is None:
@@ -91,7 +91,7 @@ def condition(text: str) -> Callable[[dict[str, float]], bool] | None:
 
 
 def result(text: str, operands: dict[str, float]) -> Callable[[Any], bool] | None:
-    """What the result must be; of complex numbers with the signs that are not said to be open."""
+    """Returns a test of the result. For complex results, signs that the text leaves open are not checked."""
     open_sign = {part: bool(re.search(rf"signs? of (?:the )?(?:\w+ and )?{part}", text)) for part in ("real", "imaginary")}
     found = re.match(r"``([^`]+)``", text)
     if not found or "note" in text and "Python" in text and "may return" in text:
@@ -114,7 +114,7 @@ def result(text: str, operands: dict[str, float]) -> Callable[[Any], bool] | Non
 
 
 def statements() -> Iterator[tuple[str, str]]:
-    """(function, sentence) of the standard's special values."""
+    """Yields (function, sentence) for the standard's special values."""
     package = find_spec("array_api")
     if package is None or not package.origin:
         sys.exit("tools.array_api: wanted the package array-api; pip install array-api")
@@ -125,7 +125,7 @@ def statements() -> Iterator[tuple[str, str]]:
 
 
 def operands_of(conditions: str) -> list[dict[str, float]] | None:
-    """All operands that the conditions of a sentence hold for; None where it can't be read."""
+    """All operands that satisfy the conditions of a sentence; None if it can't be parsed."""
     if both := re.fullmatch(r"either ``x1_i`` or ``x2_i`` is ``(.*?)``", conditions):
         test = value(both[1])
         return [{"x1_i": a, "x2_i": b} for a, b in itertools.product(VALUES, repeat=2) if test and (test(a) or test(b))]
@@ -144,7 +144,7 @@ def plain(x: Any) -> Any:
 
 
 def is_right(xp: Any, name: str, sentence: str) -> bool | None:
-    """Whether a sentence holds in a namespace; None where the sentence can't be read."""
+    """Whether a sentence holds in a namespace; None if it can't be parsed."""
     found = re.fullmatch(r"If (.*?),? the result is (.*)", sentence)
     function, every = getattr(xp, name, None), operands_of(found[1]) if found else None
     if not found or not function or not every or result(found[2], every[0]) is None:
@@ -161,13 +161,13 @@ def is_right(xp: Any, name: str, sentence: str) -> bool | None:
 
 
 def parameters(function: Any) -> list[tuple[str, Any, Any]]:
-    """(name, kind, default) of what may be named; what is positional only has no name that matters."""
+    """(name, kind, default) of each parameter; names of positional-only parameters are left out, since they do not matter."""
     named = inspect.signature(function).parameters.values()
     return [("" if p.kind is p.POSITIONAL_ONLY else p.name, p.kind, None if "UNDEF" in repr(p.default) else p.default) for p in named]
 
 
 def names(strict: Any, xp: Any) -> tuple[list[str], list[str], list[str]]:
-    """All functions of the standard; those that are missing; those that have another signature."""
+    """Returns all functions of the standard, the missing ones, and those with a different signature."""
     every, missing, differ = [], [], []
     for extension in ("", "linalg", "fft"):
         theirs, ours = (getattr(strict, extension), getattr(xp, extension)) if extension else (strict, xp)
@@ -181,7 +181,7 @@ def names(strict: Any, xp: Any) -> tuple[list[str], list[str], list[str]]:
                 continue
             try:
                 same = parameters(wanted) == parameters(getattr(ours, name))
-            except ValueError:  # a function of the core: it has no signature, and takes what PyTorch's does
+            except ValueError:  # a function of the extension has no Python signature, and accepts PyTorch's parameters
                 same = all(p.kind is p.POSITIONAL_ONLY for p in inspect.signature(wanted).parameters.values()) or name.endswith("_like")
             if not same:
                 differ.append(every[-1])

@@ -1,21 +1,21 @@
-"""The code blocks of the pages under docs/: what each page's Python prints, its commands, and its C++.
+"""Runs the code blocks of the pages in docs/: Python and its output, commands, and C++.
 
-    python -m tools.doc_blocks [PAGE...]            runs the pages; says what is wrong; exit status 1 where anything is
+    python -m tools.doc_blocks [PAGE...]            runs the pages and reports errors; exit status 1 if there are any
     python -m tools.doc_blocks --write [PAGE...]    writes what was printed into the pages
 
-How a page is written (docs/testing.md says it, too):
+The format of pages (also described in docs/testing.md):
 
-    ```python                 runs, in order, in one namespace for the page; `torch` is naru
+    ```python                 runs in order, in one namespace per page; `torch` is naru
     ```python raises          must end with an exception, whose last line (Name: text) counts as printed
     ```python file=NAME       is written to that file, in the page's own empty folder
     ```python no-run: REASON  does not run
-    ```text                   directly behind such a block: what it prints, and its last expression; `...`: anything
-    f(x)  # -> text           what this statement prints, or what the expression is
-    ```console                lines `$ command` run there, with bash; the lines below one are what it prints
-    ```sh                     is read by bash, not run
+    ```text                   directly after such a block: its output, and the value of its last expression; `...` matches anything
+    f(x)  # -> text           what this statement prints, or the expression's value
+    ```console                lines `$ command` run in that folder, with bash; the lines below are the output
+    ```sh                     is syntax-checked by bash, not run
     ```cpp                    is compiled, not linked: a whole program, or statements after `using namespace naru`
-    <!-- run: CODE -->        Python that runs and is not shown; <!-- cpp: CODE --> the same for C++, at namespace scope
-    <!-- virtual: cuda:4 -->  the page's NARU_VIRTUAL (cuda:2,mps:1 otherwise)
+    <!-- run: CODE -->        Python that runs and is not shown; <!-- cpp: CODE --> C++ that is compiled and not shown, at namespace scope
+    <!-- virtual: cuda:4 -->  the page's NARU_VIRTUAL (default cuda:2,mps:1)
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 VIRTUAL = "cuda:2,mps:1"
-PATIENCE = 120  # seconds for a page
+PATIENCE = 120  # time limit for a page, in seconds
 
 _FENCE = re.compile(r"^( *)(`{3,})(.*)$")
 _HIDDEN = re.compile(r"^<!-- (run|cpp|virtual):(.*?)-->", re.DOTALL | re.MULTILINE)
@@ -50,18 +50,18 @@ _ARROW = re.compile(r"#\s*-> ?(.*)$")
 
 @dataclass
 class Block:
-    """A fenced block (or a hidden one): its first word, the others, its text, and the line of its page (from 0)."""
+    """A fenced or hidden block: its language, the other words of the fence, its text, and its line in the page (from 0)."""
 
     language: str
     rest: str
     text: str
     line: int
     hidden: bool = False
-    shows: Block | None = field(default=None, repr=False)  # the ```text behind it
+    shows: Block | None = field(default=None, repr=False)  # the ```text block after it
 
     @property
     def skipped(self) -> str | None:
-        """Why it does not run; None where it does."""
+        """The reason why it is not run; None if it is."""
         return self.rest.removeprefix("no-run").lstrip(": ") if self.rest.startswith("no-run") else None
 
     @property
@@ -74,7 +74,7 @@ def all_pages() -> list[Path]:
 
 
 def blocks_of(page: Path) -> list[Block]:
-    """Every block of a page, hidden ones too, in order."""
+    """All blocks of a page, including hidden ones, in order."""
     text, found = page.read_text(encoding="utf-8"), []
     for match in _HIDDEN.finditer(text):
         line = text.count("\n", 0, match.start(2))
@@ -98,7 +98,7 @@ def blocks_of(page: Path) -> list[Block]:
             begin + 1,
         )
         i += 1
-        if block.language.startswith("{"):  # one of MyST's, such as a table of contents
+        if block.language.startswith("{"):  # a MyST directive, such as a table of contents
             continue
         if block.language == "text" and found and not any(x.strip() for x in lines[last:begin]):
             shown = max((b for b in found if not b.hidden and b.line < begin), key=lambda b: b.line, default=None)
@@ -112,7 +112,7 @@ def blocks_of(page: Path) -> list[Block]:
 
 
 def same(wanted: str, got: str) -> bool:
-    """Whether the output is what is wanted, where `...` stands for anything."""
+    """Whether the output matches the expected text, in which `...` matches anything."""
 
     def plain(text: str) -> str:
         return "\n".join(x.rstrip() for x in text.strip("\n").split("\n")) + "\n"
@@ -121,11 +121,11 @@ def same(wanted: str, got: str) -> bool:
 
 
 class _Page:
-    """A page that runs, in a process and a folder of its own."""
+    """Runs a page, in its own process and folder."""
 
     def __init__(self, page: Path) -> None:
         self.page, self.wrong = page, []
-        self.printed: dict[int, str] = {}  # line of the block -> what it printed, where the page shows it
+        self.printed: dict[int, str] = {}  # line of the block -> its output, if the page shows it
         self.module = types.ModuleType("__main__")
         sys.modules["__main__"] = self.module
 
@@ -177,7 +177,7 @@ class _Page:
                     out.write(said)
                 elif not same(arrow[1], said):
                     self.fault(block.line + statement.lineno - 1, f"printed {said.strip()!r}, and not {arrow[1]!r}")
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it is what the page leads to
+        except BaseException as error:  # noqa: BLE001 - any exception is a result of the page
             out.write(getattr(error, "said_before", ""))
             raised = error
             out.write(f"{type(error).__name__}: {error}\n")
@@ -189,7 +189,7 @@ class _Page:
                 self.fault(block.shows.line, f"printed\n{out.getvalue()}instead of\n{block.shows.text}")
 
     def statement(self, statement: ast.stmt, name: str, shown: bool) -> str:
-        """What a statement prints; where it is to be shown, an expression's value as an interpreter shows it."""
+        """Runs a statement and returns its output; if it is to be shown, an expression's value is shown as by the interpreter."""
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             try:
@@ -219,9 +219,9 @@ def _child(page: Path, pipe: object) -> None:
 
 
 def run_page(page: Path) -> tuple[list[str], dict[int, str]]:
-    """What is wrong in a page, and what its blocks printed.
+    """Runs a page; returns its errors and the output of its blocks.
 
-    Each page has a child of this process, which must not have used a device.
+    Each page runs in a fork of this process, which must not have used a device.
     """
     there, here = multiprocessing.Pipe(duplex=False)
     child = multiprocessing.get_context("fork").Process(target=_child, args=(page, here))
@@ -251,7 +251,7 @@ def write_outputs(page: Path, printed: dict[int, str]) -> None:
 
 
 def prepare() -> None:
-    """Makes `torch` naru, and leaves out what the environment may say of naru, of devices and of another pytest."""
+    """Makes `torch` naru, and clears environment variables for naru, devices and an outer pytest."""
     plain = (
         "CUDA_VISIBLE_DEVICES",
         "HIP_VISIBLE_DEVICES",
@@ -270,14 +270,14 @@ def prepare() -> None:
         [str(Path(naru.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     )
     if not any(e.value.startswith("naru.") for e in importlib.metadata.entry_points(group="pytest11")):
-        os.environ["PYTEST_PLUGINS"] = "naru.testing.pytest_plugin"  # an installed naru says that itself
+        os.environ["PYTEST_PLUGINS"] = "naru.testing.pytest_plugin"  # an installed naru registers the plugin by its entry point
 
 
 # --- C++ ------------------------------------------------------------------------------------------------------------
 
 
 def cpp_source(pages: list[Path]) -> str:
-    """All different C++ blocks as one file: each in a namespace, a whole program as it is, statements in a function."""
+    """Combines all distinct C++ blocks into one file: each in a namespace, whole programs as they are, statements in a function."""
     includes, parts, seen = {"#include <iostream>", "#include <naru/naru.h>"}, [], set()
     for page in pages:
         scope = ""

@@ -1,15 +1,15 @@
-"""What a cross-compiled program is, and what it wants of its system: read out of the file.
+"""Reports what a cross-compiled program is, and which libraries it needs from its system, by reading the file.
 
     python tools/linked.py macos-arm64|windows-x64 FILE...
 
-Ends with status 1 where a file is not of that system and processor, or wants a library that the system does not bring.
+The exit status is 1 if a file is not for that system and processor, or needs a library that the system does not provide.
 """
 import re
 import struct
 import sys
 from pathlib import Path
 
-# Libraries that each installation has.
+# Libraries that every installation provides.
 BROUGHT = {
     "macos-arm64": re.compile(r"/usr/lib/libSystem\.B\.dylib|/usr/lib/libc\+\+\.1\.dylib|/usr/lib/libobjc\.A\.dylib"),
     "windows-x64": re.compile(r"(api-ms-win-(crt|core)-[a-z0-9-]+|kernel32|ntdll|advapi32|bcrypt)\.dll", re.I),
@@ -21,21 +21,21 @@ def text_at(data, at):
 
 
 def mach_o(data):
-    """Its libraries, if it is a program or library for macOS on arm64; else None."""
+    """The libraries it links, if it is a program or library for macOS on arm64; else None."""
     magic, processor, _, kind, count = struct.unpack_from("<5I", data)
-    if magic != 0xFEEDFACF or processor != 0x0100000C or kind not in (2, 6, 8):  # program, library, bundle
+    if magic != 0xFEEDFACF or processor != 0x0100000C or kind not in (2, 6, 8):  # MH_EXECUTE, MH_DYLIB, MH_BUNDLE
         return None
     libraries, at = [], 32
     for _ in range(count):
         command, size = struct.unpack_from("<2I", data, at)
-        if command & 0x7FFFFFFF in (0xC, 0x18, 0x1F):  # load, weakly, and pass on
+        if command & 0x7FFFFFFF in (0xC, 0x18, 0x1F):  # LC_LOAD_DYLIB, LC_LOAD_WEAK_DYLIB, LC_REEXPORT_DYLIB
             libraries.append(text_at(data, at + struct.unpack_from("<I", data, at + 8)[0]))
         at += size
     return libraries
 
 
 def pe(data):
-    """Its libraries, if it is a program or library for Windows on x86-64; else None."""
+    """The libraries it links, if it is a program or library for Windows on x86-64; else None."""
     header = struct.unpack_from("<I", data, 0x3C)[0]
     if data[:2] != b"MZ" or data[header : header + 4] != b"PE\0\0":
         return None
@@ -59,7 +59,7 @@ def pe(data):
 
 
 def trouble(system, path):
-    """What is wrong with the file; "" where nothing is."""
+    """Describes what is wrong with the file; "" if nothing is."""
     data = Path(path).read_bytes()
     try:
         libraries = {"macos-arm64": mach_o, "windows-x64": pe}[system](data)

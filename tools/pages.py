@@ -1,4 +1,4 @@
-"""Pages that a tool writes, and the command that each has for it: `python -m tools.NAME [--check]`."""
+"""Shared command line of the tools that generate pages: `python -m tools.NAME [--check]`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def write_page(name: str, page: Path, text: Callable[[], str], more: Callable[[], str] = str) -> int:
-    """Writes the page and says so, with `more` behind it; with --check only asks whether it is up to date. The exit status."""
+    """Writes the page and reports it, with `more` appended; with --check only checks whether it is up to date. Returns the exit status."""
     parser = argparse.ArgumentParser(prog=f"python -m tools.{name}", description=str(page.relative_to(ROOT)))
     parser.add_argument("--check", action="store_true", help="only say whether the page is up to date")
     check, wanted = parser.parse_args().check, text()

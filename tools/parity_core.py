@@ -1,4 +1,4 @@
-"""What tools/parity.py says of naru's own functions and of Tensor's methods where C++ spells them otherwise, or has none."""
+"""Entries of tools/parity.py for naru's functions and Tensor's methods that C++ spells differently or lacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plugin of pytest for tools/gpu_check: what failed is written at once (to $NARU_FAILURES), not at the end, which a process that crashes does not see."""
+"""A pytest plugin for tools/gpu_check: writes each failure at once to $NARU_FAILURES, since a crash would prevent a report at the end."""
 
 import os
 from typing import Any

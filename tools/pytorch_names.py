@@ -1,8 +1,8 @@
-"""Writes python/naru/_missing/names.txt: the public names of PyTorch 2.15, by module. Runs beside PyTorch:
+"""Generates python/naru/_missing/names.txt: the public names of PyTorch 2.15, by module. Runs in PyTorch's environment:
 
     .venv-peers/bin/python tools/pytorch_names.py
 
-A module's names are those of its ``__all__``, or else those that it or another module of PyTorch has made; a class that people use by its
+A module's names are those in its ``__all__``, or else those defined in it or in another module of PyTorch. A class that people use through its
 methods (``Tensor``, ``nn.Module``) counts as a module.
 """
 
@@ -20,8 +20,8 @@ import warnings
 from pathlib import Path
 
 OUT = Path(__file__).resolve().parent.parent / "python" / "naru" / "_missing" / "names.txt"
-TENSOR = OUT.with_name("tensor_names.py")  # read at each import of naru: without the others
-# What nobody calls by name, or only PyTorch's own machinery does.
+TENSOR = OUT.with_name("tensor_names.py")  # in a separate file, because it is read at each import of naru
+# Names that are not called by users, or only by PyTorch's own machinery.
 INNER = ("ao.nn", "ao.ns", "contrib", "distributed.elastic.rendezvous", "fx.experimental", "fx.passes", "jit.mobile", "nn.intrinsic", "nn.qat",
          "nn.quantizable", "nn.quantized", "onnx.ops", "quantization", "utils.benchmark.examples", "utils.data.datapipes", "utils.hipify",
          "utils.serialization")  # fmt: skip
@@ -40,7 +40,7 @@ def is_public(value: object) -> bool:
 def of_module(module: types.ModuleType, top: bool) -> list[str]:
     if hasattr(module, "__all__") and not top:
         return [name for name in module.__all__ if isinstance(name, str)]
-    # The top holds the names of TorchScript's types, too, which are no functions of the user's.
+    # The top-level module also contains TorchScript's types, which are not user functions.
     listed = set(getattr(module, "__all__", ()))
     return [name for name, value in vars(module).items()
             if is_public(value) and (not top or name in listed or not isinstance(value, type) or value.__module__ == "torch")]  # fmt: skip
@@ -58,7 +58,7 @@ def all_names() -> dict[str, list[str]]:
                 continue
             try:
                 found[name] = of_module(importlib.import_module(info.name), False)
-            except BaseException:  # needs what this machine lacks
+            except BaseException:  # needs something that this machine lacks
                 found[name] = []
         for name in ("linalg", "fft", "special", "amp", "cuda.amp", "random"):
             found.setdefault(name, of_module(importlib.import_module("torch." + name), False))

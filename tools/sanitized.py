@@ -1,5 +1,5 @@
-"""Whether this process runs under the address sanitizer (`./run sanitize python`), which is slow, ends the process where `operator new` is refused
-memory, keeps what is freed for a while, and can't be kept to an address space."""
+"""SANITIZED: whether this process runs under the address sanitizer (`./run sanitize python`), which is slow, aborts when `operator new` fails,
+delays the reuse of freed memory, and is incompatible with a limited address space."""
 
 import os
 

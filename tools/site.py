@@ -1,6 +1,6 @@
-"""The site: the pages under docs/ and a reference made from docstrings, by Sphinx, into site/. `./run docs` calls it.
+"""Builds the website in site/ with Sphinx: the pages in docs/ and a reference generated from docstrings. Called by `./run docs`.
 
-python -m tools.site [--strict]    --strict: a warning of Sphinx's is an error
+python -m tools.site [--strict]    --strict: Sphinx warnings are errors
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from types import ModuleType
 ROOT = Path(__file__).resolve().parents[1]
 DOCS, SITE, API = ROOT / "docs", ROOT / "site", ROOT / "docs" / "api"
 
-# The first namespace says what the package is, not what it holds.
+# The docstring of naru starts with its name, not with a description of its contents.
 FIRST = "tensors, their functions, devices"
 
 
 def namespaces() -> dict[str, ModuleType]:
-    """The public modules of naru, packages before what they consist of; the lists of cases of the tests are none."""
+    """The public modules of naru, packages before their contents; the tests' lists of cases are left out."""
     import naru
 
     found = {"naru": naru}
@@ -35,7 +35,7 @@ def namespaces() -> dict[str, ModuleType]:
 
 
 def about(module: ModuleType) -> str:
-    """What a namespace is for: the first sentence of its docstring, without its name."""
+    """The purpose of a namespace: the first sentence of its docstring, without its name."""
     if module.__name__ == "naru":
         return FIRST
     first = re.split(r"\.(?:\s|$)|\n\n", inspect.getdoc(module) or "", maxsplit=1)[0]
@@ -43,7 +43,7 @@ def about(module: ModuleType) -> str:
 
 
 def public(module: ModuleType) -> list[str]:
-    """The names of a namespace that are functions or classes of naru's."""
+    """The names in a namespace that are functions or classes of naru."""
     found = []
     for name in sorted(set(getattr(module, "__all__", None) or dir(module)), key=str.lower):
         thing = getattr(module, name, None)
@@ -54,7 +54,7 @@ def public(module: ModuleType) -> list[str]:
 
 
 def write_missing() -> None:
-    """Writes docs/api/missing.md: which public names of PyTorch naru has, and what comes nearest to the others."""
+    """Writes docs/api/missing.md: the public PyTorch names that naru has, and the nearest alternatives to the others."""
     from naru._missing import VERSION, names
     from naru._missing.nearest import nearest_to
 
@@ -89,7 +89,7 @@ def write_missing() -> None:
 
 
 def write_reference() -> int:
-    """Writes docs/api; returns how many names it has."""
+    """Writes docs/api; returns the number of names in it."""
     shutil.rmtree(API, ignore_errors=True)
     API.mkdir()
     pages: list[str] = []
@@ -99,14 +99,14 @@ def write_reference() -> int:
         things = {name: getattr(module, name) for name in public(module)}
         things = {name: thing for name, thing in things.items() if inspect.getdoc(thing)}
         if {id(thing) for thing in things.values()} <= seen:
-            continue  # another namespace has it all
+            continue  # another namespace documents all of it
         words = about(module)
         lines = [f"# {space}", "", f"{words[0].upper()}{words[1:]}.", ""]
         lines += ["```{eval-rst}", f".. py:currentmodule:: {space}", ""]
         for name, thing in things.items():
             lines += [f".. {'autoclass' if inspect.isclass(thing) else 'autofunction'}:: {space}.{name}"]
             lines += ["   :members:"] if space == "naru" and name == "Tensor" else []
-            # A name that stands in several namespaces has its place in the first.
+            # A name in several namespaces is indexed in the first one.
             lines += ["   :no-index:", ""] if id(thing) in seen else [""]
             seen.add(id(thing))
         (API / f"{space}.md").write_text("\n".join([*lines, "```", ""]), encoding="utf-8")

@@ -1,8 +1,8 @@
-"""The sources of what naru is made with, for systems whose libraries Debian does not have: fetched from Debian's archive, checked, unpacked.
+"""Fetches, verifies and unpacks the sources of naru's dependencies from Debian's archive, for systems whose libraries Debian does not have.
 
     python tools/sources.py FOLDER
 
-Versions are those of Debian 12, which all other builds use.
+The versions are those of Debian 12, which all other builds use.
 """
 import hashlib
 import io

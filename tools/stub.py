@@ -1,8 +1,7 @@
 """Writes the type stub of the extension: stub.py EXTENSION OUTPUT.
 
 The extension is loaded as ``naru._C`` without the package around it, so that a mistake in the package's Python
-files cannot stop the build. Functions carry their signatures (``__nb_signature__``); what Python's slots and
-attributes do not say stands in the tables below.
+files cannot stop the build. Functions carry their signatures (``__nb_signature__``); the types of slots and attributes are in the tables below.
 """
 
 from __future__ import annotations
@@ -67,9 +66,9 @@ OPERATORS = {
 }
 
 
-# What a generic type that names no elements holds.
+# The element type of generic types that do not name one.
 GENERIC = {"list": "[Any]", "tuple": "[Any, ...]", "Iterator": "[Any]", "Callable": "[..., Any]"}
-# Functions that return several tensors under names, by these.
+# Functions that return several tensors as named tuples.
 FIELDS = {
     "values indices": "cummax cummin kthvalue max median min mode nanmedian sort topk", "min max": "aminmax", "mantissa exponent": "frexp",
     "sign logabsdet": "slogdet linalg_slogdet", "U S V": "svd", "a tau": "geqrf", "solution cloned_coefficient": "triangular_solve",
@@ -79,24 +78,24 @@ FIELDS = {
     "solution residuals rank singular_values": "linalg_lstsq", "hist bin_edges": "histogram",
 }  # fmt: skip
 NAMED = {function: "_" + "_".join(fields.split()) for fields, functions in FIELDS.items() for function in functions.split()}
-# What is an object to the core, and known all the same.
+# Parameters and results that are `object` to the core but have a more precise type.
 RESULTS = {
     **dict.fromkeys("tensor as_tensor asarray from_numpy frombuffer new_tensor repeat_interleave norm share_memory_".split(), "Tensor"),
     **dict.fromkeys("broadcast_tensors meshgrid".split(), "tuple[Tensor, ...]"), **dict.fromkeys("backward synchronize".split(), "None"),
     "untyped_storage": "UntypedStorage",
 }  # fmt: skip
-# Where an argument decides what comes back.
+# Functions whose result type depends on an argument.
 OVERLOADS = {
     "size": ["(self, dim: None = None) -> Size", "(self, dim: builtins.int) -> builtins.int"],
     "stride": ["(self, dim: None = None) -> tuple[builtins.int, ...]", "(self, dim: builtins.int) -> builtins.int"],
     "nonzero": ["(self, *, as_tuple: Literal[False] = False) -> Tensor", "(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]"],
 }
-# Names that the package's Python decides on, whether or not the core has them, too (naru/__init__.py); not exported to it.
+# Names that the package's Python code defines, whether or not the core has them, too (naru/__init__.py); not re-exported from the core.
 PYTHONS = {"no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "manual_seed", "finfo", "iinfo", "set_printoptions"}
 PYTHONS_PREFIXES = ("fft_", "linalg_", "signal_", "special_")
 
 
-# What the package's Python gives Tensor (naru/_tensor.py).
+# Methods that the package's Python code adds to Tensor (naru/_tensor.py).
 METHODS = {
     "__array_namespace__": "(self, *, api_version: str | None = None) -> Any",
     "__dlpack__": "(self, **options: Any) -> Any",
@@ -140,7 +139,7 @@ def is_function(value: Any) -> bool:
 
 
 def plain(signature: str) -> str:
-    """A signature of nanobind's with the module's own names: its dtypes are called float, int and bool, too."""
+    """A nanobind signature with the module's names qualified: its dtypes are also called float, int and bool."""
     signature = re.sub(r"\\=?\d+", "...", signature)
     signature = re.sub(r"(?<![\w.])(int|float|bool)(?![\w(:])", r"builtins.\1", signature)
     signature = signature.replace("naru._C.", "").replace("typing.", "").replace("collections.abc.", "")
@@ -149,7 +148,7 @@ def plain(signature: str) -> str:
 
 
 def with_keyword(signature: str) -> list[str]:
-    """A signature, and where it takes positions without end (`*size`), that with these as one argument by its name (`size=(2, 3)`)."""
+    """A signature and, for variadic positionals (`*size`), an overload with one keyword argument instead (`size=(2, 3)`)."""
     by_name = re.sub(r"(\(|, )\*(\w+: [^,]*Sequence\[)", r"\1*, \2", signature, count=1)
     return [signature] if by_name == signature else [signature, by_name]
 
@@ -175,7 +174,7 @@ def functions(value: Any, indent: str, own: bool, static: bool = False) -> str:
             text = re.sub(r"-> (tuple\[Tensor, (Tensor|\.\.\.)\]|Any)$", f"-> {NAMED[name]}", text)
         if own and name in RESULTS:
             text = text.replace("-> Any", f"-> {RESULTS[name]}")
-        # `from` is a parameter's name in PyTorch and a keyword in Python.
+        # `from` is a parameter name in PyTorch but a keyword in Python.
         if re.search(r"\b(from|lambda|in|is): ", text):
             text = re.sub(r"\b(from|lambda|in|is): ", r"\1_: ", text)
         lines.append(f"{indent}{text}:")

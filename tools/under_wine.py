@@ -1,8 +1,9 @@
-"""Runs programs made for Windows under wine, beside the same programs made for this machine: their output is the same, to the bit where they print it.
+"""Runs programs built for Windows under wine, and compares their output with that of the same programs built for this machine: equal to the bit,
+where they print bits.
 
     python tools/under_wine.py FOLDER [NATIVE_FOLDER]
 
-Runs each FOLDER/*.exe; ends with status 1 where one fails, or says other things than NATIVE_FOLDER's program of its name.
+Runs each FOLDER/*.exe. The exit status is 1 if one fails, or if its output differs from that of NATIVE_FOLDER's program of the same name.
 """
 import os
 import re
@@ -15,31 +16,32 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PLACES = ("/usr/lib/wine/wine64", "/usr/lib/wine/wine")
 SECONDS = 300
-# Programs that end with an error, and what it says: a kernel of one's own, which Windows does not have yet; digits that are not there.
+# Programs that are expected to fail, with their message: user kernels are not supported on Windows yet; the digits file is missing.
 REFUSES = {"vec_add": "kernels in C run on the cpu on Linux only", "digits": "cannot open digits.bin"}
 
 
 def wine():
-    """Its path; None where there is none."""
+    """The path of wine; None if it is not installed."""
     found = shutil.which("wine64") or shutil.which("wine")
     return found or next((place for place in PLACES if os.path.exists(place)), None)
 
 
 def environment():
-    """One in which wine keeps what it makes under build/, and both sides have naru's own products: OpenBLAS is not looked for on Windows."""
+    """The environment for both sides: wine keeps its files under build/, and naru uses its own matrix products, since OpenBLAS is not searched for
+    on Windows."""
     quiet = {"WINEDEBUG": "-all", "WINEDLLOVERRIDES": "winemenubuilder.exe=d;mscoree=d;mshtml=d"}
     return {**os.environ, "WINEPREFIX": str(ROOT / "build" / "wine"), "NARU_MATMUL": "own", **quiet}
 
 
 def said(command, around):
-    """Status, output and errors of a program in a folder of its own; lines end and times read as everywhere."""
+    """Exit status, output and errors of a program run in its own folder; line ends and times are normalized."""
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(command, cwd=folder, env=around, capture_output=True, text=True, errors="replace", timeout=SECONDS)
     return done.returncode, re.sub(r"[\d.]+ us", "... us", done.stdout), done.stderr
 
 
 def trouble(name, theirs, ours):
-    """What is wrong with what a program said under wine, given what it says here (None: unknown); "" where nothing is."""
+    """Describes what is wrong with a program's result under wine, compared with its native result (None: unknown); "" if nothing is."""
     status, output, errors = theirs
     if name in REFUSES:
         return "" if status != 0 and REFUSES[name] in errors else f"{name} was to say {REFUSES[name]!r}, and said: {output}{errors}"

@@ -1,4 +1,4 @@
-"""Packs wheels, checks what is in them, and tries them in empty environments: what ``./run wheel`` calls.
+"""Packs wheels, checks their contents, and tests them in empty environments; called by ``./run wheel``.
 
     python tools/wheel.py EXTENSION_FOLDER [--out DIST] [--platform linux-aarch64]    packs a built extension
     python tools/wheel.py --build PYTHON... [--out DIST]                              builds one for other Pythons
@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_BYTES = 8 << 20
-# What a wheel for Linux may expect of a system (PEP 600); all else is linked in.
+# The system libraries that a wheel for Linux may require (PEP 600); all others are linked statically.
 NEWEST_GLIBC = (2, 34)  # of Debian 12, Ubuntu 22.04, RHEL 9: what README.md says
 SYSTEM = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "libpthread.so.0", "libdl.so.2"}
 
@@ -55,12 +55,12 @@ print("products:", torch.matmul_libraries())
 print(f"{torch.__version__} trained: {losses[0]:.3f} -> {losses[-1]:.3f}")
 """
 
-# What pip is asked for beside a wheel's file (None: it alone, and no library of the machine's either), and what a training must say then.
+# Extras to install with a wheel (None: no dependencies and no libraries of the machine), and what a training run must print then.
 BESIDE = {None: ("own kernels",), "": ("NumPy: (64, 20)", "LAPACK: 1.0", "OpenBLAS"), "[onednn]": ("oneDNN",)}
 
 
 def run(*command: object, **options: object) -> str:
-    """What a command printed; its words and an end of this program if it failed."""
+    """Runs a command and returns its output; exits with the output if it fails."""
     done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(map(str, command))}\nfailed with status {done.returncode}:\n{done.stdout}")
@@ -68,10 +68,10 @@ def run(*command: object, **options: object) -> str:
 
 
 def pip_wheel(python: Path | str, out: Path, *settings: str, platform: str | None = None, root: Path = ROOT) -> Path:
-    """A wheel of a tree as pip makes it, with the most general platform tag that its libraries allow."""
+    """Builds a wheel of a source tree with pip, with the most general platform tag that its libraries allow."""
     environment = {**os.environ, **({"_PYTHON_HOST_PLATFORM": platform} if platform else {})}
     if compiler := shutil.which("c++"):
-        environment.setdefault("CXX", compiler)  # by the name that ./run build calls it, which ccache tells compilations apart by
+        environment.setdefault("CXX", compiler)  # the same path as in ./run build, since it is part of ccache's key
     with tempfile.TemporaryDirectory() as folder:
         run(sys.executable, "-m", "pip", "--python", python, "wheel", root, "-w", folder, "--no-deps", "-q", "--disable-pip-version-check",
             *settings, env=environment)  # fmt: skip
@@ -81,16 +81,16 @@ def pip_wheel(python: Path | str, out: Path, *settings: str, platform: str | Non
 
 
 def pack(extension: Path, out: Path, platform: str | None = None) -> Path:
-    """A wheel of the package with the extension that lies in a folder."""
+    """Packs a wheel of the package with the extension in a folder."""
     with tempfile.TemporaryDirectory() as built:
         return pip_wheel(sys.executable, out, "--no-build-isolation", "-C", f"cmake.define.NARU_PREBUILT={extension}", "-C", f"build-dir={built}",
                          platform=platform)  # fmt: skip
 
 
 def pack_sources(out: Path, scratch: Path) -> tuple[Path, Path]:
-    """The sources as they are sent to where pip has to build, and a wheel in `scratch` that pip has built of them, and of nothing else in this tree.
+    """Packs a source distribution, and builds a wheel in `scratch` from it alone with pip.
 
-    They are unpacked below build/, as deep as this tree's own build, so that ccache knows what it has compiled before.
+    The sources are unpacked below build/, at the same depth as this tree's own build, so that ccache finds earlier compilations.
     """
     with tempfile.TemporaryDirectory() as folder:
         run(sys.executable, "-c", "import sys; from scikit_build_core.build import build_sdist; build_sdist(sys.argv[1])", folder, cwd=ROOT)
@@ -107,7 +107,7 @@ def pack_sources(out: Path, scratch: Path) -> tuple[Path, Path]:
 
 
 def faults(wheel: Path) -> list[str]:
-    """What is wrong with a wheel's contents."""
+    """Describes what is wrong with a wheel's contents."""
     found = []
     with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
         names = archive.namelist()
@@ -126,7 +126,7 @@ def faults(wheel: Path) -> list[str]:
             glibc = re.findall(r"\bGLIBC_(\d+)\.(\d+)", run("readelf", "-W", "--version-info", file))
             if (newest := max((int(a), int(b)) for a, b in glibc)) > NEWEST_GLIBC:
                 found.append(f"{name} needs glibc {newest[0]}.{newest[1]}")
-            # (readelf reads the files of every processor, nm its own.)
+            # (readelf reads files of any processor, nm only of its own.)
             symbols = [line.split() for line in run("readelf", "-W", "--dyn-syms", file).splitlines()]
             shown = {row[7].split("@")[0] for row in symbols if len(row) > 7 and row[4] in ("GLOBAL", "WEAK") and row[6].isdigit()}
             if shown != {"PyInit__C"}:
@@ -139,8 +139,8 @@ def faults(wheel: Path) -> list[str]:
 
 
 def environment(folder: Path, wheel: Path, python: Path | str = sys.executable, packages: str | None = None, extras: str | None = None) -> Path:
-    """The Python of a new environment that has the wheel and nothing else; `packages`: a folder whose packages it sees, too; `extras`: it
-    has what the wheel asks for, and what that of these extras ("", "[onednn]")."""
+    """Creates an environment with only the wheel and returns its Python; `packages`: a folder of further packages to make visible; `extras`: also
+    install the wheel's dependencies and those of these extras ("", "[onednn]")."""
     run(python, "-m", "venv", "--without-pip", folder)
     inside = folder / "bin" / "python"
     alone = ["--no-deps", "--no-index"] if extras is None else []
@@ -152,14 +152,14 @@ def environment(folder: Path, wheel: Path, python: Path | str = sys.executable, 
 
 
 def tried(inside: Path, **variables: str) -> str:
-    """What a training run prints in an environment, away from this tree."""
+    """The output of a training run in an environment, outside of this tree."""
     with tempfile.TemporaryDirectory() as folder:
         bare = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "NARU_"))} | variables
         return run(inside, "-c", TRAIN, cwd=folder, env=bare)
 
 
 def tried_everywhere(wheel: Path, python: Path | str) -> str:
-    """What training runs print with the wheel alone, and with what pip installs beside it."""
+    """The output of training runs with the wheel alone, and with each set of extras."""
     printed = ""
     for extras, words in BESIDE.items():
         with tempfile.TemporaryDirectory() as folder:
@@ -179,7 +179,7 @@ def tried_everywhere(wheel: Path, python: Path | str) -> str:
 
 
 def tried_on_aarch64(wheel: Path) -> str:
-    """What a training run prints in qemu, with the wheel and nothing else, and with NumPy beside it."""
+    """The output of training runs in qemu, with the wheel alone and together with NumPy."""
     sysroot = ROOT / "build" / "aarch64-sysroot"
     printed = ""
     with tempfile.TemporaryDirectory() as folder:
@@ -205,7 +205,7 @@ def main() -> None:
     wrong = False
 
     def show(wheel: Path, python: Path | str) -> None:
-        """Says what a wheel is like; trains with it, unless something is wrong with it."""
+        """Prints a wheel's properties; trains with it, unless something is wrong with it."""
         nonlocal wrong
         found = faults(wheel)
         wrong = wrong or bool(found)

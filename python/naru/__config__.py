@@ -7,7 +7,7 @@ from .torch_version import NARU_VERSION, __version__
 
 
 def show() -> str:
-    """The versions of naru and of PyTorch's interface, the processor's instructions, and the libraries of matrix products, a line each.
+    """Returns the versions of naru and of the PyTorch interface, the processor's instruction sets, and the matrix product libraries, one per line.
 
     >>> print(naru.__config__.show().splitlines()[0].split(" ")[0])
     naru
@@ -16,7 +16,7 @@ def show() -> str:
 
 
 def parallel_info() -> str:
-    """How many threads operators of the cpu may use.
+    """Returns how many threads cpu operators may use.
 
     >>> print(naru.__config__.parallel_info().split(":")[0])
     naru.get_num_threads()

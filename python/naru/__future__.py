@@ -1,4 +1,4 @@
-"""`torch.__future__`: how the conversion of modules is to treat their parameters."""
+"""`torch.__future__`: how module conversion (`Module.to` and the like) treats parameters."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _swap: bool = False
 
 
 def set_overwrite_module_params_on_conversion(value: bool) -> None:
-    """Sets whether `Module.to` and the like put new parameters in place of the old ones, which keep their values.
+    """Sets whether `Module.to` and the like replace parameters with new ones. The old parameters then keep their values.
 
     Args:
-        value: False, as at the start: parameters stay the same objects and get new elements.
+        value: False (the default): parameters stay the same objects and their data changes.
 
     >>> naru.__future__.set_overwrite_module_params_on_conversion(True)
     >>> layer = naru.nn.Linear(2, 1)
@@ -29,7 +29,7 @@ def set_overwrite_module_params_on_conversion(value: bool) -> None:
 
 
 def get_overwrite_module_params_on_conversion() -> bool:
-    """What `set_overwrite_module_params_on_conversion` has set.
+    """Returns the value set by `set_overwrite_module_params_on_conversion`.
 
     >>> naru.__future__.get_overwrite_module_params_on_conversion()
     False
@@ -38,11 +38,11 @@ def get_overwrite_module_params_on_conversion() -> bool:
 
 
 def set_swap_module_params_on_conversion(value: bool) -> None:
-    """Sets whether `Module.to` and the like, and `load_state_dict`, give parameters their new values by `torch.utils.swap_tensors`.
+    """Sets whether `Module.to` and the like, and `load_state_dict`, update parameters with `torch.utils.swap_tensors`.
 
     Args:
-        value: whether they do; it goes before `set_overwrite_module_params_on_conversion`. Parameters of subclasses of Tensor can change their
-            type by it.
+        value: whether they do; takes precedence over `set_overwrite_module_params_on_conversion`. Swapping can change the type of
+            parameters that are Tensor subclasses.
 
     >>> naru.__future__.set_swap_module_params_on_conversion(True)
     >>> layer = naru.nn.Linear(2, 1)
@@ -56,7 +56,7 @@ def set_swap_module_params_on_conversion(value: bool) -> None:
 
 
 def get_swap_module_params_on_conversion() -> bool:
-    """What `set_swap_module_params_on_conversion` has set.
+    """Returns the value set by `set_swap_module_params_on_conversion`.
 
     >>> naru.__future__.get_swap_module_params_on_conversion()
     False

@@ -1,4 +1,4 @@
-"""The `naru` command: `naru help` lists what it does, docs/command-line.md says it at length. Its commands are in _command/commands.py."""
+"""The `naru` command. `naru help` lists the subcommands, docs/command-line.md describes them. They are in _command/commands.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `torch.masked` does with sparse tensors, and which elements its operations see."""
+"""How `torch.masked` handles sparse tensors, and which elements its operations include."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NORMALISATIONS = ("softmax", "log_softmax", "softmin", "normalize", "cumsum", "
 
 
 def canonical_dim(dim: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
-    """The dimensions as numbers from 0 on, in order; of None and of () all. RuntimeError where one stands twice, IndexError where there is none such.
+    """The dimensions as non-negative indices, sorted; all for None and (). RuntimeError for a repeated dimension, IndexError for one out of range.
 
     >>> canonical_dim((-1, 0), 3)
     (0, 2)
@@ -34,14 +34,14 @@ def canonical_dim(dim: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]
 
 
 def _stored(t: Tensor) -> Tensor:
-    """Where the sparse tensor `t` stores an element."""
+    """True where the sparse tensor `t` stores an element."""
     own = t.detach().coalesce() if t.is_sparse else t.detach()
     values = own._values() if t.is_sparse else own.values()
     return _sparse_tensors.with_values(own, _C.ones_like(values, dtype=_C.uint8)).to_dense().bool()
 
 
 def input_mask(input: Tensor, *args: Any, mask: Tensor | None = None, **_: Any) -> Tensor:
-    """`mask`, dense and of the shape of `input`. ValueError without one.
+    """`mask`, dense and expanded to the shape of `input`. ValueError if it is None.
 
     >>> input_mask(naru.ones(2, 2), mask=naru.tensor([True, False]))
     tensor([[ True, False],
@@ -53,7 +53,7 @@ def input_mask(input: Tensor, *args: Any, mask: Tensor | None = None, **_: Any) 
 
 
 def output_mask(op: Callable[..., Tensor], input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """Which elements of the operation's result come from any that the mask leaves.
+    """True for the elements of the operation's result that depend on at least one unmasked element.
 
     >>> output_mask(naru.masked.sum, naru.ones(2, 2), 1, mask=naru.tensor([[True, False], [False, False]]))
     tensor([ True, False])
@@ -67,10 +67,10 @@ def output_mask(op: Callable[..., Tensor], input: Tensor, *args: Any, **kwargs: 
 
 
 def takes_sparse(reduction: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A reduction for sparse tensors as well: what they do not store is 0, or left out where there is no mask. The result has their layout.
+    """Extends a reduction to sparse tensors: elements that are not stored count as 0, or are masked out if there is no mask. The layout is kept.
 
     Masks may be sparse, too.
-    RuntimeError for compressed layouts whose dimensions are to go: results are matrices.
+    RuntimeError for compressed layouts without keepdim=True: their results must be matrices.
     """
 
     @functools.wraps(reduction)

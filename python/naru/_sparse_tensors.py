@@ -1,4 +1,4 @@
-"""Sparse tensors from and to their parts: `torch.sparse_coo_tensor`, `torch.sparse_csr_tensor` and their like."""
+"""Building sparse tensors from their parts and back: `torch.sparse_coo_tensor`, `torch.sparse_csr_tensor` and related functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ order_checked = False  # torch.sparse.check_sparse_tensor_invariants
 
 
 def _like(data: Any, dtype: Any, device: Any) -> Tensor:
-    """As `torch.as_tensor`, with the history that a tensor has."""
+    """As `torch.as_tensor`, but a tensor keeps its autograd history."""
     if isinstance(data, Tensor):
         return data.to(device=device or data.device, dtype=dtype or data.dtype)
     return _C.as_tensor(data, dtype=dtype, device=device)
@@ -33,15 +33,15 @@ def sparse_coo_tensor(
     check_invariants: bool | None = None,
     is_coalesced: bool | None = None,
 ) -> Tensor:
-    """A sparse tensor of coordinates.
+    """A sparse tensor in coordinate (COO) format.
 
     Args:
-        indices: integers (dimensions, stored): a column for each value. Indices outside `size` raise RuntimeError.
-        values: (stored, ...); values of equal coordinates add up.
-        size: found from the indices where it is not given. `sparse_coo_tensor(size)` is a tensor of zeros.
-        dtype, device, requires_grad: of the result; those of `values` without.
+        indices: integers (dimensions, stored), one column per value. Indices outside `size` raise RuntimeError.
+        values: (stored, ...); values with equal coordinates are summed.
+        size: inferred from the indices if not given. `sparse_coo_tensor(size)` is a tensor of zeros.
+        dtype, device, requires_grad: of the result; dtype and device default to those of `values`.
         pin_memory, check_invariants: accepted as in PyTorch; indices are always checked.
-        is_coalesced: that each coordinate stands once, in row-major order; RuntimeError if it does not.
+        is_coalesced: asserts that coordinates are unique and in row-major order; RuntimeError if they are not.
 
     >>> naru.sparse_coo_tensor(naru.tensor([[0, 1], [1, 0]]), naru.tensor([5, 7])).to_dense()
     tensor([[0, 5],
@@ -72,17 +72,17 @@ def sparse_compressed_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:
-    """Sparse matrices by rows, by columns, or by rows or columns of blocks.
+    """Compressed sparse tensors: by rows, by columns, or by rows or columns of blocks.
 
     Args:
-        compressed_indices: (batches ..., n + 1): where each of the n rows or columns begins, and where the last one ends.
-        plain_indices: (batches ..., stored): the columns or rows of what is stored.
-        values: (batches ..., stored, dense dimensions ...); of blocks (batches ..., stored, rows of a block, columns of a block, dense dimensions ...).
+        compressed_indices: (batches ..., n + 1): where each of the n rows or columns begins, and the end of the last one.
+        plain_indices: (batches ..., stored): the column or row of each stored value or block.
+        values: (batches ..., stored, dense dimensions ...); for blocks (batches ..., stored, block rows, block columns, dense dimensions ...).
         layout: torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr or torch.sparse_bsc.
-        size: found from the indices where it is not given.
-        dtype, device, requires_grad: of the result; those of `values` without.
+        size: inferred from the indices if not given.
+        dtype, device, requires_grad: of the result; dtype and device default to those of `values`.
         pin_memory: accepted as in PyTorch.
-        check_invariants: whether indices must rise within each row or column, too; all else is always checked (RuntimeError).
+        check_invariants: whether to check also that indices increase within each row or column; the rest is always checked (RuntimeError).
 
     >>> naru.sparse_compressed_tensor([0, 1, 2], [1, 0], [5, 7], layout=naru.sparse_csc).to_dense()
     tensor([[0, 7],
@@ -109,16 +109,16 @@ def sparse_csr_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:
-    """Sparse matrices by rows. Batch dimensions may stand in front of all of them.
+    """Sparse matrices compressed by rows (CSR). All parts may have leading batch dimensions.
 
     Args:
-        crow_indices: where each row begins, and where the last one ends: integers (rows + 1).
+        crow_indices: where each row begins, and the end of the last one: integers (rows + 1).
         col_indices: the column of each value: integers (stored).
         values: (stored, dense dimensions ...).
-        size: found from the indices where it is not given.
-        dtype, device, requires_grad: of the result; those of `values` without.
+        size: inferred from the indices if not given.
+        dtype, device, requires_grad: of the result; dtype and device default to those of `values`.
         pin_memory: accepted as in PyTorch.
-        check_invariants: whether indices must rise within each row or column, too; all else is always checked (RuntimeError).
+        check_invariants: whether to check also that indices increase within each row or column; the rest is always checked (RuntimeError).
 
     >>> naru.sparse_csr_tensor(naru.tensor([0, 1, 2]), naru.tensor([1, 0]), naru.tensor([5, 7])).to_dense()
     tensor([[0, 5],
@@ -142,16 +142,16 @@ def sparse_csc_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:
-    """Sparse matrices by columns. Batch dimensions may stand in front of all of them.
+    """Sparse matrices compressed by columns (CSC). All parts may have leading batch dimensions.
 
     Args:
-        ccol_indices: where each column begins, and where the last one ends: integers (columns + 1).
+        ccol_indices: where each column begins, and the end of the last one: integers (columns + 1).
         row_indices: the row of each value: integers (stored).
         values: (stored, dense dimensions ...).
-        size: found from the indices where it is not given.
-        dtype, device, requires_grad: of the result; those of `values` without.
+        size: inferred from the indices if not given.
+        dtype, device, requires_grad: of the result; dtype and device default to those of `values`.
         pin_memory: accepted as in PyTorch.
-        check_invariants: whether indices must rise within each row or column, too; all else is always checked (RuntimeError).
+        check_invariants: whether to check also that indices increase within each row or column; the rest is always checked (RuntimeError).
 
     >>> naru.sparse_csc_tensor(naru.tensor([0, 1, 2]), naru.tensor([1, 0]), naru.tensor([5, 7])).to_dense()
     tensor([[0, 7],
@@ -175,16 +175,16 @@ def sparse_bsr_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:
-    """Sparse matrices by rows of blocks. Batch dimensions may stand in front of all of them.
+    """Sparse matrices compressed by rows of blocks (BSR). All parts may have leading batch dimensions.
 
     Args:
-        crow_indices: where each row of blocks begins, and where the last one ends: integers (rows of blocks + 1).
-        col_indices: the column of blocks of each one: integers (stored).
-        values: the blocks (stored, rows of a block, columns of a block, dense dimensions ...).
-        size: found from the indices where it is not given.
-        dtype, device, requires_grad: of the result; those of `values` without.
+        crow_indices: where each row of blocks begins, and the end of the last one: integers (rows of blocks + 1).
+        col_indices: the block column of each block: integers (stored).
+        values: the blocks (stored, block rows, block columns, dense dimensions ...).
+        size: inferred from the indices if not given.
+        dtype, device, requires_grad: of the result; dtype and device default to those of `values`.
         pin_memory: accepted as in PyTorch.
-        check_invariants: whether indices must rise within each row or column, too; all else is always checked (RuntimeError).
+        check_invariants: whether to check also that indices increase within each row or column; the rest is always checked (RuntimeError).
 
     >>> naru.sparse_bsr_tensor([0, 1], [1], naru.ones(1, 2, 1), (2, 2)).to_dense()
     tensor([[0., 1.],
@@ -208,16 +208,16 @@ def sparse_bsc_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:
-    """Sparse matrices by columns of blocks. Batch dimensions may stand in front of all of them.
+    """Sparse matrices compressed by columns of blocks (BSC). All parts may have leading batch dimensions.
 
     Args:
-        ccol_indices: where each column of blocks begins, and where the last one ends: integers (columns of blocks + 1).
-        row_indices: the row of blocks of each one: integers (stored).
-        values: the blocks (stored, rows of a block, columns of a block, dense dimensions ...).
-        size: found from the indices where it is not given.
-        dtype, device, requires_grad: of the result; those of `values` without.
+        ccol_indices: where each column of blocks begins, and the end of the last one: integers (columns of blocks + 1).
+        row_indices: the block row of each block: integers (stored).
+        values: the blocks (stored, block rows, block columns, dense dimensions ...).
+        size: inferred from the indices if not given.
+        dtype, device, requires_grad: of the result; dtype and device default to those of `values`.
         pin_memory: accepted as in PyTorch.
-        check_invariants: whether indices must rise within each row or column, too; all else is always checked (RuntimeError).
+        check_invariants: whether to check also that indices increase within each row or column; the rest is always checked (RuntimeError).
 
     >>> naru.sparse_bsc_tensor([0, 1], [1], naru.ones(1, 1, 2), (2, 2)).to_dense()
     tensor([[0., 0.],
@@ -230,14 +230,14 @@ def sparse_bsc_tensor(
 
 
 def _validate_sparse_coo_tensor_args(indices: Tensor, values: Tensor, size: Sequence[int], is_coalesced: bool | None = None, **_: Any) -> None:
-    """RuntimeError where the parts do not make a sparse tensor."""
+    """RuntimeError if the parts do not make a valid sparse tensor."""
     _C._sparse_coo_tensor(indices, values, tuple(size), bool(is_coalesced))
 
 
 def _validate_sparse_compressed_tensor_args(
     compressed_indices: Tensor, plain_indices: Tensor, values: Tensor, size: Sequence[int], layout: Any, **_: Any
 ) -> None:
-    """RuntimeError where the parts do not make a compressed tensor, order within rows included."""
+    """RuntimeError if the parts do not make a valid compressed tensor, including the order within rows."""
     _C._sparse_compressed_tensor(compressed_indices, plain_indices, values, tuple(size), layout, True)
 
 
@@ -248,7 +248,7 @@ _validate_sparse_bsc_tensor_args = functools.partial(_validate_sparse_compressed
 
 
 def reduce_sparse(t: Tensor) -> tuple[Any, ...]:
-    """What pickle makes the sparse tensor `t` of.
+    """`__reduce_ex__` of the sparse tensor `t`: the function and arguments that rebuild it.
 
     >>> t = naru.ones(2, 2).to_sparse()
     >>> make, parts = reduce_sparse(t)
@@ -260,7 +260,7 @@ def reduce_sparse(t: Tensor) -> tuple[Any, ...]:
 
 
 def parts_of(t: Tensor) -> tuple[Tensor, ...]:
-    """(indices, values) of the COO tensor `t`; of others (compressed indices, plain indices, values).
+    """(indices, values) of the COO tensor `t`; for other layouts (compressed indices, plain indices, values).
 
     >>> parts_of(naru.eye(2).to_sparse_csc())
     (tensor([0, 1, 2]), tensor([0, 1]), tensor([1., 1.]))
@@ -279,7 +279,7 @@ def _rebuild_sparse(parts: tuple[Tensor, ...], size: tuple[int, ...], coalesced:
 
 
 def with_values(t: Tensor, values: Tensor) -> Tensor:
-    """The places of the sparse tensor `t` with other `values`, which may have a history.
+    """The sparsity pattern of `t` with other `values`, which may have autograd history.
 
     >>> with_values(naru.eye(2).to_sparse(), naru.tensor([2.0, 3.0])).to_dense()
     tensor([[2., 0.],

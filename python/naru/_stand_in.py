@@ -1,7 +1,7 @@
-"""Objects that stand for tensors: what vmap shows its function (`naru.func`) and nested tensors (`naru.nested`).
+"""Proxy objects for tensors: what vmap passes to its function (`naru.func`), and nested tensors (`naru.nested`).
 
-They are no tensors: the core hands every call that has one among its arguments to `__torch_function__`, so that no operator can take what they
-hold for an ordinary tensor. Here is what both need: Python's operators as functions, operators by families, and a base class.
+They are not tensors: the core passes every call with one among its arguments to `__torch_function__`, so that no operator can treat the held
+tensor as an ordinary one. This module has what both need: Python's operators as functions, operators by families, and a base class.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Tensor = _C.Tensor
 
-# --- operators by families: elementwise ones of one tensor, and of several that broadcast
+# --- operators by families: unary elementwise ones, and elementwise ones of several operands that broadcast
 
 UNARY = """
 abs absolute acos acosh angle arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh bitwise_not ceil conj conj_physical cos cosh
@@ -42,7 +42,7 @@ __rand__ __or__ __ror__ __xor__ __rxor__ __lshift__ __rshift__ __lt__ __le__ __g
 IN_PLACE = [*(n + "_" for n in (*UNARY, *BROADCAST) if not n.startswith("__")), "copy_", "__iadd__", "__isub__", "__imul__", "__itruediv__", "zero_",
             "fill_"]  # fmt: skip
 
-# --- operators along dimensions: the place of `dim` among the arguments behind the tensor, and what counts where it is not given
+# --- operators along dimensions: the position of `dim` among the arguments after the tensor, and its default
 
 ALL = object()
 DIMS: dict[str, tuple[int, Any]] = {
@@ -61,12 +61,12 @@ DIMS: dict[str, tuple[int, Any]] = {
 
 
 def broadcast_shape(*shapes: Any) -> Any:
-    """The shape of what is computed of tensors of these shapes."""
+    """The shape that operands of these shapes broadcast to."""
     return _C.broadcast_tensors(*(_C.empty(tuple(s), device="meta") for s in shapes))[0].shape
 
 
 def sizes_of(given: tuple) -> tuple:
-    """Sizes or dimensions that come one by one, or as a list or tuple."""
+    """Sizes or dimensions given as separate arguments, or as one list or tuple."""
     return tuple(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else tuple(given)
 
 
@@ -74,7 +74,7 @@ def sizes_of(given: tuple) -> tuple:
 
 
 def leaves(values: Any) -> Iterator[Any]:
-    """The arguments, and what is in lists, tuples and dicts among them."""
+    """The arguments, including those nested in lists, tuples and dicts."""
     for v in values:
         if isinstance(v, (list, tuple)):
             yield from leaves(v)
@@ -85,7 +85,7 @@ def leaves(values: Any) -> Iterator[Any]:
 
 
 def mapped(f: Callable[[Any], Any], value: Any) -> Any:
-    """f of each leaf."""
+    """Applies f to each leaf."""
     if type(value) in (list, tuple):
         return type(value)(mapped(f, v) for v in value)
     if type(value) is dict:
@@ -94,7 +94,7 @@ def mapped(f: Callable[[Any], Any], value: Any) -> Any:
 
 
 def wrapped(f: Callable[[Tensor], Any], value: Any) -> Any:
-    """A result with f of each tensor in it; named tuples stay what they are."""
+    """Applies f to each tensor in a result; named tuples keep their type."""
     if isinstance(value, Tensor):
         return f(value)
     if not isinstance(value, (tuple, list)):
@@ -107,7 +107,7 @@ def wrapped(f: Callable[[Tensor], Any], value: Any) -> Any:
 
 
 def _operators() -> dict[str, Any]:
-    """Python's operators by the names of their methods: slots of Tensor take tensors alone."""
+    """Python's operators by method name: Tensor's own slots accept only tensors."""
     import operator
 
     found: dict[str, Any] = {}
@@ -126,12 +126,12 @@ OPERATORS = _operators()
 
 
 class StandIn:
-    """What stands for a tensor: methods and operators of Tensor go to `__torch_function__`, which the class defines, other attributes are those
-    of what it holds (`_held`)."""
+    """Base of tensor proxies: Tensor's methods and operators go to `__torch_function__`, which subclasses define; other attributes are those of the
+    held tensor (`_held`)."""
 
     @property
     def __class__(self) -> Any:  # type: ignore[override]
-        """Tensor: programs ask isinstance(x, torch.Tensor)."""
+        """Tensor, so that isinstance(x, torch.Tensor) is true."""
         return Tensor
 
     @classmethod
@@ -169,7 +169,7 @@ class StandIn:
         return id(self)
 
     def __getattr__(self, name: str) -> Any:
-        method = getattr(Tensor, name)  # AttributeError where there is none
+        method = getattr(Tensor, name)  # AttributeError if there is none
         if not callable(method):
             return getattr(self._held(), name)
         kind = type(self)

@@ -1,4 +1,4 @@
-"""Copies of whole storages, one for all tensors that share one: what copy.deepcopy keeps of sharing."""
+"""Copies of whole storages, shared by all tensors that share the original: copy.deepcopy keeps the sharing."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ Tensor = _C.Tensor
 
 
 def storage_copy(plain: Tensor, memo: dict) -> Tensor | None:
-    """A copy of the whole storage, as a flat tensor of the same dtype: one for all that share the storage. None of an empty one, and of a
-    sparse tensor."""
+    """A copy of the whole storage as a flat tensor of the same dtype, made once for all tensors that share it. None for an empty storage and
+    for a sparse tensor."""
     if plain.layout != _C.strided:
         return None
     storage = plain.untyped_storage()
@@ -18,7 +18,7 @@ def storage_copy(plain: Tensor, memo: dict) -> Tensor | None:
         return None
     key = ("naru.storage", str(plain.device), storage.data_ptr(), storage.nbytes())
     if key not in memo:
-        # The original is kept, too, or its address could be used again meanwhile.
+        # Keep the original alive: otherwise its address could be reused while `memo` is in use.
         memo[key] = plain.as_strided((count,), (1,), 0).clone(), plain
     copy = memo[key][0]
     if copy.dtype == plain.dtype:

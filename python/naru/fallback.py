@@ -1,10 +1,10 @@
 """Fallback: what happens when a device does not support an operator.
 
-"error": NotImplementedError at the call. "warn": the work runs on the CPU, with copies there and back, and a UserWarning says so the first
-time for each operator. "count": it runs on the CPU. `report()` tells what that cost.
+"error": NotImplementedError at the call. "warn": the work runs on the CPU, with copies in both directions, and each operator emits a
+UserWarning the first time. "count": it runs on the CPU without a warning. `report()` shows what that cost.
 
-Unless a policy is set, the environment variable NARU_FALLBACK (error, warn, count) holds for all kinds of device, then
-PYTORCH_ENABLE_MPS_FALLBACK=1 ("warn", for mps); both are read at each call. Without them it is "error".
+Unless a policy is set, the environment variable NARU_FALLBACK (error, warn, count) applies to all kinds of device, then
+PYTORCH_ENABLE_MPS_FALLBACK=1 ("warn", for mps); both are read at each call. Otherwise the policy is "error".
 
 >>> import naru
 >>> naru.fallback.reset()
@@ -25,8 +25,8 @@ _POLICIES = ("error", "warn", "count")
 
 
 class FallbackUse(NamedTuple):
-    """What ran on the CPU: the operator `op`, the `kind` of device that does not support it, how many `calls`, the `bytes` copied there and
-    back, and the time in `milliseconds`.
+    """Work that ran on the CPU: the operator `op`, the `kind` of device that does not support it, the number of `calls`, the `bytes` copied in
+    both directions, and the time in `milliseconds`.
 
     >>> naru.fallback.FallbackUse("sort", "mps", 2, 48, 0.1).calls
     2
@@ -40,7 +40,7 @@ class FallbackUse(NamedTuple):
 
 
 def get_policy(kind: str) -> str:
-    """The policy that holds for a `kind` of device now: "error", "warn" or "count".
+    """Returns the policy in effect for a `kind` of device: "error", "warn" or "count".
 
     >>> with naru.fallback.policy("count"):
     ...     naru.fallback.get_policy("mps")
@@ -50,7 +50,7 @@ def get_policy(kind: str) -> str:
 
 
 def set_policy(policy: str | None) -> str | None:
-    """Sets the `policy` for all kinds; None: as the environment says. Returns what was set before. ValueError for another word.
+    """Sets the `policy` for all kinds; None: use the environment variables. Returns the previous setting. ValueError for another word.
 
     >>> before = naru.fallback.set_policy("warn")
     >>> naru.fallback.get_policy("cuda"), naru.fallback.set_policy(before)
@@ -81,7 +81,7 @@ class policy:
 
 
 def report() -> list[FallbackUse]:
-    """What ran on the CPU so far, the longest first.
+    """What ran on the CPU so far, longest time first.
 
     >>> with naru.virtual("mps", without="sort"), naru.fallback.policy("count"):
     ...     naru.fallback.reset()
@@ -93,7 +93,7 @@ def report() -> list[FallbackUse]:
 
 
 def reset() -> None:
-    """Empties the report; operators are warned about anew.
+    """Clears the report; each operator may warn again.
 
     >>> naru.fallback.reset(); naru.fallback.report()
     []

@@ -1,4 +1,4 @@
-"""torch.fft: discrete Fourier transforms of any length, over one dimension or several.
+"""torch.fft: discrete Fourier transforms of any length, along one dimension or several.
 
 >>> import naru as torch
 >>> torch.fft.fft(torch.tensor([1.0, 0.0, -1.0, 0.0])).real

@@ -1,4 +1,4 @@
-"""`torch.futures`: results that are not there yet."""
+"""`torch.futures`: results that become available later."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ S = TypeVar("S")
 
 
 class Future(Generic[T]):
-    """A result that somebody will set.
+    """A result that is set later.
 
     Args:
-        devices: accepted: tensors know by themselves what they wait for.
+        devices: accepted and ignored: tensors track what they wait for.
 
     >>> future = naru.futures.Future()
     >>> doubled = future.then(lambda f: 2 * f.value())
@@ -37,18 +37,18 @@ class Future(Generic[T]):
         self._callbacks: list[Callable[[Future[T]], Any]] = []
 
     def done(self) -> bool:
-        """Whether there is a result, or an error."""
+        """Whether a result or an error is set."""
         return self._done
 
     def wait(self) -> T:
-        """The result, waited for; raises the error where there is one."""
+        """Waits for the result and returns it; raises the error if one was set."""
         with self._changed:
             while not self._done:
                 self._changed.wait()
         return self.value()
 
     def value(self) -> T:
-        """The result. RuntimeError before it is there."""
+        """The result. RuntimeError if it is not set yet."""
         if not self._done:
             raise RuntimeError("the Future has no value yet: wait() for it")
         if self._error is not None:
@@ -56,7 +56,7 @@ class Future(Generic[T]):
         return self._value
 
     def set_result(self, result: T) -> None:
-        """Sets `result`. RuntimeError at the second time."""
+        """Sets `result`. RuntimeError if one is already set."""
         self._set(result, None)
 
     def set_exception(self, result: BaseException) -> None:
@@ -76,7 +76,7 @@ class Future(Generic[T]):
         self._callbacks.clear()
 
     def add_done_callback(self, callback: Callable[[Future[T]], Any]) -> None:
-        """Calls `callback` with this Future when it is done; at once where it is."""
+        """Calls `callback` with this Future when it is done; immediately if it already is."""
         with self._changed:
             if not self._done:
                 self._callbacks.append(callback)
@@ -84,7 +84,7 @@ class Future(Generic[T]):
         callback(self)
 
     def then(self, callback: Callable[[Future[T]], S]) -> Future[S]:
-        """A Future of what `callback` returns, which is called with this one when it is done."""
+        """Returns a Future for the result of `callback`, which is called with this one when it is done."""
         following: Future[S] = Future()
 
         def call(done: Future[T]) -> None:
@@ -124,7 +124,7 @@ def collect_all(futures: Sequence[Future]) -> Future[list[Future]]:
 
 
 def wait_all(futures: Sequence[Future]) -> list:
-    """The results of all `futures`, waited for; raises the first error.
+    """Waits for all `futures` and returns their results; raises the first error.
 
     >>> one = naru.futures.Future()
     >>> one.set_result(1)

@@ -1,4 +1,4 @@
-"""Graphs: a piece of work is recorded once and replayed, under PyTorch's names (`torch.cuda.CUDAGraph`, `torch.accelerator.Graph`), on every device.
+"""Graphs: work is recorded once and replayed, under PyTorch's names (`torch.cuda.CUDAGraph`, `torch.accelerator.Graph`), on every device.
 
 >>> import naru as torch
 >>> x = torch.zeros(2)
@@ -34,7 +34,7 @@ _MODES = ("default", "global", "thread_local", "relaxed")
 
 
 def graph_pool_handle() -> tuple[int, int]:
-    """A token for `pool=`. Each graph has memory of its own, so it only serves to be passed on.
+    """Returns a token for `pool=`. Each graph has its own memory, so the token only has to be accepted.
 
     >>> isinstance(naru.cuda.graph_pool_handle(), tuple)
     True
@@ -43,15 +43,15 @@ def graph_pool_handle() -> tuple[int, int]:
 
 
 class Graph(_C._Graph):
-    """Work that is recorded between `capture_begin` and `capture_end` (or in `with naru.graph(g):`) and done by each `replay`.
+    """Work recorded between `capture_begin` and `capture_end` (or in `with naru.graph(g):`), executed by each `replay`.
 
     Args:
-        device: whose work is recorded (default: the current accelerator, or the cpu where there is none).
-        keep_graph, pool, capture_error_mode: accepted as in PyTorch. A capture is the thread's own affair, as with "thread_local".
+        device: the device whose work is recorded (default: the current accelerator, or the cpu if there is none).
+        keep_graph, pool, capture_error_mode: accepted as in PyTorch. Captures are per thread, as with "thread_local".
 
-    All that the thread gives the device is recorded. The memory that was used stays the graph's until `reset()`, so replays read and write
-    the same tensors; what they hold by then counts. Random numbers are new ones in each replay. Where the host would look at a value in a
-    capture it raises RuntimeError.
+    Everything that the thread submits to the device is recorded. The graph keeps the memory that was used until `reset()`: replays read and
+    write the same tensors, with their contents at that time. Random numbers are drawn again in each replay. An operation that needs a value
+    on the host raises RuntimeError during a capture.
 
     >>> x, g = naru.zeros(2), naru.Graph(device="cpu")
     >>> with naru.graph(g):
@@ -81,37 +81,37 @@ class Graph(_C._Graph):
         *,
         device: Any = None,
     ) -> None:
-        """Records what the thread gives the device from here on."""
+        """Starts recording what the thread submits to the device."""
         _check_mode(capture_error_mode)
         self._begin(str(_device(device if device is not None else self._asked)))
         self._pool = pool or self._pool or graph_pool_handle()
 
     def capture_end(self) -> None:
-        """Ends the capture; RuntimeError where anything in it could not be recorded."""
+        """Ends the capture; RuntimeError if anything in it could not be recorded."""
         self._end()
 
     def instantiate(self) -> None:
-        """Nothing is left to do: the end of a capture makes the work ready."""
+        """Does nothing: the graph is ready when the capture ends."""
         if not self._captured:
             raise RuntimeError("Graph: instantiate() called without a preceding successful capture")
 
     def pool(self) -> tuple[int, int]:
-        """The token of the graph's memory."""
+        """The token of the graph's memory pool."""
         if self._pool is None:
             raise RuntimeError("Graph: pool() called without a preceding successful capture")
         return self._pool
 
     @property
     def device(self) -> _C.device | None:
-        """Where it runs; None before a capture."""
+        """The device it runs on; None before a capture."""
         text = self._device
         return None if text is None else _C.device(text)
 
     def enable_debug_mode(self) -> None:
-        """Nothing to do: `debug_dump` always works."""
+        """Does nothing: `debug_dump` always works."""
 
     def debug_dump(self, debug_path: str) -> None:
-        """Writes what was recorded to a file, in Graphviz's language: a node for each instruction, in order."""
+        """Writes the recorded instructions to a file in Graphviz format: one node per instruction, in order."""
         nodes = [f'  n{i} [label="{text}"];\n' for i, text in enumerate(self._operators())]
         edges = [f"  n{i} -> n{i + 1};\n" for i in range(len(nodes) - 1)]
         with atomic_file(debug_path, "w", encoding="utf-8") as file:
@@ -142,12 +142,12 @@ def _device(device: Any) -> _C.device:
 
 
 class graph:
-    """`with naru.graph(g):` (or `torch.cuda.graph(g)`) records the block's work in `g`.
+    """`with naru.graph(g):` (or `torch.cuda.graph(g)`) captures the block's work in `g`.
 
     Args:
         cuda_graph: the `Graph`.
         pool, capture_error_mode: as in `Graph`.
-        stream: made the current one in the block; default: a stream beside the default one, which other threads do not use.
+        stream: the current stream in the block; default: a side stream that other threads do not use.
         enable_annotations, annotation_config, check_input_liveness: accepted as in PyTorch.
         device: default: the stream's, the graph's, or the current accelerator.
 
@@ -200,10 +200,10 @@ class graph:
 
 
 def of_kind(kind: str) -> tuple[type[graph], Callable[[], bool]]:
-    """(graph, is_current_stream_capturing) of the namespace of a `kind`, such as `torch.cuda`."""
+    """(graph, is_current_stream_capturing) for the namespace of a `kind`, such as `torch.cuda`."""
 
     def is_current_stream_capturing() -> bool:
-        """Whether the thread records the work of the current device."""
+        """Whether the thread is capturing the work of the current device."""
         return _C._is_capturing(kind)
 
     return type("graph", (graph,), {"_kind": kind, "__doc__": graph.__doc__, "__module__": f"torch.{kind}"}), is_current_stream_capturing
@@ -213,7 +213,7 @@ def of_kind(kind: str) -> tuple[type[graph], Callable[[], bool]]:
 
 
 def _flatten(value: Any, leaves: list[Any]) -> Callable[[list[Any]], Any]:
-    """Appends the leaves of nested tuples, lists and dicts, and returns what makes the like of `value` of others."""
+    """Appends the leaves of nested tuples, lists and dicts to `leaves`; returns a function that builds the structure of `value` from other leaves."""
     if isinstance(value, (tuple, list)):
         kind, parts = type(value), [_flatten(v, leaves) for v in value]
         if hasattr(kind, "_fields"):
@@ -228,7 +228,7 @@ def _flatten(value: Any, leaves: list[Any]) -> Callable[[list[Any]], Any]:
 
 
 class _Passes:
-    """A callable's forward and backward pass as graphs, with the tensors that they read and write."""
+    """A callable's forward and backward pass as graphs, with their static input and output tensors."""
 
     def __init__(self, function: Callable[..., Any], sample: tuple[Any, ...]) -> None:
         from .nn import Module
@@ -309,7 +309,7 @@ class _Replay(Function):
         for mine, given in zip(passes.given, grads):
             if mine is not None and mine.data_ptr() != given.data_ptr():
                 mine.copy_(given)
-        # Gradients that still lie where the graph writes were kept to be added to.
+        # Copy accumulated gradients that alias the graph's output buffers, before the replay overwrites them.
         for leaf, found in zip(ctx.given_inputs, passes.found):
             kept = leaf.grad if found is not None and leaf.is_leaf else None
             if kept is not None and kept.data_ptr() == found.data_ptr():
@@ -327,18 +327,18 @@ def make_graphed_callables(
     capture_error_mode: str = "global",
     enable_annotations: bool = False,
 ) -> Any:
-    """Functions or modules that do the same, their forward and backward passes replayed from graphs.
+    """Functions or modules that do the same work by replaying their forward and backward passes from graphs.
 
     Args:
         callables: a function or module, or a tuple of them.
-        sample_args: a tuple of tensors like those that it will be called with (shapes, types, requires_grad); for a tuple of callables
-            a tuple of such tuples.
-        num_warmup_iters: how often each is run before the capture.
-        allow_unused_input: whether inputs may have no part in the outputs.
+        sample_args: a tuple of tensors like the later arguments (shapes, dtypes, requires_grad); for a tuple of callables, a tuple of
+            such tuples.
+        num_warmup_iters: how often each callable runs before the capture.
+        allow_unused_input: whether some inputs may be unused by the outputs.
         pool, capture_error_mode, enable_annotations: accepted as in PyTorch; see `Graph`.
 
-    A module is returned itself, with another `forward`, which is used in the mode (training or not) that it is in now.
-    Outputs and gradients lie in the same memory at each call.
+    A module is returned itself, with a replaced `forward`. The replacement is used only in the mode (training or not) that the module is in now.
+    Outputs and gradients use the same memory at each call.
 
     >>> import naru as torch
     >>> layer = torch.nn.Linear(2, 1)
@@ -380,6 +380,6 @@ def _as_module(passes: _Passes) -> Any:
     def forward(*args: Any) -> Any:
         return passes(*args) if module.training == training else before(*args)
 
-    # The passes themselves call the forward that the module had.
+    # The recorded passes call the module's original forward.
     module.forward = forward
     return module

@@ -1,6 +1,6 @@
-"""`torch.hub`: models from a folder with a `hubconf.py`, and files that were fetched from an address before: naru downloads nothing.
+"""`torch.hub`: loads models from a folder with a `hubconf.py`, and files that are already in the cache: naru downloads nothing.
 
-Repositories of GitHub are not fetched: clone one, and name its folder with source="local".
+GitHub repositories are not downloaded: clone one, and pass its folder with source="local".
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _folder: dict[str, str] = {}
 
 
 def get_dir() -> str:
-    """The folder in which files are kept: the one set, $TORCH_HOME/hub, or ~/.cache/torch/hub.
+    """The folder in which files are cached: the one set, $TORCH_HOME/hub, or ~/.cache/torch/hub.
 
     >>> import os
     >>> os.path.basename(naru.hub.get_dir())
@@ -38,8 +38,8 @@ def _get_torch_home() -> str:
 
 
 def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
-    """RuntimeError: naru downloads nothing; it names `url`, which is to be fetched, and `dst`, where it is to be put. `hash_prefix` and
-    `progress` are taken.
+    """Raises RuntimeError: naru downloads nothing. The error names `url`, the file to download, and `dst`, where to put it. `hash_prefix` and
+    `progress` are ignored.
 
     >>> naru.hub.download_url_to_file("https://example.org/w.pth", "w.pth")
     Traceback (most recent call last):
@@ -50,7 +50,7 @@ def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, pro
 
 
 def set_dir(d: str | os.PathLike) -> None:
-    """Sets the folder in which files are kept to `d`.
+    """Sets the folder in which files are cached to `d`.
 
     >>> before = naru.hub.get_dir()
     >>> naru.hub.set_dir("weights"); naru.hub.get_dir()
@@ -97,8 +97,8 @@ def _entry(module: Any, model: Any) -> Any:
 
 def list(github: str, force_reload: bool = False, skip_validation: bool = False, trust_repo: Any = None, verbose: bool = True,
          source: str = "github") -> Any:  # fmt: skip
-    """The names of the models of a folder, `github`. `source`: "local" (PyTorch's has none: a folder is taken as one without being told).
-    `force_reload`, `skip_validation`, `trust_repo` and `verbose` are taken. NotImplementedError for a repository.
+    """The names of the models in a folder, `github`. `source`: "local" (if omitted, a local folder is recognized).
+    `force_reload`, `skip_validation`, `trust_repo` and `verbose` are ignored. NotImplementedError for a repository.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -115,8 +115,8 @@ def list(github: str, force_reload: bool = False, skip_validation: bool = False,
 
 def help(github: str, model: str, force_reload: bool = False, skip_validation: bool = False, trust_repo: Any = None,
          source: str = "github") -> str | None:  # fmt: skip
-    r"""The docstring of `model`, a callable of a folder, `github`. `source`, `force_reload`, `skip_validation` and `trust_repo` as for `list`.
-    RuntimeError where there is none.
+    r"""The docstring of `model`, a callable in the hubconf.py of a folder, `github`. `source`, `force_reload`, `skip_validation` and `trust_repo` as
+    for `list`. RuntimeError if there is no such callable.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -141,11 +141,11 @@ def load(
     skip_validation: bool = False,
     **kwargs: Any,
 ) -> Any:
-    r"""What the callable `model` of a folder's hubconf.py returns for the arguments that follow.
+    r"""Calls `model` of a folder's hubconf.py with the remaining arguments and returns the result.
 
-    `repo_or_dir`: the folder. `source`: "local". `trust_repo`, `force_reload`, `verbose` and `skip_validation` are taken. ValueError for
-    another source than "github" and "local"; NotImplementedError for "github"; FileNotFoundError where the folder has no hubconf.py;
-    RuntimeError where it has no such callable, or wants packages that are not there.
+    `repo_or_dir`: the folder. `source`: "local". `trust_repo`, `force_reload`, `verbose` and `skip_validation` are ignored. ValueError for
+    a source other than "github" and "local"; NotImplementedError for "github"; FileNotFoundError if the folder has no hubconf.py;
+    RuntimeError if it has no such callable, or needs packages that are not installed.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -172,12 +172,12 @@ def load_state_dict_from_url(
     file_name: str | None = None,
     weights_only: bool = False,
 ) -> dict[str, Any]:
-    """`torch.load` of the file of an address, `url`, that lies in `model_dir` (by default get_dir()/checkpoints) already, under `file_name`
-    (by default the address's last part): naru downloads nothing.
+    """`torch.load` of a file, previously downloaded from `url`, that is already in `model_dir` (by default get_dir()/checkpoints) under
+    `file_name` (by default the last part of the URL): naru downloads nothing.
 
-    `map_location`: as for load. `check_hash`: the file's name is `name-<first digits of its SHA256>.ext`, and must be right. `weights_only`
-    and `progress` are taken: the file is read as by weights_only=True in any case: a file from elsewhere may not run anything.
-    FileNotFoundError where it is not there.
+    `map_location`: as for load. `check_hash`: the file's name is `name-<first digits of its SHA256>.ext`, and the hash must match. `weights_only`
+    and `progress` are ignored: the file is always read as with weights_only=True, as downloaded files must not run code.
+    FileNotFoundError if the file is not there.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -202,7 +202,7 @@ def load_state_dict_from_url(
 
 
 class _Quiet:
-    """Stands in for the progress bar of the package tqdm where that is not installed: passes on what it is given, and shows nothing."""
+    """Replaces the tqdm progress bar if the package is not installed: passes the iterable through and shows nothing."""
 
     def __init__(self, iterable: Any = (), *args: Any, **kwargs: Any) -> None:
         self._iterable = iterable
@@ -216,7 +216,7 @@ class _Quiet:
     def __exit__(self, *exc: object) -> None: ...
 
     def update(self, *args: Any, **kwargs: Any) -> None:
-        """Nothing, as all the others."""
+        """Does nothing, like the other methods."""
 
     set_description = set_postfix = refresh = close = write = update
 
@@ -230,7 +230,7 @@ _missing_name = _missing.module_getattr(__name__)
 def __getattr__(name: str) -> Any:
     if name != "tqdm":
         return _missing_name(name)
-    try:  # at the first use: few want it
+    try:  # imported on first use: it is rarely needed
         from tqdm import tqdm
     except ImportError:
         return _Quiet

@@ -1,4 +1,4 @@
-"""`torch.library`: operators of a program's own under a name, `namespace::operator`, which `torch.ops` finds again.
+"""`torch.library`: user-defined operators registered as `namespace::operator`, found through `torch.ops`.
 
 >>> import naru
 >>> @custom_op("example::twice", mutates_args=())
@@ -28,10 +28,10 @@ __all__ = [
 def custom_op(
     name: str, fn: Callable[..., Any] | None = None, /, *, mutates_args: Any, device_types: Any = None, schema: str | None = None, tags: Any = None
 ) -> Any:
-    """Makes a function `fn` the operator `name`, "namespace::operator"; a decorator without `fn`.
+    """Registers a function `fn` as the operator `name`, "namespace::operator"; a decorator without `fn`.
 
-    `device_types`: the kinds of devices that it is for (all by default). What it writes into (`mutates_args`), its `schema` and `tags` are
-    taken and not checked. ValueError where the name has no namespace.
+    `device_types`: the kinds of device it supports (all by default). `mutates_args` (the arguments it writes to), `schema` and `tags` are
+    accepted and not checked. ValueError if the name has no namespace.
 
     >>> @naru.library.custom_op("example::half_of", mutates_args=())
     ... def half_of(x: naru.Tensor) -> naru.Tensor:
@@ -51,8 +51,8 @@ def custom_op(
 
 
 def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None, _stacklevel: int = 1, allow_override: bool = True) -> Any:
-    """What an operator `op` (its name, or what `custom_op` gave) gives for tensors of the device "meta": `func`; a decorator without. `lib`
-    and `allow_override` are taken. RuntimeError for an operator that is not there.
+    """Registers `func` as the meta implementation of an operator `op` (its name, or the result of `custom_op`); a decorator without `func`. `lib`
+    and `allow_override` are ignored. RuntimeError for an unknown operator.
 
     >>> @naru.library.custom_op("example::double_a", mutates_args=())
     ... def double_a(x: naru.Tensor) -> naru.Tensor:
@@ -65,8 +65,8 @@ def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: An
 
 
 def register_kernel(op: Any, device_types: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None) -> Any:
-    """The function `func` of an operator `op` (its name, or what `custom_op` gave) for some kinds of devices, `device_types`; a decorator
-    without func. `lib` is taken. RuntimeError for an operator that is not there.
+    """Registers `func` as the implementation of an operator `op` (its name, or the result of `custom_op`) for some kinds of device,
+    `device_types`; a decorator without func. `lib` is ignored. RuntimeError for an unknown operator.
 
     >>> @naru.library.custom_op("example::double_b", mutates_args=(), device_types="cuda")
     ... def double_b(x: naru.Tensor) -> naru.Tensor:
@@ -79,8 +79,8 @@ def register_kernel(op: Any, device_types: Any, func: Callable[..., Any] | None 
 
 
 def register_autograd(op: Any, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None, lib: Any = None) -> None:
-    """The derivative of an operator `op` (its name, or what `custom_op` gave): `backward`(ctx, *gradients), with what `setup_context`(ctx,
-    inputs, output) has saved. `lib` is taken. RuntimeError for an operator that is not there.
+    """Registers the derivative of an operator `op` (its name, or the result of `custom_op`): `backward`(ctx, *gradients), with what
+    `setup_context`(ctx, inputs, output) has saved. `lib` is ignored. RuntimeError for an unknown operator.
 
     >>> @naru.library.custom_op("example::square_of", mutates_args=())
     ... def square_of(x: naru.Tensor) -> naru.Tensor:
@@ -96,8 +96,8 @@ def register_autograd(op: Any, backward: Callable[..., Any], /, *, setup_context
 
 
 def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None) -> Any:
-    """Taken, and not needed: vmap calls the function of the operator `op`, whose operators have rules. `func` is given back, and `lib` is
-    taken.
+    """Accepted and not needed: vmap calls the function of the operator `op`, and the operators in it have batching rules. Returns `func`;
+    `lib` is ignored.
 
     >>> @naru.library.custom_op("example::double_c", mutates_args=())
     ... def double_c(x: naru.Tensor) -> naru.Tensor:

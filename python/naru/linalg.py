@@ -1,4 +1,4 @@
-"""torch.linalg: factorizations, systems of equations, norms. Matrices are the last two dimensions, all before them a batch.
+"""torch.linalg: factorizations, linear systems, norms. Matrices are the last two dimensions, all before them are batch dimensions.
 
 >>> import naru as torch
 >>> A = torch.tensor([[2.0, 1.0], [1.0, 3.0]])

@@ -1,7 +1,7 @@
-"""`torch.masked`: reductions and normalisations that leave out the elements whose mask is False.
+"""`torch.masked`: reductions and normalizations that exclude the elements whose mask is False.
 
-A mask is a bool tensor that broadcasts to the input's shape; None leaves nothing out. What is left out counts as what does not change the result (0 of a sum,
-the least number of a maximum), so that a part of which nothing is left gives that. Everything has gradients, which are 0 where the mask is False.
+A mask is a bool tensor that broadcasts to the input's shape; None excludes nothing. Excluded elements count as the identity of the reduction (0 for a
+sum, the dtype's minimum for a maximum), which is also the result if all are excluded. All functions have gradients, which are 0 where the mask is False.
 
 >>> import naru
 >>> x, mask = naru.tensor([[1.0, 5.0], [3.0, 2.0]]), naru.tensor([[True, False], [True, True]])
@@ -11,9 +11,9 @@ tensor([1., 5.])
 tensor([[0.1192, 0.0000],
         [0.8808, 1.0000]])
 
-Reductions of sparse tensors give sparse ones; without a mask what is not stored is left out.
+Reductions of sparse tensors return sparse tensors; without a mask, elements that are not stored are excluded.
 
-`MaskedTensor` is not in naru; calls take the mask beside the tensor.
+naru does not have `MaskedTensor`; calls accept the mask next to the tensor.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax
 
 
 def _correction(unbiased: bool | None, correction: float | None) -> float:
-    """What is taken from the number of elements that a spread divides by."""
+    """The number subtracted from the element count in the divisor of a variance."""
     if unbiased is not None and correction is not None:
         raise ValueError("Only one of unbiased and correction may be given")
     return correction if correction is not None else 1 if unbiased is None or unbiased else 0
@@ -43,9 +43,9 @@ def _correction(unbiased: bool | None, correction: float | None) -> float:
 
 @takes_sparse
 def sum(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """The sum of what the mask leaves of `input`, 0 where it leaves nothing. Whole numbers add up in int64 unless `dtype` says otherwise.
+    """The sum of the unmasked elements of `input`, 0 if there are none. Integers are summed in int64 unless `dtype` is given.
 
-    `dim`: a dimension, several, None for all; they stay with size 1 if `keepdim`. `dtype`: of the result. `mask` as for all of
+    `dim`: a dimension, several, None for all; they stay with size 1 if `keepdim`. `dtype`: of the result. `mask` as in all of
     `torch.masked`.
 
     >>> naru.masked.sum(naru.tensor([1, 2, 4]), mask=naru.tensor([True, False, True]))
@@ -56,9 +56,9 @@ def sum(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType 
 
 @takes_sparse
 def prod(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """The product of what the mask leaves of `input`, 1 where it leaves nothing. Of several dimensions one after the other.
+    """The product of the unmasked elements of `input`, 1 if there are none. Several dimensions are reduced one after the other.
 
-    `dim`: a dimension, several, None for all; they stay with size 1 if `keepdim`. `dtype`: of the result. `mask` as for all of
+    `dim`: a dimension, several, None for all; they stay with size 1 if `keepdim`. `dtype`: of the result. `mask` as in all of
     `torch.masked`.
 
     >>> naru.masked.prod(naru.tensor([2.0, 3.0, 4.0]), mask=naru.tensor([True, False, True]))
@@ -68,9 +68,9 @@ def prod(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType
 
 
 def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """Running sums of `input` along `dim`; what is left out adds 0.
+    """Running sums of `input` along `dim`; masked elements add 0.
 
-    `dtype`: of the result. `mask` as for all of `torch.masked`.
+    `dtype`: of the result. `mask` as in all of `torch.masked`.
 
     >>> naru.masked.cumsum(naru.tensor([1.0, 2.0, 4.0]), 0, mask=naru.tensor([True, False, True]))
     tensor([1., 1., 5.])
@@ -79,9 +79,9 @@ def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor 
 
 
 def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """Running products of `input` along `dim`; what is left out multiplies by 1.
+    """Running products of `input` along `dim`; masked elements multiply by 1.
 
-    `dtype`: of the result. `mask` as for all of `torch.masked`.
+    `dtype`: of the result. `mask` as in all of `torch.masked`.
 
     >>> naru.masked.cumprod(naru.tensor([2.0, 3.0, 4.0]), 0, mask=naru.tensor([True, False, True]))
     tensor([2., 2., 8.])
@@ -91,9 +91,9 @@ def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor
 
 @takes_sparse
 def amax(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """The greatest of what the mask leaves of `input`; the dtype's least number (-inf) where it leaves nothing.
+    """The maximum of the unmasked elements of `input`; the dtype's minimum (-inf) if there are none.
 
-    `dim`: a dimension, several, None for all; they stay with size 1 if `keepdim`. `dtype`: of the result. `mask` as for all of
+    `dim`: a dimension, several, None for all; they stay with size 1 if `keepdim`. `dtype`: of the result. `mask` as in all of
     `torch.masked`.
 
     >>> naru.masked.amax(naru.tensor([1.0, 5.0, 3.0]), mask=naru.tensor([True, False, True]))
@@ -104,9 +104,9 @@ def amax(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType
 
 @takes_sparse
 def amin(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """The least of what the mask leaves of `input`; the dtype's greatest number (inf) where it leaves nothing.
+    """The minimum of the unmasked elements of `input`; the dtype's maximum (inf) if there are none.
 
-    `dim`: a dimension, several, None for all; they stay with size 1 if `keepdim`. `dtype`: of the result. `mask` as for all of
+    `dim`: a dimension, several, None for all; they stay with size 1 if `keepdim`. `dtype`: of the result. `mask` as in all of
     `torch.masked`.
 
     >>> naru.masked.amin(naru.tensor([1.0, 5.0, 3.0]), mask=naru.tensor([False, True, True]))
@@ -116,8 +116,8 @@ def amin(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType
 
 
 def argmax(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """The place of the greatest of what the mask leaves of `input`, as a number of the input's dtype unless `dtype` names another (as PyTorch
-    has it).
+    """The index of the maximum of the unmasked elements of `input`, in the input's dtype unless `dtype` names another (as in PyTorch).
+    `mask` as in all of `torch.masked`.
 
     `dim`: a dimension, None for the flattened input; it stays with size 1 if `keepdim`.
 
@@ -128,8 +128,8 @@ def argmax(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtyp
 
 
 def argmin(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """The place of the least of what the mask leaves of `input`, as a number of the input's dtype unless `dtype` names another (as PyTorch has
-    it).
+    """The index of the minimum of the unmasked elements of `input`, in the input's dtype unless `dtype` names another (as in PyTorch).
+    `mask` as in all of `torch.masked`.
 
     `dim`: a dimension, None for the flattened input; it stays with size 1 if `keepdim`.
 
@@ -141,9 +141,9 @@ def argmin(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtyp
 
 @takes_sparse
 def mean(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """The mean of what the mask leaves of `input`, NaN where it leaves nothing.
+    """The mean of the unmasked elements of `input`, NaN if there are none.
 
-    `dim`: a dimension, several, None for all; they stay with size 1 if `keepdim`. `dtype`: of the result. `mask` as for all of
+    `dim`: a dimension, several, None for all; they stay with size 1 if `keepdim`. `dtype`: of the result. `mask` as in all of
     `torch.masked`.
 
     >>> naru.masked.mean(naru.tensor([1.0, 5.0, 3.0]), mask=naru.tensor([True, False, True]))
@@ -153,10 +153,10 @@ def mean(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType
 
 
 def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """The median along `dim` of what the mask leaves of `input` (of two the lower one), NaN where it leaves nothing.
+    """The median along `dim` of the unmasked elements of `input` (the lower of two), NaN if there are none.
 
-    `dim` stays with size 1 if `keepdim`. `dtype`: of the result. `mask` as for all of `torch.masked`. Whole numbers have no NaN: ValueError
-    where a mask leaves nothing of a part of them.
+    `dim` stays with size 1 if `keepdim`. `dtype`: of the result. `mask` as in all of `torch.masked`. Integers have no NaN: ValueError
+    if a slice of them is fully masked.
 
     >>> naru.masked.median(naru.tensor([1.0, 9.0, 5.0, 3.0]), 0, mask=naru.tensor([True, False, True, True]))
     tensor(3.)
@@ -166,9 +166,9 @@ def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: DType 
 
 @takes_sparse
 def logsumexp(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """The logarithm of the sum of the exponentials of what the mask leaves of `input`, -inf where it leaves nothing.
+    """The logarithm of the sum of the exponentials of the unmasked elements of `input`, -inf if there are none.
 
-    `dim`: a dimension, several, None for all; they stay with size 1 if `keepdim`. `dtype`: of the result. `mask` as for all of
+    `dim`: a dimension, several, None for all; they stay with size 1 if `keepdim`. `dtype`: of the result. `mask` as in all of
     `torch.masked`.
 
     >>> naru.masked.logsumexp(naru.tensor([0.0, 9.0, 0.0]), 0, mask=naru.tensor([True, False, True]))
@@ -180,10 +180,9 @@ def logsumexp(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: 
 def logaddexp(
     input: Tensor, other: Tensor, *, dtype: DType | None = None, input_mask: Tensor | None = None, other_mask: Tensor | None = None
 ) -> Tensor:
-    """The logarithm of the sum of two exponentials, of `input` and `other`, element by element; an operand that its mask leaves out adds
-    nothing.
+    """The elementwise logarithm of the sum of the exponentials of `input` and `other`; a masked operand adds nothing.
 
-    `input_mask`, `other_mask`: as masks are for all of `torch.masked`. `dtype`: of the result.
+    `input_mask`, `other_mask`: masks as in all of `torch.masked`. `dtype`: of the result.
 
     >>> naru.masked.logaddexp(naru.zeros(2), naru.zeros(2), other_mask=naru.tensor([True, False]))
     tensor([0.6931, 0.0000])
@@ -195,9 +194,9 @@ def logaddexp(
 def norm(
     input: Tensor, ord: float | None = 2.0, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None
 ) -> Tensor:
-    """The norm (`torch.linalg.vector_norm`) of what the mask leaves of `input`; 0 where it leaves nothing, of the norm -inf inf.
+    """The norm (`torch.linalg.vector_norm`) of the unmasked elements of `input`; 0 if there are none, inf for the norm of order -inf.
 
-    `ord`: which one. `dim`: a dimension, several, None for all; they stay with size 1 if `keepdim`. `dtype`: of the result. `mask` as for
+    `ord`: the order. `dim`: a dimension, several, None for all; they stay with size 1 if `keepdim`. `dtype`: of the result. `mask` as in
     all of `torch.masked`.
 
     >>> naru.masked.norm(naru.tensor([3.0, 9.0, 4.0]), mask=naru.tensor([True, False, True]))
@@ -211,10 +210,10 @@ def var(
     input: Tensor, dim: Dims = None, unbiased: bool | None = None, *, correction: float | None = None, keepdim: bool = False,
     dtype: DType | None = None, mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The variance of what the mask leaves of `input`; NaN where it leaves nothing.
+    """The variance of the unmasked elements of `input`; NaN if there are none.
 
-    It is divided by the number of elements less `correction` (1; 0 with `unbiased` False, not both: ValueError). `dim`: a dimension,
-    several, None for all; they stay with size 1 if `keepdim`. `dtype`: of the result. `mask` as for all of `torch.masked`.
+    The divisor is the number of elements minus `correction` (1; 0 with `unbiased` False; passing both is a ValueError). `dim`: a dimension,
+    several, None for all; they stay with size 1 if `keepdim`. `dtype`: of the result. `mask` as in all of `torch.masked`.
 
     >>> naru.masked.var(naru.tensor([1.0, 9.0, 3.0]), mask=naru.tensor([True, False, True]))
     tensor(2.)
@@ -227,7 +226,7 @@ def std(
     input: Tensor, dim: Dims = None, unbiased: bool | None = None, *, correction: float | None = None, keepdim: bool = False,
     dtype: DType | None = None, mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The standard deviation of what the mask leaves of `input`; NaN where it leaves nothing.
+    """The standard deviation of the unmasked elements of `input`; NaN if there are none.
 
     `unbiased`, `correction` and the others as for `var`: `dim`, `keepdim`, `dtype`, `mask`.
 
@@ -238,9 +237,9 @@ def std(
 
 
 def softmax(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """softmax along `dim` of what the mask leaves of `input`; 0 elsewhere, NaN where nothing is left.
+    """softmax along `dim` of the unmasked elements of `input`; 0 elsewhere, NaN if all are masked.
 
-    `dtype`: of the result. `mask` as for all of `torch.masked`.
+    `dtype`: of the result. `mask` as in all of `torch.masked`.
 
     >>> naru.masked.softmax(naru.zeros(3), 0, mask=naru.tensor([True, False, True]))
     tensor([0.5000, 0.0000, 0.5000])
@@ -249,9 +248,9 @@ def softmax(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """The logarithm of softmax along `dim` of what the mask leaves of `input`; -inf elsewhere.
+    """log_softmax along `dim` of the unmasked elements of `input`; -inf elsewhere.
 
-    `dtype`: of the result. `mask` as for all of `torch.masked`.
+    `dtype`: of the result. `mask` as in all of `torch.masked`.
 
     >>> naru.masked.log_softmax(naru.zeros(3), 0, mask=naru.tensor([True, False, True]))
     tensor([-0.6931,    -inf, -0.6931])
@@ -260,9 +259,9 @@ def log_softmax(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Te
 
 
 def softmin(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """softmax of the negated numbers, along `dim` of what the mask leaves of `input`.
+    """softmax of the negated unmasked elements of `input`, along `dim`.
 
-    `dtype`: of the result. `mask` as for all of `torch.masked`.
+    `dtype`: of the result. `mask` as in all of `torch.masked`.
 
     >>> naru.masked.softmin(naru.zeros(3), 0, mask=naru.tensor([True, False, True]))
     tensor([0.5000, 0.0000, 0.5000])
@@ -273,9 +272,9 @@ def softmin(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor
 def normalize(
     input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: DType | None = None, mask: Tensor | None = None
 ) -> Tensor:
-    """What the mask leaves of `input`, divided by its norm along `dim` (at least `eps`); 0 elsewhere.
+    """The unmasked elements of `input`, divided by their norm along `dim` (at least `eps`); 0 elsewhere.
 
-    `ord`: which norm. `dtype`: of the result. `mask` as for all of `torch.masked`.
+    `ord`: the order of the norm. `dtype`: of the result. `mask` as in all of `torch.masked`.
 
     >>> naru.masked.normalize(naru.tensor([3.0, 9.0, 4.0]), 2.0, 0, mask=naru.tensor([True, False, True]))
     tensor([0.6000, 0.0000, 0.8000])

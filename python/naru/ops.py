@@ -1,6 +1,6 @@
-"""`torch.ops`: operators by namespace: `torch.ops.aten.relu` is the function `torch.relu`, others are those of `torch.library`.
+"""`torch.ops`: operators by namespace. `torch.ops.aten.relu` is the function `torch.relu`; other namespaces are those of `torch.library`.
 
-An operator's overloads (`torch.ops.aten.add.Tensor`) are all the same function, which looks at its arguments itself.
+All overloads of an operator (`torch.ops.aten.add.Tensor`) are the same function, which dispatches on its arguments.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ._functions.operators import OPERATORS
 
 
 class OpOverloadPacket:
-    """An operator: calls `function`; `default`, `Tensor` and the other names of overloads are itself. `name`: with its namespace, "aten::add".
+    """An operator: calls `function`; `default`, `Tensor` and the other overload names are itself. `name`: with its namespace, "aten::add".
 
     >>> naru.ops.aten.add
     <OpOverloadPacket(op='aten.add')>
@@ -21,7 +21,7 @@ class OpOverloadPacket:
     tensor([4, 5])
     """
 
-    # Names that PyTorch gives overloads; which of them an operator has there is not known here.
+    # PyTorch's overload names; naru does not know which of them a given operator has.
     _OVERLOADS = ("default", "Tensor", "Scalar", "List", "ScalarList", "int", "dim", "dim_IntList", "self", "out")
 
     def __init__(self, name: str, function: Any = None) -> None:
@@ -58,7 +58,7 @@ class OpOverloadPacket:
         return f"<OpOverloadPacket(op='{self}')>"
 
 
-# What backward alone calls, as `torch.utils.flop_counter` counts it.
+# Called only by backward; `torch.utils.flop_counter` counts them.
 _OF_BACKWARD = ("convolution_backward", "scaled_dot_product_attention_backward")
 
 
@@ -76,7 +76,7 @@ class _OpNamespace(types.ModuleType):
 
 
 def _function(name: str) -> Any:
-    """naru's function or method of PyTorch's operator `name`."""
+    """naru's function or method for PyTorch's operator `name`."""
     import naru
 
     found = getattr(naru, name, None)
@@ -98,7 +98,7 @@ class _Ops(types.ModuleType):
         return space
 
     def load_library(self, path: str) -> None:
-        """OSError: extensions that are built for PyTorch cannot be loaded."""
+        """OSError: extensions built for PyTorch cannot be loaded."""
         raise OSError(f"Could not load this library: {path}. It is built for PyTorch; naru can't load it, nearest: naru.kernel")
 
 

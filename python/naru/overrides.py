@@ -1,7 +1,7 @@
-"""`torch.overrides`: calls of naru's functions that other classes, subclasses of `Tensor`, and modes take over with `__torch_function__`.
+"""`torch.overrides`: `__torch_function__` of other classes, subclasses of `Tensor`, and modes, which intercept calls of naru's functions.
 
-A class that is no tensor is asked where an argument of it comes to a function that wants a tensor. Subclasses of Tensor that define
-`__torch_function__`, and modes, are asked before each call; only while there is one do calls look for them.
+For a class that is not a tensor, the check happens when such an argument reaches a function that expects a tensor. Tensor subclasses that define
+`__torch_function__`, and modes, are checked before each call; this costs nothing while none of them exists.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-# What Python calls where the tensor stands on the right.
+# The reflected operators, called if the tensor is the right operand.
 _REFLECTED = {
     "add": "__radd__", "sub": "__rsub__", "mul": "__rmul__", "div": "__rtruediv__", "pow": "__rpow__", "remainder": "__rmod__",
     "matmul": "__rmatmul__", "__floordiv__": "__rfloordiv__", "__and__": "__rand__", "__or__": "__ror__", "__xor__": "__rxor__",
@@ -55,15 +55,15 @@ def _plain(func: Callable[..., Any], types: Any, args: tuple = (), kwargs: dict[
 
 
 def _plain_results(func: Callable[..., Any], types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
-    """The `__torch_function__` of classes whose results are plain tensors: they are not asked."""
+    """The `__torch_function__` of classes whose results are plain tensors: the core does not call it."""
     return _plain(func, types, args, kwargs)
 
 
-PLAIN_RESULTS = staticmethod(_plain_results)  # one object, by which the core knows the classes it need not ask
+PLAIN_RESULTS = staticmethod(_plain_results)  # a single object, so that the core recognizes classes whose __torch_function__ it can skip
 
 
 def _of_subclass(cls: type, func: Callable[..., Any], types: Iterable[type], args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
-    """Calls `func`; tensors that it gives are of the subclass."""
+    """Calls `func`; resulting tensors are of the subclass."""
     if not all(issubclass(cls, t) for t in types):
         return NotImplemented
     result = _plain(func, types, args, kwargs)
@@ -86,7 +86,7 @@ def _overrides(kind: type) -> bool:
 
 
 def _takers(values: Iterable[Any]) -> list[Any]:
-    """One object of each class that has a `__torch_function__` of its own, subclasses before the classes they are of."""
+    """One object per class that overrides `__torch_function__`, subclasses before their base classes."""
     found: list[Any] = []
     for value in values:
         kind = type(value)
@@ -108,7 +108,7 @@ def _flat(args: tuple, kwargs: dict[str, Any]) -> Iterable[Any]:
 
 
 def _asked(func: Callable[..., Any], takers: list[Any], mode_first: bool, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """What the innermost mode gives, if it is asked, else the first of the takers that gives something; NotImplemented if none does."""
+    """The result of the innermost mode, if it may intercept, else of the first of `takers` that handles the call; NotImplemented if none does."""
     types = tuple(type(t) for t in takers)
     if mode_first:
         mode = _here.modes.pop()
@@ -131,7 +131,7 @@ def _unclaimed(name: str, takers: list[Any]) -> TypeError:
 
 
 def _call(func: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
-    """What the core asks: the result of whoever takes the call over, or NotImplemented."""
+    """Called by the core: the result of the mode or class that handles the call, or NotImplemented."""
     if _here.off:
         return NotImplemented
     if len(args) == 2 and not isinstance(args[0], Tensor) and not hasattr(type(args[0]), "__torch_function__"):
@@ -140,7 +140,7 @@ def _call(func: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
             func, args = getattr(Tensor, reflected), (args[1], args[0])
     takers = _takers(_flat(args, kwargs))
     name = getattr(func, "__name__", "")
-    # What is naru's own is none of theirs, unless the mode is.
+    # Modes do not see private functions, unless the innermost mode opts in.
     modes = _here.modes and (not name.startswith("_") or name.endswith("__") or getattr(_here.modes[-1], "_sees_all", False))
     if not takers and not modes:
         return NotImplemented
@@ -151,7 +151,7 @@ def _call(func: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
 
 
 class TorchFunctionMode:
-    """Within `with mode:`, each call of a function on this thread goes to `mode.__torch_function__(func, types, args, kwargs)`.
+    """Within `with mode:`, each function call on this thread goes to `mode.__torch_function__(func, types, args, kwargs)`.
 
     >>> import naru
     >>> class Names(TorchFunctionMode):
@@ -164,7 +164,7 @@ class TorchFunctionMode:
     """
 
     inner: TorchFunctionMode
-    _sees_operators = True  # those of `torch.library`, else what they call
+    _sees_operators = True  # whether it sees operators of `torch.library`; otherwise it sees the calls inside them
 
     def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
         raise NotImplementedError
@@ -180,12 +180,12 @@ class TorchFunctionMode:
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:
-        """An instance, for `with`."""
+        """Makes an instance, for `with`."""
         return cls(*args, **kwargs)
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):
-    """A mode that changes nothing.
+    """A mode that intercepts nothing.
 
     >>> with naru.overrides.BaseTorchFunctionMode():
     ...     naru.ones(2) + 1
@@ -197,7 +197,7 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
 
 class DisableTorchFunctionSubclass:
-    """Within it, `__torch_function__` of subclasses of Tensor is not asked on this thread."""
+    """Within it, `__torch_function__` of Tensor subclasses is not called on this thread."""
 
     def __enter__(self) -> None:
         _here.subclasses_off += 1
@@ -207,7 +207,7 @@ class DisableTorchFunctionSubclass:
 
 
 class DisableTorchFunction:
-    """Within it, no `__torch_function__` is asked on this thread, modes' included."""
+    """Within it, no `__torch_function__` is called on this thread, including those of modes."""
 
     def __enter__(self) -> None:
         _here.off += 1
@@ -217,7 +217,7 @@ class DisableTorchFunction:
 
 
 def get_default_nowrap_functions() -> set[Any]:
-    """Functions whose results stay plain tensors whatever the subclass.
+    """Functions whose results stay plain tensors for all subclasses.
 
     >>> naru.Tensor.__dict__["grad"] in naru.overrides.get_default_nowrap_functions()
     True
@@ -226,7 +226,7 @@ def get_default_nowrap_functions() -> set[Any]:
 
 
 def is_tensor_like(inp: Any) -> bool:
-    """Whether `inp` is a tensor, or of a class that has `__torch_function__`.
+    """Whether `inp` is a tensor, or its class has `__torch_function__`.
 
     >>> is_tensor_like(3)
     False
@@ -235,7 +235,7 @@ def is_tensor_like(inp: Any) -> bool:
 
 
 def has_torch_function(args: Iterable[Any]) -> bool:
-    """Whether one of the arguments `args` is of a class that takes calls over, or a mode does.
+    """Whether the class of one of the arguments `args` overrides `__torch_function__`, or a mode is active.
 
     >>> class Mine:
     ...     @classmethod
@@ -248,7 +248,7 @@ def has_torch_function(args: Iterable[Any]) -> bool:
 
 
 def sees_operators() -> bool:
-    """Whether a mode is asked before operators of `torch.library`.
+    """Whether the active mode sees operators of `torch.library`.
 
     >>> sees_operators()
     False
@@ -257,7 +257,7 @@ def sees_operators() -> bool:
 
 
 def has_torch_function_unary(arg: Any) -> bool:
-    """`has_torch_function` of one argument, `arg`.
+    """`has_torch_function` for one argument, `arg`.
 
     >>> naru.overrides.has_torch_function_unary(naru.ones(1))
     False
@@ -266,7 +266,7 @@ def has_torch_function_unary(arg: Any) -> bool:
 
 
 def has_torch_function_variadic(*args: Any) -> bool:
-    """`has_torch_function` of its arguments.
+    """`has_torch_function` for its arguments.
 
     >>> naru.overrides.has_torch_function_variadic(naru.ones(1), 2.0)
     False
@@ -275,8 +275,8 @@ def has_torch_function_variadic(*args: Any) -> bool:
 
 
 def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
-    """Hands a call of `public_api` with the arguments that follow to the classes of `relevant_args`, for functions written in Python.
-    TypeError where all of them return NotImplemented.
+    """Dispatches a call of `public_api` with the remaining arguments to the classes of `relevant_args`, for functions written in Python.
+    TypeError if all of them return NotImplemented.
 
     >>> class Mine:
     ...     @classmethod
@@ -295,7 +295,7 @@ def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterabl
 
 
 def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorates a function so that classes with `__torch_function__` may take it over; `dispatcher` gives its relevant arguments.
+    """Decorates a function so that classes with `__torch_function__` can override it; `dispatcher` returns its relevant arguments.
 
     >>> class Mine:
     ...     @classmethod
@@ -323,7 +323,7 @@ def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
-    """Whether `func`, which `__torch_function__` was given, is a method of Tensor.
+    """Whether `func`, as passed to `__torch_function__`, is a method or property of Tensor.
 
     >>> naru.overrides.is_tensor_method_or_property(naru.Tensor.add), naru.overrides.is_tensor_method_or_property(naru.add)
     (True, False)
@@ -333,7 +333,7 @@ def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
 
 
 def resolve_name(f: Any) -> str | None:
-    """The qualified name of `f`, a function of naru's; None for another.
+    """The qualified name of `f`, a function of naru; None for other functions.
 
     >>> naru.overrides.resolve_name(naru.Tensor.add), naru.overrides.resolve_name(len)
     ('torch.Tensor.add', None)

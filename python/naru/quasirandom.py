@@ -1,6 +1,6 @@
-"""`torch.quasirandom`: points that fill a cube more evenly than random ones do.
+"""`torch.quasirandom`: points that fill a cube more evenly than random points.
 
-The numbers that Sobol' sequences are built of come from SciPy (`pip install scipy`), which is asked for when an engine is made.
+The direction numbers of Sobol' sequences come from SciPy (`pip install scipy`), which is imported when an engine is created.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def _directions(dimension: int, bits: int) -> Tensor:
 
 
 class SobolEngine:
-    """Sobol' points of the unit cube of `dimension` dimensions (1 to 21201), drawn in order. `scramble`: with Owen's random matrices and a random
-    shift, drawn from a generator with `seed`, or from the common one where that is None; the numbers are PyTorch's after
+    """Draws the points of the Sobol' sequence in the unit cube of `dimension` dimensions (1 to 21201), in order. `scramble`: with Owen's random
+    matrices and a random shift, drawn from a generator with `seed`, or from the default one if it is None; the values are PyTorch's after
     `naru.random.set_algorithm("pytorch")`.
 
     >>> import naru
@@ -53,12 +53,12 @@ class SobolEngine:
         self.sobolstate = _directions(operator.index(dimension), self.MAXBIT)
         self.shift = self._scramble() if scramble else _C.zeros(dimension, dtype=_C.int64, device="cpu")
         self.quasi = self.shift.clone()
-        # In the default dtype of now, as PyTorch's.
+        # In the current default dtype, as in PyTorch.
         self._first_point = (self.quasi / 2**self.MAXBIT).reshape(1, -1)
         self.num_generated = 0
 
     def draw(self, n: int = 1, out: Tensor | None = None, dtype: DType | None = None) -> Tensor:
-        """The next `n` points, (n, dimension), of `dtype` (float32 or float64; the default dtype if None), into `out` if that is given. ValueError
+        """The next `n` points, (n, dimension), of `dtype` (float32 or float64; the default dtype if None), written to `out` if given. ValueError
         beyond 2**30 points.
 
         >>> import naru
@@ -84,7 +84,7 @@ class SobolEngine:
         return result if out is None else out.resize_as_(result).copy_(result)
 
     def draw_base2(self, m: int, out: Tensor | None = None, dtype: DType | None = None) -> Tensor:
-        """The next `2**m` points, as `draw` with `out` and `dtype`. ValueError if not a power of two of points were drawn then.
+        """The next `2**m` points; `out` and `dtype` as in `draw`. ValueError if the total number of points drawn would not be a power of two.
 
         >>> import naru
         >>> naru.quasirandom.SobolEngine(3).draw_base2(2).shape
@@ -100,7 +100,7 @@ class SobolEngine:
         return self.draw(n=n, out=out, dtype=dtype)
 
     def reset(self) -> SobolEngine:
-        """Begins with the first point again; returns the engine.
+        """Restarts at the first point; returns the engine.
 
         >>> import naru
         >>> engine = naru.quasirandom.SobolEngine(2)
@@ -112,7 +112,7 @@ class SobolEngine:
         return self
 
     def fast_forward(self, n: int) -> SobolEngine:
-        """Leaves out `n` points; returns the engine.
+        """Skips `n` points; returns the engine.
 
         >>> import naru
         >>> naru.quasirandom.SobolEngine(1).fast_forward(2).draw(2).flatten()
@@ -124,12 +124,12 @@ class SobolEngine:
         return self
 
     def _counted(self, n: int) -> int:
-        """`n` if so many more points can be drawn."""
+        """Returns `n` if that many more points can be drawn."""
         try:
             n = operator.index(n)
         except TypeError:
             raise TypeError(f"_sobol_engine_draw(): argument 'n' (position 2) must be int, not {type(n).__name__}") from None
-        asked = n if self.num_generated else n - 1  # the first point is there already
+        asked = n if self.num_generated else n - 1  # the first point is precomputed
         if asked < 0:
             raise ValueError(f"n must be non-negative, but got {asked}")
         if self.num_generated + n > 2**self.MAXBIT:
@@ -137,8 +137,8 @@ class SobolEngine:
         return n
 
     def _states(self, first: int, count: int) -> Tensor:
-        """Points `first` to `first + count` as integers (int32). Gray codes of the high and the low part of a point's number, xor-ed, are that of the
-        number: two tables of about the square root of `count` rows serve all."""
+        """Points `first` to `first + count` as integers (int32). The xor of the Gray codes of a point number's high and low part is the Gray code of the
+        number: two tables of about sqrt(`count`) rows suffice."""
         low = (count.bit_length() + 1) // 2
         start, end = first >> low, (first + max(count, 1) - 1) >> low
         rows = self._combined(_C.arange(start, end + 1, device="cpu") << low) ^ self.shift.to(_C.int32)
@@ -146,7 +146,7 @@ class SobolEngine:
         return table.reshape(-1, self.dimension)[first - (start << low) :][:count]
 
     def _combined(self, numbers: Tensor) -> Tensor:
-        """The direction numbers of the bits of the Gray codes of `numbers` (int64), xor-ed: (len(numbers), dimension), int32."""
+        """The xor of the direction numbers selected by the bits of the Gray codes of `numbers` (int64): (len(numbers), dimension), int32."""
         codes = (numbers ^ (numbers >> 1)).to(_C.int32).unsqueeze(1)
         directions = self.sobolstate.to(_C.int32).t()
         result = _C.zeros(len(numbers), self.dimension, dtype=_C.int32, device="cpu")
@@ -155,7 +155,7 @@ class SobolEngine:
         return result
 
     def _scramble(self) -> Tensor:
-        """Multiplies the bits of `sobolstate`, the highest first, by random triangular matrices modulo 2; returns a random shift."""
+        """Multiplies the bits of `sobolstate`, most significant first, by random triangular matrices modulo 2; returns a random shift."""
         bits, generator = self.MAXBIT, None
         if self.seed is not None:
             generator = _C.Generator()

@@ -1,6 +1,6 @@
-"""`torch.random`: the seed and the state of the generator that random functions use unless they are given another.
+"""`torch.random`: the seed and the state of the default generator.
 
-There is one for all devices: a program draws the same numbers wherever it runs.
+One generator serves all devices: a program draws the same numbers wherever it runs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ default_generator = _C.default_generator
 
 
 def manual_seed(seed: int) -> _C.Generator:
-    """Sets the seed, so that the numbers drawn from now on are always the same; returns the generator.
+    """Sets the seed, which makes the numbers drawn from now on reproducible; returns the generator.
 
     >>> import naru
     >>> _ = naru.manual_seed(1); a = naru.rand(3)
@@ -36,7 +36,7 @@ def manual_seed(seed: int) -> _C.Generator:
 
 
 def seed() -> int:
-    """Sets a seed that the operating system draws, and returns it.
+    """Sets a random seed from the operating system, and returns it.
 
     >>> naru.seed() == naru.initial_seed()
     True
@@ -49,7 +49,7 @@ def seed() -> int:
 
 
 def initial_seed() -> int:
-    """The seed set last.
+    """Returns the current seed.
 
     >>> seed = naru.initial_seed()
     """
@@ -68,7 +68,7 @@ def get_rng_state() -> _C.Tensor:
 
 
 def set_rng_state(new_state: _C.Tensor) -> None:
-    """Takes back `new_state` (uint8), which `get_rng_state` gave. RuntimeError for another tensor.
+    """Restores `new_state` (uint8), as returned by `get_rng_state`. RuntimeError for another tensor.
 
     >>> state = naru.get_rng_state()
     >>> a = naru.rand(2); naru.set_rng_state(state)
@@ -79,10 +79,10 @@ def set_rng_state(new_state: _C.Tensor) -> None:
 
 
 def set_algorithm(name: str) -> None:
-    """What random numbers are made by from now on, in the whole process: "philox" (the default) or "pytorch".
+    """Selects the algorithm for random numbers, in the whole process: "philox" (the default) or "pytorch".
 
-    With "pytorch" they are those of PyTorch's cpu after the same seed, on every device: made by the host, in order, by MT19937. docs/random.md says
-    which are PyTorch's bit for bit. NARU_RANDOM=pytorch, or `naru run --random pytorch`, sets it for a program.
+    With "pytorch", numbers are those of PyTorch's cpu for the same seed, on every device: the host generates them in order with MT19937.
+    docs/random.md lists which are bitwise equal to PyTorch's. NARU_RANDOM=pytorch, or `naru run --random pytorch`, sets it for a program.
 
     >>> import naru
     >>> set_algorithm("pytorch")
@@ -96,7 +96,7 @@ def set_algorithm(name: str) -> None:
 
 
 def algorithm() -> str:
-    """What random numbers are made by: "philox" or "pytorch".
+    """Returns the algorithm for random numbers: "philox" or "pytorch".
 
     >>> naru.random.algorithm()
     'philox'
@@ -112,13 +112,13 @@ def _restored(device: str, seed: int, state: _C.Tensor) -> _C.Generator:
 
 
 def generator_reduce(self: _C.Generator) -> tuple[Any, ...]:
-    """How generators are pickled and copied: seed and state."""
+    """How generators are pickled and copied: by seed and state."""
     return _restored, (str(self.device), self.initial_seed(), self.get_state())
 
 
 class fork_rng:
-    """A context manager after which the generator is as it was before, if `enabled`. `devices` is taken for PyTorch's sake: there is one
-    generator for all.
+    """A context manager that restores the generator's state at the end, if `enabled`. `devices` is accepted for compatibility with PyTorch: one
+    generator serves all devices.
 
     >>> state = naru.get_rng_state()
     >>> with naru.fork_rng():

@@ -1,4 +1,4 @@
-"""`torch.return_types`: the classes of results with names (`torch.max(x, 0)`)."""
+"""`torch.return_types`: the classes of named tuple results (`torch.max(x, 0)`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from . import _C
 
-# Calls whose results have names, on a matrix.
+# Calls that return named tuples, on a matrix.
 _CALLS: dict[str, tuple] = {
     **{name: (0,) for name in ("max", "min", "median", "nanmedian", "mode", "cummax", "cummin", "sort")},
     "topk": (1,), "kthvalue": (1,), "aminmax": (),

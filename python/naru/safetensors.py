@@ -1,4 +1,4 @@
-"""The safetensors format: files of named tensors that can be read without running any code. The functions are those of `safetensors.torch`.
+"""The safetensors format: files of named tensors that can be read without running any code. The API is that of `safetensors.torch`.
 
 >>> import naru, os, tempfile
 >>> from naru.safetensors import load_file, save_file
@@ -18,11 +18,11 @@ from . import _C
 Tensor = _C.Tensor
 
 SafetensorError = ValueError
-__version__ = "0.8.0"  # whose functions these are
+__version__ = "0.8.0"  # the version of the safetensors package whose API this is
 
 
 def storage_ptr(tensor: Tensor) -> int:
-    """The address of the storage of `tensor`: tensors with the same one share memory.
+    """The address of the storage of `tensor`: tensors with equal addresses share memory.
 
     >>> x = naru.arange(4)
     >>> naru.safetensors.storage_ptr(x) == naru.safetensors.storage_ptr(x[2:])
@@ -32,7 +32,7 @@ def storage_ptr(tensor: Tensor) -> int:
 
 
 def storage_size(tensor: Tensor) -> int:
-    """The bytes of the storage of `tensor`.
+    """The size of the storage of `tensor` in bytes.
 
     >>> naru.safetensors.storage_size(naru.arange(4)[2:])
     32
@@ -61,8 +61,8 @@ def _checked(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def save_file(tensors: dict[str, Tensor], filename: str | os.PathLike, metadata: dict[str, str] | None = None) -> None:
-    """Writes `tensors`, a dict of dense tensors of any device, which share no memory (RuntimeError), to `filename`, with the texts of
-    `metadata`. ValueError for what is no tensor or not contiguous.
+    """Writes `tensors`, a dict of dense tensors on any device that share no memory (RuntimeError), to `filename`, with the text entries of
+    `metadata`. ValueError for values that are not tensors or not contiguous.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -75,7 +75,7 @@ def save_file(tensors: dict[str, Tensor], filename: str | os.PathLike, metadata:
 
 
 def save(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:
-    """The bytes of a file of `tensors` with the texts of `metadata`; see `save_file`.
+    """The bytes of a file with `tensors` and the text entries of `metadata`; see `save_file`.
 
     >>> naru.safetensors.load(naru.safetensors.save({"x": naru.arange(3)}))
     {'x': tensor([0, 1, 2])}
@@ -84,8 +84,8 @@ def save(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> 
 
 
 def load_file(filename: str | os.PathLike, device: Any = "cpu") -> dict[str, Tensor]:
-    """The tensors of the file `filename`, on `device`. On the CPU they lie in the file's pages, which are read when they are touched; writing
-    to them does not change the file. ValueError for a file that is cut short, contradicts itself, or has a type that naru does not have.
+    """Loads the tensors of the file `filename` on `device`. On the CPU they are mapped from the file, and pages are read when accessed; writing
+    to them does not change the file. ValueError for a file that is truncated, inconsistent, or has a dtype that naru does not have.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -99,7 +99,7 @@ def load_file(filename: str | os.PathLike, device: Any = "cpu") -> dict[str, Ten
 
 
 def load(data: bytes) -> dict[str, Tensor]:
-    """The tensors of a file's bytes, `data`.
+    """Loads tensors from the bytes of a file, `data`.
 
     >>> naru.safetensors.load(naru.safetensors.save({"x": naru.ones(2)}))
     {'x': tensor([1., 1.])}
@@ -108,8 +108,8 @@ def load(data: bytes) -> dict[str, Tensor]:
 
 
 def save_model(model: Any, filename: str, metadata: dict[str, str] | None = None, force_contiguous: bool = True) -> None:
-    """Writes the state of `model` to `filename`, with the texts of `metadata`. Of tensors that share memory one is written, and the metadata
-    says under which name. `force_contiguous`: tensors that are not contiguous are copied first.
+    """Writes the state of `model` to `filename`, with the text entries of `metadata`. Of tensors that share memory one is written, and the
+    metadata maps the other names to it. `force_contiguous`: copy tensors that are not contiguous first.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -132,8 +132,8 @@ def save_model(model: Any, filename: str, metadata: dict[str, str] | None = None
 
 
 def load_model(model: Any, filename: str | os.PathLike, strict: bool = True, device: Any = "cpu") -> tuple[list[str], list[str]]:
-    """Fills `model` with the tensors of the file `filename`. Returns the names missing and those that the module does not have, which raise
-    RuntimeError if `strict`. `device` is taken: the values go where the module is.
+    """Loads the file `filename` into `model`. Returns the missing names and the unexpected ones, either of which raise
+    RuntimeError if `strict`. `device` is ignored: values are copied to where the module is.
 
     >>> import os, tempfile
     >>> a, b = naru.nn.Linear(2, 1), naru.nn.Linear(2, 1)
@@ -155,7 +155,7 @@ def load_model(model: Any, filename: str | os.PathLike, strict: bool = True, dev
 
 
 class PySafeSlice:
-    """A `tensor` of a file, of which parts can be taken; they go to `device`.
+    """A `tensor` of a file that can be sliced; slices are moved to `device`.
 
     >>> part = naru.safetensors.PySafeSlice(naru.arange(6).reshape(2, 3), "cpu")
     >>> part.get_shape(), part.get_dtype(), part[:, 1]
@@ -166,11 +166,11 @@ class PySafeSlice:
         self._tensor, self._device = tensor, device
 
     def get_shape(self) -> list[int]:
-        """Its sizes."""
+        """The sizes."""
         return list(self._tensor.shape)
 
     def get_dtype(self) -> str:
-        """Its type, as the file names it."""
+        """The dtype, as the file names it."""
         return {"complex64": "C64", "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "int32": "I32", "int16": "I16",
                 "int8": "I8", "uint8": "U8", "bool": "BOOL"}[str(self._tensor.dtype).split(".")[-1]]  # fmt: skip
 
@@ -179,8 +179,8 @@ class PySafeSlice:
 
 
 class safe_open:
-    """`with safe_open("x.safetensors", framework="pt", device="cpu") as f: f.get_tensor("x")`: tensors of `filename` are read when they are
-    asked for, and go to `device`. `framework`: "pt" (ValueError for others). `backend` is taken.
+    """`with safe_open("x.safetensors", framework="pt", device="cpu") as f: f.get_tensor("x")`: reads tensors of `filename` on request, on
+    `device`. `framework`: "pt" (ValueError for others). `backend` is ignored.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -211,11 +211,11 @@ class safe_open:
         return sorted(self._tensors)
 
     def offset_keys(self) -> list[str]:
-        """The names in the order of their bytes."""
+        """The names in the order of their data in the file."""
         return list(self._tensors)
 
     def metadata(self) -> dict[str, str] | None:
-        """The file's texts; None if there are none."""
+        """The file's text entries; None if there are none."""
         return dict(self._metadata) or None
 
     def _find(self, name: str) -> Tensor:
@@ -224,9 +224,9 @@ class safe_open:
         return self._tensors[name]
 
     def get_tensor(self, name: str) -> Tensor:
-        """A tensor on the device."""
+        """Loads a tensor on the device."""
         return self._find(name).to(self._device)
 
     def get_slice(self, name: str) -> PySafeSlice:
-        """A tensor of which parts can be taken: `f.get_slice("x")[:, :10]`."""
+        """A tensor that can be sliced: `f.get_slice("x")[:, :10]`."""
         return PySafeSlice(self._find(name), self._device)

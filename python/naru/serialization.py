@@ -1,7 +1,7 @@
 """`save` and `load`: PyTorch's file format, a zip archive of one pickle and the bytes of each storage.
 
-Files go both ways between naru and PyTorch. By default a file is read as data only: it can name nothing but tensors and
-plain containers. A tensor saved on a device that is absent is loaded on the CPU. A file is written whole or not at all.
+Files are interchangeable between naru and PyTorch. By default a file is read as data only: it may refer only to tensors and
+plain containers. A tensor saved on a missing device is loaded on the CPU. Writing a file is atomic.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ DEFAULT_PROTOCOL = 2
 
 
 class SourceChangeWarning(Warning):
-    """What PyTorch warns with where a module's source has changed since it was saved; nothing here does.
+    """PyTorch warns with this if a module's source has changed since it was saved; naru never does.
 
     >>> issubclass(naru.serialization.SourceChangeWarning, Warning)
     True
@@ -57,8 +57,8 @@ _safe: dict[tuple[str, str], Any] = {}
 
 
 def add_safe_globals(safe_globals: list[Any]) -> None:
-    """Lets `load(weights_only=True)` use these classes and functions too: `safe_globals` has them, or pairs of them and their names in the
-    file.
+    """Allows `load(weights_only=True)` to use more classes and functions: `safe_globals` lists them, or pairs of the object and its name in
+    the file.
 
     >>> from fractions import Fraction
     >>> naru.serialization.add_safe_globals([Fraction])
@@ -73,7 +73,7 @@ def add_safe_globals(safe_globals: list[Any]) -> None:
 
 
 def get_safe_globals() -> list[Any]:
-    """What `add_safe_globals` has added.
+    """Returns what `add_safe_globals` has added.
 
     >>> naru.serialization.get_safe_globals()
     []
@@ -82,7 +82,7 @@ def get_safe_globals() -> list[Any]:
 
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
-    """The names in a file that weights_only=True refuses: ["module.name", ...].
+    """The names in a file that weights_only=True rejects: ["module.name", ...].
 
     Args:
         f: a path or a file open for reading.
@@ -100,7 +100,7 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
 
 
 def clear_safe_globals() -> None:
-    """Takes back all that `add_safe_globals` has added.
+    """Removes everything that `add_safe_globals` has added.
 
     >>> from fractions import Fraction
     >>> naru.serialization.add_safe_globals([Fraction])
@@ -111,7 +111,7 @@ def clear_safe_globals() -> None:
 
 
 class safe_globals:
-    """A context manager in which `load` may use the classes and functions of the list `safe_globals` too.
+    """A context manager in which `load` may also use the classes and functions in the list `safe_globals`.
 
     >>> import io
     >>> from fractions import Fraction
@@ -151,16 +151,16 @@ def save(
     _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
 ) -> None:
-    """Writes an object to a file that `load`, here or in PyTorch, reads.
+    """Writes an object to a file that `load` can read, in naru or PyTorch.
 
-    A path's old file is replaced when the new one is complete and on the disk: whatever happens before leaves the old one as it was.
+    An existing file at a path is replaced only when the new one is complete and on disk; on any failure the old file is unchanged.
 
     Args:
         obj: anything that can be pickled; tensors may be anywhere in it.
         f: a path or a file open for writing.
-        pickle_module: a module whose `Pickler` writes in place of pickle's, as dill's: a subclass of the one that is written in Python. TypeError for
-            another one.
-        pickle_protocol: of the pickle in the file (2).
+        pickle_module: a module whose `Pickler` is used instead of pickle's, such as dill: a subclass of the pure-Python `pickle._Pickler`. TypeError for
+            any other.
+        pickle_protocol: protocol of the pickle in the file (2).
 
     >>> import io
     >>> file = io.BytesIO()
@@ -181,12 +181,12 @@ def save(
             write_archive(obj, file, root, pickle_protocol, not _disable_byteorder_record, pickler)
         else:
             write_legacy(obj, file, pickle_protocol, pickler)
-        if hasattr(file, "flush"):  # whoever opens it by its name finds it whole
+        if hasattr(file, "flush"):  # so that a reader who opens the file by name sees all of it
             file.flush()
 
 
 class _Trusting:
-    """What an unpickler does beside whatever a file says, for files that are trusted."""
+    """Unpickler behavior beyond the file's own instructions, for trusted files."""
 
     def __init__(self, file: IO[bytes], storage: Callable[[Any], Any] | None, encoding: str) -> None:
         super().__init__(file, encoding=encoding)  # type: ignore[call-arg]
@@ -214,7 +214,7 @@ class _Unpickler(_Trusting, pickle.Unpickler):
 
 
 def _reads_data_only(weights_only: bool | None, pickle_module: Any) -> bool:
-    """What the argument, or the environment, says; a pickle module of the program's own reads whatever there is."""
+    """Resolves `weights_only` from the argument or the environment; a custom pickle module always reads everything."""
     force, trust = (os.environ.get(f"TORCH_FORCE_{name}", "0").lower() in ("1", "y", "yes", "true") for name in ("WEIGHTS_ONLY_LOAD", "NO_WEIGHTS_ONLY_LOAD"))
     if force and trust:
         raise RuntimeError("Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should be set, but both were set.")
@@ -240,21 +240,21 @@ def load(
     mmap: bool | None = None,
     **pickle_load_args: Any,
 ) -> Any:
-    """Reads what `save`, here or in PyTorch (also before version 1.6), has written.
+    """Reads a file written by `save`, in naru or PyTorch (including versions before 1.6).
 
     Args:
         f: a path or a file open for reading.
-        map_location: where tensors go: a device, a dict from saved to wanted device, or a function of storage and saved
-            device. If None, they go where they were, or to the CPU where that device is absent.
-        pickle_module: a module whose `Unpickler` reads in place of pickle's, whatever the file says (not with weights_only=True: RuntimeError).
-        weights_only: True (and None) reads data only; False runs whatever the file says, so only for files you trust. TORCH_FORCE_WEIGHTS_ONLY_LOAD=1
-            in the environment overrules it, TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1 stands in for None, with a warning.
-        mmap: whether the tensors of a path's file are seen where they lie, and read as they are used (`set_default_mmap_options` says what writing to
-            them does); not those that go to another device, are of type bool, or of a compressed file. ValueError for another file than a path's,
-            RuntimeError for one in the old format.
-        pickle_load_args: `encoding`, of the texts that Python 2 has pickled ("utf-8").
+        map_location: where to put tensors: a device, a dict from saved to target device, or a function of storage and saved
+            device. If None, the device they were saved on, or the CPU if that device is missing.
+        pickle_module: a module whose `Unpickler` is used instead of pickle's, for any file content (RuntimeError with weights_only=True).
+        weights_only: True (and None) reads data only; False runs any code in the file, so use it only for files you trust. In the environment,
+            TORCH_FORCE_WEIGHTS_ONLY_LOAD=1 overrides it, and TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1 replaces None with False, with a warning.
+        mmap: whether tensors are mapped from the file at a path, and read on access (`set_default_mmap_options` sets what writing to
+            them does); not those that move to another device, are bool, or are in a compressed file. ValueError for anything but a path,
+            RuntimeError for a file in the legacy format.
+        pickle_load_args: `encoding`, of strings pickled by Python 2 ("utf-8").
 
-    A file that is damaged, or is none of ours, raises RuntimeError; one that is more than data, pickle.UnpicklingError. Data takes no more
+    A file that is damaged, or has another format, raises RuntimeError; one that is more than data, pickle.UnpicklingError. Loading data uses no more
     memory than the file's length allows (docs/files.md).
 
     >>> import io
@@ -293,7 +293,7 @@ def _no_storage(pid: Any) -> Any:
 
 
 def load_modules(f: Any, map_location: Any) -> Any:
-    """As `load` with weights_only=True, of a file that may hold modules, too (_serialization/modules.py). Not of one in the old format."""
+    """As `load` with weights_only=True, for a file that may also contain modules (_serialization/modules.py). Not for the legacy format."""
     from ._serialization.modules import ModulesUnpickler
 
     def unpickle(source: IO[bytes], size: int, storage: Callable[[Any], Any] | None) -> Any:
@@ -321,7 +321,7 @@ def _read(f: Any, mmap: bool, place: Callable[[Any, str], Any], data_only: bool,
 
 
 def _mapped(file: IO[bytes]) -> memoryview:
-    """The file's bytes where they lie."""
+    """The file's bytes, memory-mapped."""
     import mmap as maps
 
     shared = settings.mmap_flags == maps.MAP_SHARED
@@ -352,7 +352,7 @@ def _opened(f: Any, to_be_seen: bool = False) -> Iterator[IO[bytes]]:
 
         with open(f, "rb+" if to_be_seen and settings.mmap_flags == mmap.MAP_SHARED else "rb") as file:
             yield file
-    elif isinstance(f, gzip.GzipFile):  # which knows no end to seek from
+    elif isinstance(f, gzip.GzipFile):  # which cannot seek relative to the end
         yield io.BytesIO(f.read())
     elif hasattr(f, "seekable") and hasattr(f, "readline"):
         yield f
@@ -362,7 +362,7 @@ def _opened(f: Any, to_be_seen: bool = False) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def _explained(weights_only: bool) -> Iterator[None]:
-    """What goes wrong within a file is said in the file's terms."""
+    """Reports errors inside a file as errors of the file."""
     from zipfile import BadZipFile
 
     try:
@@ -373,13 +373,13 @@ def _explained(weights_only: bool) -> Iterator[None]:
         raise RuntimeError(f"PytorchStreamReader failed reading zip archive: the file is damaged: {error}") from error
     except (AttributeError, TypeError, ImportError, OverflowError, MemoryError, RecursionError) as error:
         if weights_only:
-            # Plain data never leads here: the pickle was damaged or made to do harm.
+            # Plain data never raises this: the pickle is damaged or malicious.
             raise refused(f"The pickle in the file is not valid: {error}") from error
         raise
 
 
 def _not_an_archive(head: bytes, where: str) -> str:
-    """Why a file is not a zip archive, as far as its first bytes tell."""
+    """Why a file is not a zip archive, judging by its first bytes."""
     if not head:
         return f"{where} is empty"
     if head.startswith(b"PK"):

@@ -1,4 +1,4 @@
-"""torch.special: functions of mathematics under the names that they have there."""
+"""torch.special: special mathematical functions."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""`torch.storage`: the memory that tensors look at."""
+"""`torch.storage`: the memory under tensors."""
 
 from __future__ import annotations
 

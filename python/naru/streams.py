@@ -1,8 +1,8 @@
 """Streams and events of every kind of device, under PyTorch's names.
 
-A stream is an in-order queue of a device's work; work of different streams may overlap. Tensors remember who writes and
-reads them, so a stream that uses what another one makes waits for it by itself: `wait_stream` and `record_stream` are
-never needed for right values, only for an order beyond that.
+A stream is an in-order queue of a device's work; work on different streams may overlap. Storages record pending reads and writes, so a
+stream that uses another stream's result waits for it automatically: correct values never require `wait_stream` or `record_stream`,
+which only impose additional ordering.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def _best(device: Any) -> _C.device:
 
 
 class Event(_C._Event):
-    """A point in the work of the stream that is given to `record`, or of the current one of `device`. With `enable_timing` the time between
-    two of them can be taken. `blocking` is taken; `interprocess` raises NotImplementedError.
+    """A point in the work of the stream passed to `record`, or of the current one of `device`. With `enable_timing`, the time between
+    two events can be measured. `blocking` is ignored; `interprocess` raises NotImplementedError.
 
     >>> with naru.virtual("cuda"):
     ...     start, end = naru.Event("cuda", enable_timing=True), naru.Event("cuda", enable_timing=True)
@@ -55,20 +55,20 @@ class Event(_C._Event):
 
     @property
     def device(self) -> _C.device | None:
-        """The device of the stream that it was recorded in."""
+        """The device of the stream that the event was recorded on."""
         text = self._device()
         return None if text is None else _C.device(text)
 
     def record(self, stream: Stream | None = None) -> None:
-        """Moves the event behind everything that `stream` (the current one) has been given so far."""
+        """Records the event after all work submitted to `stream` (the current one) so far."""
         self._record(stream if stream is not None else current_stream(self._kind, self._asked))
 
     def wait(self, stream: Stream | None = None) -> None:
-        """What `stream` (the current one) is given from now on waits for the event."""
+        """Makes later work on `stream` (the current one) wait for the event."""
         (stream if stream is not None else current_stream(self._kind, self._asked)).wait_event(self)
 
     def elapsed_time(self, end_event: Event) -> float:
-        """Milliseconds from this event to `end_event`; both with `enable_timing=True`, recorded and reached."""
+        """Milliseconds from this event to `end_event`; both need `enable_timing=True`, and must be recorded and complete."""
         return self._elapsed_time(end_event)
 
     def __repr__(self) -> str:
@@ -77,8 +77,8 @@ class Event(_C._Event):
 
 
 class Stream(_C._Stream):
-    """`Stream(device)`: an in-order queue of the work of `device` (the current one), beside the default one. As a context manager it becomes
-    the current one, where the thread's work for its device goes. `priority`: 0, or -1 for a high one.
+    """`Stream(device)`: an in-order queue of the work of `device` (the current one), separate from the default stream. As a context manager it
+    becomes the current stream, which receives the thread's work for its device. `priority`: 0, or -1 for high.
 
     >>> import naru as torch
     >>> with naru.virtual("cuda", count=1):
@@ -99,47 +99,47 @@ class Stream(_C._Stream):
 
     @property
     def device(self) -> _C.device:
-        """The device it belongs to."""
+        """The stream's device."""
         return _C.device(self._device)
 
     @property
     def device_index(self) -> int:
-        """The index of its device."""
+        """The index of the stream's device."""
         index = self.device.index
         return 0 if index is None else index
 
     @property
     def device_type(self) -> str:
-        """The kind of its device."""
+        """The kind of the stream's device."""
         return self.device.type
 
     @property
     def native_handle(self) -> int:
-        """The driver's handle of the stream, for libraries that put work of their own on it, which goes in order with naru's there; where others have no
-        use for the device, the stream's number (0 for the default one)."""
+        """The driver's handle of the stream, for libraries that submit their own work to it, in order with naru's; on devices that other libraries
+        cannot use, the stream's number (0 for the default one)."""
         return self._handle or self.stream_id
 
     cuda_stream = sycl_queue = native_handle
 
     @classmethod
     def priority_range(cls) -> tuple[int, int]:
-        """(lowest, highest) priority: devices that have none take these as equal."""
+        """(lowest, highest) priority; devices without priorities treat these as equal."""
         return 0, -1
 
     def is_capturing(self) -> bool:
-        """Whether the thread records the work of the stream's device (see `naru.Graph`)."""
+        """Whether the thread is capturing the work of the stream's device (see `naru.Graph`)."""
         return _C._is_capturing(self._device)
 
     def wait_event(self, event: Event) -> None:
-        """What this stream is given from now on waits for the event."""
+        """Makes later work on this stream wait for the event."""
         self._wait_event(event)
 
     def wait_stream(self, stream: Stream) -> None:
-        """What this stream is given from now on waits for everything that `stream` has been given so far."""
+        """Makes later work on this stream wait for all work submitted to `stream` so far."""
         self._wait_stream(stream)
 
     def record_event(self, event: Event | None = None) -> Event:
-        """Records `event` (a new one) behind everything so far."""
+        """Records `event` (a new one) after all work so far."""
         if event is None:
             event = event_class(self._kind)()
         event.record(self)
@@ -234,7 +234,7 @@ def event_class(kind: str | None) -> type[Event]:
 
 
 def current_stream(kind: str | None, device: Any = None) -> Stream:
-    """Where the thread's work for the `device` of a `kind` goes.
+    """The stream that receives the thread's work for the `device` of a `kind`.
 
     >>> with naru.virtual("cuda"):
     ...     naru.streams.current_stream("cuda").device
@@ -244,7 +244,7 @@ def current_stream(kind: str | None, device: Any = None) -> Stream:
 
 
 def default_stream(kind: str | None, device: Any = None) -> Stream:
-    """The stream that a `device` of a `kind` begins with.
+    """The default stream of a `device` of a `kind`.
 
     >>> with naru.virtual("cuda"):
     ...     naru.streams.default_stream("cuda").stream_id
@@ -270,7 +270,7 @@ def set_stream(stream: Stream | None) -> None:
 
 
 def of_kind(kind: str) -> tuple[Any, ...]:
-    """(Stream, Event, current_stream, default_stream) of the namespace of a `kind`, such as `torch.cuda`.
+    """(Stream, Event, current_stream, default_stream) for the namespace of a `kind`, such as `torch.cuda`.
 
     >>> naru.streams.of_kind("cuda")[0] is naru.cuda.Stream
     True

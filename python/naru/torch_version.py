@@ -1,6 +1,6 @@
-"""`torch.torch_version`: the version of naru, comparable as PyTorch's is.
+"""`torch.torch_version`: the version of naru, with PyTorch's comparison rules.
 
-The first part says which PyTorch's semantics naru follows, the local part is naru's own version.
+The public part is the PyTorch version whose semantics naru follows, the local part is naru's own version.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _PRE_ORDER = {"dev": 0, "a": 1, "alpha": 1, "b": 2, "beta": 2, "rc": 3, "c": 3, 
 
 
 def _parse(text: str) -> tuple | None:
-    """Splits a version text into a key that sorts as PEP 440 versions do; None if it is not a version."""
+    """Parses the version `text` into a key that sorts as in PEP 440; None if it is not a version."""
     import re
 
     match = re.fullmatch(
@@ -32,7 +32,7 @@ def _parse(text: str) -> tuple | None:
 
 
 class TorchVersion(str):
-    """A version that is a `str` and compares as a version, with texts, tuples and other versions.
+    """A `str` that compares as a version, with strings, tuples and other versions.
 
     >>> v = TorchVersion("2.15.0+naru0.1.0")
     >>> v >= "1.8", v >= (2, 0), v < "2.9", v.startswith("2.15")

@@ -1,4 +1,4 @@
-"""`torch.version`: what this build is. naru links no driver, so no driver's version belongs to the build."""
+"""`torch.version`: version and build information. naru links no driver, so the build has no driver version."""
 
 from __future__ import annotations
 

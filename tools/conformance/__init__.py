@@ -1,1 +1,1 @@
-"""The board of conformance: every sample of PyTorch's own OpInfo database, beside PyTorch. `./run conformance` writes docs/conformance.md."""
+"""The conformance board: compares every sample of PyTorch's OpInfo database with PyTorch. `./run conformance` writes docs/conformance.md."""

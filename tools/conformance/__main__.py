@@ -1,6 +1,7 @@
-"""./run conformance [--only NAME,NAME [--renew]] [--limit N] [--again] [--log FILE]: PyTorch's samples, naru's answers, docs/conformance.json and docs/conformance.md.
+"""./run conformance [--only NAME,NAME [--renew]] [--limit N] [--again] [--log FILE]: runs PyTorch's samples in naru and writes
+docs/conformance.json and docs/conformance.md.
 
-PyTorch is NARU_PEERS_PYTHON's. What it made of the samples is kept in build/conformance, and made once (--again: anew).
+PyTorch is run by the interpreter NARU_PEERS_PYTHON. Its recorded results are cached in build/conformance (--again: record them again).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ FOLDER = ROOT / "build" / "conformance"
 
 
 def record(folder: Path, arguments: list[str], workers: int) -> str:
-    """Has PyTorch record its samples; its version."""
+    """Has PyTorch record its samples; returns PyTorch's version."""
     python = os.environ["NARU_PEERS_PYTHON"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     children = [
@@ -36,7 +37,7 @@ def record(folder: Path, arguments: list[str], workers: int) -> str:
 
 
 def answers(files: list[Path], workers: int) -> list[list[tuple[str, str]]]:
-    """naru's answers to each file."""
+    """naru's outcomes for each file."""
     idle: Queue[Runner] = Queue()
     for _ in range(workers):
         idle.put(Runner())

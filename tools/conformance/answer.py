@@ -1,6 +1,7 @@
-"""naru's side of the board: runs recorded samples, and says what each came to. A child of `board.py`, for it may die.
+"""naru's side of the board: runs recorded samples and classifies each result. It is a child process of `board.py`, since a sample may crash it.
 
-Reads lines `FILE FIRST` from its input, and prints for each sample from FIRST on a line before it is run (`i`), and a JSON line after it.
+Reads lines `FILE FIRST` from standard input. For each sample from FIRST on, prints its index on a line before running it, and a JSON line
+afterwards.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ UNDEFINED = {"empty", "empty_like", "new_empty", "new_empty_strided", "empty_str
 
 
 def compare(got: Any, want: Any, truth: Any, values: bool) -> str:
-    """What is wrong with packed data, in words, or nothing."""
+    """Describes the difference between packed data; "" if there is none."""
     if want[0] == "object":
         if got[0] != "object":
             return f"{got[0]} {got[1]!s:.40} where PyTorch gives a tensor"
@@ -67,7 +68,7 @@ def compare_tensors(got: Any, want: Any, truth: Any, values: bool) -> str:
 
 
 def no_views(out: Any, given: Any, want: Any, views: list[bool]) -> str:
-    """What is wrong with the views of the result: their strides, or that they are none."""
+    """Describes what is wrong with a result that should be a view: its strides, or that it is not a view; "" if nothing."""
     tensors = work.tensors_in(out, naru)
     if not any(views) or len(tensors) != len(views):
         return ""
@@ -89,7 +90,7 @@ def packed_tensors(p: Any) -> list[Any]:
 
 
 def outcome_of(sample: dict[str, Any], op: str) -> tuple[str, str]:
-    """(right, wrong, refused, missing or crash; the reason)"""
+    """Returns (right, wrong, refused, missing or crash; the reason)."""
     with_gradients, twice, in_place = sample["options"]
     stage = ""
     try:
@@ -104,7 +105,7 @@ def outcome_of(sample: dict[str, Any], op: str) -> tuple[str, str]:
         if said := compare(PACKER.pack(out, {}), sample["result"], truth["result"], values):
             if not another_answer(op, out, sample, args, keywords, process):
                 return "wrong", said
-            if op in PLACES:  # its gradient goes to other elements, too
+            if op in PLACES:  # equal elements were selected in another order, so the gradient differs
                 return "right", ""
         if said := no_views(out, (args, keywords), sample["result"], sample["views"]):
             return "wrong", said
@@ -126,14 +127,14 @@ def outcome_of(sample: dict[str, Any], op: str) -> tuple[str, str]:
         return "refused", f"{stage}{type(e).__name__}: {first_line(e)}"
 
 
-# Decompositions that leave signs (or a unitary factor) open: what the sample's own function makes of the result is compared.
+# Decompositions that are unique only up to signs (or a unitary factor): compare the result after the sample's output processing function.
 NOT_UNIQUE = {"svd", "linalg.svd", "linalg.eig", "linalg.eigh", "svd_lowrank", "pca_lowrank"}
-# Functions that give places, and which argument names the dimension: equal elements may be named in any order.
+# Functions that return indices, with the position of their dim argument. Equal elements may be returned in any order.
 PLACES = {"sort": 1, "argsort": 1, "topk": 2, "kthvalue": 2, "mode": 1}
 
 
 def another_answer(op: str, out: Any, sample: dict[str, Any], args: list[Any], keywords: dict[str, Any], process: Any) -> bool:
-    """Whether a result that is not PyTorch's is as right as that, where there are several."""
+    """Whether a result that differs from PyTorch's is equally valid, for functions whose result is not unique."""
     if op in NOT_UNIQUE and process and sample["processed"]:
         return not compare(PACKER.pack(process(out), {}), sample["processed"], None, True)
     if op not in PLACES:
@@ -168,7 +169,7 @@ def compare_gradients(got: list[Any], want: list[Any], truth: list[Any] | None) 
 
 
 def no_gradient(p: Any) -> bool:
-    """None, or zeros, to the tolerance: PyTorch itself gives now the one and now the other."""
+    """Whether a gradient is None or zero within the tolerance: PyTorch itself returns either."""
     if p[0] != "object" or p[2][0] != "tensor":
         return p == ("is", None)
     return not (abs(array_of(p[2])) > TOLERANCES.get(p[2][1], (0, 0))[1]).any()

@@ -1,4 +1,4 @@
-"""The state of the board (docs/conformance.json: counts and reasons) and the page made of it (docs/conformance.md)."""
+"""The board's state (docs/conformance.json: counts and reasons) and the page generated from it (docs/conformance.md)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ NUMBER = re.compile(r"\(?-?(\d+\.?\d*(e[-+]?\d+)?|nan|inf)([+-](\d+\.?\d*(e[-+]?
 
 
 def without_numbers(reason: str) -> str:
-    """A reason as it is the same on every machine."""
+    """Normalizes a reason, so that it is the same on every machine."""
     said = NUMBER.sub("N", reason)
     said = re.sub(r"N(, N)+", "N, …", said)
     return re.sub(r"^((gradient: |result N: |N: )*)N of N elements differ.*", r"\1values differ", said)
 
 
 class State:
-    """Counts by operator and dtype, and the commonest reasons of each operator."""
+    """Counts by operator and dtype, and the most common reasons for each operator."""
 
     def __init__(self, version: str) -> None:
         self.version = version
@@ -61,14 +61,14 @@ class State:
 
 
 def written(state: dict[str, Any]) -> str:
-    """A state as the text of its file: an operator a line."""
+    """Serializes a state with one operator per line."""
     fields = "".join(f"  {json.dumps(k)}: {json.dumps(v)},\n" for k, v in state.items() if k != "operators")
     lines = [f"    {json.dumps(op)}: {json.dumps(row, ensure_ascii=False)}" for op, row in sorted(state["operators"].items())]
     return "{\n" + fields + '  "operators": {\n' + ",\n".join(lines) + "\n  }\n}\n"
 
 
 def renewed(old: str, new: str) -> str:
-    """The state `old` with the operators of `new`, which is of a part of them; what was left out is counted as before."""
+    """Merges `new`, a state of some operators, into `old`; counts of the other operators stay."""
     state = json.loads(old)
     state["operators"].update(json.loads(new)["operators"])
     return written(state)
@@ -84,7 +84,7 @@ def row_of(first: str, counts: Counter[str]) -> str:
 
 
 def summed(rows: dict[str, Any], internal: bool) -> dict[str, Counter[str]]:
-    """Counts by dtype over the operators that are internal names, or over those that are not."""
+    """Sums the counts by dtype over internal operators, or over public ones."""
     found: dict[str, Counter[str]] = {d: Counter() for d in DTYPES}
     for row in rows.values():
         if row.get("internal", False) == internal:
@@ -98,7 +98,7 @@ def cell(text: str) -> str:
 
 
 def table_of(rows: dict[str, Any], internal: bool) -> list[str]:
-    """The operators of which not all is right, worst outcome first in each row."""
+    """A table of the operators with samples that are not right; outcomes in each row are ordered from worst."""
     out = ["| operator | samples | not right | by dtype | why |", "|---|---|---|---|---|"]
     for op in sorted(rows):
         row = rows[op]
@@ -115,7 +115,7 @@ def table_of(rows: dict[str, Any], internal: bool) -> list[str]:
 
 
 def page(text: str) -> str:
-    """The page of a state, as it is in its file."""
+    """Generates the page from the text of the state file."""
     state = json.loads(text)
     rows = state["operators"]
     by_dtype, internal = summed(rows, False), summed(rows, True)

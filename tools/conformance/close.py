@@ -1,4 +1,4 @@
-"""Whether two packed tensors are equal, to the tolerances that torch.testing.assert_close has for their dtype."""
+"""Compares two packed tensors with the tolerances of torch.testing.assert_close for their dtype."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def array_of(p: Any) -> np.ndarray:
 
 
 def parts(a: np.ndarray) -> np.ndarray:
-    """Complex numbers as pairs in one more dimension."""
+    """Views complex numbers as real pairs in an additional dimension."""
     return np.stack([a.real, a.imag], -1) if a.dtype.kind == "c" else a[..., None]
 
 
 def errors(got: np.ndarray, want: np.ndarray) -> np.ndarray:
-    """The distance of each element; 0 for equal infinities and for NaN beside NaN, infinite where one is not finite."""
+    """The absolute error of each element; 0 for equal infinities and for two NaNs, infinite if only one is finite."""
     with np.errstate(all="ignore"):
         g, w = parts(got), parts(want)
         distance = np.abs(g - w)
@@ -51,7 +51,7 @@ def allowed(want: np.ndarray, name: str) -> np.ndarray:
 
 
 def beyond(narrow: Any, wide: Any, share: float) -> bool:
-    """Whether a packed tensor is farther from its exact value than that share of the tolerance."""
+    """Whether a packed tensor's error against the exact value exceeds this fraction of the tolerance."""
     if narrow[1] not in TOLERANCES:
         return False
     a, b = array_of(narrow), array_of(wide)
@@ -59,10 +59,10 @@ def beyond(narrow: Any, wide: Any, share: float) -> bool:
 
 
 def differs(got: Any, want: Any, truth: Any) -> str:
-    """What is wrong with a packed tensor beside the wanted one, in words, or nothing.
+    """Describes the difference between a packed tensor and the expected one; "" if there is none.
 
-    Where the exact value is at hand (`truth`: the same in the wider type), an element is right too where it is within the tolerance of that, or at most twice as far
-    from it as the worst of PyTorch's own.
+    If the exact value is available (`truth`: the result in the wider dtype), an element is also right if it is within the tolerance of that, or if
+    its error is at most twice PyTorch's largest error.
     """
     if got[1] != want[1]:
         return f"dtype {got[1]} for {want[1]}"

@@ -1,6 +1,6 @@
-"""Values of either library as plain data (tuples, bytes, numbers), and back. What the two processes of the board hand each other.
+"""Converts values of either library to plain data (tuples, bytes, numbers) and back. The two processes of the board exchange this data.
 
-Nothing here imports a library: `pack` is told which one its values are of, `unpack` which one to make them of.
+This module imports neither library: `pack` and `unpack` are given the library to use.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-# How the elements of a dtype lie in memory, as NumPy's type; what NumPy lacks lies as whole numbers of the size (complex32: two).
+# The NumPy dtype of each dtype's elements in memory. Dtypes that NumPy lacks are stored as integers of the same size (complex32: two of them).
 MEMORY = {
     "bool": "?", "uint8": "u1", "int8": "i1", "int16": "i2", "int32": "i4", "int64": "i8", "uint16": "u2", "uint32": "u4", "uint64": "u8",
     "float16": "f2", "bfloat16": "i2", "float32": "f4", "float64": "f8", "complex32": "i4", "complex64": "c8", "complex128": "c16",
@@ -24,11 +24,11 @@ NOT_NUMPYS = ("bfloat16", "complex32")
 
 
 class CannotPack(Exception):
-    """A value that has no plain form."""
+    """A value that cannot be converted to plain data."""
 
 
 class Missing(Exception):
-    """A name of PyTorch's that the library does not have."""
+    """A PyTorch name that the library lacks."""
 
 
 def dtype_name(dtype: Any) -> str:
@@ -39,7 +39,8 @@ def dtype_name(dtype: Any) -> str:
 
 
 def memory_of(t: Any, library: Any) -> tuple[np.ndarray, int]:
-    """A dense tensor's storage in one dimension (of a large one the part from the tensor's first element to its last), and where the tensor begins in it."""
+    """Returns a dense tensor's storage as a 1-d array and the tensor's offset in it. Of a much larger storage only the range from the tensor's
+    first to last element is kept."""
     name = dtype_name(t.dtype)
     if name not in MEMORY:
         raise CannotPack(f"dtype {name}")
@@ -96,7 +97,7 @@ PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...))
 
 
 class Packer:
-    """Values of a library as plain data; functions by their public path, or, where they have none, by their code."""
+    """Converts values of a library to plain data. Functions are stored by their public path or, if they have none, by their code."""
 
     def __init__(self, library: Any, paths: dict[int, str]) -> None:
         self.library, self.paths = library, paths
@@ -107,7 +108,7 @@ class Packer:
             return ("is", v)
         if isinstance(v, lib.Tensor):
             if id(v) not in seen:
-                seen[id(v)] = (len(seen), v)  # the object is kept, so that its id stays its own
+                seen[id(v)] = (len(seen), v)  # keep a reference, so that the id is not reused
             return ("object", seen[id(v)][0], pack_tensor(v, lib))
         if isinstance(v, lib.Size):
             return ("size", tuple(v))
@@ -137,7 +138,7 @@ class Packer:
             return ("path", self.paths[id(v)])
         if isinstance(v, (self.library._ops.OpOverload, self.library._ops.OpOverloadPacket)):
             return ("path", f"torch.ops.{v}")
-        if getattr(v, "__name__", "") == "freeze_rng_state":  # of PyTorch's tests: keeps the state of devices that do not concern us
+        if getattr(v, "__name__", "") == "freeze_rng_state":  # of PyTorch's tests: preserves the RNG state of devices that are not used here
             return ("path", "contextlib.nullcontext")
         if isinstance(v, types.ModuleType):
             return ("path", v.__name__)
@@ -149,12 +150,12 @@ class Packer:
                 return ("path", f"{module}.{v.__qualname__}")
         if isinstance(v, types.FunctionType):
             return self.pack_function(v, seen)
-        if type(v).__name__.endswith("OpInfo"):  # samples of decompositions ask which one they are of
+        if type(v).__name__.endswith("OpInfo"):  # the sample functions of decompositions read their operator's name
             return ("made", ("path", "types.SimpleNamespace"), self.pack({"name": v.name}, seen))
         if dataclasses.is_dataclass(v) and not isinstance(v, type):
             fields = {f.name: getattr(v, f.name) for f in dataclasses.fields(v) if f.init}
             return ("made", self.pack(type(v), seen), self.pack(fields, seen))
-        if isinstance(v, self.library.nn.Module) and not v.state_dict():  # made again from attributes that go by the parameters' names
+        if isinstance(v, self.library.nn.Module) and not v.state_dict():  # rebuilt from the attributes that are named like the constructor's parameters
             fields = {n: getattr(v, "norm" if n == "p" else n) for n in inspect.signature(type(v)).parameters}
             return ("made", self.pack(type(v), seen), self.pack(fields, seen))
         raise CannotPack(f"{type(v).__module__}.{type(v).__qualname__}")
@@ -170,7 +171,7 @@ class Packer:
                 [self.pack_if(c, seen) for c in cells], [(n, self.pack_if(x, seen)) for n, x in names.items()])
 
     def pack_if(self, v: Any, seen: dict[int, Any]) -> Any:
-        """What a function refers to: it may never come to it."""
+        """Packs an object that a function refers to; if that fails, stores the error, since the function may never use the object."""
         try:
             return self.pack(v, seen)
         except CannotPack as e:
@@ -186,12 +187,12 @@ def public(module: str) -> bool:
 
 
 def names_of(code: types.CodeType) -> set[str]:
-    """The names that a function, and those within it, read."""
+    """All names read by a code object and those nested in it."""
     return set(code.co_names).union(*(names_of(c) for c in code.co_consts if isinstance(c, types.CodeType)))
 
 
 class Unpacker:
-    """Plain data as values of the library called `name`: PyTorch's paths are read as its own."""
+    """Converts plain data to values of the library `name`; PyTorch's paths are resolved in that library."""
 
     def __init__(self, name: str) -> None:
         self.name, self.library = name, importlib.import_module(name)

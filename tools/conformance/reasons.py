@@ -1,4 +1,4 @@
-"""Why what is not right on the board is not, where the error itself does not say it: by operator."""
+"""Explanations, by operator, for failures on the board whose error message does not explain them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""PyTorch's side of the board: its samples, with what it makes of them, as pickles of plain data in a folder. Runs in PyTorch's environment.
+"""PyTorch's side of the board: records its samples and results as pickles of plain data in a folder. Runs in PyTorch's environment.
 
     python -m tools.conformance.record FOLDER [--only NAME,NAME] [--limit N] [--again]
 
-A file an operator and dtype: NAME.VARIANT.DTYPE.pickle, `samples` of which each is a dictionary (see `record_sample`). What PyTorch itself raises for, or
-does not repeat, is counted; of random results only shapes and dtypes are kept.
+Writes one file per operator and dtype: NAME.VARIANT.DTYPE.pickle, whose `samples` are dictionaries (see `record_sample`). Samples for which PyTorch
+raises, or whose result is not reproducible, are counted; for random results only shapes and dtypes are compared.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from .plain import CannotPack, Packer, Unpacker, names_of
 
 DTYPES = ("float32", "float64", "int64", "bool", "uint8", "complex64", "bfloat16", "float16")
 WIDER = {"float32": "float64", "float16": "float64", "bfloat16": "float64", "complex64": "complex128"}
-LARGE = 4 << 20  # bytes of a sample's tensors
-FORMS_OF = 6  # samples that are also run as a method, in place, by other names
-TWICE_OF = 6  # samples of float64 whose gradients are derived once more
+LARGE = 4 << 20  # total size of a sample's tensors, in bytes
+FORMS_OF = 6  # number of samples that are also run as a method, in place, and by aliases
+TWICE_OF = 6  # number of float64 samples for which second derivatives are computed
 NAMESPACES = ("", "Tensor", "nn.functional", "nn", "linalg", "special", "fft", "signal.windows", "masked", "sparse", "nn.init", "autograd", "optim")
 
 
 def paths() -> dict[int, str]:
-    """Public names of PyTorch's callables, by their identity."""
+    """Public names of PyTorch's callables, by id."""
     found: dict[int, str] = {}
     for space in NAMESPACES:
         owner = torch
@@ -61,7 +61,7 @@ def key_of(op: Any) -> str:
 
 
 def internal(op: Any) -> bool:
-    """Names that PyTorch does not document: with a leading underscore, of its dispatcher, of its compiler of CUDA text."""
+    """Whether the operator is undocumented: names with a leading underscore, dispatcher overloads, jiterator functions."""
     last = op.name.split(".")[-1]
     overload = isinstance(op.op, (torch._ops.OpOverload, torch._ops.OpOverloadPacket))
     dispatched = "aten" in names_of(op.op.__code__) if hasattr(op.op, "__code__") else False
@@ -76,7 +76,7 @@ def seed(text: str) -> None:
 
 
 def widened(p: Any, narrow: str) -> Any:
-    """Packed arguments with the tensors and dtypes of one type as those of its wider one."""
+    """Packed arguments, with tensors and dtypes of the narrow type replaced by the wider one."""
     if isinstance(p, tuple) and p and p[0] == "tensor" and p[1] == narrow:
         wide = UNPACKER.unpack(("object", 0, p), {}).detach().to(getattr(torch, WIDER[narrow]))
         return packed_as(wide, p[5])
@@ -92,7 +92,7 @@ def packed_as(t: torch.Tensor, requires_grad: bool) -> Any:
 
 
 class Run:
-    """A packed call, run in PyTorch: its packed result and gradients."""
+    """Runs a packed call in PyTorch: its packed result and gradients."""
 
     def __init__(self, call: Any, process: Any, given: Any, with_gradients: bool, twice: bool, in_place: bool) -> None:
         objects: dict[int, Any] = {}
@@ -113,13 +113,13 @@ class Run:
 
 
 def shares(out: Any, given: Any) -> list[bool]:
-    """For each tensor of the result, whether its memory is an argument's."""
+    """For each tensor in the result, whether it shares memory with an argument."""
     storages = {t.untyped_storage()._cdata for t in work.tensors_in(given, torch) if t.layout is torch.strided}
     return [t.layout is torch.strided and t.untyped_storage()._cdata in storages for t in work.tensors_in(out, torch)]
 
 
 def arrays_in(p: Any) -> list[Any]:
-    """The packed tensors of packed data."""
+    """All packed tensors in packed data."""
     if isinstance(p, tuple) and p and p[0] == "tensor":
         return [p]
     if isinstance(p, (tuple, list)):
@@ -128,7 +128,7 @@ def arrays_in(p: Any) -> list[Any]:
 
 
 def truth_of(call: Any, process: Any, given: Any, run: Run, dtype: str, options: tuple[bool, bool, bool]) -> Any:
-    """The same in the wider type, where PyTorch's own error in the narrow one is not small beside the tolerance; else None."""
+    """The result in the wider dtype, if PyTorch's own error in the narrow one is more than a quarter of the tolerance; else None."""
     if dtype not in WIDER or dtype not in TOLERANCES:
         return None
     try:
@@ -144,7 +144,7 @@ def truth_of(call: Any, process: Any, given: Any, run: Run, dtype: str, options:
 
 
 def record_sample(form: str, call: Any, process: Any, given: Any, dtype: str, options: tuple[bool, bool, bool]) -> dict[str, Any]:
-    """A sample with PyTorch's answer. Raises what PyTorch raises."""
+    """Records a sample with PyTorch's result. Raises what PyTorch raises."""
     run = Run(call, process, given, *options)
     again = Run(call, process, given, False, False, options[2])
     repeats = run.result == again.result
@@ -157,7 +157,7 @@ def record_sample(form: str, call: Any, process: Any, given: Any, dtype: str, op
 
 @contextlib.contextmanager
 def noted(found: dict[str, Any]) -> Iterator[None]:
-    """Around the recording of a sample: what PyTorch raises, and what can't be packed, is counted in place of it."""
+    """Context manager for recording a sample: counts exceptions from PyTorch and values that can't be packed."""
     try:
         yield
     except CannotPack as e:
@@ -168,7 +168,7 @@ def noted(found: dict[str, Any]) -> Iterator[None]:
 
 
 def with_what_it_can(call: Any, process: Any, given: Any, dtype: str, with_gradients: bool, twice: bool) -> dict[str, Any]:
-    """A sample's record; without the gradients of gradients where PyTorch has none."""
+    """Records a sample; without second derivatives if PyTorch does not support them for it."""
     if size_of(given) > LARGE:
         raise CannotPack(f"more than {LARGE >> 20} MiB")
     try:
@@ -184,7 +184,7 @@ def size_of(p: Any) -> int:
 
 
 def forms_of(op: Any) -> Iterator[tuple[str, Any, bool]]:
-    """(form, callable, whether it writes its first argument) of an operator beside the function itself."""
+    """Yields (form, callable, whether it writes its first argument) for the operator's method, in-place and alias forms."""
     spellings = [("", op.method_variant, op.inplace_variant)]
     for alias in op.aliases:
         yield f"alias {alias.name}", alias.op, False
@@ -197,13 +197,13 @@ def forms_of(op: Any) -> Iterator[tuple[str, Any, bool]]:
 
 
 def identity(f: Any) -> bool:
-    """Whether a sample's function of the result gives it as it is."""
+    """Whether a sample's output processing function returns its argument unchanged."""
     code = getattr(f, "__code__", None)
     return code is not None and code.co_code == (lambda x: x).__code__.co_code
 
 
 def record(op: Any, dtype: str, limit: int, with_forms: bool) -> dict[str, Any]:
-    """All samples of an operator and dtype."""
+    """Records all samples of an operator and dtype."""
     torch_dtype = getattr(torch, dtype)
     with_gradients = op.supports_autograd and torch_dtype in op.supported_backward_dtypes("cpu")
     seed(f"{key_of(op)} {dtype}")
@@ -220,7 +220,7 @@ def record(op: Any, dtype: str, limit: int, with_forms: bool) -> dict[str, Any]:
             found["samples"].append(with_what_it_can(call, process, given, dtype, with_gradients, twice))
             if with_forms and i < FORMS_OF and isinstance(sample.input, torch.Tensor):
                 for form, function, in_place in forms_of(op):
-                    with contextlib.suppress(Exception):  # forms do not take every sample
+                    with contextlib.suppress(Exception):  # some forms do not accept every sample
                         found["samples"].append(record_sample(form, PACKER.pack(function, {}), None, given, dtype, (False, False, in_place)))
     return found
 

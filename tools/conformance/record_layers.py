@@ -1,4 +1,5 @@
-"""Samples of PyTorch's modules (module_db) and optimizers (optim_db), recorded as those of operators are: a module or an optimizer of a class is the function."""
+"""Records samples of PyTorch's modules (module_db) and optimizers (optim_db) in the same form as operators: the function is a module or an
+optimizer of a class."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ SIZES = ((3, 4), (4,), ())
 
 
 def record_module(info: Any, dtype: str) -> dict[str, Any]:
-    """A module's samples, in training and in evaluation: results, and gradients of arguments and parameters."""
+    """Records a module's samples in training and evaluation mode: results, and gradients of arguments and parameters."""
     found: dict[str, Any] = {"samples": [], "raised": 0, "cannot": []}
     torch_dtype = getattr(torch, dtype)
     for training in (True, False):
@@ -29,7 +30,7 @@ def record_module(info: Any, dtype: str) -> dict[str, Any]:
                 module = info.module_cls(*made.args, **made.kwargs).to(torch_dtype).train(training)
                 seen: dict[int, Any] = {}
                 packed = (PACKER.pack(list(given.args), seen), PACKER.pack(dict(given.kwargs), seen))
-                if info.is_lazy:  # has parameters only after a first call
+                if info.is_lazy:  # has parameters only after its first call
                     module(*given.args, **given.kwargs)
                 parts = (list(made.args), dict(made.kwargs), dict(module.state_dict()), training, torch_dtype)
                 call = ("layer", PACKER.pack(info.module_cls, {}), *(PACKER.pack(p, {}) for p in parts))
@@ -38,7 +39,7 @@ def record_module(info: Any, dtype: str) -> dict[str, Any]:
 
 
 def record_optimizer(info: Any, dtype: str) -> dict[str, Any]:
-    """What an optimizer makes of some parameters, with each of its sets of options."""
+    """Records the parameters after some steps of an optimizer, for each of its option sets."""
     found: dict[str, Any] = {"samples": [], "raised": 0, "cannot": []}
     for sample in info.optim_inputs_func(device="cpu", dtype=getattr(torch, dtype)):
         seed(f"{info.optim_cls.__name__} {sample.desc} {dtype}")
@@ -51,7 +52,7 @@ def record_optimizer(info: Any, dtype: str) -> dict[str, Any]:
 
 
 def jobs() -> Iterator[tuple[str, str, Callable[[], dict[str, Any]]]]:
-    """(name, dtype, what records it)"""
+    """Returns (name, dtype, recording function)."""
     for dtype in DTYPES:
         for info in module_db:
             if getattr(torch, dtype) in info.dtypes:

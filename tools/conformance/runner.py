@@ -1,4 +1,5 @@
-"""Runs naru's side over a folder of recorded samples, in children that may crash or hang: one at a time, begun again behind a sample that ended it."""
+"""Runs naru's side on a folder of recorded samples, in child processes that may crash or hang. One child runs at a time; it is restarted after the
+sample that ended it."""
 
 from __future__ import annotations
 
@@ -11,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS = 30.0  # for one sample
+SECONDS = 30.0  # seconds for one sample
 
 
 class Child:
-    """A process of answer.py, and the lines that it writes."""
+    """A process of answer.py and its output lines."""
 
     def __init__(self) -> None:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", ""), str(ROOT / "python")])}
@@ -29,7 +30,7 @@ class Child:
         self.process.stdin.flush()
 
     def line(self, seconds: float) -> str | None:
-        """The next line; None at the end of the process, and an empty one if none comes in time."""
+        """Returns the next line; None at the end of the process, "" on a timeout."""
         assert self.process.stdout
         while b"\n" not in self.buffer:
             if not select.select([self.process.stdout], [], [], seconds)[0]:
@@ -42,7 +43,7 @@ class Child:
         return line.decode()
 
     def end(self) -> str:
-        """Ends it; how it ended, if by itself."""
+        """Ends the process; returns how it ended, if it ended by itself."""
         try:
             status = self.process.wait(0.5)
         except subprocess.TimeoutExpired:
@@ -53,13 +54,13 @@ class Child:
 
 
 class Runner:
-    """Answers for files of samples, with one child at a time."""
+    """Runs files of samples, with one child at a time."""
 
     def __init__(self) -> None:
         self.child = Child()
 
     def answers(self, path: Path) -> list[tuple[str, str]]:
-        """(outcome, reason) of each sample of a file."""
+        """Returns (outcome, reason) for each sample of a file."""
         found: list[tuple[str, str]] = []
         self.child.ask(f"{path} 0")
         begun = False

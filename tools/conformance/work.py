@@ -1,4 +1,4 @@
-"""What is done with a sample, the same in both libraries: the call, its results, gradients, gradients of gradients."""
+"""The work on a sample, identical in both libraries: the call, its results, gradients, second derivatives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STEPS = 5
 
 
 def tensors_in(v: Any, library: Any) -> list[Any]:
-    """The tensors of a nest of lists, tuples and dictionaries, in their order."""
+    """The tensors in nested lists, tuples and dictionaries, in order."""
     if isinstance(v, library.Tensor):
         return [v]
     if isinstance(v, (list, tuple)):
@@ -23,7 +23,7 @@ def tensors_in(v: Any, library: Any) -> list[Any]:
 
 
 def weights(shape: Any, library: Any, dtype: Any) -> Any:
-    """Numbers of some variety in a shape: what the results' gradient is taken of."""
+    """Deterministic, varied numbers in a shape, used as the results' gradient."""
     n = int(np.prod(tuple(shape)))
     w = (np.arange(n) * 7919 % 13 - 6) / 5.0
     if plain.dtype_name(dtype).startswith("complex"):
@@ -40,12 +40,12 @@ def differentiable(v: Any, library: Any) -> list[Any]:
 
 
 def parameters_of(call: Any) -> list[Any]:
-    """The parameters of a module; of a function none."""
+    """The parameters of a module; an empty list for a function."""
     return list(call.parameters()) if hasattr(call, "parameters") else []
 
 
 def gradients(result: Any, process: Callable[[Any], Any] | None, given: Any, library: Any, twice: bool) -> list[Any]:
-    """The gradients of the result by the given tensors, None where there is none; behind them those of these."""
+    """The gradients of the result with respect to the tensors (None if there is none), followed by the second derivatives."""
     inputs: list[Any] = []
     for t in tensors_in(given, library):
         if t.requires_grad and t.is_leaf and not any(t is other for other in inputs):
@@ -62,14 +62,14 @@ def gradients(result: Any, process: Callable[[Any], Any] | None, given: Any, lib
 
 
 def layer(kind: Any, args: list[Any], keywords: dict[str, Any], state: dict[str, Any], training: bool, dtype: Any) -> Any:
-    """A module of a class, with a state."""
+    """A module of a class, with the given state."""
     made = kind(*args, **keywords).to(dtype)
     made.load_state_dict(state)
     return made.train(training)
 
 
 def optimizer(kind: Any, keywords: dict[str, Any], library: Any) -> Callable[..., Any]:
-    """What an optimizer of a class makes of parameters in some steps down the same slope."""
+    """The parameters after some steps of an optimizer with constant gradients."""
 
     def steps(*given: Any) -> list[Any]:
         leaves = [t.detach().clone().requires_grad_() for t in given]
@@ -89,7 +89,7 @@ def optimizer(kind: Any, keywords: dict[str, Any], library: Any) -> Callable[...
 
 
 def write_in_place(call: Callable[..., Any], given: list[Any], keywords: dict[str, Any], library: Any) -> Any:
-    """The call on a copy of its first argument, which may be written then."""
+    """Calls the function on a copy of its first argument, which it may write."""
     first = given[0].clone()
     out = call(first, *given[1:], **keywords)
     return (out, first)

@@ -1,8 +1,9 @@
-"""What the fuzzers have found so far: corpus/*.txt, programs of a few lines with an empty line between them, each run in a process of its own.
+"""Replays what the fuzzers have found: corpus/*.txt contain programs of a few lines, separated by empty lines, each run in its own process.
 
     python -m tools.fuzz.corpus [FILE ...]
 
-A program has naru as n, NumPy, nn, F and the words of words.py. It may raise. It must not end the process, hang, or speak in words of the standard library.
+In a program naru is n; NumPy, nn, F and the helpers of words.py are available. It may raise. It must not crash, hang, or show an error message of
+the C++ standard library.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from . import ROOT
 from .api import BAD_WORDS, limit_memory
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus")
-SECONDS = 600 if SANITIZED else 60  # of the clock, on a busy machine; each takes milliseconds
+SECONDS = 600 if SANITIZED else 60  # wall-clock limit, generous for a busy machine; each program takes milliseconds
 
 
 def programs(file: str) -> list[str]:
@@ -31,7 +32,7 @@ def programs(file: str) -> list[str]:
 
 
 def run(program: str) -> str:
-    """Runs a program in a forked child. Returns what was wrong, or ''."""
+    """Runs a program in a forked child. Returns the error, or ''."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -70,7 +71,7 @@ def run(program: str) -> str:
 def main(files: list[str]) -> int:
     sys.path.append(os.path.join(ROOT, "python"))
     os.environ.setdefault("NARU_VIRTUAL", "cuda:2,mps:1")
-    # Once: children are forked from here, and importing would be nine tenths of their time.
+    # Imported once, before forking: importing would take nine tenths of the time.
     import numpy  # noqa: F401
 
     import naru

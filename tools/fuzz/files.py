@@ -1,10 +1,10 @@
-"""Mutated files: .pt (PyTorch's format, and that before 1.6) and safetensors.
+"""Fuzzes the readers of .pt (PyTorch's formats since and before 1.6) and safetensors files with mutated files.
 
     python -m tools.fuzz.files --seconds 60 --seed 1
 
-Inputs are made in a child process, which tells what it is about to read. A signal, an input that takes longer than 5 s, a kind of exception
-that no file should lead to, text of the C++ library in a message, a change of anything that outlives a load, and an object that does not
-come back when it is saved again are findings: the input is kept in build/fuzz, and the exit status is 1. The same seed gives the same inputs.
+Inputs are generated in a child process, which announces each one before reading it. Findings are: a signal, an input that takes longer than 5 s, an
+unexpected kind of exception, text of the C++ standard library in a message, a change to anything that outlives a load, and an object that differs
+after saving and loading it again. The input is kept in build/fuzz and the exit status is 1. Equal seeds give equal inputs.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ tripped = False
 
 
 def tripwire(*args: object) -> None:
-    """What no file may call."""
+    """A function that no file may be able to call."""
     global tripped
     tripped = True
 
 
-# --- good files ----------------------------------------------------------------------------------------------------
+# --- valid files ----------------------------------------------------------------------------------------------------
 
 
 def random_tensor(rng: random.Random, naru):
@@ -120,7 +120,7 @@ def mutated_bytes(rng: random.Random, data: bytes) -> bytes:
 
 
 def instructions(data: bytes) -> list[bytes]:
-    """A pickle's instructions, each with its operands."""
+    """A pickle's instructions with their operands."""
     starts = [at for _, _, at in pickletools.genops(data)]
     return [data[a:b] for a, b in zip(starts, [*starts[1:], len(data)])]
 
@@ -239,11 +239,11 @@ def mutated_safetensors(rng: random.Random, naru) -> bytes:
     return struct.pack("<Q", rng.choice([len(text)] * 9 + [rng.choice(EVIL) & (2**64 - 1)])) + text + data[8 + length :]
 
 
-# --- reading them --------------------------------------------------------------------------------------------------
+# --- reading --------------------------------------------------------------------------------------------------
 
 
 def lasting(naru) -> list:
-    """All that a file can name, and must leave as it is."""
+    """State that a file can name and that loading must not change."""
     from naru._serialization.allowed import plain_globals
 
     found = []
@@ -257,7 +257,7 @@ def lasting(naru) -> list:
 
 
 def touch(obj, naru, seen: set[int]) -> None:
-    """Reads every tensor of it."""
+    """Reads all elements of every tensor in the object."""
     if id(obj) in seen:
         return
     seen.add(id(obj))
@@ -315,7 +315,7 @@ FORMATS = {"pt": (mutated_pt, read_pt), "safetensors": (mutated_safetensors, rea
 
 
 def worker(pipe, seed: int, first: int, formats: list[str]) -> None:
-    """Makes and reads inputs `first`, `first` + 1 ... until it is told to end, or nobody listens any more."""
+    """Generates and reads inputs `first`, `first` + 1 ... until the process is ended or the reader of its output is gone."""
     with contextlib.suppress(BrokenPipeError):
         work(pipe, seed, first, formats)
 
@@ -353,7 +353,7 @@ def work(pipe, seed: int, first: int, formats: list[str]) -> None:
 
 
 class Run:
-    """Inputs from several children, one after another."""
+    """Runs inputs in several child processes, one after another."""
 
     def __init__(self, seed: int, formats: list[str]) -> None:
         self.seed, self.formats = seed, formats
@@ -384,9 +384,9 @@ class Run:
                 child.join()
 
     def follow(self, pipe, child, number: int, end: float, inputs: int | None) -> int:
-        """Listens to a child until it ends; the number of the next input."""
+        """Follows a child's output until it ends; returns the number of the next input."""
         kind, data = "", b""
-        patience = 60.0  # to start
+        patience = 60.0  # time to start up
         while time.monotonic() < end and (inputs is None or number < inputs):
             try:
                 if not pipe.poll(patience):

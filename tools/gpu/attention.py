@@ -1,12 +1,12 @@
-"""python attention.py [SECONDS]: naru's scaled_dot_product_attention on cuda beside PyTorch's, forward and gradients.
+"""python attention.py [SECONDS]: compares naru's scaled_dot_product_attention on cuda with PyTorch's, forward and gradients.
 
-A line a case: whether the library (cuDNN) did it or products did, the greatest errors against PyTorch's products in float32, and the milliseconds of both.
-Ends with status 1 where an error is beyond what the type's rounding explains."""
+Prints one line per case: whether cuDNN or naru's products computed it, the greatest errors against PyTorch's float32 reference, and both times in
+milliseconds. The exit status is 1 if an error exceeds what the dtype's rounding explains."""
 
 import sys
 import time
 
-import torch  # first: the process then has its cuDNN
+import torch  # imported first, so that the process uses PyTorch's cuDNN
 
 import naru
 
@@ -17,7 +17,7 @@ wrong = []
 
 
 def across(t):
-    """In memory of naru's own: what is shared with others is waited for at each operator."""
+    """Copies to memory owned by naru: shared memory would cause a wait at each operator."""
     return naru.from_dlpack(t.detach().contiguous()).clone()
 
 
@@ -35,10 +35,10 @@ def milliseconds(f, wait, count=10):
 
 
 def mask_of(kind, b, t, s, dtype):
-    """PyTorch's mask and naru's, or none."""
+    """The same mask for PyTorch and naru, or None."""
     if kind == "bool":
         mask = torch.rand(t, s, device="cuda") < 0.7
-        mask[5] = False  # a row that hides everything
+        mask[5] = False  # a row that masks out everything
         return mask, across(mask.to(torch.uint8)).to(naru.bool)
     if kind == "float":
         mask = torch.randn(b, 1, t, s, device="cuda", dtype=dtype)

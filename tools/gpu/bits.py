@@ -1,10 +1,11 @@
-"""Every operator case of naru.testing.operator_cases on a device, forward and gradients, bit for bit beside the cpu.
+"""Compares every operator case of naru.testing.operator_cases on a device, forward and gradients, bit for bit with the cpu.
 
     python bits.py K/N OUT.jsonl [--device cuda:0] [--seconds S] [--names FILE] [--resume] [--library]
 
-The K-th of N shares. One line of JSON a case, written at once: {"case", "what": "bits" | "close" | "WRONG" | "ERROR" | "LOST" | "CRASHED" | "not run",
-"ms", "text"}. Deterministic algorithms are on, so that naru's own kernels run; --library: they are off, and results are compared with float64 within
-the cases' bounds. A case that loses the device ends the process with status 3; --resume goes on behind it, and behind one that ended the process.
+Runs the K-th of N shares. Each case writes a line of JSON immediately: {"case", "what": "bits" | "close" | "WRONG" | "ERROR" | "LOST" | "CRASHED" |
+"not run", "ms", "text"}. Deterministic algorithms are on, so that naru's own kernels run; --library turns them off, and results are compared with
+float64 within the cases' bounds. A case that loses the device ends the process with status 3; --resume continues after it, and after a case that
+crashed the process.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from naru.testing.operator_cases import CASES, compare, on_device, result_bits  
 
 
 def difference(ours, theirs):
-    """Where the bytes of two lists of results differ first, '' where they do not."""
+    """Describes the first difference between the bytes of two lists of results; '' if there is none."""
     text = ""
     for i, (x, y) in enumerate(zip(ours, theirs, strict=True)):
         if x == y:
@@ -36,7 +37,7 @@ def difference(ours, theirs):
 
 
 def run(case, device, library):
-    """What came of a case, and a text about it."""
+    """Runs a case; returns its outcome and a text about it."""
     with naru.fallback.policy("count"):
         if library:
             arrays = case.operands(1)
@@ -64,7 +65,7 @@ def main():
     k, n = map(int, a.share.split("/"))
     wanted = set(a.names.read_text().split("\n")) if a.names else None
     mine = [c for i, c in enumerate(CASES) if i % n == k and (not wanted or c.name in wanted)]
-    now = a.out.with_suffix(".now")  # the case under way
+    now = a.out.with_suffix(".now")  # the case in progress
     known = [json.loads(line) for line in a.out.read_text().splitlines()] if a.resume and a.out.exists() else []
     with open(a.out, "a" if a.resume else "w", buffering=1) as out:
 

@@ -1,5 +1,6 @@
-"""python kernels.py WHAT: the kernels of one step of naru's on cuda, by name, with their times. They come from CUPTI, through PyTorch's profiler, which
-sees all launches of its process. WHAT: cross_entropy, softmax, layer_norm, batch_norm, or a step of training.py's: mlp, gpt, resnet."""
+"""python kernels.py WHAT: lists the kernels of one step of naru on cuda, by name, with their times. They are recorded by CUPTI through PyTorch's
+profiler, which sees all launches of its process. WHAT: cross_entropy, softmax, layer_norm, batch_norm, or a step of training.py's: mlp, gpt,
+resnet."""
 
 import collections
 import sys
@@ -55,7 +56,7 @@ def main(what):
     for _ in range(2):
         kept = step()
         t.cuda.synchronize()
-    torch.zeros(1, device="cuda")  # PyTorch's own beginning
+    torch.zeros(1, device="cuda")  # PyTorch's own initialization
     with profile(activities=[ProfilerActivity.CUDA]) as seen:
         kept = step()
         t.cuda.synchronize()

@@ -1,10 +1,10 @@
-"""One library's times on a GPU, row by row, and two libraries' side by side.
+"""Times one library on a GPU, row by row, and compares two libraries.
 
     python table.py naru|torch OUT.jsonl [--only WORD] [--seconds S] [--tiny]     a line of JSON a row, appended
-    python table.py beside OUT.jsonl [--markdown]                                 both libraries' rows, the greatest ratio first
+    python table.py beside OUT.jsonl [--markdown]                                 compares both libraries' rows, greatest ratio first
 
-Results are kept in a ring, so that naru, which skips results that are dropped, computes them; naru's fusion of neighbours is off but where a row
-says so. ms: a call's time on the device, of many behind one another (wall clock, with one wait at the end); host_us: what submitting one took.
+Results are kept in a ring buffer, because naru does not compute results that are dropped. naru's fusion is off unless a row enables it. ms: time of
+one call on the device, averaged over many back to back (wall clock, with one wait at the end); host_us: time to submit one call.
 """
 
 import argparse
@@ -14,11 +14,11 @@ import sys
 import time
 
 MI = 1 << 20
-ROWS = {}  # name: (what makes the call, options)
+ROWS = {}  # name: (function that creates the call, options)
 
 
 def row(name, **options):
-    """Adds what a function gives, which is given a Bench and makes the call that is timed."""
+    """Registers a function that, given a Bench, returns the call to be timed."""
 
     def add(make):
         ROWS[name] = (make, options)
@@ -28,7 +28,7 @@ def row(name, **options):
 
 
 class Bench:
-    """A library, and what rows make their operands with."""
+    """A library, with helpers that create operands."""
 
     def __init__(self, library, tiny):
         self.t = importlib.import_module(library)
@@ -36,7 +36,7 @@ class Bench:
         self.F, self.bf16 = self.t.nn.functional, self.t.bfloat16
 
     def n(self, size):
-        """The size, or little of it."""
+        """The size, or a small one if `tiny`."""
         return max(64, size // 1024) if self.tiny else size
 
     def normal(self, *sizes, dtype=None):
@@ -58,7 +58,7 @@ def binary(name, f, dtype="f32", **options):
 
 
 def of(name, f, *operands, **options):
-    """f(bench, tensors...): operands are functions of the bench."""
+    """Returns f(bench, tensors...), whose operands are created by functions of the bench."""
     row(name, **options)(lambda b: (lambda made: lambda: f(b, *made))([o(b) for o in operands]))
 
 
@@ -169,7 +169,7 @@ of("mv 16384 f32", lambda b, x, y: x @ y, normal(16384, 16384), normal(16384, sc
 
 def convolution(dtype=None, last=False, back=False, groups=1, tf32=None):
     def make(b):
-        if tf32 is not None:  # PyTorch's convolutions round to TF32 unless told otherwise; naru's are told by the switch of products
+        if tf32 is not None:  # By default PyTorch's convolutions round to TF32; naru's follow the switch for products
             b.t.backends.cudnn.allow_tf32 = b.t.backends.cuda.matmul.allow_tf32 = tf32
         x, w = normal(64, 256, 56, 56, dtype=dtype)(b), normal(256, 256 // groups, 3, 3, dtype=dtype, scaled=-1)(b)
         if last:
@@ -235,7 +235,7 @@ row("copy to device, pinned 256MB", bytes=256 * MI)(copy(True, True))
 row("copy to device, pageable 256MB", bytes=256 * MI)(copy(False, True))
 row("copy to host, pinned 256MB", bytes=256 * MI)(copy(True, False))
 of("copy within 1GiB", lambda b, x, y: y.copy_(x), normal(256 * MI), normal(256 * MI), bytes=8 * 256 * MI)
-# The host's path
+# The host path
 of("HOST add_ of 1000", lambda b, x, y: x.add_(y), normal(1000, scaled=-1), normal(1000, scaled=-1))
 of("HOST x+y of 1000", lambda b, x, y: x + y, normal(1000, scaled=-1), normal(1000, scaled=-1))
 of("HOST mm 64x64 bf16", lambda b, x, y: x @ y, normal(64, 64, dtype="bf16", scaled=-1), normal(64, 64, dtype="bf16", scaled=-1))
@@ -245,7 +245,7 @@ row("tf32 mm 8192", flops=2 * 8192**3)(product(8192, tf32=True))
 
 
 def timed(b, make, found):
-    """Adds the times of a row's call to `found`."""
+    """Appends the times of a row's call to `found`."""
     wait = b.t.cuda.synchronize
     call, kept = make(b), [None] * 4
     start = time.perf_counter()
@@ -302,7 +302,7 @@ def measure(library, path, only, seconds, tiny):
 
 
 def beside(path, markdown):
-    """Both libraries' rows, by how many times PyTorch's time naru takes."""
+    """Compares both libraries' rows, sorted by the ratio of naru's time to PyTorch's."""
     rows = {}
     with open(path) as lines:
         for line in lines:

@@ -1,5 +1,5 @@
-"""naru and PyTorch in one process, in both orders of import: memory lent both ways, and whether lent memory is given out again while the borrower's stream
-still reads it. Ends with status 1 where something is wrong."""
+"""Tests naru and PyTorch in one process, imported in either order: memory shared in both directions, and that shared memory is not reused while the
+borrower's stream still reads it. The exit status is 1 if something is wrong."""
 
 import subprocess
 import sys

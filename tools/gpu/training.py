@@ -1,7 +1,8 @@
-"""python training.py naru|torch mlp|gpt|resnet [--steps N] [--mode eager|graph|compile] [--device cuda] [--tiny]: steps of training; a line of JSON.
+"""python training.py naru|torch mlp|gpt|resnet [--steps N] [--mode eager|graph|compile] [--device cuda] [--tiny]: times training steps; prints a
+line of JSON.
 
-mlp: 784-512-512-10, batch 256, Adam's, float32. gpt: GPT-2 small, 8 x 1024 tokens, bfloat16 autocast. resnet: ResNet-18, 128 x 224 x 224, channels last,
-bfloat16 autocast. ms: the least of three means; host_us: what a step took before the wait; loss: of the first step and of the last.
+mlp: 784-512-512-10, batch 256, Adam, float32. gpt: GPT-2 small, 8 x 1024 tokens, bfloat16 autocast. resnet: ResNet-18, 128 x 224 x 224, channels
+last, bfloat16 autocast. ms: the minimum of three means; host_us: time per step until all work is submitted; loss: of the first and the last step.
 """
 
 import argparse
@@ -62,7 +63,7 @@ def resnet(t, width):
 
 
 def training(library, what, mode="eager", device="cuda", tiny=False):
-    """The step of a model's training, how many items one takes, and the library."""
+    """Returns the training step of a model, the number of items per step, and the library."""
     t = importlib.import_module(library)
     nn, F = t.nn, t.nn.functional
     t.manual_seed(0)

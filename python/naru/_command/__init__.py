@@ -1,1 +1,1 @@
-"""What the command `naru` does, one file each: run, devices and doctor, coverage, bench."""
+"""The implementation of the `naru` command: run, devices, doctor, coverage, bench and others, one file each."""

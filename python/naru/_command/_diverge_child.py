@@ -1,4 +1,4 @@
-"""What `naru diverge` runs twice: a script, with a note of each operator's result."""
+"""The child process of `naru diverge`: runs a script and records each operator's result."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from naru._serialization.atomic_file import atomic_file
 from naru.overrides import TorchFunctionMode
 
 _PACKAGE = os.path.dirname(os.path.abspath(naru.__file__)) + os.sep
-# Memory without contents: filled with zeros, so that what is left over in it is no difference.
+# Functions that return uninitialized memory: it is zeroed, so that leftover contents do not count as a difference.
 _EMPTY = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "resize_", "resize_as_"}
-# Calls that hand values to the host: what they are given has been compared.
+# Functions that hand values to the host: their inputs have been compared already.
 _TO_HOST = {"numpy", "__array__", "tolist", "item"}
 _EXPLICIT = {"to", "cuda", "xpu", "cpu"}
 
 
 def _tensors(value: Any) -> list[Any]:
-    """The tensors in a result or in arguments, in order."""
+    """The tensors in nested results or arguments, in order."""
     if isinstance(value, _C.Tensor):
         return [value._held() if value.is_nested else value]
     if isinstance(value, dict):
@@ -49,13 +49,13 @@ def _digest(tensor: Any) -> str:
 
 
 def _kept(tensor: Any) -> dict[str, Any]:
-    """A tensor for the report: its bytes, and its numbers as text."""
+    """A tensor as stored in the report: dtype, shape, bytes and element size."""
     dtype, shape = _shape(tensor)
     return {"dtype": dtype, "shape": shape, "bytes": _bytes(tensor), "size": tensor.element_size()}
 
 
 def _line() -> str:
-    """The innermost line of the program."""
+    """The innermost source line outside of naru."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
@@ -66,8 +66,8 @@ def _line() -> str:
 
 
 class Recorder(TorchFunctionMode):
-    """Notes each operator's result in a file, a line each. `stop`: the number at whose operator everything is kept in another file, and the
-    process ends. `device`: where the script's tensors are made and moved, whatever it says itself; None: where it says."""
+    """Writes a line to a file for each operator's result. `stop`: index of the operator whose inputs and outputs are saved to the file `values`,
+    after which the process exits. `device`: where all of the script's tensors are placed, whatever the script says; None leaves them where it says."""
 
     def __init__(self, path: str, device: Any, stop: int = -1, values: str = "") -> None:
         with contextlib.suppress(FileNotFoundError):
@@ -75,11 +75,11 @@ class Recorder(TorchFunctionMode):
         self._file = open(path, "x", encoding="utf-8")  # noqa: SIM115
         self._device, self._stop, self._values = device, stop, values
         self._count = 0
-        self._made: dict[int, tuple[Any, str]] = {}  # nodes of backward, by id: the node, and the line of the call
+        self._made: dict[int, tuple[Any, str]] = {}  # backward nodes by id: the node, and the source line of the call that created it
         self._hooks: list[Any] = []
 
     def note(self, name: str, line: str, inputs: list[Any], outputs: list[Any]) -> None:
-        """Of an operator that is done."""
+        """Records an operator that has run."""
         outputs = [t for t in outputs if t is not None and t.device.type != "meta"]
         if not outputs:
             return
@@ -97,7 +97,7 @@ class Recorder(TorchFunctionMode):
         self._file.close()
 
     def _moved(self, name: str, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
-        """The arguments with this run's device for those that the script names."""
+        """The arguments, with each device that the script names replaced by this run's."""
         is_to = name in ("to", "type")
 
         def other(value: Any) -> Any:
@@ -127,7 +127,7 @@ class Recorder(TorchFunctionMode):
             finally:
                 self._made.clear()
         inputs = _tensors((args, kwargs))
-        # What is written in place is looked at afterwards; what it was before has been noted as some operator's result.
+        # Inputs written in place are recorded afterwards; their earlier values were some operator's result.
         kept = [t.detach().clone() for t in inputs] if self._count == self._stop and (name.endswith("_") or "out" in kwargs) else inputs
         out = func(*args, **kwargs)
         results = _tensors(out)
@@ -146,7 +146,7 @@ class Recorder(TorchFunctionMode):
         return out
 
     def _watch_backward(self, roots: list[Any]) -> None:
-        """Each node that backward will run is an operator as well: its result is the gradients of the node's inputs."""
+        """Hooks each node that backward will run, which counts as an operator: its results are the gradients of the node's inputs."""
         for handle in self._hooks:
             handle.remove()
         self._hooks.clear()
@@ -171,7 +171,7 @@ class Recorder(TorchFunctionMode):
         return hook
 
     def after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        """A hook of optimizers: the parameters, and what is kept for each."""
+        """Optimizer hook: records the parameters and the optimizer state."""
         with naru.no_grad():
             params = [p for group in optimizer.param_groups for p in group["params"]]
             states = [t for p in params for t in _tensors(optimizer.state.get(p, {}))]
@@ -179,16 +179,17 @@ class Recorder(TorchFunctionMode):
 
 
 def main(arguments: list[str]) -> int:
-    """arguments: the file of notes, the device ('': the script's own), the number to stop at (-1: none), the file of values; program and arguments."""
+    """arguments: the output file for notes, the device ('': the script's own), the operator index to stop at (-1: none), the file for values, then
+    the program and its arguments."""
     path, device, stop, values, *program = arguments
     from naru._command.program import run_program
     from naru.optim.optimizer import register_optimizer_step_post_hook
 
-    naru.manual_seed(0)  # both runs draw the same numbers, of which a script may not have said which
+    naru.manual_seed(0)  # both runs must draw the same numbers, and the script may not set a seed
     chosen = _C.device(device) if device else None
     if chosen is not None:
         try:
-            naru.ones(1, device=chosen)  # a device that there is not is an error here, not in the script
+            naru.ones(1, device=chosen)  # report a missing device here, not as an error of the script
         except RuntimeError as error:
             print(error, file=sys.stderr)
             return 2

@@ -1,7 +1,7 @@
-"""`naru bench`: what a device does with products of square matrices, with copies and with launches, beside other libraries.
+"""`naru bench`: measures products of square matrices, copies and launches on each device, for naru and other libraries.
 
-Each side is an object with the few things that differ between libraries; what is measured, and how, is written once. Other libraries
-are measured in a process of their own: `python -m naru._command.bench LIBRARY SIZE DTYPE REPEAT [DEVICE ...]` prints their rows as JSON.
+Each library has a small adapter object; what is measured, and how, is written once. Other libraries run in a separate process: `python -m
+naru._command.bench LIBRARY SIZE DTYPE REPEAT [DEVICE ...]` prints their rows as JSON.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ COPY_BYTES = 256 << 20
 
 
 def seconds_of(work: Callable[[], object], wait: Callable[[], object], rounds: int = 3) -> float:
-    """The least seconds of `work` until `wait` returns: of `rounds` runs at least and of 100 ms, after one run that does not count."""
+    """The minimum time of `work` followed by `wait`, in seconds, after one warm-up run. Runs at least `rounds` times and for at least 100 ms."""
     work()
     wait()
     best, begun = float("inf"), time.perf_counter()
@@ -35,7 +35,7 @@ def seconds_of(work: Callable[[], object], wait: Callable[[], object], rounds: i
 
 
 def measure(side: Any, device: str, size: int, dtype: str, repeat: int) -> dict[str, Any]:
-    """One device: products (seconds of one), copies (bytes a second), launches (seconds). What a side has no word for is None."""
+    """Measures one device: products (seconds each), copies (bytes per second), launches (seconds). A value that the library cannot provide is None."""
     wait = lambda: side.wait(device)  # noqa: E731
     a, b = side.random(device, size, dtype), side.random(device, size, dtype)
     seconds = seconds_of(lambda: [side.product(a, b) for _ in range(repeat)], wait, 2)
@@ -49,7 +49,7 @@ def measure(side: Any, device: str, size: int, dtype: str, repeat: int) -> dict[
 
 
 class Torch:
-    """naru and PyTorch: the same calls."""
+    """Adapter for naru and PyTorch, which share their API."""
 
     def __init__(self, library: Any, name: str) -> None:
         self.torch, self.name, self.version = library, name, str(library.__version__)
@@ -74,7 +74,7 @@ class Torch:
         return a @ b
 
     def error(self, a: Any, b: Any) -> float:
-        """The largest error of some rows, relative to the largest element, against float64 on the cpu."""
+        """The maximum error of a sample of rows, relative to the largest element, compared with float64 on the cpu."""
         rows = slice(None, None, max(1, len(a) // 4))
         got, wanted = (a @ b)[rows].cpu().double(), a[rows].cpu().double() @ b.cpu().double()
         return float((got - wanted).abs().max() / wanted.abs().max())
@@ -98,7 +98,7 @@ class Torch:
             return None
 
     def launches(self, device: str) -> dict[str, float]:
-        """Of a small in-place addition that is not fused with the next: queued behind one another, and each waited for."""
+        """Time per small in-place addition, unfused: back to back, and with a wait after each."""
         x, y = self.torch.zeros(1000, device=device), self.torch.zeros(1000, device=device)
         wait = lambda: self.wait(device)  # noqa: E731
 
@@ -115,7 +115,7 @@ class Torch:
 
 
 class Naru(Torch):
-    """naru on every device of the machine; each step by itself, not fused with its neighbours."""
+    """Adapter for naru on every device of the machine, with fusion off."""
 
     def __init__(self) -> None:
         import naru
@@ -143,7 +143,7 @@ class Naru(Torch):
 
 
 class Arrays:
-    """NumPy and MLX: no copies (NumPy has no device, MLX's memory is shared)."""
+    """Adapter for NumPy and MLX. No copies are measured: NumPy has no device, MLX's memory is shared."""
 
     name = "numpy"
 
@@ -190,7 +190,7 @@ class Arrays:
 
 
 class Mlx(Arrays):
-    """MLX on its default device; it computes when it is asked to."""
+    """Adapter for MLX on its default device. MLX is lazy, so results are evaluated explicitly."""
 
     name = "mlx"
 
@@ -239,10 +239,11 @@ def _peer_side(library: str) -> Any:
 
 
 def peer(library: str, size: int, dtype: str, repeat: int, devices: list[str] | None = None) -> tuple[list[dict[str, Any]], str]:
-    """The rows of another library, measured in a child process, and the reason why there is none, or no more. devices: only on these, by naru's names."""
+    """Measures another library in a child process: returns its rows, and the reason if there are none or too few. devices: if given, only these
+    (naru's names)."""
     if importlib.util.find_spec(library) is None:
         return [], "not installed in this Python"
-    # The file by itself: the other library is not to find naru loaded.
+    # Run the file directly, so that the other library is measured without naru loaded.
     command = [sys.executable, os.path.abspath(__file__), library, str(size), dtype, str(repeat), *(devices or ())]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONSAFEPATH": "1"})
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]

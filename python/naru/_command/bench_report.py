@@ -1,4 +1,4 @@
-"""The command `naru bench`: its arguments, its table, its JSON and its picture (bench.py measures)."""
+"""The `naru bench` command: arguments, table, JSON and picture (bench.py measures)."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from ..torch_version import __version__
 from .bench import PEERS, Naru, measure, peer
 from .screen import progress, table, wrong
 
-# Fused multiply-adds a cycle of one multiprocessor, by compute capability: float32, float64, and float16 and bfloat16 by tensor cores.
+# Fused multiply-adds per cycle and multiprocessor, by compute capability: float32, float64, and float16 and bfloat16 on tensor cores.
 CUDA_RATES = {
     (7, 0): (64, 32, 512), (7, 5): (64, 2, 512), (8, 0): (64, 64, 1024), (8, 6): (128, 2, 512), (8, 9): (128, 2, 512),
     (9, 0): (128, 128, 2048), (10, 0): (128, 64, 4096), (12, 0): (128, 2, 512),
 }  # fmt: skip
-# A right product's largest error, relative to its largest element.
+# The largest accepted error of a product, relative to its largest element.
 TOLERANCE = {"float32": 1e-3, "float64": 1e-9, "float16": 1e-2, "bfloat16": 5e-2}
 
 
 def _clock(device: dict[str, Any]) -> float:
-    """Hz; 0 where neither the driver nor nvidia-smi says."""
+    """The clock rate in Hz; 0 if neither the driver nor nvidia-smi reports it."""
     if device["clock_rate"]:
         return device["clock_rate"] * 1e3
     command = ["nvidia-smi", f"--id={device['uuid']}", "--query-gpu=clocks.max.sm", "--format=csv,noheader,nounits"]
@@ -40,9 +40,9 @@ def _clock(device: dict[str, Any]) -> float:
 
 
 def peak_of(device: dict[str, Any], dtype: str, processors: float) -> tuple[float | None, str]:
-    """TFLOP/s that a device could do at best, and where the figure is from; None and why there is none.
+    """The device's theoretical peak in TFLOP/s and the source of that figure; or None and the reason.
 
-    device: as in `naru._C.devices()`. processors: what the host's processors do in float32, in operations a second.
+    device: as in `naru._C.devices()`. processors: the host's float32 peak, in operations per second.
     """
     if device["on_host"]:
         if dtype not in ("float32", "float64") or not processors:
@@ -59,7 +59,7 @@ def peak_of(device: dict[str, Any], dtype: str, processors: float) -> tuple[floa
 
 
 def run(size: int, dtype: str, devices: list[str], repeat: int, peers: bool, tell: Callable[[str], None] = lambda name: None) -> dict[str, Any]:
-    """Measures; the dict is what --json writes. tell: is told each device and library before it is measured."""
+    """Measures everything; returns the dict that --json writes. tell: called with each device and library before it is measured."""
     side = Naru()
     processors = _C._measure_peak()
     known = {d["device"]: d for d in _C.devices()}
@@ -71,7 +71,7 @@ def run(size: int, dtype: str, devices: list[str], repeat: int, peers: bool, tel
             left_out.append({"library": "naru", "device": device, "reason": f"it has no {dtype}"})
             continue
         row = measure(side, device, size, dtype, repeat)
-        processors = max(processors, _C._measure_peak())  # other programs may have taken their share before
+        processors = max(processors, _C._measure_peak())  # an earlier measurement may have been slowed by other programs
         row["virtual"] = known[device]["virtual"]
         rows.append(row)
         _progress(row)
@@ -84,7 +84,7 @@ def run(size: int, dtype: str, devices: list[str], repeat: int, peers: bool, tel
         if reason:
             left_out.append({"library": library, "device": "", "reason": reason})
     for row in rows:
-        # Another library's device counts as the one of naru's of that name.
+        # Match the other library's device with naru's by name.
         name = row["device"] if ":" in row["device"] or row["device"] == "cpu" else row["device"] + ":0"
         peak, source = peak_of(known[name], dtype, processors) if name in known else (None, "naru does not have this device")
         tflops = row["product"]["tflops"]
@@ -97,7 +97,7 @@ def run(size: int, dtype: str, devices: list[str], repeat: int, peers: bool, tel
 
 
 def _progress(row: dict[str, Any]) -> None:
-    """What is known so far, for whoever does not live to see the table."""
+    """Prints intermediate results, in case the run does not finish."""
     print(f"naru bench: {row['library']} on {row['device']}: {row['product']['tflops']:.3f} TFLOP/s", file=sys.stderr, flush=True)
 
 
@@ -106,7 +106,7 @@ def _micro(seconds: float) -> str:
 
 
 def text_of(found: dict[str, Any]) -> str:
-    """The figures as a table."""
+    """The results as a table."""
     work = found["work"]
     head = ("device", "library", "products", "TFLOP/s", "of peak", "copy", "to pinned", "to pageable", "from pinned", "from pageable", "queued", "waited for")
     units = ("", "", "s", "", "", *["GB/s"] * 5, "µs", "µs")
@@ -133,17 +133,17 @@ def _peak_text(peak: dict[str, Any]) -> str:
     return peak["source"] if peak["tflops"] is None else f"{peak['tflops']:.3f} TFLOP/s ({peak['source']})"
 
 
-# What bars are told apart by besides their colours, which differ in lightness: they stay apart in black and white.
+# Hatches and lightness distinguish the bars in black and white.
 _LOOKS = (("#1f4e79", ""), ("#e69f00", "///"), ("#56b4e9", "..."), ("#009e73", "xxx"), ("#f0e442", "---"))
 _COPIES = ("within", "to_device_pinned", "to_device_pageable", "to_host_pinned", "to_host_pageable")
 
 
 def _bars(axes: Any, title: str, names: list[str], series: list[tuple[str, list[float]]], unit: str) -> None:
-    """Groups of horizontal bars, a group a name, each with its figure at its end. A legend above, if there is more than the title says."""
+    """Draws grouped horizontal bars, each with its value at the end. Adds a legend above if there is more than one series."""
     from matplotlib import ticker
 
     class Plain(ticker.LogFormatter):
-        """Numbers without exponents, at the ticks where there is room for one."""
+        """Formats ticks without exponents, and only where there is room."""
 
         def __call__(self, x: float, pos: int | None = None) -> str:
             return f"{x:g}" if super().__call__(x, pos) else ""
@@ -154,7 +154,7 @@ def _bars(axes: Any, title: str, names: list[str], series: list[tuple[str, list[
     thick = 0.8 / max(1, len(series))
     values = [v for _, numbers in series for v in numbers if v > 0]
     axes.set_xscale("log")
-    axes.set_xlim(min(values, default=1) / 2, max(values, default=1) * 3)  # room for the figures
+    axes.set_xlim(min(values, default=1) / 2, max(values, default=1) * 3)  # room for the values
     for k, (label, numbers) in enumerate(series):
         colour, hatch = looks[label]
         shown = [(i, v) for i, v in enumerate(numbers) if v > 0]
@@ -173,7 +173,7 @@ def _bars(axes: Any, title: str, names: list[str], series: list[tuple[str, list[
 
 
 def figure_of(found: dict[str, Any]) -> Any:
-    """The figures as a matplotlib figure: bars on logarithmic axes, for a cpu and a GPU to stand side by side."""
+    """The results as a matplotlib figure: bars on logarithmic axes, so that a cpu and a GPU fit on one scale."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -199,7 +199,7 @@ def figure_of(found: dict[str, Any]) -> Any:
 
 
 def draw(found: dict[str, Any], path: str) -> None:
-    """Writes the figures as bars; needs matplotlib."""
+    """Writes the results as a bar chart; needs matplotlib."""
     figure = figure_of(found)
     from matplotlib import pyplot
 
@@ -209,7 +209,7 @@ def draw(found: dict[str, Any], path: str) -> None:
 
 
 def main(size: int, dtype: str, names: list[str], repeat: int, peers: bool, json_file: str | None, picture: str | None) -> int:
-    """Runs `naru bench`; 1 where a product was wrong, 2 where the arguments are."""
+    """Runs `naru bench`. Returns 1 if a product was wrong, 2 for invalid arguments."""
     if picture and importlib.util.find_spec("matplotlib") is None:
         return wrong("bench", "--picture needs matplotlib, which this Python does not have: pip install matplotlib")
     try:

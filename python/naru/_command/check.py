@@ -1,4 +1,4 @@
-"""`naru check`: what a program uses of PyTorch that naru lacks, found by reading it."""
+"""`naru check`: finds the PyTorch names that a program uses and naru lacks, by static analysis."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ..vision._names import said as said_of_vision
 from .runner import is_absent
 from .screen import progress, say, wrong
 
-# What a program imports, and where it is in naru.
+# Top-level packages that programs import, and their location in naru.
 _ROOTS = {"torch": "", "naru": "", "torchvision": "vision", "functorch": "functorch"}
 
 
 class Finding(NamedTuple):
-    """A name that a program uses: `text` says what is wrong with it."""
+    """A name that a program uses; `text` is the message about it."""
 
     file: str
     line: int
@@ -28,7 +28,7 @@ class Finding(NamedTuple):
 
 
 def _known(root: str) -> bool:
-    """Whether `root` is naru under `naru run`: torchvision is where none is installed."""
+    """Whether `root` resolves to naru under `naru run`; torchvision does if it is not installed."""
     return root in _ROOTS and (root != "torchvision" or is_absent(root))
 
 
@@ -43,11 +43,11 @@ def _is_module(qualified: str) -> bool:
 
 
 class _Reader(ast.NodeVisitor):
-    """Follows the names that a file gives to PyTorch's modules and what is in them. Scopes are not told apart: a name that is bound to
-    something else anywhere in the file is left out, so that nothing is reported that is not PyTorch's."""
+    """Resolves a file's names to PyTorch's modules and their members. Scopes are not distinguished: a name that is bound to something else anywhere
+    in the file is ignored, so that nothing unrelated to PyTorch is reported."""
 
     def __init__(self, tree: ast.AST) -> None:
-        self.known: dict[str, str] = {}  # a name of the file -> PyTorch's, without `torch.`
+        self.known: dict[str, str] = {}  # a name in the file -> PyTorch's name, without `torch.`
         self.used: list[tuple[int, str]] = []  # (line, qualified)
         self.methods: list[tuple[int, str]] = []
         for node in ast.walk(tree):
@@ -98,7 +98,7 @@ class _Reader(ast.NodeVisitor):
             inner = inner.value
         if isinstance(inner, ast.Name) and inner.id in self.known:
             qualified = self.known[inner.id]
-            # As far as there are modules: what lies behind a function or a class is not looked at, but for Tensor's methods.
+            # Resolve attributes of modules only; attributes of functions and classes are not checked, except Tensor's methods.
             for part in reversed(parts):
                 if not (_is_module(qualified) or qualified == "Tensor"):
                     break
@@ -110,7 +110,7 @@ class _Reader(ast.NodeVisitor):
 
 
 def _find(qualified: str) -> Any:
-    """What naru has under a name (without `torch.`). Raises AttributeError or ImportError where it has none."""
+    """What naru has under a name (without `torch.`). Raises AttributeError or ImportError if there is nothing."""
     import importlib
 
     import naru
@@ -140,7 +140,7 @@ def _has(qualified: str) -> bool:
 
 
 def _tensor_lacks(method: str) -> bool:
-    """Whether a method of some object is most likely one of Tensor's that naru lacks: nothing else that programs hold has one of that name."""
+    """Whether a method of an unknown object is probably a Tensor method that naru lacks: no other common class has a method of that name."""
     import naru
 
     if not isinstance(getattr_static(naru.Tensor, method, None), Absent):
@@ -154,7 +154,7 @@ def _tensor_lacks(method: str) -> bool:
 
 
 def check_source(source: str, file: str) -> list[Finding]:
-    """The names in a program's text that naru lacks, in the order of lines; a name once a line.
+    """The names in a program's source that naru lacks, in line order; each name once per line.
 
     >>> for f in check_source("import torch\\nmodel = torch.fx.Tracer()\\n", "train.py"): print(f.line, f.text)
     2 torch.fx.Tracer is in PyTorch 2.15 but not in naru yet; nearest: naru.Graph, which records a part of a program
@@ -173,7 +173,7 @@ def check_source(source: str, file: str) -> list[Finding]:
             text = said(qualified, hint=False)
         else:
             text = f"torch.{qualified} is neither in PyTorch 2.15 nor in naru"
-        # `from torch.hub import load` says the same of both.
+        # `from torch.hub import load` reports the same name twice.
         found.setdefault((line, qualified), Finding(file, line, text))
     for line, method in reader.methods:
         if _tensor_lacks(method):
@@ -199,8 +199,8 @@ def _summary(files: int, findings: int) -> str:
 
 
 def check(path: str, as_json: bool = False) -> int:
-    """Prints what a file, or each .py file of a folder, uses that naru lacks, and a verdict in the last line. The exit status: 1 if anything is
-    missing, 2 if there is nothing to read."""
+    """Prints the names that naru lacks for a file, or for each .py file in a folder, and a verdict on the last line. Returns the exit status: 1 if
+    anything is missing, 2 if there is nothing to read."""
     files = _files(path)
     if not files:
         return wrong("check", f"there is no .py file in '{path}'")

@@ -1,6 +1,7 @@
-"""The commands: a plain function each, whose parameters are its options (line.py makes the command line of them). They return the exit status.
+"""The commands: one plain function each, whose parameters are its options (line.py builds the command line from them). Each returns the exit
+status.
 
-What they need is imported where it is used: a command starts with what it needs alone.
+Imports are local to each function, so that a command loads only what it needs.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ def _print_json(found: Any) -> None:
 
 
 def _devices_of_the_environment(command: str) -> list[dict[str, Any]] | None:
-    """All devices; None where the environment's variables name some that cannot be, which it says."""
+    """All devices; prints an error and returns None if environment variables describe invalid devices."""
     from .. import _C
 
     try:
@@ -30,9 +31,9 @@ def _devices_of_the_environment(command: str) -> list[dict[str, Any]] | None:
 
 
 def run(*program: str, random: Literal["philox", "pytorch"] | None = None) -> int:
-    """Runs a script that says `import torch`, unchanged: its `torch` is naru.
+    """Runs an unchanged script that imports torch: its `torch` is naru.
 
-    All that follows the script is the script's own. Processes that it starts have the same `torch`.
+    All arguments after the script belong to the script. Processes that it starts use the same `torch`.
 
         naru run train.py --lr 0.1
         naru run -m package.train
@@ -41,20 +42,20 @@ def run(*program: str, random: Literal["philox", "pytorch"] | None = None) -> in
 
     Args:
         program: A script, a folder with a `__main__.py`, `-m MODULE`, `-c CODE` or `-` (standard input), and its arguments.
-        random: Whose random numbers are drawn: naru's (philox) or those of PyTorch's cpu (docs/random.md).
+        random: The random number generator: naru's (philox), or PyTorch's cpu generator (docs/random.md).
     """
     from .program import run_program
 
     if random:
-        os.environ["NARU_RANDOM"] = random  # the processes that the script starts, too
+        os.environ["NARU_RANDOM"] = random  # for processes that the script starts
     return run_program("run", list(program))
 
 
 def torchrun(*program: str) -> int:
-    """Starts a script that says `import torch` in several processes, which find each other by torch.distributed (docs/distributed.md).
+    """Starts a script that imports torch in several processes, which connect through torch.distributed (docs/distributed.md).
 
-    The options are those of PyTorch's torchrun, before the script: `naru run -m torch.distributed.run --help` lists them. All that follows the
-    script is its own.
+    Options before the script are those of PyTorch's torchrun: `naru run -m torch.distributed.run --help` lists them. All arguments after the script
+    belong to the script.
 
         naru torchrun --nproc_per_node=4 train.py --lr 0.1
 
@@ -67,10 +68,10 @@ def torchrun(*program: str) -> int:
 
 
 def check(path: str, /, *, json: bool = False) -> int:
-    """Lists what a program uses of PyTorch that naru lacks, without running it; exit status 1 where anything is missing.
+    """Lists the PyTorch names that a program uses and naru lacks, without running it; exit status 1 if any is missing.
 
     Args:
-        path: A script, or a folder, all of whose .py files are read.
+        path: A script, or a folder of which all .py files are read.
         json: As JSON.
     """
     from .check import check as read
@@ -79,7 +80,7 @@ def check(path: str, /, *, json: bool = False) -> int:
 
 
 def devices(*, coverage: bool = False, json: bool = False) -> int:
-    """A table of the devices of this machine: memory, driver, libraries, tested on hardware or not.
+    """Shows the devices of this machine: memory, driver, libraries, and whether the kind is tested on hardware.
 
     Args:
         coverage: How each device serves each operator: native, fallback (on the cpu) or absent.
@@ -100,12 +101,12 @@ def devices(*, coverage: bool = False, json: bool = False) -> int:
 
 
 def doctor(kind: str | None = None, /, *, json: bool = False) -> int:
-    """For each kind of device: available, or the one reason why not and the one remedy.
+    """For each kind of device: whether it is available; if not, the reason and the remedy.
 
-    With a kind, the exit status is 1 where it is not available.
+    If a kind is given, the exit status is 1 if it is not available.
 
     Args:
-        kind: cpu, cuda, rocm, xpu or mps; all of them otherwise.
+        kind: cpu, cuda, rocm, xpu or mps; default: all.
         json: As JSON.
     """
     from .report import KINDS, diagnosis, show_diagnosis
@@ -124,11 +125,11 @@ def doctor(kind: str | None = None, /, *, json: bool = False) -> int:
 
 
 def selftest(device: str, /, *, quick: bool = False, json: bool = False) -> int:
-    """Every operator on a device, in memory of every kind, against float64 on the CPU; exit status 1 where one is wrong.
+    """Tests every operator on a device, in every memory layout, against float64 on the CPU; exit status 1 if a result is wrong.
 
     Args:
         device: A device, e.g. cuda:0.
-        quick: Only float32, in two layouts, and no gradients.
+        quick: Test only float32, two layouts and no gradients.
         json: As JSON.
     """
     from .. import _C
@@ -140,7 +141,7 @@ def selftest(device: str, /, *, quick: bool = False, json: bool = False) -> int:
     except RuntimeError as error:
         return screen.wrong("selftest", str(error))
     try:
-        import numpy  # noqa: F401  (what results are compared with)
+        import numpy  # noqa: F401  (the reference for results)
     except ImportError:
         return screen.wrong("selftest", "needs NumPy, which this Python does not have: pip install numpy")
     from ..testing.selftest import CASES, figures, report, run
@@ -165,16 +166,16 @@ def bench(
     json: str | None = None,
     picture: str | None = None,
 ) -> int:
-    """Products of large matrices, copies and launches on every device, beside NumPy, PyTorch and MLX; exit status 1 where a product is wrong.
+    """Measures matrix products, copies and launches on every device, compared with NumPy, PyTorch and MLX; exit status 1 if a product is wrong.
 
     Args:
-        size: Rows and columns of the matrices.
-        dtype: Their type.
+        size: Number of rows and columns of the matrices.
+        dtype: Element type of the matrices.
         device: Only this device (may be given several times).
-        repeat: How many products.
-        no_peers: Only naru; otherwise NumPy, PyTorch and MLX, too, where this Python has them.
-        json: A file for all figures; `-`: to standard output, in place of the table.
-        picture: A file for a drawing of them (.png, .svg, .pdf); needs matplotlib.
+        repeat: Number of products.
+        no_peers: Measure only naru, not NumPy, PyTorch and MLX, which are measured if they are installed.
+        json: Write all results to this file; `-`: to standard output, in place of the table.
+        picture: Write a chart of the results to this file (.png, .svg, .pdf); needs matplotlib.
     """
     if _devices_of_the_environment("bench") is None:
         return 2
@@ -195,19 +196,19 @@ def memory(
     size: str | None = None,
     json: bool = False,
 ) -> int:
-    """Runs a script as `naru run` does, and writes the page of what held a device's memory, and when.
+    """Runs a script as `naru run` does, and writes a page that shows what held a device's memory over time.
 
         naru memory --device cuda:0 train.py --epochs 1
         naru memory --predict --size 24GiB train.py
 
     Args:
         program: As for `naru run`.
-        device: Whose memory; the best device otherwise.
-        out: The page's file.
-        open: Shows the page in the browser.
-        predict: Says the peak before the run, and writes no page: the script runs on virtual devices on which nothing is computed and no memory taken.
-        size: With --predict, how much memory each of these devices has; all that is wanted otherwise.
-        json: The figures (peak, and the lines that held the most) as JSON on standard output, behind what the script prints.
+        device: The device to record; default: the best one.
+        out: The output file.
+        open: Open the page in the browser.
+        predict: Predict the peak instead of writing a page: the script runs on virtual devices, which compute nothing and allocate no memory.
+        size: With --predict, the memory size of each device; default: as in NARU_VIRTUAL, or 1T.
+        json: Print the results (peak, and the lines that held the most) as JSON on standard output, after the script's output.
     """
     if predict:
         from .predict import predicted
@@ -223,17 +224,18 @@ def memory(
 
 
 def diverge(*program: str, a: str = "cpu", b: str = "", json: bool = False) -> int:
-    """Runs a script twice and finds the first operator whose bits differ, its inputs and its line; exit status 1 where one differs.
+    """Runs a script twice and finds the first operator whose bits differ, with its inputs and source line; exit status 1 if there is one.
 
-    A side is a device, where all of the script's tensors then are, variables, or both; python=PATH is another installation's interpreter.
+    A side is a device (where all of the script's tensors are placed), environment variables, or both; python=PATH selects the interpreter of
+    another installation.
 
         naru diverge --a cpu --b cuda:0 train.py
         naru diverge --a cpu --b cpu,NARU_ISA=none train.py
 
     Args:
         program: As for `naru run`.
-        a: One side.
-        b: The other side.
+        a: The first side.
+        b: The second side.
         json: As JSON.
     """
     from .diverge import main
@@ -246,14 +248,14 @@ def diverge(*program: str, a: str = "cpu", b: str = "", json: bool = False) -> i
 
 
 def top(*, once: bool = False, interval: float = 1.0, json: bool = False) -> int:
-    """What your running programs use, live: memory by device, what is queued, instructions done, kernels compiled.
+    """Shows your running programs, live: memory by device, queue length, instructions completed, kernels compiled.
 
-    Programs that were started with NARU_TOP=1 tell of themselves, and no others. Ends with Ctrl-C.
+    Only programs started with NARU_TOP=1 are shown. Press Ctrl-C to quit.
 
     Args:
-        once: One table, and the end; so it is also where the output is no terminal.
-        interval: Seconds between two looks.
-        json: One look, as JSON.
+        once: Print one table and exit; the default if the output is not a terminal.
+        interval: Seconds between updates.
+        json: Print one snapshot as JSON.
     """
     from .top import top as show
 
@@ -265,16 +267,16 @@ def top(*, once: bool = False, interval: float = 1.0, json: bool = False) -> int
 def jupyter_install(
     *, name: str = "naru", display_name: str | None = None, virtual: str | None = None, prefix: str | None = None, json: bool = False
 ) -> int:
-    """Tells Jupyter of a kernel in which `import torch` is naru; needs ipykernel (`pip install ipykernel`).
+    """Installs a Jupyter kernel in which `import torch` is naru; needs ipykernel (`pip install ipykernel`).
 
-    In a notebook of another kernel, `%load_ext naru` does the same for that notebook.
+    In a notebook with another kernel, `%load_ext naru` does the same for that notebook.
 
     Args:
-        name: Of the kernel's folder.
-        display_name: What Jupyter lists: "Python (naru)", with the name where that is another.
-        virtual: Its NARU_VIRTUAL, e.g. cuda:4: notebooks of this kernel have these devices.
-        prefix: Into PREFIX/share/jupyter, for an environment (its sys.prefix), in place of the user's folder.
-        json: The folder as JSON.
+        name: Name of the kernel's folder.
+        display_name: Display name in Jupyter; default: "Python (naru)", plus the name if that is not the default.
+        virtual: NARU_VIRTUAL for the kernel, e.g. cuda:4: its notebooks have these virtual devices.
+        prefix: Install into PREFIX/share/jupyter, for an environment (its sys.prefix), instead of the user's folder.
+        json: Print the folder as JSON.
     """
     from .._notebook.kernel import install
 
@@ -282,10 +284,10 @@ def jupyter_install(
 
 
 def version(*, json: bool = False) -> int:
-    """The version.
+    """Prints the version.
 
     Args:
-        json: As JSON, with those of Python and of what naru works with.
+        json: As JSON, with the versions of Python and of related packages.
     """
     from ..torch_version import __version__
 

@@ -1,6 +1,6 @@
-"""What `naru devices --coverage` prints: how each device of the machine serves each operator.
+"""`naru devices --coverage`: how each device of the machine supports each operator.
 
-The operators are those that the program's instructions go by, and what a device supports is asked of its backend, as at every call.
+The operators are those of the instruction set, and support is queried from the backend, as on every call.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def coverage() -> dict[str, Any]:
     """{"devices": [names], "operators": [{"name", "family", "devices": {device: "native", "fallback" or "absent"}}]}.
 
     Families: elementwise, derivative (of an elementwise operator, by one operand), internal (parts of others), reduction, scan, index,
-    sort, product, type. A type that a device does not support is absent whatever the policy.
+    sort, product, type. A dtype that a device does not support is absent whatever the fallback policy.
 
     >>> import naru
     >>> with naru.virtual("mps", without=["sort"]):
@@ -43,7 +43,7 @@ _COLOURS = {"native": "green", "fallback": "yellow", "absent": "red"}
 
 
 def show_coverage() -> None:
-    """Prints a line for each operator, a column for each device, and a line that counts."""
+    """Prints one line per operator, one column per device, and a summary line."""
     found = coverage()
     served = {o["name"]: o["devices"] for o in found["operators"]}
     rows: list[tuple[str, ...]] = [("operator", "family", *found["devices"])]

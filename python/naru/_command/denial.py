@@ -1,8 +1,8 @@
-"""Packages for which there is no torch under `naru run`.
+"""Packages that must not find torch under `naru run`.
 
-NARU_TORCH_ALIAS_DENY=a,b names packages that find no torch at all: `import torch` within them is a ModuleNotFoundError, `importlib.util.find_spec`
-gives None, `importlib.metadata` knows no such package. NARU_TORCH_ALIAS_ALLOW=c names the only installed packages that find it; what lies beside the
-script always does. A package that would find half of what it wants finds nothing.
+NARU_TORCH_ALIAS_DENY=a,b names packages to which torch is invisible: within them `import torch` raises ModuleNotFoundError,
+`importlib.util.find_spec` returns None, and `importlib.metadata` does not list it. NARU_TORCH_ALIAS_ALLOW=c names the only installed packages that
+see torch; modules next to the script always do. This is for packages that need parts of torch that naru lacks: they take their path without torch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Those through which others ask.
+# Import machinery between an import and the importing package.
 _BETWEEN = frozenset(("importlib", "importlib_metadata", "naru", "functools", "_frozen_importlib", "_frozen_importlib_external"))
 
 
@@ -29,14 +29,14 @@ def _names(variable: str) -> frozenset[str]:
 
 @functools.cache
 def _is_installed(package: str) -> bool:
-    """Whether it lies in a folder of installed packages."""
+    """Whether the package is in a site-packages or dist-packages folder."""
     module = sys.modules.get(package)
     path = getattr(module, "__file__", None) or ""
     return "site-packages" in path or "dist-packages" in path
 
 
 def is_denied(package: str) -> bool:
-    """Whether the package (a top-level name) finds no torch."""
+    """Whether torch is hidden from the package (a top-level name)."""
     if package in _names("NARU_TORCH_ALIAS_DENY"):
         return True
     allowed = _names("NARU_TORCH_ALIAS_ALLOW")
@@ -44,7 +44,7 @@ def is_denied(package: str) -> bool:
 
 
 def _asks_in_vain(name: Any, depth: int = 2) -> bool:
-    """Whether `name` is torch's, and the package that asks for it (the first on the stack that is no library of imports) is denied."""
+    """Whether `name` belongs to torch and the importing package (the first one on the stack that is not import machinery) is denied."""
     if not isinstance(name, str) or name.partition(".")[0] != "torch":
         return False
     frame = sys._getframe(depth)
@@ -75,7 +75,7 @@ def _raise(name: str) -> Any:
 
 
 def install() -> None:
-    """Asks, from now on, who wants torch before it is given."""
+    """From now on, checks the importing package before torch is found."""
     plain = builtins.__import__
 
     def guarded(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:

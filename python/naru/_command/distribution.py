@@ -1,4 +1,4 @@
-"""What `importlib.metadata` says under `naru run`: torch is installed, in the version whose semantics naru has."""
+"""The package metadata of torch under `naru run`: `importlib.metadata` reports it as installed, in the version whose semantics naru has."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ..torch_version import __version__
 
 
 class TorchDistribution(importlib.metadata.Distribution):
-    """An installed package by the name of torch, which has no files of its own."""
+    """An installed distribution named torch, without files of its own."""
 
     def read_text(self, filename: str) -> str | None:
-        """The texts of a package's metadata folder."""
+        """The contents of a file in the metadata folder."""
         texts = {
             "METADATA": f"Metadata-Version: 2.1\nName: torch\nVersion: {__version__}\nSummary: naru, by PyTorch's name\n",
             "top_level.txt": "torch\n",
@@ -22,10 +22,10 @@ class TorchDistribution(importlib.metadata.Distribution):
         return texts.get(filename)
 
     def locate_file(self, path: Any) -> Path:
-        """Where a file of the package lies."""
+        """The path of a file of the package."""
         return Path(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))) / path
 
 
 def distributions(name: str | None) -> list[importlib.metadata.Distribution]:
-    """The packages of that name (None: of any) that are naru's."""
+    """naru's distributions of that name (None: of any name)."""
     return [TorchDistribution()] if name is None or name.lower() == "torch" else []

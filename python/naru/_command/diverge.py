@@ -1,4 +1,4 @@
-"""`naru diverge`: the first operator of a program whose bits differ between two devices, or two settings."""
+"""`naru diverge`: finds the first operator of a program whose results differ in any bit between two devices or settings."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .. import _C
 from ..multiprocessing._parent import before_exec
 from . import screen
 
-# Types whose numbers are read from their bytes here, as struct has them; of the others the bytes are shown.
+# Dtypes whose bytes `struct` can decode; for the others the bytes are shown.
 _FORMATS = {"float64": "d", "float32": "f", "float16": "e", "int64": "q", "int32": "i", "int16": "h", "int8": "b", "uint8": "B", "bool": "?"}
 
-_WORDS = {1: "B", 2: "H", 4: "I", 8: "Q"}  # elements as bits, by their size
+_WORDS = {1: "B", 2: "H", 4: "I", 8: "Q"}  # formats that read elements as bits, by element size
 
 
 def _setting(text: str) -> tuple[str, dict[str, str]]:
-    """ "cuda:0,NARU_FUSE=0" as a device ("": the script's own) and variables. ValueError with what is wrong."""
+    """Parses "cuda:0,NARU_FUSE=0" into a device ("": the script's own) and variables. Raises ValueError with a message."""
     device, variables = "", {}
     for word in filter(None, (w.strip() for w in text.split(","))):
         name, equals, value = word.partition("=")
@@ -39,18 +39,18 @@ def _setting(text: str) -> tuple[str, dict[str, str]]:
 
 
 class _Failed(Exception):
-    """A side that could not be run to its end: its words."""
+    """A side that failed before its end; holds its error output."""
 
 
 def _path(of_another: bool) -> str:
-    """PYTHONPATH of a side: this naru's folder before the others, or, where another installation has a naru of its own, the others alone."""
+    """PYTHONPATH of a side: this naru's folder first; for another installation, which has its own naru, without this folder."""
     home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
     others = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p and os.path.realpath(p) != home]
     return os.pathsep.join(others if of_another else [home, *others])
 
 
 def _run(program: list[str], sides: list[tuple[str, str, dict[str, str]]], folder: str, stop: int = -1) -> None:
-    """Runs both sides at the same time; each leaves NAME.notes in `folder`, and NAME.values where it is to stop."""
+    """Runs both sides concurrently; each writes NAME.notes in `folder`, and NAME.values if it stops at `stop`."""
     children = []
     for name, device, variables in sides:
         notes, values = (os.path.join(folder, f"{name}.{kind}") for kind in ("notes", "values"))
@@ -69,15 +69,15 @@ def _text_of(device: str, variables: dict[str, str]) -> str:
 
 
 def first_difference(a: str, b: str) -> tuple[int, list[Any] | None, list[Any] | None]:
-    """The number of the first note in which two files of notes differ, and both notes there (None: the file has ended); (count, None, None) where
-    they are the same."""
+    """The index of the first record that differs between two files of notes, and both records (None: the file has ended). Returns (count, None,
+    None) if the files are equal."""
     number = 0
     with open(a, encoding="utf-8") as left, open(b, encoding="utf-8") as right:
         for one, other in zip(left, right):
             if one != other:
                 return number, json.loads(one), json.loads(other)
             number += 1
-        # zip has taken a line of the left that has no partner.
+        # zip has already consumed a line of the left file that has no counterpart, so read both again.
     with open(a, encoding="utf-8") as left, open(b, encoding="utf-8") as right:
         rest = [next((json.loads(line) for i, line in enumerate(file) if i == number), None) for file in (left, right)]
     return number, rest[0], rest[1]
@@ -101,7 +101,7 @@ def _place(index: int, shape: list[int]) -> str:
 
 
 def compared(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
-    """How two results of one shape differ: how many elements, the first of them, and the greatest difference."""
+    """Compares two results of one shape: number of differing elements, the first of them, and the greatest difference."""
     size, left, right = a["size"], a["bytes"], b["bytes"]
     if size in _WORDS:
         words = memoryview(left).cast(_WORDS[size]), memoryview(right).cast(_WORDS[size])
@@ -130,18 +130,18 @@ def _tensor_text(kept: dict[str, Any]) -> str:
 
 
 def diverge(program: list[str], a: str, b: str) -> dict[str, Any]:
-    """Runs a program (as for `naru run`) twice and finds the first operator whose bits differ.
+    """Runs a program (as for `naru run`) twice and finds the first operator whose results differ in any bit.
 
-    Each side is a device, variables, or both: "cpu", "cuda:0", "cpu,NARU_FUSE=0"; python=PATH is the interpreter of another installation. A side's device is where all of the script's tensors are made and
-    moved, whatever the script names; without one they are where the script has them. Operators are those that Python calls, the nodes of backward()
-    and the steps of optimizers; each runs by itself, unfused.
+    Each side is a device, environment variables, or both: "cpu", "cuda:0", "cpu,NARU_FUSE=0"; python=PATH is the interpreter of another
+    installation. All of the script's tensors are placed on a side's device, whatever the script says; without a device they are where the script
+    puts them. Operators are those called from Python, the nodes of backward() and the steps of optimizers; each runs unfused.
 
     Returns:
-        "same": how many operators gave the same bits; "operator": None where all did, else a dict with name, line, "inputs" and "results". "why" says
-        what differs: "bits", "program" (another operator, line or shape was next: "other" has it) or "end" (one of them ended before).
+        "same": number of operators with equal bits; "operator": None if all are equal, else a dict with name, line, "inputs" and "results". "why"
+            is "bits", "program" (the other side called another operator, line or shape, which is in "other") or "end" (one side ended earlier).
 
     Raises:
-        ValueError: for a side that is neither devices nor variables. RuntimeError: where the script fails, with its words.
+        ValueError: for a side that is neither a device nor variables. RuntimeError: if the script fails, with its error output.
     """
     sides = [(name, *_setting(text)) for name, text in (("a", a), ("b", b))]
     with tempfile.TemporaryDirectory() as folder:
@@ -150,7 +150,7 @@ def diverge(program: list[str], a: str, b: str) -> dict[str, Any]:
         try:
             try:
                 _run(program, sides, folder)
-            except _Failed as error:  # what differs before it may be why
+            except _Failed as error:  # an earlier difference may be the cause
                 failed = error
             number, left, right = first_difference(*files) if all(map(os.path.exists, files)) else (0, None, None)
             if failed and (left is None or right is None):
@@ -184,7 +184,7 @@ def diverge(program: list[str], a: str, b: str) -> dict[str, Any]:
 
 
 def text_of(found: dict[str, Any]) -> str:
-    """What was found, for people."""
+    """The result as text for people."""
     head = f"naru diverge {found['program']}: a = {found['a']}, b = {found['b']}"
     operator = found["operator"]
     if operator is None:
@@ -210,7 +210,7 @@ def text_of(found: dict[str, Any]) -> str:
 
 
 def main(program: list[str], a: str, b: str, as_json: bool) -> int:
-    """`naru diverge`: 0 where the bits are the same, 1 where they are not, 2 where it can't be run."""
+    """`naru diverge`: returns 0 if all bits are equal, 1 if not, 2 if it can't run."""
     if program[0] == "-":
         return screen.wrong("diverge", "a program on standard input can't be read twice: write it to a file")
     try:

@@ -1,8 +1,8 @@
-"""From a command line to the call of a command's function, and what is said of commands.
+"""Parses command lines, calls the commands' functions, and shows help.
 
-A command is a plain function: what it takes, its types and its docstring are all that its options, its help and its completion are made of. Lines are
-read by the standard library's argparse, so that commands start at once and need no other package; help, completion and the words for what is wrong
-with a line are Cyclopts's, where it is installed. A test holds both to the same understanding.
+A command is a plain function: its options, help and completion are derived from its parameters, their types and its docstring. Lines are parsed by
+the standard library's argparse, so that commands start fast and need no other package. If Cyclopts is installed, it provides help, completion and
+the error messages for invalid lines. A test checks that both parse alike.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "bench": commands.bench, "memory": commands.memory, "diverge": commands.diverge, "top": commands.top, "jupyter install": commands.jupyter_install,
     "version": commands.version,
 }  # fmt: skip
-# All that stands behind their program is the program's.
+# Commands that run a program: all arguments after the program belong to it.
 PROGRAMS = ("run", "torchrun", "memory", "diverge")
-# Where the environment's variables name devices that cannot be, these say so first; a script of `naru run` may yet set them.
+# Commands that check the virtual devices in the environment first. `naru run` does not: its script may still set the variables.
 OF_DEVICES = ("devices", "doctor", "selftest", "bench", "memory", "diverge")
 ASKED = {"run": "which script? e.g. naru run train.py", "torchrun": "which script? e.g. naru torchrun --nproc_per_node=4 train.py", "memory": "which script? e.g. naru memory train.py",
          "diverge": "which script? e.g. naru diverge --a cpu --b cuda:0 train.py",
@@ -34,14 +34,14 @@ STATUS = "Exit status: 0 done, 1 the answer is no, 2 the command line or the env
 
 
 def has_cyclopts() -> bool:
-    """Whether help, colours and completion can be had."""
+    """Whether Cyclopts is installed, for help, colors and completion."""
     import importlib.util
 
     return "cyclopts" in sys.modules or importlib.util.find_spec("cyclopts") is not None
 
 
 def app() -> Any:
-    """The commands as an application of Cyclopts."""
+    """The commands as a Cyclopts application."""
     import cyclopts
 
     from ..torch_version import __version__
@@ -58,14 +58,14 @@ def app() -> Any:
 
 
 def completion(shell: Literal["bash", "zsh", "fish"], /, *, install: bool = False) -> int:
-    """Completion of commands and options by the Tab key: prints the shell's script, or installs it.
+    """Prints or installs shell completion of commands and options.
 
         naru completion bash --install
         eval "$(naru completion bash)"
 
     Args:
-        shell: Whose.
-        install: Puts the script where the shell looks for it, and says where that is.
+        shell: The shell: bash, zsh or fish.
+        install: Install the script where the shell looks for it, and print its path.
     """
     if not has_cyclopts():
         return screen.wrong("completion", f"needs Cyclopts, which this Python does not have: {EXTRA}")
@@ -80,13 +80,13 @@ COMMANDS["completion"] = completion
 
 
 def overview() -> str:
-    """All commands, a line each, without Cyclopts."""
+    """All commands, one line each, without Cyclopts."""
     rows = [(f"naru {words}", plain.described(function)[0].split("\n")[0]) for words, function in COMMANDS.items()]
     return "\n".join([SUMMARY, "", screen.table(rows), "", "naru COMMAND --help says more of each.", STATUS, f"Colours and completion: {EXTRA}"])
 
 
 def show_help(words: str) -> int:
-    """Prints the help of a command; "": of all."""
+    """Prints the help of a command, or of all commands for ""."""
     if has_cyclopts():
         app().help_print(words.split())
     elif words in COMMANDS:
@@ -97,11 +97,11 @@ def show_help(words: str) -> int:
 
 
 def by_cyclopts(words: str, arguments: list[str]) -> tuple[list[Any], dict[str, Any]]:
-    """As `plain.parse`, with Cyclopts's words for what is wrong."""
+    """Like `plain.parse`, with Cyclopts's error messages."""
     import cyclopts
 
     joined: list[str] = []
-    for word in arguments:  # a `-` behind an option is its value, which Cyclopts doesn't see unless they are one word
+    for word in arguments:  # Cyclopts accepts `-` as an option's value only in one word with the option
         if word == "-" and joined and joined[-1].startswith("--"):
             joined[-1] += "=-"
         else:
@@ -121,12 +121,12 @@ Parser = Callable[[str, list[str]], tuple[list[Any], dict[str, Any]]]
 
 
 def by_argparse(words: str, arguments: list[str]) -> tuple[list[Any], dict[str, Any]]:
-    """The call that a line means. Raises WrongLine."""
+    """Parses a line with argparse. Raises WrongLine."""
     return plain.parse(words, COMMANDS[words], arguments)
 
 
 def parse(words: str, arguments: list[str], parser: Parser) -> tuple[list[Any], dict[str, Any]]:
-    """What the command's function is called with: positional and named arguments. Raises WrongLine."""
+    """The positional and named arguments for the command's function. Raises WrongLine."""
     program: list[str] = []
     if words in PROGRAMS:
         arguments, program = plain.split_program(COMMANDS[words], arguments)
@@ -137,7 +137,7 @@ def parse(words: str, arguments: list[str], parser: Parser) -> tuple[list[Any], 
 
 
 def understood(words: str, arguments: list[str]) -> tuple[list[Any], dict[str, Any]]:
-    """The same by argparse, which starts at once; Cyclopts knows better what to say of a line that is wrong."""
+    """Parses with argparse, which starts fast; if the line is wrong, Cyclopts produces the better error message."""
     try:
         return parse(words, arguments, by_argparse)
     except WrongLine as error:
@@ -147,7 +147,7 @@ def understood(words: str, arguments: list[str]) -> tuple[list[Any], dict[str, A
 
 
 def command_of(arguments: list[str]) -> tuple[str, list[str]]:
-    """The command that a line names, and what follows it; "" where there is none of that name."""
+    """The command that a line names, and the remaining arguments; "" if there is no such command."""
     for count in (2, 1):
         if (words := " ".join(arguments[:count])) in COMMANDS:
             return words, arguments[count:]
@@ -163,12 +163,12 @@ def main(arguments: list[str]) -> int:
     """Runs a command line; returns the exit status."""
     try:
         status = _run(arguments)
-        if sys.stdout and not (arguments and arguments[0] in PROGRAMS):  # what a program left unwritten is its own affair
-            sys.stdout.flush()  # here, where a reader that went away is heard of
+        if sys.stdout and not (arguments and arguments[0] in PROGRAMS):  # a program's unflushed output is its own responsibility
+            sys.stdout.flush()  # flush here, so that a closed pipe raises within this try block
         return status
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # whoever read the output has what it wanted: head, say
+    except BrokenPipeError:  # the reader, such as head, has closed the pipe: it needs no more output
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 
@@ -180,9 +180,9 @@ def _run(arguments: list[str]) -> int:
         arguments = ["version", *arguments[1:]]
     words, rest = command_of(arguments)
     if words == "run" and rest and not (rest[0].startswith("--") or rest[0] == "-h"):
-        return commands.run(*rest)  # nothing to read: a script starts at once
+        return commands.run(*rest)  # no options to parse: start the script at once
     if words == "torchrun" and rest and rest[0] not in ("-h", "--help"):
-        return commands.torchrun(*rest)  # reads its line itself
+        return commands.torchrun(*rest)  # torchrun parses its own options
     if not words:
         if arguments[0] in GROUPS and not [a for a in arguments[1:] if not a.startswith("-")]:
             return show_help(arguments[0])
@@ -196,13 +196,13 @@ def _run(arguments: list[str]) -> int:
         text = str(error) or ASKED.get(words, "an argument is missing")
         return screen.wrong(words, f"{text.rstrip('.')} (`naru {words} --help` says what there is)")
     if words == "selftest":
-        # Also where the first kernel was wrong: the table says which operators are.
+        # Run even if the kernel self-check fails: the table shows which operators are wrong.
         os.environ["NARU_SELF_CHECK"] = "0"
     if words in OF_DEVICES:
         from .. import _C
 
         try:
             _C._virtual_devices()
-        except RuntimeError as error:  # the environment's variables name devices that cannot be
+        except RuntimeError as error:  # environment variables describe invalid devices
             return screen.wrong("", str(error))
     return COMMANDS[words](*positional, **named)

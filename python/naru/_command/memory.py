@@ -1,4 +1,4 @@
-"""`naru memory SCRIPT`: runs a script, and writes the page of what held a device's memory, and when."""
+"""`naru memory SCRIPT`: runs a script and writes a page that shows what held a device's memory over time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .. import _C
 from . import screen
 from .program import run_program
 
-SHOWN = 5  # holders that are told beside the page
+SHOWN = 5  # number of holders printed, besides the page
 
 
 def _size(count: int) -> str:
@@ -19,7 +19,7 @@ def _size(count: int) -> str:
 
 
 def figures(history: Any) -> dict[str, Any]:
-    """What --json prints: the device, the peak, and who held the most, in bytes."""
+    """The contents of --json: the device, the peak, and the lines that held the most, in bytes."""
     peak = max((event["allocated"] for event in history.events), default=0)
     reserved = max((event["reserved"] for event in history.events), default=0)
     holders = [{"line": line, "bytes": most, "allocations": count} for line, most, count in history.holders()]
@@ -27,7 +27,7 @@ def figures(history: Any) -> dict[str, Any]:
 
 
 def _tell(found: dict[str, Any], page: str) -> None:
-    """Says on standard error, where the script's output is not, what the page is of."""
+    """Prints a summary on standard error, to keep it apart from the script's output."""
     print(f"naru memory: {found['device']}: at most {_size(found['peak'])} in tensors, {_size(found['peak_reserved'])} taken", file=sys.stderr)
     for holder in found["holders"][:SHOWN]:
         print(f"  {_size(holder['bytes']):>12}  {holder['line']}", file=sys.stderr)
@@ -35,7 +35,8 @@ def _tell(found: dict[str, Any], page: str) -> None:
 
 
 def recorded(program: list[str], device: str | None, out: str, show: bool, as_json: bool) -> int:
-    """Runs a program and writes the page, however the program ends. Returns the program's exit status; 2 where the device or the file can't be had."""
+    """Runs a program and writes the page, however the program ends. Returns the program's exit status; 2 if the device or the output file is not
+    available."""
     import naru
 
     try:
@@ -46,7 +47,7 @@ def recorded(program: list[str], device: str | None, out: str, show: bool, as_js
     folder = os.path.dirname(os.path.abspath(out))
     if not os.access(folder, os.W_OK):
         return screen.wrong("memory", f"--out: can't write into the folder '{folder}'")
-    out = os.path.abspath(out)  # the program may change the folder
+    out = os.path.abspath(out)  # absolute, since the program may change directory
     ended: SystemExit | None = None
     status = 0
     with history:
@@ -55,7 +56,7 @@ def recorded(program: list[str], device: str | None, out: str, show: bool, as_js
         except SystemExit as end:
             ended = end
     if status == 2 and not history.events:
-        return status  # there was no program, which it has said
+        return status  # no program was run; that has been reported already
     page = str(history.page(out))
     found = figures(history)
     sys.stdout.flush()

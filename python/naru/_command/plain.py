@@ -1,4 +1,4 @@
-"""Command lines by the standard library alone: what a command's function takes, and its help, where Cyclopts is not installed."""
+"""Command lines with only the standard library: derives options and help from a command's function, for when Cyclopts is not installed."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ if TYPE_CHECKING:
 
 
 class WrongLine(Exception):
-    """A command line that can't be understood; the text is one line."""
+    """A command line that can't be parsed; the message is one line."""
 
 
 class WrongValue(WrongLine):
-    """An option is known, and its value can't be."""
+    """A known option with an invalid value."""
 
 
 class Parameter(NamedTuple):
-    """A parameter of a command's function. `convert` makes its value of one word; a flag has none."""
+    """A parameter of a command's function. `convert` makes its value from one word; it is None for a flag."""
 
     name: str
-    option: str  # "--no-peers"; "" where it has no name on the line
+    option: str  # "--no-peers"; "" for a positional parameter
     convert: Callable[[str], Any] | None
     choices: tuple[str, ...]
     several: bool
-    default: Any  # inspect.Parameter.empty where it must be given
+    default: Any  # inspect.Parameter.empty if required
     help: str
 
 
 def described(function: Callable[..., int]) -> tuple[str, dict[str, str]]:
-    """A docstring without its `Args:`, and what they say of each parameter."""
+    """Splits a docstring into the text without `Args:` and the description of each parameter."""
     import inspect
 
     text, _, listed = (inspect.getdoc(function) or "").partition("\nArgs:\n")
@@ -45,7 +45,7 @@ def described(function: Callable[..., int]) -> tuple[str, dict[str, str]]:
 
 
 def parameters(function: Callable[..., int]) -> list[Parameter]:
-    """What a command's function takes: bool (a flag), str, int, Literal of words, and of these `| None` or a list."""
+    """The parameters of a command's function. Supported types: bool (a flag), str, int, Literal of words, and of these `| None` or a list."""
     import inspect
     import types
     import typing
@@ -66,7 +66,7 @@ def parameters(function: Callable[..., int]) -> list[Parameter]:
 
 
 def split_program(function: Callable[..., int], words: list[str]) -> tuple[list[str], list[str]]:
-    """(the command's own options, the program with all that follows it): a program's arguments are its own, whatever they look like."""
+    """Returns (the command's own options, the program with all that follows it). A program's arguments are never parsed as the command's."""
     valued = {p.option for p in parameters(function) if p.option and p.convert}
     at = 0
     while at < len(words) and words[at].startswith("--") and words[at] != "--":
@@ -75,7 +75,7 @@ def split_program(function: Callable[..., int], words: list[str]) -> tuple[list[
 
 
 def _value(p: Parameter) -> Callable[[str], Any]:
-    """What makes a parameter's value of a word."""
+    """Returns the function that converts a word to a parameter's value."""
     import argparse
 
     def value(word: str) -> Any:
@@ -91,7 +91,7 @@ def _value(p: Parameter) -> Callable[[str], Any]:
 
 
 def parser_of(words: str, function: Callable[..., int]) -> argparse.ArgumentParser:
-    """The parser of one command."""
+    """The argparse parser of one command."""
     import argparse
 
     class Parser(argparse.ArgumentParser):
@@ -107,7 +107,7 @@ def parser_of(words: str, function: Callable[..., int]) -> argparse.ArgumentPars
         if p.convert:
             more["type"] = _value(p)
         if not p.option:
-            # What a command asks for where this is missing is its own to say (line.py).
+            # Optional here: line.py has the error message for a missing argument.
             metavar = f"{{{','.join(p.choices)}}}" if p.choices else p.name.upper()
             made.add_argument(p.name, nargs="*" if p.several else "?", metavar=metavar, **more)
         elif p.convert is None:
@@ -119,7 +119,7 @@ def parser_of(words: str, function: Callable[..., int]) -> argparse.ArgumentPars
 
 
 def parse(words: str, function: Callable[..., int], arguments: list[str]) -> tuple[list[Any], dict[str, Any]]:
-    """The positional and the named arguments that a command's function is called with. Raises WrongLine."""
+    """The positional and named arguments for a command's function. Raises WrongLine."""
     import argparse
     import inspect
 

@@ -1,8 +1,8 @@
-"""`naru memory --predict`: the peak memory of a run, before it.
+"""`naru memory --predict`: predicts the peak memory of a run.
 
-The script runs on virtual devices whose tensors have no elements: nothing is computed and no memory is taken, but all else is as in a run (the
-queue's fusion, the order of releases, the caching allocator), and so the figures are those of a run on a virtual device with memory. What the
-script reads from a device is 0.
+The script runs on virtual devices whose tensors have no elements: nothing is computed and no memory is allocated. Everything else is as in a run
+(fusion, the order of releases, the caching allocator), so the figures equal those of a virtual device with memory. Values that the script reads
+from a device are 0.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _LINES = 20
 
 
 def _without_elements(spec: str) -> str:
-    """The same virtual devices without elements."""
+    """The same virtual devices, without elements."""
     return ",".join(f"{entry.removesuffix(')')}{';' if '(' in entry else '('}without=elements)" for entry in spec.split(","))
 
 
 class without_elements:
-    """For a block, the virtual devices of the machine (where there are none: one of `kind`) have no elements. Keeps their histories.
+    """Context manager: the machine's virtual devices (or, if there are none, one of `kind`) have no elements. Records their memory histories.
 
     Args:
-        kind: of the device where NARU_VIRTUAL names none.
-        memory: of each device, as in naru.virtual; None: as NARU_VIRTUAL says, or 1T. More is the error that it would be.
+        kind: kind of the device if NARU_VIRTUAL names none.
+        memory: memory size of each device, as in naru.virtual; None: as in NARU_VIRTUAL, or 1T. Exceeding it is an out-of-memory error, as in a run.
     """
 
     def __init__(self, kind: str = "cuda", memory: str | None = None) -> None:
@@ -57,7 +57,8 @@ class without_elements:
 
 
 def at_peak(events: list[dict[str, Any]]) -> dict[str, Any]:
-    """The peak of a history: bytes in tensors, bytes taken from the device, the line where it was reached, and who held what, the greatest first."""
+    """The peak of a history: bytes in tensors, bytes reserved on the device, the line at which the peak was reached, and the holders, largest
+    first."""
     if not events:
         return {"allocated": 0, "reserved": 0, "line": "", "holders": []}
     last = max(range(len(events)), key=lambda i: events[i]["allocated"])
@@ -94,7 +95,7 @@ def _size(n: int) -> str:
 
 
 def report(device: str, peak: dict[str, Any]) -> str:
-    """What `at_peak` says of a device, as text."""
+    """The result of `at_peak` for a device, as text."""
     if not peak["holders"]:
         return f"{device}: nothing was put there"
     at = f", at {peak['line']}" if peak["line"] else ""
@@ -114,12 +115,13 @@ def report(device: str, peak: dict[str, Any]) -> str:
 
 
 def predicted(program: list[str], device: str | None, size: str | None, as_json: bool) -> int:
-    """Runs a program (see program.py) on devices without elements, and prints who held what at the peak of each; returns its exit status.
+    """Runs a program (see program.py) on devices without elements, and prints the holders at the peak of each device; returns the program's exit
+    status.
 
     Args:
-        device: its kind is that of the device where NARU_VIRTUAL names none; cuda otherwise.
-        size: of each device's memory; see `without_elements`.
-        as_json: as one object, by device, on the last line.
+        device: gives the kind of the virtual device if NARU_VIRTUAL names none; default cuda.
+        size: memory of each device; see `without_elements`.
+        as_json: print one object, by device, on the last line.
     """
     try:
         devices = without_elements((device or "cuda").partition(":")[0], size)

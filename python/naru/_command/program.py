@@ -1,4 +1,4 @@
-"""The programs of `naru run` and `naru memory`: a script, `-m MODULE`, `-c CODE`, `-` (standard input)."""
+"""Runs the program of `naru run` and `naru memory`: a script, `-m MODULE`, `-c CODE`, or `-` (standard input)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .runner import run_module, run_script, run_text
 
 
 def run_program(command: str, program: list[str]) -> int:
-    """Runs a program as `__main__`, in which `torch` is naru; returns its exit status, 2 where there is no program."""
+    """Runs a program as `__main__` with naru as `torch`. Returns its exit status, 2 if there is no program."""
     first, rest = program[0], program[1:]
     if first in ("-m", "-c") and not rest:
         return screen.wrong(command, f"{first}: {'the name of a module' if first == '-m' else 'the code'} is missing")

@@ -1,7 +1,6 @@
-"""What a process tells `naru top` of itself: with NARU_TOP=1, a small file in the user's run-time folder, written anew twice a second.
+"""Publishes a process's state for `naru top`: with NARU_TOP=1, a small file in the user's runtime folder is rewritten twice a second.
 
-Nothing is read or done without the variable but to see that it is not there. Telling flushes nothing and waits for nothing, so that a program's course
-stays as it is.
+Without the variable nothing is done except checking it. Publishing neither flushes nor waits, so it does not change the program's behavior.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ INTERVAL = 0.5
 
 
 def folder() -> Path:
-    """Where processes of this user tell; made with the user's rights alone. Raises OSError where it is somebody else's."""
+    """The folder of the processes' files, accessible only to the user. Raises OSError if it belongs to another user."""
     base = os.environ.get("XDG_RUNTIME_DIR")
     path = Path(base) / "naru" if base else Path(tempfile.gettempdir()) / f"naru-{os.getuid()}"
     path.mkdir(mode=0o700, exist_ok=True)
@@ -35,13 +34,13 @@ def folder() -> Path:
 
 
 def _program() -> str:
-    """The command line, as short as it tells one program from another."""
+    """The command line, shortened."""
     words = [Path(word).name if i == 0 else word for i, word in enumerate(sys.argv or [""])]
     return " ".join(words)[:200] or "python"
 
 
 class Publisher:
-    """A thread that tells as long as the process lives."""
+    """A thread that publishes for as long as the process lives."""
 
     def __init__(self, interval: float = INTERVAL) -> None:
         self.interval, self.pid, self.started = interval, os.getpid(), time.time()
@@ -51,7 +50,7 @@ class Publisher:
         self.thread = threading.Thread(target=self._work, name="naru-top", daemon=True)
 
     def figures(self) -> dict[str, Any]:
-        """What is told: of the process, and of each device that it uses memory, queue and work done."""
+        """The published state: of the process, and the memory, queue and completed work of each device that it uses."""
         live, now, processor = _C._live(), time.monotonic(), time.process_time()
         done = {d["device"]: sum(completed for _, _, completed in d["streams"]) for d in live["devices"]}
         then, done_then, processor_then = self.before or (now - self.interval, done, processor)
@@ -75,14 +74,14 @@ class Publisher:
                 with atomic_file(self.path, "w", encoding="utf-8") as file:
                     json.dump(self.figures(), file)
         except OSError:
-            return  # the folder went, or is full: the program matters more
+            return  # the folder was removed or the disk is full: stop publishing, so as not to disturb the program
 
     def start(self) -> None:
         atexit.register(self.stop)
         self.thread.start()
 
     def stop(self) -> None:
-        """Ends the thread and takes the file away; in a fork of the process nothing."""
+        """Stops the thread and removes the file; in a forked child it does neither."""
         self.stopped.set()
         if os.getpid() == self.pid:
             self.thread.join(timeout=2)
@@ -90,7 +89,7 @@ class Publisher:
 
 
 def start() -> None:
-    """Begins to tell; where that can't be done the program goes on without."""
+    """Starts publishing; on failure prints a message and the program continues."""
     try:
         Publisher().start()
     except OSError as error:

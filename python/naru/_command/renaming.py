@@ -1,7 +1,8 @@
-"""Under `naru run`, naru's classes and functions say that they are torch's: `type(x)` is `torch.Tensor`, `nn.Linear.__module__` `torch.nn.modules.linear`.
+"""Under `naru run`, naru's classes and functions carry PyTorch's names: `type(x)` is `torch.Tensor`, `nn.Linear.__module__` is
+`torch.nn.modules.linear`.
 
-Packages look at these names to find out what an object is, and pickles hold them: what a program pickles under `naru run` is PyTorch's by name, and is
-read again there, by `torch.load`, and (where it is plain state) by PyTorch.
+Packages inspect these names to identify objects, and pickles contain them: what a program pickles under `naru run` has PyTorch's names, and can be
+loaded there, by `torch.load`, and (if it is plain state) by PyTorch.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _REAL, _ALIAS = "naru", "torch"
-# These are not PyTorch's.
+# Names that PyTorch does not have.
 _OWN = (f"{_REAL}._command", f"{_REAL}._missing", f"{_REAL}.__main__", f"{_REAL}.vision", f"{_REAL}.safetensors", f"{_REAL}.testing")
 
 
@@ -26,7 +27,7 @@ def _is_own(name: str) -> bool:
 
 
 def rename(module: ModuleType) -> None:
-    """Gives what a module of naru's defines the names of PyTorch's, and the module its other name in `sys.modules`."""
+    """Gives everything that a naru module defines PyTorch's names, and registers the module in `sys.modules` under its PyTorch name."""
     name = module.__name__
     if _is_own(name) or not (name == _REAL or name.startswith(_REAL + ".")):
         return
@@ -44,7 +45,7 @@ def rename(module: ModuleType) -> None:
 
 
 class _Loader(importlib.abc.Loader):
-    """Loads as another loader does, and then renames."""
+    """Wraps another loader, and renames after loading."""
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader
@@ -60,7 +61,7 @@ class _Loader(importlib.abc.Loader):
 
 
 class RenamingFinder(importlib.abc.MetaPathFinder):
-    """Finds naru's own modules as the other finders do, with a loader that renames."""
+    """Finds naru's modules by means of the other finders, with a loader that renames."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if not name.startswith(_REAL + ".") or _is_own(name):
@@ -77,7 +78,7 @@ class RenamingFinder(importlib.abc.MetaPathFinder):
 
 
 def install() -> None:
-    """Renames what is loaded, and what will be."""
+    """Renames what is loaded already and what will be loaded."""
     for name in ("Tensor", "Size", "device"):
         getattr(_C, name).__module__ = _ALIAS
     for module in list(sys.modules.values()):

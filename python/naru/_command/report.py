@@ -1,4 +1,4 @@
-"""What `naru devices` and `naru doctor` print."""
+"""The output of `naru devices` and `naru doctor`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KINDS = _C._KINDS
 
 
 def size_text(count: int) -> str:
-    """Bytes for people; "-" for none."""
+    """A size in bytes for display; "-" for none."""
     return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB" if count else "-"
 
 
@@ -32,26 +32,26 @@ def _absent(devices: list[dict[str, Any]]) -> str:
 
 
 def devices_table() -> str:
-    """A line for each device, and one for all kinds that have none."""
+    """One line per device, and one line for all kinds without a device."""
     found = _C.devices()
     return "\n\n".join(filter(None, (table(_rows(found)), _absent(found))))
 
 
 def show_devices(devices: list[dict[str, Any]]) -> None:
-    """Prints what `devices_table` gives; in colours on a terminal."""
+    """Prints `devices_table`, in color on a terminal."""
     show_table(_rows(devices), lambda cell: {"tested": "green", "virtual": "cyan", "not tested": "yellow"}.get(cell, ""))
     if text := _absent(devices):
         say("\n" + text)
 
 
 def devices_json() -> str:
-    """All that is known of each device, and why the other kinds have none."""
+    """All information about each device, and why the other kinds have none."""
     absent = {kind: _C._availability(kind) for kind in KINDS if not _C.is_available(kind)}
     return json.dumps({"devices": _C.devices(), "not_available": absent}, indent=2)
 
 
 def not_opened(libraries: str) -> str | None:
-    """Why oneDNN, whose package is installed, is not among the libraries in use; None where it is, or is not wanted."""
+    """The reason why oneDNN is installed but was not loaded; None if it was loaded or is disabled."""
     import ctypes
     import importlib.metadata
     import os
@@ -72,7 +72,8 @@ def not_opened(libraries: str) -> str | None:
 
 
 def diagnosis(kind: str) -> dict[str, Any]:
-    """Whether devices of a kind can be used, how many there are, and else the state, the reason and the remedy, and how to go on without any."""
+    """Whether a kind of device is usable and how many devices there are; otherwise the state, the reason, the remedy, and how to continue without
+    the device."""
     found = {"kind": kind, "devices": _C.device_count(kind), **_C._availability(kind)}
     if found["available"]:
         found["libraries"] = _C._describe_device(_C.device(kind, 0))["libraries"]
@@ -84,7 +85,7 @@ def diagnosis(kind: str) -> dict[str, Any]:
 
 
 def show_diagnosis(found: dict[str, Any]) -> None:
-    """Prints a diagnosis: how many devices work and with which libraries, or the one reason why none does and the one remedy."""
+    """Prints a diagnosis: the number of working devices and their libraries, or the one reason why there is none and its remedy."""
     kind, count = (found["kind"], "bold"), found["devices"]
     if found["available"]:
         say(kind, ": ", ("available", "green"), f", {count} device" + ("s" if count != 1 else ""))

@@ -1,4 +1,4 @@
-"""`naru run`: runs a script in which `torch` is naru."""
+"""`naru run`: runs a script with naru as `torch`."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
 
 _ALIAS = "torch"
 _REAL = "naru"
-# What belongs to PyTorch's name and is naru's, too.
+# Names that belong to PyTorch and that naru provides, too.
 _ALSO = ("safetensors", "safetensors.torch")
-_FUNCTORCH = "functorch"  # a package of its own that comes with PyTorch
-# What is naru's only where no package of that name is installed.
+_FUNCTORCH = "functorch"  # a separate package that comes with PyTorch
+# Provided by naru only if no package of that name is installed.
 _VISION, _REAL_VISION = "torchvision", "naru.vision"
 
 
-# What `multiprocessing` loads when it starts the first process that is not a fork of this one.
+# Modules that `multiprocessing` imports when it starts the first process that is not a fork.
 _STARTERS = ("multiprocessing.popen_spawn_posix", "multiprocessing.popen_forkserver")
 
 
 class _Alias:
-    """Pickled, it becomes a call of install_torch_alias."""
+    """Pickles as a call of install_torch_alias."""
 
     def __reduce__(self) -> Any:
         return install_torch_alias, ()
 
 
 def _tell_children() -> None:
-    """From now on `torch` means naru in all processes that `multiprocessing` starts, before they load the script."""
+    """Makes `torch` mean naru in all processes that `multiprocessing` starts, before they load the script."""
     from multiprocessing import forkserver, spawn
 
     plain = spawn.get_preparation_data
@@ -46,13 +46,13 @@ def _tell_children() -> None:
         return {"torch_alias": _Alias(), **plain(name)}
 
     spawn.get_preparation_data = get_preparation_data
-    # The server of forks would load the script itself.
+    # By default the fork server would load the script itself.
     if forkserver._forkserver._preload_modules == ["__main__"]:  # type: ignore[attr-defined]
         forkserver.set_forkserver_preload([_REAL])
 
 
 def is_absent(name: str) -> bool:
-    """Whether no package of that name is installed, or lies beside the script: no other finder than ours has it."""
+    """Whether no package of that name is installed or next to the script: no other finder finds it."""
     others = (finder for finder in sys.meta_path if not isinstance(finder, TorchFinder) and hasattr(finder, "find_spec"))
     return not any(finder.find_spec(name, None) for finder in others)
 
@@ -63,9 +63,9 @@ def _is_naru_vision() -> bool:
 
 
 class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Answers `import torch` and `import torch.X` with the same module objects as `import naru` and `import naru.X`.
+    """Resolves `import torch` and `import torch.X` to the same module objects as `import naru` and `import naru.X`.
 
-    It stands before all other finders, so that an installed PyTorch is never loaded. `torchvision` is naru.vision where none is installed.
+    It is first in sys.meta_path, so that an installed PyTorch is never loaded. `torchvision` is naru.vision if torchvision is not installed.
     """
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
@@ -91,13 +91,13 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             if name.startswith(_VISION):
                 text = f" ({name} is not in naru.vision yet)"
             raise ModuleNotFoundError(f"No module named '{name}'{text}", name=name) from None
-        if sys.modules.get(name) is module:  # by `rename`; the import system would take the module's own spec for the answer
+        if sys.modules.get(name) is module:  # set by `rename`; the import system would use the module's own spec
             del sys.modules[name]
         return importlib.machinery.ModuleSpec(name, self, is_package=hasattr(module, "__path__") or name in _ALSO, loader_state=module)
 
     def create_module(self, spec: Any) -> ModuleType:
         module = spec.loader_state
-        # The import system writes its spec into the module; naru's own is put back below.
+        # The import system sets the module's spec; exec_module below restores naru's own.
         spec.loader_state = (module, module.__spec__)
         return module
 
@@ -107,7 +107,7 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         module.__spec__ = spec.loader_state[1]
 
     def get_code(self, name: str) -> Any:
-        """For `python -m torch.distributed.run`: the code of naru's module."""
+        """Returns the code of naru's module, for `python -m torch.distributed.run`."""
         import importlib.util
 
         real = _REAL + name[len(_ALIAS) :]
@@ -115,20 +115,20 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return spec.loader.get_code(real) if spec is not None and isinstance(spec.loader, importlib.abc.InspectLoader) else None
 
     def find_distributions(self, context: Any) -> Any:
-        """What `importlib.metadata` knows of an installed torch: packages ask it for the version."""
+        """What `importlib.metadata` reports for torch: packages query its version."""
         from .distribution import distributions
 
         return distributions(context.name)
 
 
 def install_torch_alias() -> None:
-    """Makes `torch` mean naru in this process, and in those that it starts by `os.fork` or `multiprocessing`."""
+    """Makes `torch` mean naru in this process and in those that it starts by `os.fork` or `multiprocessing`."""
     if any(isinstance(finder, TorchFinder) for finder in sys.meta_path):
         return
     loaded = sys.modules.get(_ALIAS)
     if loaded is not None and loaded is not sys.modules.get(_REAL):
         raise RuntimeError("torch is already loaded in this process, so it can't be made to mean naru")
-    # What waited for the first import (child/sitecustomize.py) has nothing left to do; it would answer for us, as another package's finder.
+    # The finder of child/sitecustomize.py has done its work; left in place, it would answer on our behalf, as another package's finder.
     sys.meta_path[:] = [TorchFinder(), *(finder for finder in sys.meta_path if not hasattr(finder, "waits_for_naru"))]
     renaming.install()
     if any(name in sys.modules for name in _STARTERS):
@@ -140,7 +140,7 @@ def install_torch_alias() -> None:
 
 
 def _tell_commands() -> None:
-    """`torch` means naru in the interpreters that the script starts as commands, too: they find `child/sitecustomize.py` first."""
+    """Makes `torch` mean naru in interpreters that the script launches, too: `child/sitecustomize.py` is imported first there."""
     folders = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "child")]
     before = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder not in (*folders, "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(folders + before)
@@ -152,14 +152,14 @@ def _is_ours(filename: str) -> bool:
 
 
 def _without_runner(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback from the script's first line on."""
+    """The traceback, starting at the script's first frame."""
     while trace is not None and _is_ours(trace.tb_frame.f_code.co_filename):
         trace = trace.tb_next
     return trace
 
 
 def _call(action: Callable[[], Any]) -> int:
-    """Runs `action`; an exception is shown as the interpreter would show the script's own."""
+    """Runs `action`; an exception is shown as the interpreter shows the script's own."""
     try:
         action()
     except SystemExit:
@@ -181,7 +181,7 @@ def _call(action: Callable[[], Any]) -> int:
 
 
 def _begin(arguments: list[str], folder: str) -> None:
-    """Before a program's first line, whatever it is: `torch` is naru here and in what it starts; its sys.argv, and the folder that it imports from."""
+    """Prepares for any program: `torch` is naru here and in child processes; sets sys.argv and the folder that is first in sys.path."""
     install_torch_alias()
     _tell_commands()
     sys.argv = arguments
@@ -224,7 +224,7 @@ def run_module(name: str, arguments: list[str]) -> int:
 
 
 def run_text(source: str, name: str, arguments: list[str]) -> int:
-    """Runs a program's text as `__main__`, as `python -c` does; `arguments` is its sys.argv, `name` stands in tracebacks."""
+    """Runs source text as `__main__`, as `python -c` does; `arguments` is its sys.argv, `name` is shown in tracebacks."""
     _begin(arguments, "")
 
     import types

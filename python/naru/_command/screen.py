@@ -1,6 +1,6 @@
-"""What commands show: on a terminal in colours and with progress, by Rich where it is installed; elsewhere as plain text.
+"""Terminal output: with color and progress, by Rich if it is installed; otherwise plain text.
 
-NO_COLOR takes the colours away, FORCE_COLOR shows them also where the output is no terminal. Progress goes to standard error, and only to a terminal.
+NO_COLOR disables color, FORCE_COLOR enables it even if the output is not a terminal. Progress is shown on standard error, and only on a terminal.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
-# A command that ends sooner shows no progress.
+# Commands that take less time show no progress.
 PATIENCE = 0.7
 
 
 def console(stream: IO[str] | None = None) -> Any:
-    """Rich's console for a stream (None: standard output); None where its text is to stay plain."""
+    """Rich's console for a stream (None: standard output); None if the output is to be plain text."""
     stream = stream or sys.stdout
     if not (stream.isatty() or os.environ.get("FORCE_COLOR")) or os.environ.get("TERM") == "dumb":
         return None
@@ -29,25 +29,25 @@ def console(stream: IO[str] | None = None) -> Any:
 
 
 def table(rows: list[tuple[str, ...]]) -> str:
-    """Rows of cells as aligned text."""
+    """Formats rows of cells as aligned text."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
 
 
 def show_table(rows: list[tuple[str, ...]], style: Callable[[str], str] = lambda cell: "") -> None:
-    """Prints rows of cells, the first of which are the heads; `style` gives a cell's colour in Rich's words."""
+    """Prints rows of cells, the first row being the header; `style` returns a cell's color in Rich's syntax."""
     screen = console()
     if screen is None:
         print(table(rows))
         return
     made = rich_table(rows, style)
-    # A table that is wider than the terminal goes on in the next line, as text does: nothing is cut off.
+    # Lines of tables wider than the terminal wrap like text: nothing is cut off.
     screen.width = max(screen.width, screen.measure(made, options=screen.options.update(width=10_000)).maximum)
     screen.print(made, soft_wrap=False, crop=False)
 
 
 def rich_table(rows: list[tuple[str, ...]], style: Callable[[str], str] = lambda cell: "") -> Any:
-    """The same as Rich's table."""
+    """The rows as a Rich table."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
@@ -59,7 +59,7 @@ def rich_table(rows: list[tuple[str, ...]], style: Callable[[str], str] = lambda
 
 
 def say(*parts: str | tuple[str, str]) -> None:
-    """Prints a line of texts, some with a style: say("cuda: ", ("available", "green"))."""
+    """Prints parts of a line, some of them styled: say("cuda: ", ("available", "green"))."""
     screen = console()
     texts = [part if isinstance(part, tuple) else (part, "") for part in parts]
     if screen is None:
@@ -71,12 +71,12 @@ def say(*parts: str | tuple[str, str]) -> None:
 
 
 def one_line(text: str) -> str:
-    """A text whose lines are joined."""
+    """Joins a text's lines."""
     return " ".join(text.split())
 
 
 def wrong(command: str, text: str) -> int:
-    """Says in one line what is wrong with a command line or the environment; the exit status for it."""
+    """Prints a one-line error about the command line or the environment; returns the exit status for it."""
     said = f"naru {command}: " if command else "naru: "
     screen = console(sys.stderr)
     if screen is None:
@@ -90,14 +90,14 @@ def wrong(command: str, text: str) -> int:
 
 @contextlib.contextmanager
 def progress(text: str, total: int | None = None) -> Iterator[Callable[[str], None]]:
-    """Shows on the terminal that, and how far, something goes on, when it takes longer than a moment; gone at the end.
+    """Shows progress on the terminal if the work takes longer than a moment; erased at the end.
 
-    Gives a function to be called when one more of `total` begins, with its name.
+    Yields a function to call with the name of each of `total` items when it begins.
     """
     screen = console(sys.stderr) if sys.stderr.isatty() else None
     begun, count = time.monotonic(), 0
     if screen is None:
-        # Without Rich one line that is written anew; without a terminal nothing.
+        # Without Rich, rewrite one line; without a terminal, show nothing.
         shown = ""
 
         def told(name: str) -> None:

@@ -1,4 +1,4 @@
-"""`naru top`: what the running programs of this user that have NARU_TOP=1 use, live."""
+"""`naru top`: live statistics of this user's running programs that have NARU_TOP=1."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .report import size_text
 
 HEAD = ("pid", "program", "device", "in tensors", "taken", "peak", "queue", "instructions/s", "kernels", "processors")
 NONE = "no program of yours tells of itself: start one with NARU_TOP=1"
-# After so many seconds a program that lives is said to be silent (it may be in a long call that holds Python's lock).
+# A running program that has not published for this many seconds is shown as silent (it may be in a long call that holds the GIL).
 SILENT = 3.0
 
 
@@ -31,25 +31,25 @@ def _lives(pid: int) -> bool:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """What a process tells; None where it has ended, whose file goes."""
+    """What a process has published; None if the process has ended, whose file is removed."""
     try:
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if _lives(int(found["pid"])):
             return found
         path.unlink(missing_ok=True)
     except (OSError, ValueError, KeyError, TypeError):
-        pass  # it ends just now, or the file is no program's
+        pass  # the process is just ending, or the file is not a program's
     return None
 
 
 def programs() -> list[dict[str, Any]]:
-    """The figures of all programs that tell, the longest running first."""
+    """The statistics of all programs that publish, longest running first."""
     found = [told for path in sorted(folder().glob("top-*.json")) if (told := _read(path)) is not None]
     return sorted(found, key=lambda told: told["started"])
 
 
 def rows(found: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """A row for each program and device."""
+    """One row per program and device."""
     made: list[tuple[str, ...]] = [HEAD]
     for told in found:
         age = time.time() - told["time"]
@@ -64,7 +64,7 @@ def rows(found: list[dict[str, Any]]) -> list[tuple[str, ...]]:
 
 
 def _live(interval: float) -> None:
-    """Shows the table anew until interrupted."""
+    """Updates the table until interrupted."""
     console = screen.console()
     if console is None:
         while True:
@@ -85,7 +85,7 @@ def _live(interval: float) -> None:
 
 
 def top(interval: float, once: bool, as_json: bool) -> int:
-    """Shows what programs use: as JSON or a table once, or live on a terminal."""
+    """Shows statistics once, as JSON or a table, or live on a terminal."""
     try:
         if as_json:
             print(json.dumps({"programs": programs()}, indent=2))
@@ -96,7 +96,7 @@ def top(interval: float, once: bool, as_json: bool) -> int:
             with contextlib.suppress(KeyboardInterrupt):
                 _live(interval)
     except BrokenPipeError:
-        raise  # of the output, which no command says anything of
+        raise  # a closed output pipe is handled by the caller
     except OSError as error:
         return screen.wrong("top", str(error))
     return 0

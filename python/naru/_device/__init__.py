@@ -1,1 +1,1 @@
-"""Devices as Python sees them: choosing one, kinds and their namespaces, memory, synchronizations, virtual ones."""
+"""The Python side of devices: selection, kinds and their namespaces, memory, synchronizations, virtual devices."""

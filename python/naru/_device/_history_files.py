@@ -1,4 +1,4 @@
-"""A history of memory in the formats of others: Chrome's trace events, and PyTorch's snapshots."""
+"""A memory history in external formats: Chrome's trace events, and PyTorch's snapshots."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 ROLES = ("parameter", "optimizer state", "gradient", "activation", "other")
-# PyTorch's addresses are those of a driver. Ours may be any 64 bits; a snapshot has them without gaps, from here on.
+# PyTorch's addresses are driver addresses, ours may be any 64 bits; a snapshot packs them without gaps, starting here.
 _BASE = 0x7F0000000000
 
 
 def counters(events: list[dict[str, Any]]) -> Any:
-    """For each event (microseconds, bytes by role, bytes cached)."""
+    """Yields (microseconds, bytes by category, bytes cached) for each event."""
     now = dict.fromkeys(ROLES, 0)
     for e in events:
         now[e["role"]] += e["bytes"]
@@ -29,14 +29,14 @@ def counters(events: list[dict[str, Any]]) -> Any:
 
 
 def write_trace(events: list[dict[str, Any]], path: Path, more: dict[str, Any] | None = None) -> None:
-    """Writes trace events as Chrome's JSON; packed where the name ends with .gz."""
+    """Writes trace events as Chrome's JSON; gzipped if the name ends with .gz."""
     data = json.dumps({"schemaVersion": 1, "traceEvents": events, "displayTimeUnit": "ms", **(more or {})}).encode()
     with atomic_file(path) as file:
         file.write(gzip.compress(data) if os.fspath(path).endswith(".gz") else data)
 
 
 def chrome_trace(history: Any, path: Path) -> Path:
-    """See memory_history.export_chrome_trace."""
+    """Implements memory_history.export_chrome_trace."""
     pid = os.getpid()
     out: list[dict[str, Any]] = [{"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": history.name or "python"}}]
     for device in history.devices:
@@ -53,12 +53,12 @@ def _frames(event: dict[str, Any]) -> list[dict[str, Any]]:
         file, _, line = place.rpartition(":")
         frames.append({"filename": file, "line": int(line), "name": function})
     what = " · ".join(filter(None, (event["role"], event["name"], event["within"] and "in " + event["within"], "backward" if event["backward"] else "")))
-    # The site shows the first frames: what the memory is for stands on top, as a frame of no file.
+    # The site shows the first frames: put the memory's category on top, as a frame without a file.
     return [{"filename": "", "line": 0, "name": f"{event['operator'] or 'naru'} ({what})"}, *frames]
 
 
 def snapshot(history: Any) -> dict[str, Any]:
-    """See memory_history.snapshot."""
+    """Implements memory_history.snapshot."""
     traces: list[list[dict[str, Any]]] = []
     segments = []
     for device in history.devices:
@@ -81,7 +81,7 @@ def snapshot(history: Any) -> dict[str, Any]:
             else:
                 live.pop(e["number"], None)
                 trace += [entry(action, e["seconds"], e["address"], -e["bytes"], frames) for action in ("free_requested", "free_completed")]
-        # Stable: what happened within one microsecond stays in its order, and memory is had before it is given.
+        # A stable sort keeps the order of events in the same microsecond: allocation before free.
         trace.sort(key=lambda t: t["time_us"])
         traces[index] += trace
         segments += _segments(index, offsets, slabs, list(live.values()))
@@ -89,7 +89,7 @@ def snapshot(history: Any) -> dict[str, Any]:
 
 
 def _segments(index: int, offsets: Any, slabs: list[tuple[float, int, int]], live: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The slabs that are there at the end, with their blocks and the gaps between them."""
+    """The slabs that exist at the end, with their blocks and the gaps between them."""
     there: dict[int, int] = {}
     for _, size, address in slabs:
         if size > 0:
@@ -118,13 +118,13 @@ def _segments(index: int, offsets: Any, slabs: list[tuple[float, int, int]], liv
 
 
 class Offsets:
-    """Where an address lies when all memory that was ever had of a device is put together without gaps."""
+    """Maps an address to its offset when all memory ever allocated on a device is packed without gaps."""
 
     def __init__(self, events: Iterable[dict[str, Any]], slabs: Iterable[tuple[float, int, int]]) -> None:
         sizes: dict[int, int] = {}
         for address, size in [*((a, abs(b)) for _, b, a in slabs), *((e["address"], abs(e["bytes"])) for e in events)]:
             sizes[address] = max(sizes.get(address, 0), size)
-        self.regions: list[list[int]] = []  # first address, the one behind the last, offset of the first
+        self.regions: list[list[int]] = []  # first address, end address, offset of the first
         for address, size in sorted(sizes.items()):
             if self.regions and address < self.regions[-1][1]:
                 self.regions[-1][1] = max(self.regions[-1][1], address + size)
@@ -139,7 +139,7 @@ class Offsets:
 
 
 def write_page(path: str | os.PathLike[str], title: str, runs: list[dict[str, Any]]) -> Path:
-    """Writes a page of histories and profiles."""
+    """Writes an HTML page of memory histories and profiles."""
     text = json.dumps({"title": title, "runs": runs}, separators=(",", ":")).replace("<", "\\u003c")
     with atomic_file(path, "w", encoding="utf-8") as file:
         file.write(_C._page(title, text))

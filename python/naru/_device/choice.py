@@ -1,4 +1,4 @@
-"""Choosing a device: the best one, or one that has what is wanted."""
+"""Selecting a device: the best one, or one that meets requirements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _UNITS = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "kib": 
 
 
 def byte_count(size: int | str) -> int:
-    """A number of bytes, also from "8GiB", "512M" (both powers of two) or "8GB" (a power of ten); ValueError for other texts.
+    """Parses a number of bytes, also "8GiB", "512M" (both powers of two) or "8GB" (a power of ten); ValueError for other strings.
 
     >>> byte_count("1.5KiB")
     1536
@@ -26,13 +26,13 @@ def byte_count(size: int | str) -> int:
 
 
 class BestDevice(_C.device):
-    """A device, and why those of other kinds were not chosen: `others` maps each kind but cpu to the reason."""
+    """A device, and why other kinds were not selected: `others` maps each kind except cpu to the reason."""
 
     others: dict[str, str]
 
 
 def best_device() -> BestDevice:
-    """The first device beside the cpu (kinds in the order cuda, rocm, xpu, mps), else the cpu.
+    """The first accelerator (kinds in the order cuda, rocm, xpu, mps), else the cpu.
 
     >>> import naru
     >>> with naru.virtual("cuda"):
@@ -40,7 +40,7 @@ def best_device() -> BestDevice:
     ...     print(naru.ones(2, device=device).device, "cuda" in device.others)
     cuda:0 False
 
-    Its `others` says why the other kinds were not chosen, in the words of `naru doctor`.
+    Its `others` has the reason why each other kind was not selected, as `naru doctor` reports it.
     """
     chosen, others = _C._best_device()
     best = BestDevice(chosen)
@@ -49,16 +49,16 @@ def best_device() -> BestDevice:
 
 
 def pick(kind: str | None = None, *, free_memory: int | str = 0, uuid: Any = "", pci: str = "") -> _C.device:
-    """A device that has what is wanted: of the first kind that has one (cuda, rocm, xpu, mps) the one with the most free memory.
+    """Selects a device that meets the requirements: in the first kind that has one (cuda, rocm, xpu, mps), the one with the most free memory.
 
-    free_memory: bytes that new tensors could take, as a number or as text ("8GiB"). uuid: "GPU-5a1b...", or what it begins with. pci: an
-    address such as "0000:17:00.0" or "17:00". The cpu is picked only as kind "cpu".
+    free_memory: bytes available for new tensors, as a number or a string ("8GiB"). uuid: "GPU-5a1b...", or a prefix of it. pci: an
+    address such as "0000:17:00.0" or "17:00". The cpu is selected only with kind "cpu".
 
     >>> import naru
     >>> with naru.virtual("cuda", count=2):
     ...     naru.pick("cuda", free_memory="1MiB", uuid=naru.cuda.get_device_properties(1).uuid)
     device(type='cuda', index=1)
 
-    Errors: RuntimeError that lists what each device has when none fits; ValueError for a size or an address that is none.
+    Errors: RuntimeError that lists the properties of each device if none matches; ValueError for an invalid size or address.
     """
     return _C._pick(kind or "", byte_count(free_memory), str(uuid or ""), pci or "")

@@ -1,4 +1,4 @@
-"""A history of memory: who held how much of a device, when, what for, and from which line; as a page, a trace, or PyTorch's snapshot."""
+"""Memory history: what held how much of a device's memory, when, for what, and from which line; as a page, a trace, or PyTorch's snapshot."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from .memory import as_device
 
 _FIELDS = ("seconds", "bytes", "number", "allocated", "reserved", "operator", "line", "role", "address", "context")
 
-_recorded: set[str] = set()  # the devices of which there is a history now
+_recorded: set[str] = set()  # the devices being recorded
 
 
 class _Watch:
-    """What a program is in while memory is recorded: modules by their paths, optimizers' steps; and whose tensors are whose."""
+    """Context of allocations while memory is recorded: active modules by path, optimizer steps, and the owners of tensors."""
 
     def __init__(self) -> None:
         self.steps: list[tuple[float, str]] = []  # seconds, on the clock of perf_counter
-        self.names: list[tuple[float, int, str]] = []  # when, the address of a tensor's memory, and what it is called
+        self.names: list[tuple[float, int, str]] = []  # time, address of a tensor's memory, the tensor's name
         self._paths: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self._parameters: dict[int, str] = {}
         self._here = threading.local()
@@ -101,14 +101,14 @@ class _Watch:
 
 
 class memory_history:
-    """Records the allocations of devices for a block; `page(path)` shows them as one self-contained page of HTML.
+    """Records the allocations of devices in a block; `page(path)` shows them as one self-contained HTML page.
 
-    Of each allocation it keeps what the memory came to serve (parameter, gradient, activation: saved for backward, optimizer state), the module
-    that was being called, and the calls that led there. Steps of optimizers are marked. Without a history nothing of this is done.
+    For each allocation it keeps the category (parameter, gradient, activation: saved for backward, optimizer state), the module
+    being called, and the call stack. Optimizer steps are marked. There is no cost unless a history is being recorded.
 
     Args:
-        device: a device, or a list of some; None: the best kind's current one.
-        name: what pages and files call this run.
+        device: a device, or a list of devices; None: the current one of the best kind.
+        name: the name of this run in pages and files.
 
     >>> import naru
     >>> with naru.memory_history("cpu") as h:
@@ -159,7 +159,7 @@ class memory_history:
                 _C._record_memory_history(device, False)
 
     def _update(self) -> None:
-        """Takes what has been recorded so far, within the block."""
+        """Fetches what has been recorded so far, within the block."""
         watch = self._watch
         if watch is None:
             return
@@ -175,7 +175,7 @@ class memory_history:
         self.steps = [(at - self._began, text) for at, text in watch.steps]
 
     def _name_blocks(self, events: list[dict[str, Any]], watch: _Watch) -> None:
-        """Gives events their names: of what lay at an address when its name was noted; and what is known of their contexts."""
+        """Adds names to events, by which block was at an address when the name was recorded; and the recorded contexts."""
         at: dict[int, list[tuple[float, int]]] = {}
         for event in events:
             if event["bytes"] > 0:
@@ -192,7 +192,7 @@ class memory_history:
             event.update(name=names.get(event["number"], ""), within=within, backward=backward, stack=stack)
 
     def mark(self, text: str) -> None:
-        """Marks this point in time on the page; steps of optimizers are marked by themselves."""
+        """Marks this point in time on the page; optimizer steps are marked automatically."""
         if self._watch is None:
             raise RuntimeError("memory_history.mark: it is called within the block that is recorded")
         self._watch.mark(text)
@@ -201,13 +201,13 @@ class memory_history:
         return [event for event in self.events if event["device"] == str(device)]
 
     def holders(self) -> list[tuple[str, int, int]]:
-        """(line and operator, most bytes held at one time, allocations), the greatest first."""
+        """(line and operator, peak bytes, allocations), the greatest first."""
         self._update()
         found = [h for d in self.devices for h in _C._memory_holders([tuple(event[f] for f in _FIELDS[:7]) for event in self._of(d)])]
         return sorted(found, key=lambda h: -h[1])
 
     def run(self) -> dict[str, Any]:
-        """What pages and files hold of it: a run, as the head of src/runtime/page.html has it."""
+        """The data of this history in pages and files: a run, in the format described at the top of src/runtime/profile/page.html."""
         self._update()
         steps = [[at * 1e3, text] for at, text in self.steps]
         panels = []
@@ -226,19 +226,19 @@ class memory_history:
         return {"name": self.name, "panels": panels}
 
     def page(self, path: str | Path) -> Path:
-        """Writes the page: bytes over time by what they are for, each block at its place, the largest holders, and what would lower the peak."""
+        """Writes the page: bytes over time by category, each block at its address, the largest holders, and what would lower the peak."""
         return write_page(path, f"naru: memory of {', '.join(map(str, self.devices))}", [self.run()])
 
     def save(self, path: str | Path) -> Path:
-        """Writes it as JSON, for `memory_history.compare`: in another process, or another day."""
+        """Writes it as JSON, for a later `memory_history.compare`, possibly in another process."""
         with atomic_file(path, "w", encoding="utf-8") as file:
             json.dump({"format": "naru memory history", "version": 1, "run": self.run()}, file)
         return Path(path)
 
     @staticmethod
     def compare(path: str | Path, *histories: memory_history | str | Path) -> Path:
-        """Writes one page of several runs, or of the ranks of one: histories, or files that `save` wrote. The page says what grew from the first to
-        the last, by line.
+        """Writes one page for several runs, or for the ranks of one: histories, or files that `save` wrote. The page lists what grew from the first
+        to the last, by line.
 
         >>> import naru, tempfile, os
         >>> with naru.memory_history("cpu", "small") as a: _ = naru.ones(1 << 18)
@@ -263,18 +263,18 @@ class memory_history:
         return write_page(path, f"naru: memory of {len(runs)} runs", runs)
 
     def export_chrome_trace(self, path: str | Path) -> Path:
-        """Writes the bytes by what they are for as counters, and the steps, in Chrome's format: Perfetto (ui.perfetto.dev) and chrome://tracing
-        open it; packed where the name ends with .gz."""
+        """Writes bytes by category as counters, and the steps, in Chrome's trace format for Perfetto (ui.perfetto.dev) and chrome://tracing;
+        gzipped if the name ends with .gz."""
         self._update()
         return chrome_trace(self, Path(path))
 
     def snapshot(self) -> dict[str, Any]:
-        """The history in the form of PyTorch's `torch.cuda.memory._snapshot()`."""
+        """The history in the format of PyTorch's `torch.cuda.memory._snapshot()`."""
         self._update()
         return snapshot(self)
 
     def dump_snapshot(self, path: str | Path) -> Path:
-        """Writes `snapshot()` as PyTorch's `_dump_snapshot` does: pytorch.org/memory_viz opens the file."""
+        """Writes `snapshot()` as PyTorch's `_dump_snapshot` does, for pytorch.org/memory_viz."""
         import pickle
 
         with atomic_file(path) as file:

@@ -1,4 +1,4 @@
-"""What the namespaces of the kinds of devices (`torch.cuda`, `torch.mps`, ...) share: thin over the core."""
+"""What the namespaces of the kinds of device (`torch.cuda`, `torch.mps`, ...) share: thin wrappers around the core."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 from .. import _C
 
-# The order in which kinds are looked for.
+# The order in which kinds are probed.
 KINDS = _C._ACCELERATORS
 
 
 def current_kind() -> str | None:
-    """The kind of accelerator that counts as current: the first that is there; None without any.
+    """The current kind of accelerator: the first that is available; None if there is none.
 
     >>> with naru.virtual("cuda"):
     ...     naru.streams.current_kind()
@@ -38,8 +38,8 @@ def to_device(kind: str, device: Any = None) -> _C.device:
 
 
 class DeviceGuard:
-    """A context manager that makes a `device` of its kind the current one; -1 and None leave it as it is. `torch.cuda.device` and its like are
-    this.
+    """A context manager that makes a `device` of its kind the current one; -1 and None change nothing. Base of `torch.cuda.device` and
+    the like.
 
     >>> with naru.virtual("cuda", count=2), naru.cuda.device("cuda:1"):
     ...     naru.cuda.current_device()
@@ -65,7 +65,7 @@ class DeviceGuard:
 
 
 class Uuid(str):
-    """The unique number of a device, as text without "GPU-" in front; `bytes` has its 16 bytes."""
+    """The UUID of a device, as text without the prefix "GPU-"; `bytes` has its 16 bytes."""
 
     @property
     def bytes(self) -> list[int]:
@@ -73,7 +73,7 @@ class Uuid(str):
 
 
 class DeviceProperties:
-    """What a `device` is and has; 0 and "" stand where it does not say.
+    """The properties of a `device`; unknown ones are 0 or "".
 
     >>> with naru.virtual("cuda", memory="64MiB"):
     ...     naru.cuda.get_device_properties(0).total_memory

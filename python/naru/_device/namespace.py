@@ -1,4 +1,4 @@
-"""What `torch.cuda`, `torch.xpu` and `torch.accelerator` have in common beyond the basics, and why they lack the rest of PyTorch's names."""
+"""What `torch.cuda`, `torch.xpu` and `torch.accelerator` share beyond the basics, and why they lack PyTorch's other names."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ABSENT = {
 
 
 def absent(module: str, name: str) -> NoReturn:
-    """Raises the AttributeError for a name that a namespace does not have, with the reason where PyTorch has it."""
+    """Raises the AttributeError for a name that a namespace does not have, with the reason if PyTorch has it."""
     text = f"module {module!r} has no attribute {name!r}"
     if name in _ABSENT:
         raise AttributeError(f"{text}: {_ABSENT[name]}")
@@ -44,7 +44,7 @@ def absent(module: str, name: str) -> NoReturn:
 
 
 def memory_functions(need: Callable[[Any], Any]) -> tuple[Callable[..., Any], ...]:
-    """The functions of a namespace's memory, whose `device` goes through `need`, which may raise.
+    """The memory functions of a namespace; their `device` is passed through `need`, which may raise.
 
     >>> from naru._device.namespace import memory_functions
     >>> [f.__name__ for f in memory_functions(lambda device: device)][-2:]
@@ -53,7 +53,7 @@ def memory_functions(need: Callable[[Any], Any]) -> tuple[Callable[..., Any], ..
     from . import memory
 
     def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
-        """`memory_stats` of a `device` (the current one), its names split at the dots into dicts of dicts."""
+        """`memory_stats` of a `device` (the current one) as nested dicts, its names split at the dots."""
         nested: dict[str, Any] = {}
         for name, value in memory.stats(need(device)).items():
             *path, last = name.split(".")
@@ -64,25 +64,25 @@ def memory_functions(need: Callable[[Any], Any]) -> tuple[Callable[..., Any], ..
         return nested
 
     def reset_accumulated_memory_stats(device: Any = None) -> None:
-        """Counts the allocations and releases of a `device` (the current one) anew from here."""
+        """Resets the counters of allocations and frees of a `device` (the current one)."""
         memory.reset_accumulated(need(device))
 
     def get_per_process_memory_fraction(device: Any = None) -> float:
-        """The part of the memory of a `device` (the current one) that this process may take; 1.0 unless it was set."""
+        """The fraction of the memory of a `device` (the current one) that this process may use; 1.0 by default."""
         target = need(device)
         limit = memory.stats(target)["limit_bytes"]
         return limit / _C.total_memory(target) if limit else 1.0
 
     def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
-        """Lets this process take no more than `fraction` of the memory of a `device` (the current one); ValueError outside [0, 1]."""
+        """Limits this process to `fraction` of the memory of a `device` (the current one); ValueError outside [0, 1]."""
         memory.set_fraction(fraction, need(device))
 
     def device_memory_used(device: Any = None) -> int:
-        """Bytes of a `device` (the current one) in use, by this process and all others."""
+        """Bytes of a `device` (the current one) used by this process and all others."""
         return memory.stats(need(device))["driver_used_bytes"]
 
     def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-        """The figures of the allocator of a `device` (the current one) as a table, PyTorch's rows first; `abbreviated` leaves out the pools."""
+        """The allocator statistics of a `device` (the current one) as a table, PyTorch's rows first; `abbreviated` leaves out the pools."""
         return memory.summary(need(device), abbreviated)
 
     return (
@@ -92,7 +92,7 @@ def memory_functions(need: Callable[[Any], Any]) -> tuple[Callable[..., Any], ..
 
 
 def get_gencode_flags() -> str:
-    """Empty: kernels are compiled as they are needed, for the device at hand.
+    """Empty: kernels are compiled when needed, for the actual device.
 
     >>> naru.cuda.get_gencode_flags()
     ''

@@ -1,4 +1,4 @@
-"""Synchronizations: the places where the host waits for a device, listed, forbidden, or warned about."""
+"""Synchronizations: the source locations at which the host waits for a device; list, forbid, or warn about them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MODES = ("default", "warn", "error")
 
 
 class Synchronization(NamedTuple):
-    """One wait of the host: what for, on which device, and the line of the program ("file:line")."""
+    """One wait of the host: the reason, the device, and the line of the program ("file:line")."""
 
     what: str
     device: _C.device
@@ -24,7 +24,7 @@ class Synchronization(NamedTuple):
 
 
 class count_syncs:
-    """Lists the synchronizations of this thread within the block, each with its line.
+    """Lists the synchronizations of this thread within the block, each with its source line.
 
     >>> import naru
     >>> with naru.virtual("cuda", count=1), naru.count_syncs() as c:
@@ -63,7 +63,7 @@ class count_syncs:
 
 
 class forbid_sync:
-    """Within the block a synchronization of this thread is a RuntimeError that names its line.
+    """Within the block, a synchronization of this thread raises RuntimeError that names its source line.
 
     >>> import naru
     >>> with naru.virtual("cuda", count=1), naru.forbid_sync():  # doctest: +ELLIPSIS
@@ -83,8 +83,8 @@ class forbid_sync:
 
 
 def set_sync_debug_mode(debug_mode: int | str) -> None:
-    """What a synchronization of this thread does: `debug_mode` "default" (0) nothing, "warn" (1) a warning, "error" (2) an error. RuntimeError
-    for another.
+    """Sets what a synchronization of this thread does: `debug_mode` "default" (0) nothing, "warn" (1) a warning, "error" (2) an error. RuntimeError
+    for other values.
 
     >>> with naru.virtual("cuda"):
     ...     x = naru.ones(2, device="cuda").sum()
@@ -106,7 +106,7 @@ def set_sync_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_sync_debug_mode() -> int:
-    """0, 1 or 2: see `set_sync_debug_mode`.
+    """Returns 0, 1 or 2: see `set_sync_debug_mode`.
 
     >>> naru.cuda.get_sync_debug_mode()
     0

@@ -1,4 +1,4 @@
-"""Virtual devices: devices of any kind, on any machine, with limits, delays and faults as asked for."""
+"""Virtual devices: devices of any kind, on any machine, with configurable limits, delays and faults."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -18,24 +18,24 @@ def _value(value: Any) -> str:
 class virtual:
     """Replaces the devices of a kind by `count` virtual ones, from now on or for a block.
 
-    Their memory is out of the host's reach and their streams run on their own, as a real device's do; results have the cpu's bits.
+    The host cannot access their memory, and their streams run asynchronously, as on a real device; results are bitwise equal to the cpu's.
 
     >>> import naru
     >>> with naru.virtual("cuda", count=4, memory="64MiB"):
     ...     print(naru.cuda.device_count(), naru.ones(2, device="cuda:3").device)
     4 cuda:3
 
-    Several kinds at once are written as in NARU_VIRTUAL: naru.virtual("cuda:4(memory=64MiB;copy_delay=3ms),mps:1").
+    Several kinds at once use the syntax of NARU_VIRTUAL: naru.virtual("cuda:4(memory=64MiB;copy_delay=3ms),mps:1").
 
-    memory: bytes of each device, or "64MiB". copy_delay, launch_delay: seconds that a copy, or anything else, takes at least, or "3ms".
-    bandwidth: bytes a second of copies, or "10GB/s". peer: "on", "off" (copies between the devices pass through the host) or "corrupt" (they
-    say they can, and the bytes arrive wrong). fail_allocation, fail_driver_allocation, fail_copy, fail_launch: which one of each device fails,
-    counted from 1 (allocations are what the program asks for, driver allocations what the cache asks the device for, and then asks again).
-    lose_after: so many copies and launches, then the device is lost. without: what the devices do not support: "fp64", "fp16", "bf16", names of operators
-    (`naru devices --coverage` lists them), or "*" for every operator; or "elements": nothing is computed, no memory is taken, and what the host reads is 0, but
-    memory is counted as if there were elements (`naru memory --predict`).
+    memory: bytes of each device, or "64MiB". copy_delay, launch_delay: minimum seconds for a copy, or for any other operation, or "3ms".
+    bandwidth: bytes per second of copies, or "10GB/s". peer: "on", "off" (copies between the devices go through the host) or "corrupt" (peer
+    copies are reported as supported, but transfer wrong bytes). fail_allocation, fail_driver_allocation, fail_copy, fail_launch: the number of the
+    operation that fails on each device, counted from 1 (allocations are requests by the program; driver allocations are requests by the cache to the
+    device, which it retries). lose_after: number of copies and launches after which the device is lost. without: what the devices do not support:
+    "fp64", "fp16", "bf16", names of operators (`naru devices --coverage` lists them), or "*" for every operator; or "elements": nothing is computed and
+    no memory is used, the host reads 0, but memory is counted as if elements were stored (`naru memory --predict`).
 
-    Errors: RuntimeError for a kind that is not a device kind, a count below 0, or an option that can't be read.
+    Errors: RuntimeError for a kind that is not a device kind, a count below 0, or an invalid option.
     """
 
     def __init__(

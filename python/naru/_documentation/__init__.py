@@ -1,8 +1,8 @@
-"""Examples in tables beside this file, which docstrings show and a test runs: `examples.doctest` has those of the functions that are written in C++,
-the others those of Python functions that are made in loops or for several kinds of devices.
+"""Examples in tables in this folder, which docstrings show and a test runs. `examples.doctest` has the examples of functions written in C++, the
+other tables have those of Python functions that are generated in loops or shared by several kinds of device.
 
-A block is a name, as the extension has it (`fft_fft`), and lines as Python shows them; an empty line ends it. Behind a colon the name may have those of
-parameters that the function's own text does not explain: `parameters.txt` says what they are, everywhere or of some functions.
+A block is a name as the extension has it (`fft_fft`), followed by lines as Python shows them; an empty line ends it. A colon after the name introduces
+the parameters that the function's own text does not explain; `parameters.txt` describes them, for all functions or for some.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def tables() -> list[str]:
 
 @functools.cache
 def _blocks(table: str) -> dict[str, tuple[list[str], str]]:
-    """The blocks of a table by name: the parameters that are to be explained, and the example."""
+    """The blocks of a table by name: the parameters to explain, and the example."""
     found = {}
     for block in (_FOLDER / f"{table}.doctest").read_text(encoding="utf-8").strip().split("\n\n"):
         head, text = block.split("\n", 1)
@@ -48,7 +48,7 @@ def examples(table: str = "examples") -> dict[str, str]:
 
 @functools.cache
 def _glossary() -> dict[str, str]:
-    """What parameters are, by name, or by name and function: "dim", "dim cat"."""
+    """Descriptions of parameters, by name, or by name and function: "dim", "dim cat"."""
     found = {}
     for line in (_FOLDER / "parameters.txt").read_text(encoding="utf-8").splitlines():
         head, _, text = line.partition(": ")
@@ -58,13 +58,13 @@ def _glossary() -> dict[str, str]:
 
 
 def _block(name: str) -> tuple[list[str], str]:
-    """That of a function, or of the function which it does in place."""
+    """The block of a function, or that of the out-of-place function of an in-place one."""
     blocks = _blocks("examples")
     return blocks.get(name) or blocks.get(name.removesuffix("_")) or ([], "")
 
 
 def example(name: str) -> str:
-    """The example of a function of the extension; "" where there is none.
+    """The example of a function of the extension; "" if there is none.
 
     >>> from naru._documentation import example
     >>> example("numel").splitlines()[-1]
@@ -73,13 +73,13 @@ def example(name: str) -> str:
     return _block(name)[1]
 
 
-# Functions of two tensors that may lie on two devices: what is written is copied, or nothing but shapes and types is looked at.
+# Functions whose two tensors may be on different devices: what they write is copied, or they only use shapes and dtypes.
 _ANY_DEVICE = {"as_strided_scatter", "diagonal_scatter", "select_scatter", "slice_scatter", "is_same_size", "lu_unpack", "result_type", "can_cast"}
 _DIMENSIONS = {"dim", "dim0", "dim1", "axis0", "axis1", "start_dim", "end_dim"}
 
 
 def signatures_in(text: str, name: str) -> list[list[tuple[str, str, bool]]]:
-    """The signatures that a function's text begins with: (type, name, whether it may be left out) of each parameter.
+    """Parses the signatures at the beginning of a function's text: (type, name, whether it is optional) for each parameter.
 
     >>> from naru._documentation import signatures_in
     >>> signatures_in("sum(Tensor input, tuple of ints dim = None) -> Tensor", "sum")
@@ -95,7 +95,7 @@ def signatures_in(text: str, name: str) -> list[list[tuple[str, str, bool]]]:
 
 
 def raised(text: str, name: str, of_a_tensor: bool = False) -> list[str]:
-    """What a function raises by what its parameters are, a line each; `of_a_tensor`: it is a method.
+    """The errors that follow from a function's parameters, one per line; `of_a_tensor`: it is a method.
 
     >>> from naru._documentation import raised
     >>> raised("gather(Tensor input, int dim, Tensor index) -> Tensor", "gather")
@@ -112,7 +112,7 @@ def raised(text: str, name: str, of_a_tensor: bool = False) -> list[str]:
 
 
 def below(text: str, name: str) -> str:
-    """What stands below the text of a function ("add") or a method ("Tensor.add"): what parameters are that the text does not name, what it
+    """The end of the docstring of a function ("add") or a method ("Tensor.add"): descriptions of parameters that the text does not name, what it
     raises, and its example.
 
     >>> from naru._documentation import below
@@ -130,8 +130,8 @@ def below(text: str, name: str) -> str:
 
 
 def show(names: dict[str, Any], table: str, **words: str) -> None:
-    """Puts the examples of a table below the docstrings of a module's functions and classes (`names`, its globals). `words` are put in for
-    their names in capitals: KIND for the kind of device.
+    """Appends the examples of a table to the docstrings of a module's functions and classes (`names`, its globals). `words` replace their names
+    in capitals: KIND is replaced with the kind of device.
 
     >>> from naru._documentation import show
     >>> def synchronize(): "Waits."

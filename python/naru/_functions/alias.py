@@ -1,13 +1,13 @@
-"""`as_torch`: a program that begins with naru, and goes on with `import torch`."""
+"""`as_torch`: for programs that import naru first, and then use `import torch`."""
 
 from __future__ import annotations
 
 
 def as_torch() -> None:
-    """From here on `import torch` means naru in this process, and in those that it starts by `os.fork` or `multiprocessing`.
+    """Makes `import torch` mean naru in this process, and in those that it starts with `os.fork` or `multiprocessing`.
 
-    What `naru run` does for a whole script, for notebooks and for programs that can't be started by it. Raises RuntimeError where another
-    torch is loaded.
+    `naru run` does this for a whole script; use this for notebooks and programs that cannot be started with it. Raises RuntimeError if
+    another torch is loaded.
 
     >>> naru.as_torch()  # doctest: +SKIP
     >>> import torch     # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""Errors of functions written in Python for what is no tensor where a tensor is due: PyTorch's, with the parameter's name."""
+"""Errors for non-tensor arguments of functions written in Python: PyTorch's message, with the parameter's name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ else:
 
 
 def require_tensors(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> None:
-    """Raises TypeError for the first parameter annotated as `Tensor` that was given something else. For calls that have failed already."""
+    """Raises TypeError for the first parameter annotated as `Tensor` that was given something else. Called after a call has failed."""
     try:
         given = inspect.signature(function).bind(*args, **kwargs).arguments
     except TypeError:
@@ -30,7 +30,7 @@ def require_tensors(function: Callable[..., Any], args: tuple, kwargs: dict[str,
 
 
 def takes_tensors(function: F) -> F:
-    """Decorates a function whose parameters annotated as `Tensor` want tensors: where it fails for want of one, the error says so.
+    """Decorates a function with parameters annotated as `Tensor`: if it fails because one is not a tensor, the error says so.
 
     >>> try:
     ...     naru.nn.functional.adaptive_avg_pool2d(3, 1)

@@ -1,4 +1,4 @@
-"""`use_deterministic_algorithms` and PyTorch's other switches for it."""
+"""`use_deterministic_algorithms` and PyTorch's related switches."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _warn_only = False
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Takes naru's own matrix product everywhere if `mode`, whose bits are the same on every device. All else gives the same bits in any case.
+    """If `mode`, naru's own matrix product is used everywhere; its results are bitwise equal on all devices. All else is always deterministic.
 
-    `warn_only` asks for a warning in place of an error where an operator has no deterministic form. Each has one, so nothing is ever warned
-    of; `is_deterministic_algorithms_warn_only_enabled` tells what was asked.
+    `warn_only` requests a warning instead of an error for operators without a deterministic form. All operators have one, so there is never a
+    warning; `is_deterministic_algorithms_warn_only_enabled` returns the setting.
 
     >>> use_deterministic_algorithms(True, warn_only=True)
     >>> get_deterministic_debug_mode(), is_deterministic_algorithms_warn_only_enabled()
@@ -28,7 +28,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """What `use_deterministic_algorithms` was last told by warn_only.
+    """Returns the warn_only setting last passed to `use_deterministic_algorithms`.
 
     >>> naru.is_deterministic_algorithms_warn_only_enabled()
     False
@@ -38,7 +38,7 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     """`debug_mode` 0 or "default": off; 1 or "warn", 2 or "error": as `use_deterministic_algorithms(True)` with warn_only and without.
-    TypeError or RuntimeError for another.
+    TypeError or RuntimeError for other values.
 
     >>> naru.set_deterministic_debug_mode("error"); naru.are_deterministic_algorithms_enabled()
     True
@@ -56,7 +56,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_deterministic_debug_mode() -> int:
-    """0, 1 or 2: see `set_deterministic_debug_mode`.
+    """Returns 0, 1 or 2: see `set_deterministic_debug_mode`.
 
     >>> naru.get_deterministic_debug_mode()
     0

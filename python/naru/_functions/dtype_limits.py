@@ -12,7 +12,7 @@ _FLOATS = {
     "float32": (32, (2 - 2.0**-23) * 2.0**127, 2.0**-23, 2.0**-126, 1e-6),
     "float16": (16, 65504.0, 2.0**-10, 2.0**-14, 1e-3),
     "bfloat16": (16, (2 - 2.0**-7) * 2.0**127, 2.0**-7, 2.0**-126, 1e-2),
-    # Types that no tensor has here; packages ask for their limits.
+    # Dtypes that naru does not support; packages query their limits.
     "float8_e4m3fn": (8, 448.0, 2.0**-3, 2.0**-6, 1.0),
     "float8_e4m3fnuz": (8, 240.0, 2.0**-3, 2.0**-7, 1.0),
     "float8_e5m2": (8, 57344.0, 2.0**-2, 2.0**-14, 1.0),

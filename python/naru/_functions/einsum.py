@@ -13,7 +13,7 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def _term(subscripts: Any) -> str:
-    """The letters of a list such as [0, 1, ...]."""
+    """The letters for a subscript list such as [0, 1, ...]."""
     text = ""
     for s in subscripts:
         number = 0 if s is Ellipsis else operator.index(s)
@@ -24,13 +24,13 @@ def _term(subscripts: Any) -> str:
 
 
 def einsum(*args: Any) -> Tensor:
-    """Products of the operands, summed over the subscripts that the result does not have.
+    """Products of the operands, summed over the subscripts that are not in the result.
 
     Args:
-        equation: e.g. "bij,bjk->bik"; "..." stands for further dimensions, which broadcast. Without "->" the result has
+        equation: e.g. "bij,bjk->bik"; "..." represents additional dimensions, which broadcast. Without "->" the result has
             the subscripts that occur once, in alphabetical order.
         operands: the tensors, one for each term; or, without an equation, each followed by its list of subscripts from 0 to 51
-            (`...` for further ones), and that of the result last, if it is given.
+            (`...` for additional ones), and optionally the list of the result last.
 
     Raises:
         RuntimeError: the equation does not fit the operands.

@@ -1,4 +1,4 @@
-"""Kernels of your own, written once in a small C dialect and run on every device."""
+"""User kernels, written once in a small C dialect and run on every device."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ Extent = "int | tuple[int, ...] | None"
 
 
 class KernelContext:
-    """What a backward function is given beside the gradients."""
+    """The context argument of a backward function, next to the gradients."""
 
     def __init__(self, context: Any) -> None:
         self._context = context
         self.grid, self.blocks, self.threads = context.extent()
 
     def __getitem__(self, name: str) -> Any:
-        """A forward argument by its parameter's name; an output has the value that the kernel left."""
+        """A forward argument by its parameter's name; an output has the value that the kernel wrote."""
         return self._context.argument(name)
 
 
 class Kernel:
-    """A kernel that can be called; `naru.kernel` makes them."""
+    """A callable kernel, made by `naru.kernel`."""
 
     def __init__(self, source: str, name: str, backward: str | Callable[..., Any] | None = None, exact: bool = True) -> None:
-        # Behind everything, where it moves no line.
+        # Appended at the end, so that line numbers in errors stay right.
         self._kernel = _C._Kernel(source if exact else source.rstrip() + "\n#pragma naru inexact\n", name)
         self.__name__ = name
         if isinstance(backward, Kernel):
@@ -42,11 +42,11 @@ class Kernel:
             raise TypeError(f"kernel(): backward must be a function or the name of a kernel in the source, got {type(backward).__name__}")
 
     def __call__(self, *args: Any, grid: Any = None, blocks: Any = None, threads: Any = None, shared: int = 0) -> None:
-        """Runs it on the device of its arguments, behind what was asked of the device before; waits for nothing.
+        """Launches it on the device of its arguments, after all work submitted before; does not wait.
 
-        grid: how many items run, exactly: an int, or a tuple of up to three, x first. threads: how many make a group
-        (256, (16, 16) or (8, 8, 4) unless given). Or blocks and threads: that many groups of so many items.
-        shared: the bytes of a shared array without a length, as CUDA's `extern __shared__ float part[]`.
+        grid: exactly how many items run: an int, or a tuple of up to three, x first. threads: the size of a work group
+        (256, (16, 16) or (8, 8, 4) unless given). Or blocks and threads: the number of groups and their size.
+        shared: bytes of a shared array declared without a length, as CUDA's `extern __shared__ float part[]`.
         """
         self._kernel.run(args, grid, blocks, threads, shared)
 
@@ -55,7 +55,7 @@ class Kernel:
 
 
 class _Backward:
-    """Calls a user's function; puts what it returns in the order of the parameters."""
+    """Calls a user's backward function; orders its results by the parameters."""
 
     def __init__(self, function: Callable[..., Any], name: str, inputs: list[str], outputs: list[str]) -> None:
         self.function = function
@@ -82,9 +82,9 @@ class _Backward:
 def kernel(source: str, name: str, backward: str | Callable[..., Any] | None = None, *, exact: bool = True) -> Kernel:
     """The kernel `name` of a source in naru's C dialect (docs/kernels.md), which runs on every device.
 
-    `k(*args, grid=n)` runs exactly n items; `k(*args, blocks=b, threads=t)` runs b groups of t. Pointers take contiguous
-    tensors of their type: pointers to `const` are read, others written. It is compiled at the first call on a device and
-    kept on disk. What does not fit a parameter is an error that names it; what the compiler refuses is shown by line.
+    `k(*args, grid=n)` runs exactly n items; `k(*args, blocks=b, threads=t)` runs b groups of t. Pass contiguous tensors of
+    the matching dtype for pointers: pointers to `const` are read, others written. It is compiled at the first call on a device and
+    cached on disk. An argument that does not match is an error that names its parameter; compiler errors are shown by line.
 
     >>> import naru
     >>> source = '''
@@ -98,9 +98,9 @@ def kernel(source: str, name: str, backward: str | Callable[..., Any] | None = N
     >>> out
     tensor([1., 2., 3., 4.])
 
-    backward makes it differentiable: a function `f(ctx, *grads)` that is given the gradients of the outputs, with `ctx["a"]`
-    the forward arguments, and returns those of the inputs; or the name of another kernel of the source, whose parameters
-    are named like the forward's, with `grad_out` for what comes in and `grad_a` for what is to be written.
+    backward makes it differentiable: a function `f(ctx, *grads)` that receives the gradients of the outputs, with `ctx["a"]`
+    the forward arguments, and returns those of the inputs; or the name of another kernel in the source, whose parameters
+    have the forward's names, with `grad_out` for the incoming and `grad_a` for the computed gradients.
 
     >>> square = naru.kernel('''
     ... kernel void square(const float* x, float* y) { int i = global_id(0); y[i] = x[i] * x[i]; }
@@ -114,7 +114,7 @@ def kernel(source: str, name: str, backward: str | Callable[..., Any] | None = N
     >>> x.grad
     tensor([2., 4., 6.])
 
-    exact=False lets NVIDIA's compiler make one operation of a product and a sum, and use what only the one generation of GPUs has (`wgmma` and the like on
-    an H100): faster, and not the bits of other devices.
+    exact=False allows NVIDIA's compiler to contract a product and a sum into one operation, and instructions that only one GPU generation has
+    (`wgmma` and the like on an H100): faster, but not bitwise equal to other devices.
     """
     return Kernel(source, name, backward, exact)

@@ -1,4 +1,4 @@
-"""Operators by their schemas: `torch.library.Library`, `define`, `impl`; `infer_schema` and `opcheck`."""
+"""Operators defined by schema: `torch.library.Library`, `define`, `impl`; `infer_schema` and `opcheck`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Tensor = _C.Tensor
 
-# Kinds of devices by the dispatch keys that PyTorch has for them; what is for all of them is None.
+# Kinds of device by PyTorch's dispatch keys; keys for all devices map to None.
 _FOR_ALL = ("", "CompositeImplicitAutograd", "CompositeExplicitAutograd", "BackendSelect")
 _TYPES: dict[Any, str] = {
     Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", str: "str", _C.dtype: "ScalarType", _C.device: "Device",
@@ -27,7 +27,7 @@ _LITERALS = {"None": None, "True": True, "False": False}
 
 
 def _kind_of(key: str) -> str | None:
-    """The kind of device that a dispatch key or the name of a kind stands for; None: all."""
+    """The kind of device for a dispatch key or a kind's name; None: all."""
     if key in _FOR_ALL:
         return None
     if key.startswith("Autograd") or key in ("Functionalize", "Python"):
@@ -52,11 +52,11 @@ def _default(text: str) -> Any:
         try:
             return float(text)
         except ValueError:
-            return text  # a name, as Mean
+            return text  # a name, such as Mean
 
 
 def _signature(schema: str) -> inspect.Signature:
-    """The parameters of "(Tensor x, int n=2, *, float y=1.) -> Tensor". RuntimeError for a text that is none."""
+    """Parses "(Tensor x, int n=2, *, float y=1.) -> Tensor" into a signature. RuntimeError for an invalid schema."""
     found = re.fullmatch(r"\s*\((.*)\)\s*->\s*(.+)", schema, re.DOTALL)
     if found is None:
         raise RuntimeError(f"torch.library: wanted a schema like '(Tensor x, int n=2) -> Tensor', got {schema!r}")
@@ -82,12 +82,12 @@ def _qualified(qualname: str) -> str:
 
 
 def define(qualname: str, schema: str, *, lib: Any = None, tags: Any = ()) -> None:
-    """Makes an operator `qualname`, "namespace::name", without a function: `impl` gives it one for each kind of device. ValueError for a name without
-    a namespace, RuntimeError for a schema that is none and for an operator that is there.
+    """Declares an operator `qualname`, "namespace::name", without an implementation: `impl` adds one for each kind of device. ValueError for a name
+    without a namespace, RuntimeError for an invalid schema and for an operator that exists.
 
     Args:
-        schema: the parameters and results, as "(Tensor x, int n=2) -> Tensor".
-        lib, tags: of no account.
+        schema: the parameters and results, such as "(Tensor x, int n=2) -> Tensor".
+        lib, tags: ignored.
 
     >>> import naru
     >>> naru.library.define("example::shifted", "(Tensor x, float by=1.0) -> Tensor")
@@ -108,13 +108,13 @@ def define(qualname: str, schema: str, *, lib: Any = None, tags: Any = ()) -> No
 
 
 def impl(qualname: Any, types: Any, func: Any = None, *, lib: Any = None) -> Any:
-    """The function of an operator for some kinds of devices; a decorator without `func`. `impl(library, name, key)` is the older form. RuntimeError for
-    an operator that is not there.
+    """Registers the implementation of an operator for some kinds of device; a decorator without `func`. `impl(library, name, key)` is the older form.
+    RuntimeError for an unknown operator.
 
     Args:
         qualname: "namespace::name", or a Library. types: "cpu", "cuda", a list of them, "default" for all; or the operator's name in the library.
-        func: the function; in the older form the dispatch key, as "CPU".
-        lib: of no account.
+        func: the function; in the older form the dispatch key, such as "CPU".
+        lib: ignored.
 
     >>> import naru
     >>> naru.library.define("example::shrunk", "(Tensor x) -> Tensor")
@@ -141,12 +141,12 @@ def impl(qualname: Any, types: Any, func: Any = None, *, lib: Any = None) -> Any
 
 
 class Library:
-    """Operators of one namespace, by their schemas.
+    """A namespace of operators defined by schema.
 
     Args:
         ns: the namespace.
         kind: "DEF" or "FRAGMENT" to define operators, "IMPL" only to give them functions. ValueError for another word.
-        dispatch_key: the kind of device that functions are for, as "CPU"; for all by default.
+        dispatch_key: the kind of device that functions are for, such as "CPU"; all by default.
 
     >>> import naru
     >>> library = naru.library.Library("example", "FRAGMENT")
@@ -164,7 +164,7 @@ class Library:
         self._defined: list[str] = []
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
-        """Makes an operator by its name and schema, "twice(Tensor x) -> Tensor", and gives its name. RuntimeError where it is there already."""
+        """Declares an operator by its name and schema, "twice(Tensor x) -> Tensor", and returns its name. RuntimeError if it exists."""
         if self.kind == "IMPL":
             raise RuntimeError("torch.library.Library.define: a library of kind IMPL defines nothing; wanted kind DEF or FRAGMENT")
         name, parenthesis, rest = schema.partition("(")
@@ -175,7 +175,7 @@ class Library:
         return name.strip()
 
     def impl(self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False, allow_override: bool = True) -> None:
-        """Gives an operator, by its name, the function for a kind of device ("CPU"; the library's own by default)."""
+        """Registers the implementation of an operator, by name, for a kind of device ("CPU"; the library's own by default)."""
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         name = str(op_name).rpartition("::")[2].removesuffix(".default")
@@ -188,7 +188,7 @@ class Library:
 
 
 def _type_text(hint: Any) -> str | None:
-    """PyTorch's word for a type of a parameter."""
+    """PyTorch's schema type for a parameter's type hint."""
     if hint in _TYPES:
         return _TYPES[hint]
     origin, args = typing.get_origin(hint), typing.get_args(hint)
@@ -212,11 +212,11 @@ def _results_text(hint: Any) -> str | None:
 
 
 def infer_schema(prototype_function: Callable[..., Any], /, *, mutates_args: Any, op_name: str | None = None) -> str:
-    """The schema of a function by the types of its parameters. ValueError for parameters without a type, or of a type that operators don't take.
+    """Infers a function's schema from its parameter types. ValueError for parameters without a type, or of an unsupported type.
 
     Args:
-        prototype_function: the function. mutates_args: the names of what it writes into, or "unknown".
-        op_name: stands in front, if given.
+        prototype_function: the function. mutates_args: the names of the arguments it writes to, or "unknown".
+        op_name: prefix of the schema, if given.
 
     >>> def scaled(x: naru.Tensor, by: float = 2.0) -> naru.Tensor: ...
     >>> naru.library.infer_schema(scaled, mutates_args=())
@@ -266,7 +266,7 @@ _CHECKS = ("test_schema", "test_autograd_registration", "test_faketensor", "test
 
 
 class OpCheckError(Exception):
-    """What `opcheck` raises."""
+    """Raised by `opcheck`."""
 
 
 def _tensors_of(value: Any) -> list[Tensor]:
@@ -276,7 +276,7 @@ def _tensors_of(value: Any) -> list[Tensor]:
 
 
 def _check_schema(op: Any, args: tuple, kwargs: dict[str, Any]) -> None:
-    """What is not said to be written stays as it was, and no result is what was given."""
+    """Arguments that are not declared as mutated do not change, and no result is an argument."""
     bound = op._signature.bind(*args, **kwargs).arguments
     before = {name: [t.detach().clone() for t in _tensors_of(value)] for name, value in bound.items()}
     results = _tensors_of(op(*args, **kwargs))
@@ -290,7 +290,7 @@ def _check_schema(op: Any, args: tuple, kwargs: dict[str, Any]) -> None:
 
 
 def _check_shapes(op: Any, args: tuple, kwargs: dict[str, Any]) -> None:
-    """On the device "meta" the results have the shapes and types that they have elsewhere."""
+    """On the meta device the results have the same shapes and dtypes as elsewhere."""
     if "meta" not in op._kernels and None not in op._kernels:
         name = op._name.rpartition("::")[2]
         raise RuntimeError(f"There was no fake impl registered for {op}. Please use `{name}.register_fake` to add an fake impl.")
@@ -308,7 +308,7 @@ def _check_shapes(op: Any, args: tuple, kwargs: dict[str, Any]) -> None:
 
 
 def _check_gradient(op: Any, args: tuple, kwargs: dict[str, Any]) -> None:
-    """What requires grad gets a gradient of its shape."""
+    """Inputs that require grad get a gradient of their shape."""
     from ..autograd import grad
 
     given = [t for t in _tensors_of([*args, *kwargs.values()]) if t.requires_grad]
@@ -333,13 +333,13 @@ def opcheck(
     op: Any, args: Any, kwargs: dict[str, Any] | None = None, *, test_utils: Any = _CHECKS, raise_exception: bool = True, atol: float | None = None,
     rtol: float | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Looks whether an operator of the program's own keeps its word for some arguments: that it writes only what it says and gives nothing that it was
-    given, has gradients, and results of the same shapes on the device "meta". OpCheckError, with the check's name, where it does not.
+    """Checks a user-defined operator with the given arguments: it writes only the arguments it declares and does not return its arguments, has
+    gradients, and returns results of the same shapes on the meta device. OpCheckError, with the check's name, if a check fails.
 
     Args:
-        op: the operator, or one of `torch.ops`. args, kwargs: what it is called with.
-        test_utils: the checks' names, or one of them. raise_exception: False: errors stand in the result instead.
-        atol, rtol: of no account: no values are compared.
+        op: the operator, or one of `torch.ops`. args, kwargs: its arguments.
+        test_utils: the checks' names, or one of them. raise_exception: False: errors are returned in the result instead.
+        atol, rtol: ignored: no values are compared.
 
     >>> @naru.library.custom_op("example::negated", mutates_args=())
     ... def negated(x: naru.Tensor) -> naru.Tensor:

@@ -1,4 +1,4 @@
-"""Functions of linear algebra that are programs over others: low-rank factorizations, lobpcg, and names that PyTorch has taken away."""
+"""Linear algebra functions composed of others: low-rank factorizations, lobpcg, and names that PyTorch has removed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _EPSILON = {_C.float32: 1.2e-07, _C.float64: 2.23e-16}
 
 @takes_tensors
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:  # noqa: N803
-    """(LU, pivots) of matrices `A` (..., m, n), and with `get_infos` a number for each matrix; see naru.linalg.lu_factor and lu_factor_ex.
-    `pivot` False: without exchange of rows. `out`: tensors to write the results to. Deprecated: warns.
+    """(LU, pivots) of matrices `A` (..., m, n), and with `get_infos` an info code for each matrix; see naru.linalg.lu_factor and lu_factor_ex.
+    `pivot` False: without row exchanges. `out`: tensors to write the results to. Deprecated: warns.
 
     >>> naru.lu(naru.tensor([[1.0, 2.0], [4.0, 6.0]]))
     (tensor([[4.0000, 6.0000],
@@ -52,7 +52,7 @@ def _require_matrices(name: str, A: Tensor) -> None:  # noqa: N803
 
 
 def _range_of(A: Tensor, q: int, niter: int) -> Tensor:  # noqa: N803
-    """Orthonormal columns that span nearly what A's q greatest singular vectors do."""
+    """Orthonormal columns that approximately span A's q leading left singular vectors."""
     basis = linalg.qr(A @ _C.randn(A.shape[-1], q, dtype=A.dtype, device=A.device))[0]
     for _ in range(niter):
         basis = linalg.qr(A @ linalg.qr(A.mH @ basis)[0])[0]
@@ -61,8 +61,8 @@ def _range_of(A: Tensor, q: int, niter: int) -> Tensor:  # noqa: N803
 
 @takes_tensors
 def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> tuple:  # noqa: N803
-    """(U, S, V) with U diag(S) Vᴴ nearly `A` (..., m, n), less `M` where that is given, of rank `q`: found from products with random vectors,
-    in `niter` rounds. ValueError where q is greater than m or n.
+    """(U, S, V) with U diag(S) Vᴴ approximating `A` (..., m, n), minus `M` if given, with rank `q`: computed from products with random vectors,
+    in `niter` rounds. ValueError if q is greater than m or n.
 
     >>> A = naru.tensor([[3.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
     >>> U, S, V = naru.svd_lowrank(A, 2)
@@ -87,8 +87,8 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
 
 @takes_tensors
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> tuple:  # noqa: N803
-    """(U, S, V) of rank `q` of `A` (..., m, n), its columns' means taken away if `center`: V holds the principal directions. `niter` rounds,
-    as for svd_lowrank. ValueError where q is greater than m or n.
+    """(U, S, V) of rank `q` of `A` (..., m, n), with its column means subtracted if `center`: V has the principal directions. `niter` rounds,
+    as for svd_lowrank. ValueError if q is greater than m or n.
 
     >>> A = naru.tensor([[0.0, 1.0], [4.0, 1.0], [8.0, 1.0]])  # along the first axis
     >>> naru.pca_lowrank(A, 1)[2].abs().round()
@@ -106,7 +106,7 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
 
 
 def _eigenpairs(A: Tensor, B: Tensor | None, k: int, largest: bool) -> tuple[Tensor, Tensor]:  # noqa: N803
-    """The k first of A x = e B x by whole factorizations, differentiable."""
+    """The first k eigenpairs of A x = e B x by full factorizations, differentiable."""
     factor = None if B is None else linalg.cholesky(B)
     if factor is not None:
         A = linalg.solve_triangular(factor, linalg.solve_triangular(factor, A, upper=False), upper=False)  # noqa: N806
@@ -120,14 +120,14 @@ def _chosen(A: Tensor, factor: Tensor | None, k: int, largest: bool) -> tuple[Te
 
 
 def _matrix(t: Tensor | None, i: int) -> Tensor | None:
-    """Number i of a batch; the one matrix there is."""
-    if t is None or t.dim() == 2:  # a sparse one, too
+    """Matrix number i of a batch; the matrix itself if there is no batch."""
+    if t is None or t.dim() == 2:  # includes sparse matrices
         return t
     return t.reshape(-1, *t.shape[-2:])[i]
 
 
 def _orthonormal(basis: Tensor, B: Tensor | None) -> Tensor:  # noqa: N803
-    """Columns that span the same, orthonormal under B, without those that depend on others."""
+    """Columns with the same span, orthonormal under B, without linearly dependent ones."""
     gram = basis.mT @ (basis if B is None else B @ basis)
     scale = gram.diagonal().sqrt().clamp_min(1e-30)
     e, v = linalg.eigh(gram / scale[:, None] / scale)
@@ -136,7 +136,7 @@ def _orthonormal(basis: Tensor, B: Tensor | None) -> Tensor:  # noqa: N803
 
 
 def _iterate(A: Tensor, B: Tensor | None, X: Tensor, iK: Tensor | None, tol: float, niter: int, largest: bool) -> tuple:  # noqa: N803
-    """Rayleigh and Ritz in the span of the vectors, their residuals and their last steps, until residuals are small."""
+    """Rayleigh-Ritz in the span of the vectors, their residuals and their last steps, until residuals are small."""
     k, step = X.shape[1], None
     size_a = float(linalg.norm(A @ X) / linalg.norm(X))
     size_b = 1.0 if B is None else float(linalg.norm(B @ X) / linalg.norm(X))
@@ -167,11 +167,11 @@ def lobpcg(
     ortho_iparams: Any = None, ortho_fparams: Any = None, ortho_bparams: Any = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """(E, X): the `k` greatest (least, with `largest` False) eigenvalues of symmetric matrices `A` (..., m, m), A x = e `B` x, and their
-    vectors, iteratively from `X` (..., m, n), random without.
+    vectors, computed iteratively from `X` (..., m, n), random by default.
 
-    `iK`: an approximation of A's inverse. Where A or B requires grad, whole factorizations are taken, which have one. `n` columns of X are
+    `iK`: an approximation of A's inverse. If A or B requires grad, full factorizations are used, which are differentiable. `n` columns of X are
     iterated on, at most `niter` times, until residuals are less than `tol`; `method`, `tracker`, `ortho_iparams`, `ortho_fparams` and
-    `ortho_bparams` are taken for PyTorch's sake. ValueError where m is less than 3 n.
+    `ortho_bparams` are accepted for compatibility with PyTorch. ValueError if m is less than 3 n.
 
     >>> naru.lobpcg(naru.diag(naru.tensor([1.0, 5.0, 2.0, 3.0])), 1)[0].round()
     tensor([5.])

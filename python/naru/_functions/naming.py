@@ -1,4 +1,4 @@
-"""Functions that are made in a loop or by another function say what they are."""
+"""Names and docstrings for functions that are made in a loop or by another function."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ F = TypeVar("F")
 
 
 def named(name: str, doc: str) -> Callable[[F], F]:
-    """A decorator that gives a function a name and a docstring.
+    """A decorator that sets a function's name and docstring.
 
     >>> from naru._functions.naming import named
     >>> @named("twice", "2 * x.")
@@ -30,7 +30,7 @@ def named(name: str, doc: str) -> Callable[[F], F]:
 
 
 def inherit_docs(cls: type) -> None:
-    """Gives each property of a class that has no docstring that of its bases, which `help` does not find by itself.
+    """Gives each property of a class without a docstring that of its bases, which `help` does not find by itself.
 
     >>> from naru._functions.naming import inherit_docs
     >>> class Base:

@@ -1,4 +1,4 @@
-"""The operators of a program's own, by their names (`torch.library` puts them here, `torch.ops` finds them)."""
+"""User-defined operators by name (`torch.library` registers them here, `torch.ops` finds them)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OPERATORS: dict[str, Any] = {}
 
 
 class CustomOpDef:
-    """An operator of the program's own, what `custom_op` makes: the function `fn` for `device_types`, others for kinds of devices, and a
+    """A user-defined operator, made by `custom_op`: the function `fn` for `device_types`, other functions for other kinds of device, and a
     derivative. `name`: "namespace::operator".
 
     >>> @naru.library.custom_op("example::thrice", mutates_args=())
@@ -40,7 +40,7 @@ class CustomOpDef:
         self._mutates: Any = ()
 
     def register_kernel(self, device_types: Any, fn: Callable[..., Any] | None = None) -> Any:
-        """The function for tensors of some kinds of devices ("cpu", "cuda", a list of them, or None for all); a decorator without `fn`."""
+        """Registers the function for some kinds of device ("cpu", "cuda", a list of them, or None for all); a decorator without `fn`."""
 
         def register(fn: Callable[..., Any]) -> Callable[..., Any]:
             for kind in [device_types] if device_types is None or isinstance(device_types, str) else device_types:
@@ -52,19 +52,19 @@ class CustomOpDef:
     register_impl = register_kernel
 
     def register_fake(self, fn: Callable[..., Any] | None = None, /) -> Any:
-        """What the operator gives for tensors of the device "meta"; a decorator without `fn`."""
+        """Registers the function for the meta device; a decorator without `fn`."""
         return self.register_kernel("meta", fn)
 
     register_abstract = register_fake
 
     def register_vmap(self, func: Any = None) -> Any:
-        """Taken, and not needed: vmap calls the function, whose operators have rules."""
+        """Accepted and not needed: vmap calls the function, and the operators in it have batching rules."""
         return (lambda f: f) if func is None else func
 
     register_torch_dispatch = register_autocast = register_vmap
 
     def register_autograd(self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None) -> None:
-        """The derivative: `setup_context(ctx, inputs, output)` saves what `backward(ctx, *gradients)` wants. Without one the operators within have theirs."""
+        """Registers the derivative: `setup_context(ctx, inputs, output)` saves what `backward(ctx, *gradients)` needs. The default is to differentiate `fn`."""
         self._backward, self._setup = backward, setup_context
 
     def _kernel(self, args: tuple, kwargs: dict[str, Any]) -> Callable[..., Any]:
@@ -83,7 +83,7 @@ class CustomOpDef:
     def _call(self, *args: Any, **kwargs: Any) -> Any:
         if self._backward is None:
             return self._kernel(args, kwargs)(*args, **kwargs)
-        # Only parameters that must be named stay so: `setup_context` is told of the others by their places.
+        # Only keyword-only parameters stay keywords: `setup_context` gets the others as positional arguments.
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return _differentiable(self, bound.kwargs).apply(*bound.args)
@@ -117,7 +117,7 @@ def _differentiable(op: CustomOpDef, kwargs: dict[str, Any]) -> Any:
 
 
 def known_operator(op: Any) -> CustomOpDef:
-    """The operator of that name, or that it is. RuntimeError where there is none."""
+    """The operator of that name, or the operator itself. RuntimeError if there is none."""
     if isinstance(op, CustomOpDef):
         return op
     if op not in OPERATORS:

@@ -1,4 +1,4 @@
-"""`set_printoptions`: the core's, and whether notebooks show tensors as HTML."""
+"""`set_printoptions`: the core's options, and whether notebooks show tensors as HTML."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def set_printoptions(
     *,
     html: bool | None = None,
 ) -> None:
-    """Sets how tensors are printed; what is None stays.
+    """Sets how tensors are printed; options that are None do not change.
 
     Args:
-        precision: digits behind the point (4).
-        threshold: elements of a tensor that is not summarised (1000).
-        edgeitems: elements shown at each end of a summarised dimension (3).
-        linewidth: characters of a line (80).
-        profile: "default", "short" or "full", which the others override.
-        sci_mode: whether in scientific notation; None: the values decide.
-        html: whether notebooks show a tensor's shape, dtype and device, and a small picture of a matrix or an image, in place of the text alone;
-            off unless asked for, as in PyTorch. `print` always prints text.
+        precision: digits after the decimal point (4).
+        threshold: number of elements above which a tensor is summarized (1000).
+        edgeitems: elements shown at each end of a summarized dimension (3).
+        linewidth: characters per line (80).
+        profile: "default", "short" or "full", which the other options override.
+        sci_mode: whether to use scientific notation; None: depends on the values.
+        html: whether notebooks show a tensor's shape, dtype and device, and a thumbnail of a matrix or an image, instead of the text alone;
+            off by default, as in PyTorch. `print` always prints text.
 
     >>> naru.set_printoptions(precision=2); naru.tensor([1 / 3])
     tensor([0.33])
@@ -45,7 +45,7 @@ def set_printoptions(
     """
     _C.set_printoptions(precision, threshold, edgeitems, linewidth, profile, sci_mode)
     if html:
-        # Front ends look for the method: a tensor has none unless it is wanted.
+        # Front ends check for the method, so it exists only if it is enabled.
         _C.Tensor._repr_html_ = _as_html  # type: ignore[attr-defined]
     elif html is not None and "_repr_html_" in vars(_C.Tensor):
         del _C.Tensor._repr_html_  # type: ignore[attr-defined]

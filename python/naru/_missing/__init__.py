@@ -1,7 +1,7 @@
-"""What PyTorch has and naru lacks: errors that say so, and name what comes nearest.
+"""PyTorch names that naru lacks: errors that say so, and suggest the nearest replacement.
 
-`names.txt` holds the public names of PyTorch 2.15 (tools/pytorch_names.py writes it); `nearest.py` says what to use instead of some, and `elsewhere.py`
-in which other module naru has what is the same object in PyTorch. A name that is in none is nobody's, and Python's own error stands.
+`names.txt` has the public names of PyTorch 2.15 (written by tools/pytorch_names.py); `nearest.py` has replacements for some, and `elsewhere.py` the
+modules of naru that have an object PyTorch has in several modules. For any other name Python's own error is raised.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HINT = "naru check SCRIPT lists all"
 
 @functools.cache
 def names() -> dict[str, frozenset[str]]:
-    """The public names of each module (and of some classes) of PyTorch, by the module's name without `torch.`."""
+    """The public names of each module (and of some classes) of PyTorch, by module name without `torch.`."""
     found: dict[str, list[str]] = {}
     with open(os.path.join(os.path.dirname(__file__), "names.txt"), encoding="utf-8") as file:
         for line in file:
@@ -33,13 +33,13 @@ def names() -> dict[str, frozenset[str]]:
 
 
 def is_pytorchs(qualified: str) -> bool:
-    """Whether `qualified` (without `torch.`) is a public name of PyTorch's: a module, or a name of one."""
+    """Whether `qualified` (without `torch.`) is a public name of PyTorch: a module, or a name in one."""
     module, _, name = qualified.rpartition(".")
     return qualified in names() or name in names().get(module, ())
 
 
 def said(qualified: str, hint: bool = True) -> str:
-    """The sentence about a name (without `torch.`) that PyTorch has and naru lacks."""
+    """The error message for a name (without `torch.`) that PyTorch has and naru lacks."""
     from .nearest import nearest_to
 
     nearest = nearest_to(qualified)
@@ -51,7 +51,7 @@ def said(qualified: str, hint: bool = True) -> str:
 
 
 def _is_from_import(depth: int) -> bool:
-    """Whether the caller's caller is at `from module import name`, which shows its own words for an AttributeError."""
+    """Whether the caller's caller is a `from module import name` statement, which replaces the message of an AttributeError."""
     import opcode
 
     frame = sys._getframe(depth + 1)
@@ -59,9 +59,9 @@ def _is_from_import(depth: int) -> bool:
 
 
 def fail(module: str, name: str, depth: int = 1) -> None:
-    """Raises the AttributeError (in `from module import name`: the ImportError) where `module` of PyTorch (without `torch.`) has the name.
+    """Raises AttributeError (ImportError in `from module import name`) if PyTorch's `module` (without `torch.`) has the name.
 
-    Returns where PyTorch has none such either. depth: how many calls lie between this and the access.
+    Returns if PyTorch does not have it either. depth: the number of calls between this one and the access.
     """
     qualified = f"{module}.{name}" if module else name
     if name.startswith("_") or not is_pytorchs(qualified):
@@ -70,15 +70,15 @@ def fail(module: str, name: str, depth: int = 1) -> None:
 
 
 def refuse(text: str, module: str, name: str, depth: int = 1) -> None:
-    """Raises the AttributeError (in `from module import name`: the ImportError) `text` about a name of `module`. depth: as of `fail`."""
+    """Raises AttributeError (ImportError in `from module import name`) with `text` about a name of `module`. depth: as in `fail`."""
     if _is_from_import(depth + 1):
         raise ImportError(text, name=module)
-    # With a name and no object of its own Python looks for no names that are alike.
+    # With a name and obj=None, Python does not add suggestions of similar names.
     raise AttributeError(text, name=name, obj=None)
 
 
 def module_getattr(module: str) -> Callable[[str], Any]:
-    """The `__getattr__` of a module of naru's, by its `__name__`: what PyTorch has there and naru elsewhere is that."""
+    """The `__getattr__` for a naru module, by its `__name__`: resolves names that PyTorch has there and naru has elsewhere."""
     mine = module.partition(".")[2]
 
     def __getattr__(name: str) -> Any:
@@ -91,7 +91,7 @@ def module_getattr(module: str) -> Callable[[str], Any]:
 
 
 def _owner(module: str) -> ModuleType:
-    """naru's module that has what PyTorch's `module` has, too."""
+    """The naru module that has the objects of PyTorch's `module`."""
     import importlib
 
     from .elsewhere import SAME
@@ -100,7 +100,7 @@ def _owner(module: str) -> ModuleType:
 
 
 def is_elsewhere(module: str, name: str) -> bool:
-    """Whether `name` is a public name of PyTorch's `module` that naru has in another one (elsewhere.py), and no module itself."""
+    """Whether `name` is a public, non-module name of PyTorch's `module` that naru has in another module (elsewhere.py)."""
     from .elsewhere import SAME
 
     if module not in SAME or not is_pytorchs(f"{module}.{name}"):
@@ -111,12 +111,12 @@ def is_elsewhere(module: str, name: str) -> bool:
 
 
 def from_elsewhere(module: str, name: str) -> Any:
-    """What `module` has of that name by another module: an object, or a module of such objects; None where there is none."""
+    """`name` of `module`, taken from another module: an object, or a module of such objects; None if there is none."""
     return getattr(_owner(module), name) if is_elsewhere(module, name) else provided(f"{module}.{name}")
 
 
 def provided(qualified: str) -> ModuleType | None:
-    """The module of that name, naru's own or one made at the first use; None for one that elsewhere.py does not list."""
+    """The module of that name, naru's own or one created on first use; None if elsewhere.py does not list it."""
     import importlib
 
     from .elsewhere import SAME
@@ -139,7 +139,7 @@ def provided(qualified: str) -> ModuleType | None:
 
 
 def open_to_submodules(module: ModuleType) -> None:
-    """Lets `import` look for modules of elsewhere.py within one of naru's that is no package."""
+    """Makes modules of elsewhere.py importable as submodules of a naru module that is not a package."""
     from .elsewhere import SAME
 
     inner = module.__name__.partition(".")[2] + "."
@@ -148,7 +148,7 @@ def open_to_submodules(module: ModuleType) -> None:
 
 
 class Absent:
-    """Stands in a class for a name of PyTorch's class: to ask for it is an AttributeError. A user may set one of that name."""
+    """Placeholder in a class for a name that PyTorch's class has: reading it raises AttributeError. Users may set it."""
 
     __slots__ = ("qualified",)
 
@@ -160,7 +160,7 @@ class Absent:
 
 
 def absent_function(qualified: str) -> Callable[..., Any]:
-    """Stands in a module for a function that programs import and need not call: NotImplementedError where they do. `naru check` knows it."""
+    """Placeholder in a module for a function that programs import but may never call: calling it raises NotImplementedError. `naru check` recognizes it."""
 
     def absent(*args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(said(qualified))
@@ -173,14 +173,14 @@ def absent_function(qualified: str) -> Callable[..., Any]:
 
 
 class _Lacking(type):
-    """The class of classes that are not there: what is asked of them is not there either, in the same words."""
+    """Metaclass of missing classes: their attributes are missing, too, with the same message."""
 
     def __getattr__(cls, name: str) -> Any:
         raise AttributeError(said(f"{cls.__naru_lacks__}.{name}"), name=name, obj=None)
 
 
 def absent_class(qualified: str) -> type:
-    """The same for a class: things can be compared with it, classes derived from it, and none can be made."""
+    """Placeholder for a class: it can be compared with and subclassed, but not instantiated."""
 
     def __new__(cls: type, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(said(qualified))
@@ -191,12 +191,12 @@ def absent_class(qualified: str) -> type:
 
 
 def is_absent(found: Any, qualified: str) -> bool:
-    """Whether what naru has under a name is an `absent_function` or `absent_class`."""
+    """Whether naru's object for a name is an `absent_function` or `absent_class`."""
     return getattr(found, "__naru_lacks__", None) == qualified
 
 
 def mark_absent(cls: type, qualified: str, wanted: str) -> None:
-    """Puts an `Absent` into `cls` for each of `wanted` (names, with spaces between) that it has not."""
+    """Adds an `Absent` to `cls` for each of `wanted` (names separated by spaces) that it lacks."""
     for name in wanted.split():
         if not hasattr(cls, name):
             setattr(cls, name, Absent(f"{qualified}.{name}"))

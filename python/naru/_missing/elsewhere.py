@@ -1,9 +1,9 @@
-"""Modules of PyTorch's whose public names are also those of a package around them, where naru has them: `torch.optim.adamw.AdamW` is
-`torch.optim.AdamW`. Facts; a name that naru lacks in such a module, or the whole module, is taken from there."""
+"""PyTorch modules whose public names are also those of a package around them, where naru has them: `torch.optim.adamw.AdamW` is
+`torch.optim.AdamW`. If naru lacks a name in such a module, or the whole module, it is taken from there."""
 
 from __future__ import annotations
 
-# PyTorch's module -> the one (both without `torch.`) that has the same objects by the same names.
+# PyTorch's module -> the module (both without `torch.`) that has the same objects under the same names.
 SAME = {
     "accelerator.graphs": "accelerator",
     "accelerator.memory": "accelerator",

@@ -1,9 +1,9 @@
-"""What comes nearest to names of PyTorch's that naru lacks. The longest name that fits counts; facts, so that the sentence reads
+"""The nearest replacements for PyTorch names that naru lacks. The longest matching name counts; entries are worded to complete the message
 "torch.X is in PyTorch 2.15 but not in naru yet; nearest: ..."."""
 
 from __future__ import annotations
 
-# What to use -> the names that it stands for.
+# The replacement -> the names that it replaces.
 _ROWS = {
     "naru.Graph, which records a part of a program": "fx",
     "naru.Graph within a process, torch.save of a state_dict between processes": "export",
@@ -103,7 +103,7 @@ NEAREST = {name: nearest for nearest, some in _ROWS.items() for name in some.spl
 
 
 def nearest_to(qualified: str) -> str | None:
-    """What to use in place of a name (without `torch.`), or None."""
+    """The replacement for a name (without `torch.`), or None."""
     while qualified:
         if qualified in NEAREST:
             return NEAREST[qualified]

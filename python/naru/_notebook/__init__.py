@@ -1,1 +1,1 @@
-"""naru in notebooks: the extension of IPython, the Jupyter kernel in which `torch` is naru, and tensors as HTML."""
+"""naru in notebooks: the IPython extension, the Jupyter kernel in which `torch` is naru, and HTML display of tensors."""

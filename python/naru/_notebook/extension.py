@@ -1,4 +1,5 @@
-"""`%load_ext naru`: in the notebook `torch` is naru, tensors are shown as HTML, and `%%memory` shows what held a device's memory in a cell."""
+"""`%load_ext naru`: makes `torch` naru in the notebook, shows tensors as HTML, and adds `%%memory`, which shows what held a device's memory in a
+cell."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ _MAGIC = "memory"
 
 
 def _memory(shell: Any, line: str, cell: str) -> None:
-    """%%memory [DEVICE]: runs the cell, and shows the page of the device's memory meanwhile (the best device otherwise)."""
+    """%%memory [DEVICE]: runs the cell and shows the device's memory page for it (default: the best device)."""
     import tempfile
     from pathlib import Path
 
@@ -26,7 +27,7 @@ def _memory(shell: Any, line: str, cell: str) -> None:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """What `%load_ext naru` does in `shell`, IPython's. Where another torch is loaded already it says so, and does the rest.
+    """Implements `%load_ext naru` in `shell`, IPython's. If another torch is already loaded, prints a message and does the rest.
 
     In a notebook's cell:
 
@@ -44,7 +45,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """What `%unload_ext naru` does in `shell`, IPython's: tensors are text again. `torch` stays naru: modules that are loaded hold it.
+    """Implements `%unload_ext naru` in `shell`, IPython's: tensors are shown as text again. `torch` stays naru, since loaded modules refer to it.
 
     In a notebook's cell:
 

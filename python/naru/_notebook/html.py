@@ -1,4 +1,4 @@
-"""A tensor as HTML: its shape, dtype and device, a small picture of what can be one, and its text."""
+"""HTML display of tensors: shape, dtype and device, a small image if possible, and the text."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .._C import Tensor
 
-MOST = 128  # pixels across; greater tensors are thinned out on their device, before they are read
-LEAST = 4  # smaller ones are read as numbers
-SHOWN = 192  # pixels on the page that small pictures are blown up to
+MOST = 128  # pixels across; larger tensors are subsampled on their device before they are read
+LEAST = 4  # smaller ones are easier to read as numbers
+SHOWN = 192  # size on the page, in pixels, to which small images are enlarged
 
 
 def png(width: int, height: int, channels: int, rows: bytes) -> bytes:
-    """A PNG of 8-bit samples: grey (1 channel), RGB (3) or RGBA (4), row by row."""
+    """Encodes 8-bit samples as PNG: greyscale (1 channel), RGB (3) or RGBA (4), row by row."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -29,7 +29,7 @@ def png(width: int, height: int, channels: int, rows: bytes) -> bytes:
 
 
 def _planes(x: Tensor) -> Tensor | None:
-    """(height, width, channels) where the tensor can be a picture: a matrix, or an image with 1, 3 or 4 channels, first or last."""
+    """(height, width, channels) if the tensor can be shown as an image: a matrix, or 1, 3 or 4 channels in the first or last dimension."""
     if x.dim() == 2:
         candidates = [x.unsqueeze(2)]
     elif x.dim() == 3:
@@ -42,7 +42,7 @@ def _planes(x: Tensor) -> Tensor | None:
     return None
 
 def _samples(x: Tensor) -> tuple[Tensor, str]:
-    """Values as 0 ... 255, and what black and white stand for. Bytes of a picture and floats within 0 ... 1 stay as they are."""
+    """Scales values to 0 ... 255; returns also the values of black and white. uint8 images and floats within 0 ... 1 are not rescaled."""
     import naru
 
     if x.dtype in (naru.uint8, naru.bool):
@@ -58,7 +58,7 @@ def _samples(x: Tensor) -> tuple[Tensor, str]:
 
 
 def picture(x: Tensor) -> str:
-    """An `img` of a tensor, and what its darkest and brightest stand for; "" where it is no picture."""
+    """An `img` element for a tensor, and the values of its darkest and brightest samples; "" if it can't be shown as an image."""
     import naru
 
     if x.is_sparse or x.is_complex() or x.device.type == "meta" or x.numel() == 0:
@@ -77,7 +77,7 @@ def picture(x: Tensor) -> str:
 
 
 def tensor_html(x: Tensor) -> str:
-    """What a notebook shows of a tensor where `naru.set_printoptions(html=True)` asks for it.
+    """The HTML of a tensor in a notebook, used after `naru.set_printoptions(html=True)`.
 
     >>> import naru
     >>> text = tensor_html(naru.eye(8))

@@ -1,4 +1,4 @@
-"""`naru jupyter install`: tells Jupyter of a kernel in which `import torch` is naru."""
+"""`naru jupyter install`: installs a Jupyter kernel in which `import torch` is naru."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXTRA = "pip install ipykernel"
 
 
 def specification(display_name: str, virtual: str | None) -> dict[str, Any]:
-    """kernel.json: ipykernel of this Python, run by `naru run`."""
+    """The contents of kernel.json: ipykernel of this Python, run by `naru run`."""
     command = [sys.executable, "-m", "naru", "run", "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     found: dict[str, Any] = {"argv": command, "display_name": display_name, "language": "python", "metadata": {"debugger": True}}
     if virtual:
@@ -25,7 +25,7 @@ def specification(display_name: str, virtual: str | None) -> dict[str, Any]:
 
 
 def data_folder() -> Path:
-    """Where Jupyter looks for what a user has installed."""
+    """The folder in which Jupyter looks for the user's data."""
     if given := os.environ.get("JUPYTER_DATA_DIR"):
         return Path(given)
     if sys.platform == "darwin":
@@ -34,7 +34,7 @@ def data_folder() -> Path:
 
 
 def install(name: str, display_name: str, virtual: str | None, prefix: str | None, as_json: bool) -> int:
-    """Writes the kernel's folder. 2 where ipykernel is missing, and where the name or the folder will not do."""
+    """Writes the kernel's folder. Returns 2 if ipykernel is missing or if the name or the folder is invalid."""
     if not name or not all(c.isalnum() or c in "-_." for c in name):
         return wrong("jupyter install", f"--name: wanted letters, digits, '-', '_' and '.', got '{name}'")
     if importlib.util.find_spec("ipykernel") is None:

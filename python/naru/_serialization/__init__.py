@@ -1,1 +1,1 @@
-"""How objects become PyTorch's files and back. `naru.serialization` is the face of it."""
+"""Reading and writing PyTorch's file formats. `naru.serialization` is the public module."""

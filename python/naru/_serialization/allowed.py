@@ -1,4 +1,4 @@
-"""What a file that is read as data may name."""
+"""The globals that a file read as data may refer to."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Tensor = _C.Tensor
 MAX_INT = 4096
 
 
-# What a tensor is rebuilt by; the last one gives it attributes.
+# Functions that rebuild tensors; the last one adds attributes.
 _REBUILDERS = (
     "_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_meta_tensor_no_storage", "_rebuild_sparse_tensor", "_rebuild_parameter",
     "_rebuild_nested_tensor", "_rebuild_parameter_with_state",
@@ -24,12 +24,12 @@ _REBUILDERS = (
 
 
 def refused(why: str) -> pickle.UnpicklingError:
-    """The error for a file that is more, or less, than data."""
+    """The error for a file that is not valid plain data."""
     return pickle.UnpicklingError(f"Weights only load failed. {why}")
 
 
 def _bytes_like(*args: Any) -> bytearray:
-    # bytearray(10**12) from a file would take the memory for it.
+    # bytearray(10**12) in a file would allocate that much memory.
     if any(isinstance(arg, int) for arg in args):
         raise refused("The file asks for a bytearray of a size, not of bytes.")
     return bytearray(*args)
@@ -51,8 +51,8 @@ def _encode(text: str, encoding: str = "latin1") -> bytes:
 
 
 def new_tensor(*args: Any) -> Tensor:
-    """A tensor of elements."""
-    # So would Tensor(10**12).
+    """A tensor with the given elements."""
+    # Tensor(10**12) would allocate memory, too.
     if any(isinstance(arg, (int, _C.Size)) for arg in args):
         raise refused("The file asks for a tensor of a size, not of elements.")
     return Tensor(*args)
@@ -67,7 +67,7 @@ def _rebuild_from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> Te
 
 @functools.lru_cache(maxsize=1)
 def plain_globals() -> dict[tuple[str, str], Any]:
-    """The only globals that a file read as data may name, but for those of `add_safe_globals`."""
+    """The only globals that a file read as data may refer to, except those of `add_safe_globals`."""
     from ..nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
 
     table: dict[tuple[str, str], Any] = {

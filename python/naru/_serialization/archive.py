@@ -1,4 +1,4 @@
-"""PyTorch's file format since 1.6: a zip archive of one pickle and the bytes of each storage."""
+"""PyTorch's file format since 1.6: a zip archive with one pickle and the bytes of each storage."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .storages import LoadedStorage, bytes_to_tensor, size_of, swapped, tensor_t
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# What compressed records (PyTorch writes none) may hold together: so many times the file's length, and so many bytes besides.
+# Limits on the total size of decompressed records (PyTorch writes none): a multiple of the file's length, plus a constant.
 MAX_EXPANSION = 16
 FREE_EXPANSION = 64 << 20
 
@@ -24,7 +24,7 @@ FREE_EXPANSION = 64 << 20
 def write_archive(
     obj: Any, file: IO[bytes], root: str, protocol: int, tells_byte_order: bool = True, kind: type[Pickler] = Pickler
 ) -> None:
-    """Writes `obj` as an archive whose records lie in the folder `root`."""
+    """Writes `obj` as an archive whose records are in the folder `root`."""
     text = io.BytesIO()
     pickler = kind(text, protocol)
     pickler.dump(obj)
@@ -39,11 +39,11 @@ def write_archive(
 
 
 class ArchiveReader:
-    """The records of an archive. RuntimeError for one that is damaged, or that speaks of more bytes than it can have."""
+    """The records of an archive. RuntimeError if it is damaged, or claims more bytes than it can contain."""
 
     def __init__(self, archive: zipfile.ZipFile, length: int, seen: memoryview | None = None) -> None:
         self._archive = archive
-        self._seen = seen  # the file's bytes, where storages are to lie in them
+        self._seen = seen  # the mapped file's bytes, if storages should alias them
         self._records = {info.filename: info for info in archive.infolist()}
         self._check_sizes(archive.infolist(), length)
         pickles = [name for name in self._records if name.split("/", 1)[-1] == "data.pkl"]
@@ -64,7 +64,7 @@ class ArchiveReader:
         return "big" if settings.endianness is LoadEndianness.BIG else "little"
 
     def _in_place(self, record: zipfile.ZipInfo, dtype: Any) -> Any:
-        """The elements where they lie in the file; None where that can't be."""
+        """The elements in place in the mapped file; None if that is not possible."""
         if self._seen is None or record.compress_type != zipfile.ZIP_STORED or self._swap or dtype is _C.bool or not record.file_size:
             return None
         head = bytes(self._seen[record.header_offset : record.header_offset + 30])
@@ -109,12 +109,12 @@ class ArchiveReader:
                     if not n:
                         raise EOFError("it is cut short")
                     got += n
-        except Exception as error:  # zipfile raises many kinds for a damaged archive
+        except Exception as error:  # zipfile raises many types for a damaged archive
             raise RuntimeError(f"PytorchStreamReader failed reading file {name}: the file is damaged: {error}") from error
         return data
 
     def storage(self, pid: tuple[Any, ...], place: Callable[[_C.Tensor, str], _C.Tensor]) -> LoadedStorage:
-        """The storage of a persistent id. Each is read once."""
+        """The storage for a persistent id. Each is read once."""
         _, kind, key, location, numel = pid[:5]
         key, location, dtype = str(key), str(location), kind.dtype
         if dtype is None:
@@ -137,7 +137,7 @@ class ArchiveReader:
 
 
 class WithSeekable(io.RawIOBase):
-    """A user's file object that can read and seek, with what `zipfile` asks for besides."""
+    """A user's file object that can read and seek, plus the methods that `zipfile` needs."""
 
     def __init__(self, file: Any) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all: whatever writes a user's file goes through here (in C++: runtime/atomic_file.h)."""
+"""Atomic file writes: everything that writes a user's file uses this module (in C++: runtime/os/atomic_file.h)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def atomic_file(path: str | bytes | os.PathLike, mode: str = "wb", encoding: str | None = None) -> Iterator[IO[Any]]:
-    """A file open for writing that takes the place of `path` at the end of the block, once its bytes are on the disk.
+    """A file open for writing that replaces `path` at the end of the block, once its bytes are on disk.
 
-    If the block raises, the process is killed or the disk is full, the old file stays as it was. Symbolic links are followed, the mode is
-    kept. OSError where the file can't be written.
+    If the block raises, the process is killed or the disk is full, the old file is unchanged. Symbolic links are followed, the file mode is
+    kept. OSError if the file cannot be written.
 
     >>> import os, tempfile
     >>> from naru._serialization.atomic_file import atomic_file
@@ -36,4 +36,4 @@ def atomic_file(path: str | bytes | os.PathLike, mode: str = "wb", encoding: str
             yield file
         target.commit()
     finally:
-        target.discard()  # nothing to do where it is complete
+        target.discard()  # no effect after completion

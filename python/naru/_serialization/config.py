@@ -1,4 +1,4 @@
-"""Settings of torch.save and torch.load, and storages' places by name."""
+"""Settings of torch.save and torch.load, and storage locations by name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .storages import device_if_present
 
 
 class LoadEndianness(enum.Enum):
-    """The order of bytes in files that do not say which they have.
+    """The byte order assumed for files that do not specify it.
 
     >>> naru.serialization.LoadEndianness.LITTLE.name
     'LITTLE'
@@ -34,7 +34,7 @@ settings = _Settings()
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
-    """What `set_default_load_endianness` has set; None: little-endian, as files without a mark were written so.
+    """Returns the value set by `set_default_load_endianness`; None: little-endian, as old files without a mark are.
 
     >>> naru.serialization.get_default_load_endianness() is None
     True
@@ -43,7 +43,7 @@ def get_default_load_endianness() -> LoadEndianness | None:
 
 
 def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
-    """Says in which order files have the bytes of their elements that do not tell it themselves. TypeError for something else.
+    """Sets the byte order assumed for files that do not specify theirs. TypeError for other values.
 
     Args:
         endianness: one of `LoadEndianness`, or None.
@@ -57,7 +57,7 @@ def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
 
 
 def get_crc32_options() -> bool:
-    """What `set_crc32_options` was told.
+    """Returns the value passed to `set_crc32_options`.
 
     >>> naru.serialization.get_crc32_options()
     True
@@ -66,10 +66,10 @@ def get_crc32_options() -> bool:
 
 
 def set_crc32_options(compute_crc32: bool) -> None:
-    """Taken: sums over each record are always written, so that damage is found, and cost little beside the writing.
+    """Accepted without effect: checksums of records are always written, so that damage is detected; they cost little compared with writing.
 
     Args:
-        compute_crc32: what `get_crc32_options` gives from here on.
+        compute_crc32: returned by `get_crc32_options` from now on.
 
     >>> naru.serialization.set_crc32_options(True)
     """
@@ -77,7 +77,7 @@ def set_crc32_options(compute_crc32: bool) -> None:
 
 
 def get_default_mmap_options() -> int:
-    """How `torch.load(mmap=True)` sees a file: mmap.MAP_PRIVATE, or what `set_default_mmap_options` has set.
+    """How `torch.load(mmap=True)` maps a file: mmap.MAP_PRIVATE, or the value set by `set_default_mmap_options`.
 
     >>> import mmap
     >>> naru.serialization.get_default_mmap_options() == mmap.MAP_PRIVATE
@@ -87,10 +87,10 @@ def get_default_mmap_options() -> int:
 
 
 class set_default_mmap_options:
-    """Says how `torch.load(mmap=True)` sees a file, from here on or within a `with`. ValueError for other flags.
+    """Sets how `torch.load(mmap=True)` maps a file, from now on or within a `with` block. ValueError for other flags.
 
     Args:
-        flags: mmap.MAP_PRIVATE: what is written to the tensors stays with the process; mmap.MAP_SHARED: it goes to the file.
+        flags: mmap.MAP_PRIVATE: writes to the tensors are private to the process; mmap.MAP_SHARED: they go to the file.
 
     >>> import mmap
     >>> with naru.serialization.set_default_mmap_options(mmap.MAP_SHARED):
@@ -113,10 +113,10 @@ class set_default_mmap_options:
 
 
 class skip_data:
-    """Within it `torch.save` leaves room for the elements of tensors, and does not write them: the room is zeros.
+    """Within it, `torch.save` reserves space for the elements of tensors without writing them: the space reads as zeros.
 
     Args:
-        materialize_fake_tensors: of no account: tensors that have no elements (on the device "meta") have no room in files.
+        materialize_fake_tensors: ignored: tensors without elements (on the meta device) take no space in files.
 
     >>> import io
     >>> file = io.BytesIO()
@@ -136,11 +136,11 @@ class skip_data:
         settings.skips_data = self._before
 
 
-# --- storages' places
+# --- storage locations
 
 
 def location_tag(storage: Any) -> str:
-    """The name of a storage's place, as files have it.
+    """The name of a storage's location, as used in files.
 
     Args:
         storage: a storage.
@@ -152,7 +152,7 @@ def location_tag(storage: Any) -> str:
 
 
 def default_restore_location(storage: Any, location: str) -> Any:
-    """A storage at the place of that name: for a `map_location` that is a function. RuntimeError for a place that there is not.
+    """Moves a storage to the location of that name; for a `map_location` function. RuntimeError for an unknown location.
 
     Args:
         storage: a storage.
@@ -179,10 +179,10 @@ def default_restore_location(storage: Any, location: str) -> Any:
 
 
 def validate_cuda_device(location: str) -> int:
-    """The index in "cuda:1" (0 for "cuda"). RuntimeError where there is no such device.
+    """The index in "cuda:1" (0 for "cuda"). RuntimeError if there is no such device.
 
     Args:
-        location: the name of a place.
+        location: the name of a location.
 
     >>> with naru.virtual("cuda", count=2):
     ...     naru.serialization.validate_cuda_device("cuda:1")

@@ -1,5 +1,5 @@
-"""PyTorch's file format before 1.6: pickles one behind another (a magic number, a version, the system, the object, the keys of its storages),
-then each storage, its number of elements in front."""
+"""PyTorch's file format before 1.6: a sequence of pickles (a magic number, a version, the system, the object, the keys of its storages),
+then each storage, preceded by its number of elements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _VERSION = 1001
 
 
 def write_legacy(obj: Any, file: Any, protocol: int, kind: type[Pickler] = Pickler) -> None:
-    """Writes `obj` in this format."""
+    """Writes `obj` in the legacy format."""
     system = {"protocol_version": _VERSION, "little_endian": sys.byteorder == "little", "type_sizes": {"short": 2, "int": 4, "long": 4}}
     for part in (MAGIC_NUMBER, _VERSION, system):
         file.write(pickle.dumps(part, protocol))
@@ -38,13 +38,13 @@ def write_legacy(obj: Any, file: Any, protocol: int, kind: type[Pickler] = Pickl
 
 
 class LegacyReader:
-    """Reads one such file.
+    """Reads a file in the legacy format.
 
     Args:
-        file: open at its first byte.
-        length: bytes from there on.
-        place: puts a tensor where it is wanted.
-        unpickle: reads a pickle, given what finds the storages of its persistent ids.
+        file: open, at its first byte.
+        length: number of bytes from there to the end.
+        place: moves a tensor to its target device.
+        unpickle: reads one pickle, given a function that resolves persistent ids to storages.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class LegacyReader:
         self._promised = 0
 
     def read(self) -> Any:
-        """The object."""
+        """Reads the object."""
         if self._unpickle(None) != MAGIC_NUMBER:
             raise RuntimeError("Invalid magic number; corrupt file?")
         version = self._unpickle(None)
@@ -78,7 +78,7 @@ class LegacyReader:
         return result
 
     def _first(self) -> tuple[Any, bool]:
-        """The object, over storages that are still to be filled, and whether it must be made again when they are."""
+        """The object, over storages that are not filled yet, and whether it must be rebuilt after they are."""
         unread.begun, unread.waiting = True, False
         try:
             return self._unpickle(self.storage), unread.waiting
@@ -105,7 +105,7 @@ class LegacyReader:
         return data
 
     def storage(self, pid: tuple[Any, ...]) -> LoadedStorage:
-        """The storage of a persistent id, which is filled when the pickle is read."""
+        """The storage for a persistent id; it is filled after the pickle is read."""
         _, kind, key, location, numel = pid[:5]
         if isinstance(location, bytes):
             location = location.decode("ascii")

@@ -1,7 +1,7 @@
-"""Whole modules read as data: what `torch.jit.save` writes, read without a call of anything that the file chooses.
+"""Reads whole modules as data: files of `torch.jit.save`, without calling anything that the file chooses.
 
-A file may name classes of modules that the program has imported already (nothing is imported for a file, but naru's own), whose objects are
-made empty and then get the state that the file has for them, and functions of layers, which stay attributes. Neither is called while it is read.
+A file may refer to module classes that the program has already imported (nothing is imported for a file, except naru's own), whose objects are
+created empty and then given the state in the file, and to functions of layers, which stay attributes. Neither is called during reading.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from .places import find
 from .weights_only import WeightsOnlyUnpickler
 
-# Of `torch`; those of torch.nn.functional may all be named.
+# Allowed names of `torch`; all of torch.nn.functional is allowed.
 _ACTIVATIONS = frozenset(("celu", "log_softmax", "relu", "rrelu", "selu", "sigmoid", "softmax", "tanh"))
 
 
@@ -25,7 +25,7 @@ def _imported(module: str, name: str) -> Any:
 
 
 def _is_plain_module(cls: type) -> bool:
-    """Whether no method that the program has added runs when a file gives an object of the class a state, or takes it back."""
+    """Whether the class has no user-defined method that would run when its objects are given a state or deleted."""
     from ..nn import Module
 
     own = [getattr(cls, name, None) for name in ("__setstate__", "__setattr__", "__getattribute__", "__del__")]
@@ -34,7 +34,7 @@ def _is_plain_module(cls: type) -> bool:
 
 
 class ModulesUnpickler(WeightsOnlyUnpickler):
-    """Reads one pickle as data in which there may be modules."""
+    """Reads one pickle as data that may contain modules."""
 
     def _mentioned(self, module: str, name: str) -> Any:
         try:

@@ -1,4 +1,4 @@
-"""What files hold of nested tensors: PyTorch's functions that rebuild them, and their arguments."""
+"""The representation of nested tensors in files: PyTorch's functions that rebuild them, and their arguments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..nested._tensor import NestedTensor, component_sizes, components, from_com
 
 
 def parts_to_save(x: NestedTensor) -> tuple[Any, tuple]:
-    """What a file holds of it: the function that rebuilds it, and its arguments."""
+    """The function that rebuilds `x`, and its arguments."""
     if x.layout is _C.jagged:
         parts = {"values": x._values.detach(), "offsets": x._ragged.offsets, "lengths": x._ragged.lengths, "_ragged_idx": x._ragged_idx}
         parts |= {"_metadata_cache": {}, "requires_grad": x.requires_grad}

@@ -1,4 +1,4 @@
-"""Kinds of places for storages that a program has registered."""
+"""User-defined storage locations."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _packages: list[tuple[int, Callable[[Any], str | None], Callable[[Any, str], Any
 
 
 def register_package(priority: int, tagger: Callable[[Any], str | None], deserializer: Callable[[Any, str], Any]) -> None:
-    """Registers a kind of place for storages, which is asked before those that naru knows.
+    """Registers a kind of storage location, which is tried before the built-in ones.
 
     Args:
-        priority: smaller ones are asked first.
-        tagger: gives the name of a storage's place, which a file then has, or None.
-        deserializer: gives, for a storage and the name of its place, the storage there, or None.
+        priority: smaller ones are tried first.
+        tagger: returns the name of a storage's location, which is written to the file, or None.
+        deserializer: given a storage and a location name, returns the storage at that location, or None.
 
     >>> naru.serialization.register_package(30, lambda storage: None, lambda storage, location: storage if location == "cellar" else None)
     >>> naru.serialization.default_restore_location(naru.ones(1).untyped_storage(), "cellar").nbytes()
@@ -28,10 +28,10 @@ def register_package(priority: int, tagger: Callable[[Any], str | None], deseria
 
 
 def tag_by_packages(storage: Any) -> str | None:
-    """The name that a registered package gives a storage's place."""
+    """The location name that a registered package gives to a storage."""
     return next((tag for _, tagger, _ in _packages if (tag := tagger(storage)) is not None), None) if _packages else None
 
 
 def restored_by_packages(storage: Any, location: str) -> Any:
-    """What a registered package makes of a storage; None where there is none for it."""
+    """The storage that a registered package returns for a location; None if no package handles it."""
     return next((found for _, _, restore in _packages if (found := restore(storage, location)) is not None), None) if _packages else None

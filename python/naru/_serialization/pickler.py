@@ -1,4 +1,4 @@
-"""Pickles as PyTorch writes them: its names for what is naru's, and tensors as references to storages that stand beside the pickle."""
+"""Pickles as PyTorch writes them: with PyTorch's names for naru's objects, and tensors as references to storages outside the pickle."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Tensor = _C.Tensor
 
 
 class _StorageRef:
-    """Stands in a pickle for a storage that is written beside it."""
+    """Placeholder in a pickle for a storage that is written separately."""
 
     def __init__(self, key: str, dtype: Any, location: str, numel: int) -> None:
         self.key, self.dtype, self.location, self.numel = key, dtype, location, numel
 
 
-# What pickles as Python has it.
+# Types that are pickled as in Python.
 _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes, bytearray, tuple, list, dict, set, frozenset, OrderedDict))
 
 
 def _int(value: int) -> bytes:
-    """Instructions that push a number."""
+    """Opcodes that push an integer."""
     if 0 <= value < 256:
         return pickle.BININT1 + value.to_bytes(1, "little")
     if -(1 << 31) <= value < 1 << 31:
@@ -42,21 +42,21 @@ _TUPLES = {0: pickle.EMPTY_TUPLE, 1: pickle.TUPLE1, 2: pickle.TUPLE2, 3: pickle.
 
 
 def _ints(values: Any) -> bytes:
-    """Instructions that push a tuple of numbers."""
+    """Opcodes that push a tuple of integers."""
     parts = b"".join(map(_int, values))
     end = _TUPLES.get(len(values))
     return pickle.MARK + parts + pickle.TUPLE if end is None else parts + end
 
 
-class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the Python one: its save_global can be replaced
-    """Collects in `storages` what it leaves out. legacy: as PyTorch wrote before version 1.6."""
+class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the pure-Python one: its save_global can be overridden
+    """Collects the storages that it leaves out in `storages`. legacy: the format before PyTorch 1.6."""
 
     def __init__(self, file: IO[bytes], protocol: int, legacy: bool = False) -> None:
         super().__init__(file, protocol)
         self.storages: list[Tensor] = []
         self._legacy = legacy
         self._proto = protocol
-        self._texts: dict[str, str] = {}  # one object for each text, so that the pickle has it once
+        self._texts: dict[str, str] = {}  # interned strings, so that the pickle has each once
         self._known: dict[Any, tuple[_StorageRef, Tensor]] = {}
 
     def persistent_id(self, obj: Any) -> Any:
@@ -65,7 +65,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the Python one:
             obj = self._storage(obj._tensor())[0]
         elif type(obj) is not _StorageRef:
             return None
-        # Bytes; the dtype of a tensor that has no storage type stands beside them.
+        # An untyped storage; if the dtype has no storage type, it is written next to the reference.
         if not self._legacy and (untyped or name_of(obj.dtype) not in STORAGE_OF_DTYPE):
             return ("storage", STORAGE_TYPES["UntypedStorage"], obj.key, obj.location, obj.numel * obj.dtype.itemsize)
         pid = ("storage", self._kind(obj.dtype), obj.key, obj.location, obj.numel)
@@ -79,7 +79,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the Python one:
         return kind
 
     def save(self, obj: Any, save_persistent_id: bool = True) -> Any:
-        # Most of a file: written at once, where the general way takes twenty calls a tensor.
+        # Fast path for plain tensors, most of a file: the general path takes twenty calls per tensor.
         if type(obj) is Tensor and self._proto >= 2 and not self._legacy and id(obj) not in self.memo and not obj.__dict__:
             if obj.layout is _C.strided and not obj.is_meta and name_of(obj.dtype) in STORAGE_OF_DTYPE:
                 return self._save_tensor(obj)
@@ -173,15 +173,15 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the Python one:
         return _utils._rebuild_sparse_tensor, (tensor.layout, parts)
 
     def _storage(self, tensor: Tensor) -> tuple[_StorageRef, int, tuple]:
-        """The storage of a tensor, whole, so that tensors that share memory still do when they are loaded."""
+        """The whole storage of a tensor, so that tensors that share memory still do after loading."""
         plain = tensor.detach()
         bytes_held = plain.untyped_storage().nbytes()
         count = bytes_held // plain.element_size()
-        # The pointer alone names an empty storage badly.
+        # The pointer does not identify an empty storage.
         key = (plain.untyped_storage().data_ptr(), str(plain.device), plain.dtype, count) if count else id(tensor)
         if key not in self._known:
             flat = plain.as_strided((count,), (1,), 0)
             ref = _StorageRef(str(len(self.storages)), plain.dtype, tag_by_packages(plain.untyped_storage()) or str(plain.device), count)
             self.storages.append(flat)
-            self._known[key] = (ref, tensor)  # the tensor is kept, or its address could be used again
+            self._known[key] = (ref, tensor)  # keep the tensor alive: its address must not be reused
         return self._known[key][0], plain.storage_offset(), tuple(plain.stride())

@@ -1,4 +1,4 @@
-"""Where PyTorch has what naru has: a pickle names classes and functions by their modules, and those of the two libraries differ."""
+"""Where PyTorch has naru's objects: a pickle refers to classes and functions by module, and the two libraries' modules differ."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _sized(*kinds: str) -> str:
     return " ".join(kind + size for kind in kinds for size in _SIZES)
 
 
-# Classes that stand in another file than PyTorch's, by package and PyTorch's file.
+# Classes that are in a different file in PyTorch, by package: PyTorch's file.
 _FILES = {
     "torch.nn.modules": {
         "adaptive": "AdaptiveLogSoftmaxWithLoss",
@@ -45,7 +45,7 @@ _CLASSES = {
     package: {name: f"{package}.{file}".rstrip(".") for file, names in files.items() for name in names.split()}
     for package, files in _FILES.items()
 }
-# Files that PyTorch does not have, by the beginning of their names.
+# Files that PyTorch does not have, by name prefix.
 _STARTS = {
     "torch.nested._tensor": "torch.nested._internal.nested_tensor",
     "torch.nn._packed": "torch.nn.utils.rnn",
@@ -56,13 +56,13 @@ _STARTS = {
     "torch.distributions._matrix_transforms": "torch.distributions.transforms",
     "torch.distributions._number_transforms": "torch.distributions.transforms",
 }
-# What PyTorch's own core is called, and what it calls otherwise than its documentation.
+# PyTorch's name for its core, and names that differ from its public API.
 _CORE = {"torch._C._nn": "torch.nn.functional"}
 _CORE_NAMES = {"log_sigmoid": "logsigmoid"}
 
 
 def torch_name(obj: Any) -> tuple[str, str]:
-    """Module and name under which PyTorch knows one of naru's (or anyone's) globals."""
+    """The module and name that PyTorch uses for a global of naru (or of other packages)."""
     module, name = getattr(obj, "__module__", "") or "", getattr(obj, "__qualname__", "")
     if module == "naru._C":
         return "torch", name
@@ -77,7 +77,7 @@ def torch_name(obj: Any) -> tuple[str, str]:
 
 
 def find(module: str, name: str, get: Callable[[str, str], Any]) -> Any:
-    """naru's global for one of PyTorch's. get: gives that of a module, AttributeError or ImportError where there is none."""
+    """naru's global for a PyTorch global. get: looks a name up in a module; raises AttributeError or ImportError if there is none."""
     if module == "torch._C" and name in ("_VariableFunctionsClass", "TensorBase"):
         return sys.modules["naru"] if name != "TensorBase" else get("naru", "Tensor")
     if module in _CORE:
@@ -86,7 +86,7 @@ def find(module: str, name: str, get: Callable[[str, str], Any]) -> Any:
     try:
         return get(module, name)
     except (AttributeError, ImportError):
-        # Another file of the same package: the package itself has the name, too.
+        # Another file of the same package: the package itself exports the name, too.
         for package in (*_CLASSES, "torch.distributions"):
             package = "naru" + package[5:]
             if module.startswith(package + "."):

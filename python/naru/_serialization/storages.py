@@ -1,4 +1,4 @@
-"""Storages in files: their names, their bytes, and where they go when they are read."""
+"""Storages in files: their type names, their bytes, and the device they are loaded on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 Tensor = _C.Tensor
 
-# The storage types that PyTorch's files name, and the dtypes that they hold.
+# The storage types in PyTorch's files, and their dtypes.
 STORAGES = {**NAMES, "ComplexHalfStorage": "complex32", "UntypedStorage": "uint8"}
 DTYPE_NAMES = (
     "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex32 complex64 complex128".split()
@@ -21,7 +21,7 @@ DTYPE_NAMES = (
 
 
 class StorageType:
-    """Stands in a pickle for one of PyTorch's storage types. There is one object for each, and nothing changes it."""
+    """Placeholder in a pickle for a PyTorch storage type. There is one immutable object per type."""
 
     __slots__ = ("name",)
     name: str
@@ -34,7 +34,7 @@ class StorageType:
 
     @property
     def dtype(self) -> Any:
-        """What it holds; None where naru has no such dtype."""
+        """Its dtype; None if naru does not have it."""
         return getattr(_C, STORAGES[self.name], None)
 
 
@@ -48,7 +48,7 @@ def name_of(dtype: Any) -> str:
 
 
 def size_of(dtype: Any) -> int:
-    """Bytes of an element."""
+    """Bytes per element."""
     return _C.empty(0, dtype=dtype).element_size()
 
 
@@ -56,12 +56,12 @@ def size_of(dtype: Any) -> int:
 
 
 def bytes_to_tensor(data: bytes | bytearray, dtype: Any) -> Tensor:
-    """A one-dimensional CPU tensor of the bytes: over them if `data` is a bytearray, with a copy otherwise."""
+    """A one-dimensional CPU tensor over the bytes: sharing memory if `data` is a bytearray, a copy otherwise."""
     if not data:
         return _C.empty(0, dtype=dtype)
     if not isinstance(data, bytearray):
         data = bytearray(data)
-    if dtype is _C.bool:  # whatever the file has: a bool is 0 or 1
+    if dtype is _C.bool:  # normalizes the file's bytes to 0 or 1
         return _C.frombuffer(data, dtype=_C.uint8) != 0
     return _C.frombuffer(data, dtype=dtype)
 
@@ -73,29 +73,29 @@ def tensor_to_bytes(tensor: Tensor) -> bytes:
 
 
 def swapped(data: bytearray, size: int) -> bytearray:
-    """The bytes of elements of that size in the other byte order."""
+    """Swaps the byte order of elements of that size."""
     other = bytearray(len(data))
     for i in range(size):
         other[i::size] = data[size - 1 - i :: size]
     return other
 
 
-# --- places --------------------------------------------------------------------------------------------------------
+# --- locations ------------------------------------------------------------------------------------------------------
 
 
 def device_if_present(location: str) -> Any:
-    """The device of that name, or None where it is absent or is the CPU."""
+    """The device of that name, or None if it is missing or is the CPU."""
     if location in ("cpu", ""):
         return None
     kind, _, index = location.partition(":")
     try:
         return _C.device(location) if int(index or 0) < _C.device_count(kind) else None
-    except Exception:  # a kind that naru does not know
+    except Exception:  # an unknown kind of device
         return None
 
 
 class LoadedStorage(_C.TypedStorage):
-    """A storage that was read: a one-dimensional tensor, and where it was when it was saved."""
+    """A loaded storage: a one-dimensional tensor, and the location that it was saved from."""
 
     def __init__(self, tensor: Tensor, location: str) -> None:
         super().__init__(wrap_storage=tensor)
@@ -103,14 +103,14 @@ class LoadedStorage(_C.TypedStorage):
         self.location = location
 
     def as_dtype(self, dtype: Any) -> LoadedStorage:
-        """The same bytes as elements of `dtype`. ValueError where they are no whole number of elements."""
+        """The same bytes as elements of `dtype`. ValueError if their number is not a multiple of the element size."""
         if dtype == self.tensor.dtype:
             return self
         if self.tensor.numel() * self.tensor.element_size() % size_of(dtype):
             raise ValueError(f"a storage of {self.tensor.numel()} bytes is no whole number of {name_of(dtype)}")
         return LoadedStorage(self.tensor != 0 if dtype == _C.bool else self.tensor.view(dtype), self.location)
 
-    # What a map_location function does with storages.
+    # Methods that a map_location function may call.
     def cpu(self) -> LoadedStorage:
         """This storage on the CPU."""
         return LoadedStorage(self.tensor.to("cpu"), "cpu")
@@ -127,7 +127,7 @@ class LoadedStorage(_C.TypedStorage):
 
 
 def placement(map_location: Any) -> Callable[[Tensor, str], Tensor]:
-    """What puts a storage's tensor where `map_location` says."""
+    """A function that moves a storage's tensor according to `map_location`."""
 
     def present(tensor: Tensor, location: str) -> Tensor:
         restored = restored_by_packages(LoadedStorage(tensor, location), location)
@@ -154,11 +154,11 @@ def placement(map_location: Any) -> Callable[[Tensor, str], Tensor]:
 
 
 def _get_layout(name: str) -> Any:
-    """The layout of that name, "torch.sparse_coo" and so on: what files have for it."""
+    """The layout of that name, "torch.sparse_coo" and so on, as files refer to it."""
     for layout in (_C.strided, _C.sparse_coo, _C.sparse_csr, _C.sparse_csc, _C.sparse_bsr, _C.sparse_bsc, _C.jagged):
         if str(layout) == name:
             return layout
     raise NotImplementedError(f"load: there are no tensors of layout {name!r} here; wanted torch.jagged, torch.sparse_coo or a compressed one")
 
 
-_get_layout.__module__ = "naru.serialization"  # where PyTorch has it: files name it so
+_get_layout.__module__ = "naru.serialization"  # PyTorch's location, which files refer to

@@ -1,4 +1,4 @@
-"""Which names in a file are more than data: found by reading its pickle's instructions, of which none is carried out."""
+"""Finds the globals in a file that are more than plain data, by scanning its pickle's opcodes without executing any."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .allowed import plain_globals
 
 
 def _named(text: bytes) -> set[tuple[str, str]]:
-    """(module, name) of all that a pickle names."""
+    """(module, name) of all globals in a pickle."""
     found: set[tuple[str, str]] = set()
     texts: list[str] = []
     memo: dict[Any, str] = {}
@@ -31,7 +31,7 @@ def _named(text: bytes) -> set[tuple[str, str]]:
 
 
 def in_checkpoint(file: IO[bytes], safe: dict[tuple[str, str], Any]) -> list[str]:
-    """The names of an archive's pickle that are neither plain data nor among `safe`. ValueError for a file that is no archive."""
+    """The globals in an archive's pickle that are neither plain data nor in `safe`. ValueError if the file is not an archive."""
     from zipfile import BadZipFile, ZipFile
 
     try:

@@ -1,8 +1,8 @@
-"""Reading a pickle as data: what `load(weights_only=True)` runs.
+"""Reads a pickle as data: the implementation of `load(weights_only=True)`.
 
-A pickle is a program for a small stack machine. This one knows only instructions that make plain data, calls nothing but the functions of
-its table, and changes nothing but objects that it has made itself: a file can neither run code nor touch what outlives the load. What a file
-makes is bounded by the file's own length.
+A pickle is a program for a small stack machine. This machine implements only opcodes that make plain data, calls only the functions in
+its table, and modifies only objects that it created itself: a file can neither run code nor modify anything that outlives the load. The
+size of what a file creates is bounded by the file's own length.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ if TYPE_CHECKING:
 
 Tensor = _C.Tensor
 
-# Containers within containers. (`pickle` itself writes no more than the recursion limit.)
+# Maximum nesting depth of containers. (`pickle` itself writes no more than the recursion limit.)
 MAX_DEPTH = 1000
-# Elements of a structure, those that it has several times over counted each time: at most so many for each byte of the file.
+# Maximum number of elements of a structure per byte of the file, counting shared elements each time they occur.
 MAX_REPEATS = 16
 _FREE = 1_000_000
-# Elements of a tuple that is a key: what its hash costs is paid at each use.
+# Maximum number of elements of a tuple used as a key: its hash is computed at each use.
 _MAX_KEY = 1000
 
 
 _U16, _U32, _I32, _U64, _F64 = (struct.Struct(form) for form in ("<H", "<I", "<i", "<Q", ">d"))
 
-# Plain values: what an instruction of the pickle may add to.
+# Plain types that opcodes may add to.
 _DICTS = (dict, OrderedDict, Counter, defaultdict)
 _CONTAINERS = frozenset((list, tuple, dict, set, frozenset, OrderedDict, Counter, defaultdict))
 _KEYS = frozenset((str, int, float, bool, complex, bytes, type(None), _C.dtype, _C.device, _C.Size, StorageType))
 
 
 class WeightsOnlyUnpickler:
-    """Reads one pickle.
+    """Reads one pickle as data.
 
     Args:
         file: open for reading, at the pickle's first byte.
-        length: bytes that there are from here on.
-        storage: gives the storage of a persistent id.
-        safe: globals that may be used besides the plain ones, by (module, name).
-        encoding: of texts that Python 2 wrote; "bytes" leaves them alone.
+        length: number of bytes from there to the end.
+        storage: returns the storage for a persistent id.
+        safe: additional allowed globals, by (module, name).
+        encoding: for strings written by Python 2; "bytes" keeps them as bytes.
     """
 
     def __init__(
@@ -59,17 +59,17 @@ class WeightsOnlyUnpickler:
         self._safe = safe
         self._globals = {id(known) for table in (self._plain, safe) for known in table.values()}
         self._safe_classes = tuple(c for c in safe.values() if isinstance(c, type))
-        self._bare: dict[int, type] = {}  # classes, by id, whose objects are made empty, without a call, and then get a state
+        self._bare: dict[int, type] = {}  # classes, by id, that are instantiated empty, without calling __init__, and then given a state
         self._most = MAX_REPEATS * length + _FREE
         self._memo: dict[int, Any] = {}
         self._stack: list[Any] = []
         self._marks: list[list[Any]] = []
-        # By id, with the object, which must outlive its id: what was made here, and how deep and large nested containers are.
+        # By id, keeping the object alive while its id is used: objects made by this load, and (depth, size) of nested containers.
         self._made: dict[int, Any] = {}
         self._extents: dict[int, tuple[Any, int, int]] = {}
 
     def load(self) -> Any:
-        """The object. UnpicklingError where the pickle is not plain data, or not valid."""
+        """Reads the object. UnpicklingError if the pickle is invalid or not plain data."""
         read, run = self._file.read, _INSTRUCTIONS
         try:
             while True:
@@ -120,14 +120,14 @@ class WeightsOnlyUnpickler:
     # --- containers
 
     def _extent(self, obj: Any) -> tuple[int, int]:
-        """How deep and how large."""
+        """(depth, size) of an object."""
         if type(obj) not in _CONTAINERS:
             return 0, 1
         known = self._extents.get(id(obj))
         return (1, len(obj) + 1) if known is None else known[1:]
 
     def _grown(self, container: Any, items: Any) -> None:
-        """`items` are in the container now."""
+        """Updates the extent of `container` after `items` were added to it."""
         if _CONTAINERS.isdisjoint(map(type, items)):
             return
         depth = weight = 0
@@ -136,7 +136,7 @@ class WeightsOnlyUnpickler:
                 d, w = self._extent(item)
                 depth, weight = max(depth, d), weight + w
         known = self._extents.get(id(container))
-        # Counted from their own elements on, those that are no containers among them.
+        # The initial extent counts the container's own elements, including those that are not containers.
         before = (1, len(container) + 1) if known is None else known[1:]
         depth, weight = max(depth + 1, before[0]), before[1] + weight
         if depth > MAX_DEPTH:
@@ -233,7 +233,7 @@ class WeightsOnlyUnpickler:
             )
 
     def _mentioned(self, module: str, name: str) -> Any:
-        """What a file may name besides, but not call; None for nothing."""
+        """The global of that name if a file may refer to it, but not call it; None otherwise."""
         return None
 
     def _stack_global(self) -> None:
@@ -247,7 +247,7 @@ class WeightsOnlyUnpickler:
             raise refused("The pickle in the file is not valid: arguments that are none.")
         if func in (set, frozenset, dict, OrderedDict, Counter, defaultdict):
             for part in (part for arg in args if type(arg) in (list, tuple) for part in arg):
-                self._key(part if func in (set, frozenset, Counter) else part[0])  # it will be hashed
+                self._key(part if func in (set, frozenset, Counter) else part[0])  # check the key before it is hashed
         result = func(*args, **(kwargs or {}))
         if type(result) in _CONTAINERS:
             self._grown(result, [part for arg in args if type(arg) in _CONTAINERS for part in (arg.values() if isinstance(arg, dict) else arg)])
@@ -275,14 +275,14 @@ class WeightsOnlyUnpickler:
             if type(made) is cls and not isinstance(made, enum.Enum):
                 self._made[id(made)] = made
             self._stack.append(made)
-        else:  # what is plain is made by its class or function
+        else:  # plain types are made by calling their class or function
             self._called(cls, args, kwargs)
 
     def _new_object_with_names(self) -> None:
         self._new_object(self._stack.pop())
 
     def _may_build(self, obj: Any) -> bool:
-        """Whether the object was made by this load, and is of a class whose objects have a state of their own."""
+        """Whether the object was made by this load, and its class allows setting a state."""
         return id(obj) in self._made and (type(obj) is OrderedDict or type(obj) in self._safe_classes or id(type(obj)) in self._bare)
 
     def _build(self) -> None:
@@ -314,7 +314,7 @@ class WeightsOnlyUnpickler:
             raise refused("The file refers to a storage that is none.")
         self._stack.append(storage)
 
-    # --- the rest
+    # --- other opcodes
 
     def _put(self, number: int) -> None:
         if number < 0:
@@ -404,12 +404,12 @@ def _instructions() -> dict[bytes, Callable[[WeightsOnlyUnpickler], Any]]:
         p.NEWOBJ_EX: u._new_object_with_names,
         p.BUILD: u._build,
         p.BINPERSID: u._persistent,
-        # The memo. (A dict: a list would be as long as the greatest number that a file speaks of.)
+        # The memo. (A dict: a list could be made as long as the largest index in the file.)
         p.PUT: lambda m: m._put(int(m._line()[:20])),
         p.GET: lambda m: m._get(int(m._line()[:20])),
         p.MEMOIZE: lambda m: m._put(len(m._memo)),
     }
-    # Those of one byte are most of what a file has.
+    # One-byte opcodes are most of a file.
     table[p.BININT1] = lambda m: m._stack.append(m._byte())
     table[p.BINPUT] = lambda m: m._put(m._byte())
     table[p.BINGET] = lambda m: m._stack.append(m._memo[m._byte()])

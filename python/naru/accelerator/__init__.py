@@ -1,6 +1,6 @@
-"""`torch.accelerator`: the devices of this machine beside the CPU, whatever their kind.
+"""`torch.accelerator`: the machine's devices other than the CPU, whatever their kind.
 
-Functions that take a device take one of any kind; without one, and where an index is given, the current kind is meant (`current_accelerator`).
+Functions with a device argument accept any kind; without one, or with only an index, they use the current kind (`current_accelerator`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _need() -> str:
 
 
 def _target(device: Any = None) -> _C.device:
-    """A device of any kind but cpu, as the functions of this module take it."""
+    """Resolves a device argument of this module: a device of any kind except cpu."""
     if isinstance(device, str) and not device.isdigit():
         device = _C.device(device)
     if isinstance(device, _C.device) and device.type in KINDS:
@@ -33,7 +33,7 @@ def _target(device: Any = None) -> _C.device:
 
 
 def kinds() -> list[str]:
-    """The kinds of devices that are there, the one that counts as current first.
+    """The available kinds of device, the current one first.
 
     >>> import naru
     >>> with naru.virtual("cuda", count=2), naru.virtual("mps"):
@@ -54,18 +54,18 @@ def devices(kind: str | None = None) -> list[_C.device]:
 
 
 def is_available() -> bool:
-    """Whether there is a device beside the CPU."""
+    """Whether there is a device other than the CPU."""
     return current_kind() is not None
 
 
 def why_unavailable() -> str:
-    """For each kind of device why there is none that works, and what to do about it, a line each; "" where there is one of any kind."""
+    """For each kind of device, the reason why none is available and how to fix it, one line each; "" if a device of any kind is available."""
     return "" if is_available() else "\n".join(f"{kind}: {_C.why_unavailable(kind)}" for kind in KINDS)
 
 
 def current_accelerator(check_available: bool = False) -> _C.device | None:
-    """The kind of device that is there, as a device without index; None if there is none. `check_available` is taken: a kind counts only where
-    a device of it works.
+    """The available kind of device, as a device without index; None if there is none. `check_available` is ignored: a kind counts only if
+    one of its devices works.
 
     >>> with naru.virtual("cuda"):
     ...     naru.accelerator.current_accelerator()
@@ -82,7 +82,7 @@ def device_count() -> int:
 
 
 def current_device_index() -> int:
-    """The index of the current device; RuntimeError where there is none.
+    """The index of the current device; RuntimeError if there is none.
 
     >>> with naru.virtual("cuda", count=2), naru.cuda.device(1):
     ...     naru.accelerator.current_device_index()
@@ -115,7 +115,7 @@ def synchronize(device: Any = None) -> None:
 
 
 def current_stream(device: Any = None) -> Any:
-    """Where the thread's work for a `device` (the current one) goes."""
+    """The stream that receives the thread's work for a `device` (the current one)."""
     from ..streams import current_stream
 
     return current_stream(None, _target(device))
@@ -137,38 +137,38 @@ def set_stream(stream: Any) -> None:
 
 
 def empty_cache() -> None:
-    """Gives memory that is kept for new tensors back to the devices."""
+    """Returns cached free memory to the devices."""
     for device in devices():
         _C.empty_cache(device)
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes in tensors on a `device` (the current one)."""
+    """Bytes used by tensors on a `device` (the current one)."""
     return _C.memory_allocated(_target(device))
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Bytes held from the `device` (the current one), in tensors or kept for new ones."""
+    """Bytes reserved from the `device` (the current one): used by tensors, or cached."""
     return _C.memory_reserved(_target(device))
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """The most bytes in tensors on a `device` (the current one) so far, or since `reset_peak_memory_stats`."""
+    """Peak bytes used by tensors on a `device` (the current one), since the start or `reset_peak_memory_stats`."""
     return _C.max_memory_allocated(_target(device))
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """The most bytes held from the `device` (the current one)."""
+    """Peak bytes reserved from the `device` (the current one)."""
     return _C.max_memory_reserved(_target(device))
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Starts the peaks of a `device` (the current one) anew."""
+    """Resets the peak statistics of a `device` (the current one)."""
     _C.reset_peak_memory_stats(_target(device))
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
-    """The figures of the allocator of a `device` (the current one), under PyTorch's names."""
+    """The allocator statistics of a `device` (the current one), under PyTorch's names."""
     from .._device.memory import stats
 
     return stats(_target(device))
@@ -186,7 +186,7 @@ def get_memory_info(device: Any = None) -> tuple[int, int]:
 
 
 def get_device_capability(device: Any = None) -> dict[str, Any]:
-    """{"supported_dtypes": the types that the `device` (the current one) computes in}.
+    """{"supported_dtypes": the dtypes that the `device` (the current one) computes in}.
 
     >>> with naru.virtual("cuda"):
     ...     naru.float16 in naru.accelerator.get_device_capability()["supported_dtypes"]
@@ -198,7 +198,7 @@ def get_device_capability(device: Any = None) -> dict[str, Any]:
 
 
 def empty_host_cache() -> None:
-    """Gives pinned memory of the host that is kept for new tensors back to the system.
+    """Returns cached pinned host memory to the system.
 
     >>> naru.accelerator.empty_host_cache()
     """

@@ -9,7 +9,7 @@ from .grad_scaler import GradScaler
 
 
 def of_kind(kind: str, low: Any) -> tuple[type[autocast], type[GradScaler]]:
-    """`autocast` (to `low` unless another type is named) and `GradScaler` of one kind of device."""
+    """`autocast` (to `low` by default) and `GradScaler` for one kind of device."""
 
     def warn(name: str) -> None:
         import warnings

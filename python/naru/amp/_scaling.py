@@ -1,4 +1,4 @@
-"""What `GradScaler` computes on devices, without reading anything back."""
+"""What `GradScaler` computes on devices. Nothing is read back to the host."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def wide(x: Tensor) -> Tensor:
-    """In double precision, where the device has it: factors that are no powers of two are rounded once."""
+    """`x` in double precision where the device supports it, so that factors that are not powers of two are rounded once."""
     return x.double() if _C._describe_device(x.device)["fp64"] else x
 
 
 def times(x: Tensor, factor: Tensor) -> Tensor:
-    """`x` times one element of float32, which is not rounded to the type of `x`: 2**16 and 2**-25 are out of float16's range, the product is not."""
+    """`x` times a one-element float32 `factor`, which is not rounded to the dtype of `x`: 2**16 and 2**-25 are outside float16's range."""
     return (x.float() * factor).to(x.dtype) if x.ndim and x.dtype in (_C.float16, _C.bfloat16) else x * factor
 
 
@@ -31,8 +31,8 @@ def _one(name: str, x: Tensor, dtype: _C.dtype, word: str) -> None:
 
 
 def _amp_foreach_non_finite_check_and_unscale_(self: Sequence[Tensor], found_inf: Tensor, inv_scale: Tensor) -> None:
-    """Multiplies each tensor by `inv_scale`, in place; `found_inf` becomes 1 if an element was not finite before. RuntimeError for a `found_inf` or
-    `inv_scale` that is not one element of float32, or for tensors of several devices.
+    """Multiplies each tensor by `inv_scale`, in place; sets `found_inf` to 1 if an element was not finite before. RuntimeError if `found_inf` or
+    `inv_scale` is not one element of float32, or if the tensors are on several devices.
 
     >>> import naru as torch
     >>> found = torch.zeros(1)
@@ -53,7 +53,7 @@ def _amp_foreach_non_finite_check_and_unscale_(self: Sequence[Tensor], found_inf
         if x.device != found_inf.device or x.device != inv_scale.device:
             raise RuntimeError(f"Expected all tensors to be on the same device: {name} got {x.device}, {found_inf.device} and {inv_scale.device}")
     with no_grad():
-        # 0 * x is 0 for every finite x, and nan for every other.
+        # 0 * x is 0 for every finite x, and nan otherwise.
         total = sum((x * 0).sum().float() for x in self)
         found_inf.copy_(_C.where(total.isfinite(), found_inf, 1.0))
         inverse = inv_scale.reshape(())
@@ -64,8 +64,9 @@ def _amp_foreach_non_finite_check_and_unscale_(self: Sequence[Tensor], found_inf
 def _amp_update_scale_(
     self: Tensor, growth_tracker: Tensor, found_inf: Tensor, scale_growth_factor: float, scale_backoff_factor: float, growth_interval: int
 ) -> Tensor:
-    """The scale of the next iteration, in place: times `scale_backoff_factor` where `found_inf` is not 0, else times `scale_growth_factor` each
-    `growth_interval`th time unless that overflows; `growth_tracker` (int32) counts. RuntimeError for other types or more than one element.
+    """Updates the scale for the next iteration, in place. It is multiplied by `scale_backoff_factor` if `found_inf` is not 0, else by
+    `scale_growth_factor` after every `growth_interval` good iterations in a row, unless that overflows; `growth_tracker` (int32) counts them.
+    RuntimeError for other dtypes or more than one element.
 
     >>> import naru as torch
     >>> torch._amp_update_scale_(torch.tensor(8.0), torch.tensor(0, dtype=torch.int32), torch.ones(()), 2.0, 0.5, 100)

@@ -1,4 +1,4 @@
-"""`torch.autocast`: a block in which products are computed in 16 bits, and what needs them in float32."""
+"""`torch.autocast`: a block in which matrix products and convolutions run in 16 bits, and operators that need the precision in float32."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HALF = (_C.bfloat16, _C.float16)
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether there is autocast for a kind of device, `device_type`: for each that naru knows.
+    """Whether autocast is available for `device_type`: True for each kind of device that naru knows.
 
     >>> naru.amp.is_autocast_available("cpu")
     True
@@ -27,11 +27,11 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 class autocast:
-    """A context manager and decorator: inside, floating-point arguments of functions are cast as PyTorch's lists say.
+    """A context manager and decorator: within it, floating-point arguments of operators are cast according to PyTorch's lists.
 
-    device_type: the kind of device that it is about ("cuda", "cpu", ...). dtype: what products are computed in (float16; on cpu bfloat16).
-    enabled: False opens a block without it inside another. cache_enabled: whether a weight is cast once in the outermost block.
-    float64 is never cast. Blocks belong to the thread. Errors: RuntimeError for a kind that is not known.
+    device_type: the kind of device whose tensors are cast ("cuda", "cpu", ...). dtype: the lower-precision dtype (default float16; on cpu bfloat16).
+    enabled: False disables autocast within an enclosing block. cache_enabled: whether a weight is cast only once in the outermost block.
+    float64 is never cast. The state belongs to the thread. Errors: RuntimeError for an unknown kind of device.
 
     >>> with naru.autocast('cpu'):
     ...     print((naru.ones(2, 2) @ naru.ones(2, 2)).dtype)
@@ -42,7 +42,7 @@ class autocast:
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
         if not is_autocast_available(device_type):
-            _C.device(device_type)  # a kind that nobody knows is an error of its own
+            _C.device(device_type)  # raises its own error for an unknown kind
             raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'")
         self.device = device_type
         self.fast_dtype = _C.get_autocast_dtype(device_type) if dtype is None else dtype
@@ -92,7 +92,7 @@ class autocast:
 
 
 def _cast(value: Any, kind: str, dtype: Any) -> Any:
-    """Floating-point tensors of a kind of device in `value`, cast; float64 and everything else as it is."""
+    """`value` with the floating-point tensors of one kind of device cast; float64 and everything else is unchanged."""
     if isinstance(value, _C.Tensor):
         takes = value.is_floating_point() and value.device.type == kind and value.dtype != _C.float64
         return value.to(dtype) if takes else value
@@ -104,10 +104,10 @@ def _cast(value: Any, kind: str, dtype: Any) -> Any:
 
 
 def custom_fwd(fwd: Callable[..., Any] | None = None, *, device_type: str, cast_inputs: Any = None) -> Any:
-    """Decorates `forward` of an `autograd.Function`, `fwd`: notes the state of autocast of `device_type` for `custom_bwd`.
+    """Decorates `forward` of an `autograd.Function`, `fwd`: records the autocast state of `device_type` for `custom_bwd`.
 
-    With `cast_inputs`, inside a block, tensors are cast to that type and `forward` runs with autocast off. ValueError where device_type is
-    no str.
+    With `cast_inputs`, within an autocast block, tensors are cast to that dtype and `forward` runs with autocast off. ValueError if device_type is
+    not a str.
 
     >>> class Product(naru.autograd.Function):
     ...     @staticmethod
@@ -137,7 +137,7 @@ def custom_fwd(fwd: Callable[..., Any] | None = None, *, device_type: str, cast_
 
 
 def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Any:
-    """Decorates `backward` of an `autograd.Function`, `bwd`: it runs in the state of autocast of `device_type` that `forward` ran in.
+    """Decorates `backward` of an `autograd.Function`, `bwd`: it runs in the autocast state of `device_type` that `forward` ran in.
 
     >>> class Double(naru.autograd.Function):
     ...     @staticmethod

@@ -1,4 +1,4 @@
-"""`torch.amp.GradScaler`: keeps small gradients from vanishing in float16, and says which steps it took and which not."""
+"""`torch.amp.GradScaler`: keeps small gradients from vanishing in float16, and reports which steps it skipped and why."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["GradScaler", "OptState", "StepOutcome"]
 
 
 class OptState(Enum):
-    """How far an optimizer is since the last `update` of a scaler.
+    """The stage that an optimizer has reached since the scaler's last `update`.
 
     >>> naru.amp.grad_scaler.OptState.READY.value
     0
@@ -33,7 +33,7 @@ class OptState(Enum):
 
 
 class StepOutcome(NamedTuple):
-    """What became of a call of `GradScaler.step`: whether it `stepped`, at what `scale`, and the `reason` why not. It counts as True where the
+    """The outcome of a call of `GradScaler.step`: whether it `stepped`, the `scale`, and the `reason` if it did not. It is true if the
     optimizer stepped.
 
     >>> print(naru.amp.grad_scaler.StepOutcome(False, 8.0, "1 of 1 gradients are not finite"))
@@ -42,7 +42,7 @@ class StepOutcome(NamedTuple):
 
     stepped: bool
     scale: float
-    reason: str  # why the step was skipped; "" where it was not
+    reason: str  # why the step was skipped; "" if it was not
 
     def __bool__(self) -> bool:
         return self.stepped
@@ -56,7 +56,7 @@ def _refresh_per_optimizer_state() -> dict[str, Any]:
 
 
 class _Replicas:
-    """Copies of a tensor, one on each device that asks."""
+    """Copies of a tensor, one on each device that needs it."""
 
     def __init__(self, master: Tensor) -> None:
         self._master = master
@@ -72,13 +72,13 @@ class GradScaler:
     """Scales losses, unscales gradients, skips steps whose gradients are not finite, and adapts the scale.
 
     Args:
-        device: the kind of device; without one of that kind it warns and is off.
-        init_scale: the scale at first.
-        growth_factor: what the scale is multiplied by after `growth_interval` steps without a gradient that is not finite.
-        backoff_factor: what it is multiplied by after a step that was skipped.
-        enabled: False makes every method do what is done without a scaler.
+        device: the kind of device; if there is none of that kind, the scaler warns and is disabled.
+        init_scale: the initial scale.
+        growth_factor: multiplies the scale after `growth_interval` steps in a row with finite gradients.
+        backoff_factor: multiplies the scale after a skipped step.
+        enabled: False makes every method behave as if there were no scaler.
 
-    After `step(optimizer)`, which returns what PyTorch's does, `last_step` tells what happened:
+    After `step(optimizer)`, which returns what PyTorch's returns, `last_step` reports what happened:
 
     >>> import naru as torch
     >>> w = torch.nn.Parameter(torch.ones(2))
@@ -113,7 +113,7 @@ class GradScaler:
         self._enabled = enabled
         self._init_scale = init_scale
         self._init_growth_tracker = 0
-        # float32 and int32 on the device of the first loss, made when that comes.
+        # float32 and int32, created on the device of the first loss.
         self._scale: Tensor | None = None
         self._growth_tracker: Tensor | None = None
         self._growth_factor = growth_factor
@@ -123,7 +123,7 @@ class GradScaler:
 
     @property
     def last_step(self) -> StepOutcome | None:
-        """What became of the last `step`, a `StepOutcome`; None before the first."""
+        """The outcome of the last `step`, a `StepOutcome`; None before the first."""
         if callable(self._last):
             self._last = self._last()
         return self._last
@@ -158,7 +158,7 @@ class GradScaler:
         raise ValueError("outputs must be a Tensor or an iterable of Tensors")
 
     def _gradients(self, optimizer: Any) -> list[tuple[int, int, Any]]:
-        """The gradients with their groups and places; the values of sparse ones, and those summed if a float16's sum may overflow."""
+        """The gradients with their group and parameter indices. Sparse ones give their values, coalesced for float16, whose sums may overflow."""
         found = []
         for g, group in enumerate(optimizer.param_groups):
             for i, parameter in enumerate(group["params"]):
@@ -173,7 +173,7 @@ class GradScaler:
         return found
 
     def _unscale_grads_(self, optimizer: Any, inv_scale: Tensor, found_inf: Tensor, allow_fp16: bool) -> dict[_C.device, Tensor]:
-        """Multiplies the gradients by `inv_scale`; copies of `found_inf` by device, 1 where a gradient was not finite."""
+        """Multiplies the gradients by `inv_scale`. Returns copies of `found_inf` by device, 1 where a gradient was not finite."""
         inverses, founds, lists = _Replicas(inv_scale), _Replicas(found_inf), defaultdict(list)
         with no_grad():
             for _, _, grad in self._gradients(optimizer):
@@ -185,7 +185,7 @@ class GradScaler:
         return founds.copies
 
     def unscale_(self, optimizer: Any) -> None:
-        """Divides the optimizer's gradients by the scale, and looks for those that are not finite. Once between updates."""
+        """Divides the optimizer's gradients by the scale, and checks that they are finite. At most once between updates."""
         if not self._enabled:
             return
         scale, _ = self._check_scale_growth_tracker("unscale_")
@@ -198,7 +198,7 @@ class GradScaler:
         state["stage"] = OptState.UNSCALED
 
     def _check_inf_per_device(self, optimizer: Any) -> dict[_C.device, Tensor]:
-        """Looks for gradients that are not finite, and leaves them scaled."""
+        """Checks that the gradients are finite, and leaves them scaled."""
         scale, _ = self._check_scale_growth_tracker("_check_inf_per_device")
         state = self._per_optimizer_states[id(optimizer)]
         state["found_inf_per_device"] = self._unscale_grads_(optimizer, _C.ones_like(scale), _C.zeros_like(scale), True)
@@ -208,10 +208,10 @@ class GradScaler:
         return self._per_optimizer_states[id(optimizer)]["found_inf_per_device"]
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """`optimizer.step(*args, **kwargs)`, and what it returns; or nothing and None, where a gradient is not finite. See `last_step`.
+        """Calls `optimizer.step(*args, **kwargs)` and returns its result; skips it and returns None if a gradient is not finite. See `last_step`.
 
-        An optimizer with `_step_supports_amp_scaling` decides by itself: it finds the scale and whether a gradient is not finite as the tensors
-        `optimizer.grad_scale` and `optimizer.found_inf`, or gets the scaler if its `step` takes `grad_scaler` (a FutureWarning).
+        An optimizer with `_step_supports_amp_scaling` decides by itself whether to skip. It reads the scale, and whether a gradient is not finite, from the
+        tensors `optimizer.grad_scale` and `optimizer.found_inf`, or gets the scaler if its `step` accepts `grad_scaler` (a FutureWarning).
         """
         if not self._enabled:
             result = optimizer.step(*args, **kwargs)
@@ -240,11 +240,11 @@ class GradScaler:
             self._last = StepOutcome(False, scale.item(), self._why(optimizer))
             return None
         result = optimizer.step(*args, **kwargs)
-        self._last = lambda: StepOutcome(True, scale.item(), "")  # read when it is asked for
+        self._last = lambda: StepOutcome(True, scale.item(), "")  # the scale is read from the device only when `last_step` is used
         return result
 
     def _step_with_scale(self, optimizer: Any, state: dict[str, Any], args: Any, kwargs: Any) -> Any:
-        """A step of an optimizer that looks at the scale itself."""
+        """A step of an optimizer that handles the scale itself."""
         scale: Tensor = self._scale.clone()  # type: ignore[union-attr]
         takes_scaler = "grad_scaler" in inspect.signature(optimizer.step).parameters
         if takes_scaler:
@@ -276,7 +276,7 @@ class GradScaler:
     def _why(self, optimizer: Any) -> str:
         gradients = self._gradients(optimizer)
         bad = [(g, i, grad) for g, i, grad in gradients if not _C.isfinite(grad).all().item()]
-        if not bad:  # clipped or replaced since unscale_()
+        if not bad:  # the gradients were clipped or replaced since unscale_()
             return "a gradient was not finite when it was unscaled"
         g, i, grad = bad[0]
         infinite, nan = (int(_C.isinf(grad).sum().item()), int(_C.isnan(grad).sum().item()))
@@ -286,7 +286,7 @@ class GradScaler:
         )
 
     def update(self, new_scale: Any = None) -> None:
-        """Once an iteration, after all steps: a smaller scale if one was skipped, a greater one after `growth_interval` good ones."""
+        """Call it once an iteration, after all steps: lowers the scale if a step was skipped, and raises it after `growth_interval` good ones."""
         if not self._enabled:
             return
         scale, growth_tracker = self._check_scale_growth_tracker("update")
@@ -309,42 +309,42 @@ class GradScaler:
         return self._scale
 
     def get_scale(self) -> float:
-        """The scale; 1.0 where disabled."""
+        """The scale; 1.0 if disabled."""
         return (self._init_scale if self._scale is None else self._scale.item()) if self._enabled else 1.0
 
     def _get_growth_tracker(self) -> int:
         return (self._init_growth_tracker if self._growth_tracker is None else self._growth_tracker.item()) if self._enabled else 0
 
     def get_growth_factor(self) -> float:
-        """What the scale is multiplied by when it grows."""
+        """The factor by which the scale grows."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
-        """Sets what the scale is multiplied by when it grows."""
+        """Sets the factor by which the scale grows."""
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
-        """What the scale is multiplied by after a skipped step."""
+        """The factor that multiplies the scale after a skipped step."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
-        """Sets what the scale is multiplied by after a skipped step."""
+        """Sets the factor that multiplies the scale after a skipped step."""
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
-        """How many good steps in a row make the scale grow."""
+        """The number of good steps in a row after which the scale grows."""
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
-        """Sets how many good steps in a row make the scale grow."""
+        """Sets the number of good steps in a row after which the scale grows."""
         self._growth_interval = new_interval
 
     def is_enabled(self) -> bool:
-        """Whether it does anything."""
+        """Whether the scaler is enabled."""
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:
-        """The scale, its factors and interval, and the number of good steps in a row; {} where disabled."""
+        """The scale, its factors and interval, and the number of good steps in a row; {} if disabled."""
         if not self._enabled:
             return {}
         return {
@@ -356,7 +356,7 @@ class GradScaler:
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes back a state from `state_dict`; does nothing where disabled. RuntimeError for an empty one."""
+        """Restores a state that `state_dict` returned; does nothing if disabled. RuntimeError for an empty one."""
         if not self._enabled:
             return
         if not state_dict:
@@ -376,6 +376,6 @@ class GradScaler:
             raise AssertionError(
                 "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after scaler.update()."
             )
-        # Numbers, not tensors: the other process may have no such device.
+        # Stored as numbers, not tensors: the loading process may not have this device.
         numbers = {"_init_scale": self.get_scale(), "_init_growth_tracker": self._get_growth_tracker(), "_scale": None, "_growth_tracker": None}
         return self.__dict__ | numbers | {"_last": self.last_step}

@@ -1,7 +1,7 @@
-"""The namespace of the Python array API standard (2025.12): what `x.__array_namespace__()` gives for tensors.
+"""The namespace of the Python array API standard (2025.12), which `x.__array_namespace__()` returns for tensors.
 
-Arrays are tensors, and functions are the core's; where PyTorch's function of that name does what the standard says it is the same object. Those that
-differ do so in names of arguments (axis, keepdims), defaults (correction=0) or results, and `naru.*` keeps PyTorch's.
+Arrays are tensors and functions are naru's own: where PyTorch's function of a name already conforms to the standard, it is the same object. The
+others differ in argument names (axis, keepdims), defaults (correction=0) or results; `naru.*` keeps PyTorch's behavior.
 
 >>> from naru import array_api as xp
 >>> x = xp.asarray([[3, 1], [2, 2]])

@@ -1,4 +1,4 @@
-"""Functions that make arrays."""
+"""Creation functions."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Tensor = _C.Tensor
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
-    """An array of `obj`: a number, nested sequences, an array of this library or another (a buffer, `__dlpack__`).
+    """Creates an array from `obj`: a number, nested sequences, a naru array, or a foreign array (buffer protocol, `__dlpack__`).
 
-    `dtype`, `device`: None keeps an array's own. `copy`: True for memory of its own, False for a ValueError where that would be needed,
-    None for as it comes.
+    `dtype`, `device`: None keeps those of an array. `copy`: True always copies, False raises ValueError if a copy would be needed, None copies only
+    if needed.
 
     >>> naru.array_api.asarray([[1, 2], [3, 4]], dtype=naru.float32)
     tensor([[1., 2.],
@@ -28,7 +28,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         return obj.to(device=obj.device if device is None else device, dtype=obj.dtype if dtype is None else dtype, copy=bool(copy))
     if copy is False and isinstance(obj, (bool, int, float, complex, list, tuple)):
         raise ValueError(f"asarray: an array of a {type(obj).__name__} is always a copy, which copy=False forbids")
-    if any([step < 0 for step in getattr(obj, "strides", None) or ()]):  # the memory of a reversed array can't be shared
+    if any([step < 0 for step in getattr(obj, "strides", None) or ()]):  # memory with negative strides can't be shared
         if copy is False:
             raise ValueError("asarray: an array with negative strides is always copied, which copy=False forbids")
         obj, copy = obj.copy(), None
@@ -36,8 +36,8 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """An array over the memory of `x`, another library's (anything with `__dlpack__`), or a copy on `device`. ValueError or BufferError where
-    `copy`=False forbids the copy that is needed.
+    """Wraps the memory of `x`, any object with `__dlpack__`, as an array, or copies it to `device`. Raises ValueError or BufferError if a copy is
+    needed but `copy`=False.
 
     >>> x = naru.arange(3)
     >>> y = naru.array_api.from_dlpack(x); y[0] = 7; x
@@ -51,7 +51,7 @@ def _sizes(shape: Any) -> tuple[int, ...]:
 
 
 def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """An array of `shape` (an integer or a tuple) whose elements may be anything. `dtype`, `device`: the default ones without.
+    """An uninitialized array of `shape` (an integer or a tuple). `dtype`, `device`: None selects the defaults.
 
     >>> naru.array_api.empty((2, 3)).shape
     torch.Size([2, 3])
@@ -60,7 +60,7 @@ def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Zeros. `shape`: an integer or a tuple; `dtype`, `device`: the default ones without.
+    """An array of zeros. `shape`: an integer or a tuple; `dtype`, `device`: None selects the defaults.
 
     >>> naru.array_api.zeros(3)
     tensor([0., 0., 0.])
@@ -69,7 +69,7 @@ def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Ones. `shape`: an integer or a tuple; `dtype`, `device`: the default ones without.
+    """An array of ones. `shape`: an integer or a tuple; `dtype`, `device`: None selects the defaults.
 
     >>> naru.array_api.ones((2, 2), dtype=naru.int64)
     tensor([[1, 1],
@@ -79,7 +79,8 @@ def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """`fill_value` everywhere in an array of `shape` (an integer or a tuple) on `device`; the `dtype` is by default that of its kind.
+    """An array of `shape` (an integer or a tuple) on `device`, filled with `fill_value`; `dtype` defaults to the default dtype for the value's
+    kind.
 
     >>> naru.array_api.full(2, 1.5), naru.array_api.full(2, True)
     (tensor([1.5000, 1.5000]), tensor([True, True]))
@@ -88,8 +89,8 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
 
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """`start`, start + `step` ... before `stop` (0 to start where there is no stop); empty where the step leads away from stop (PyTorch
-    refuses that). `dtype`, `device`: the default ones without, int64 of integers.
+    """The numbers `start`, start + `step` ... before `stop` (from 0 to start if no stop is given). Empty if the step leads away from stop, which
+    PyTorch rejects. `dtype`, `device`: None selects the defaults, int64 for integer arguments.
 
     >>> naru.array_api.arange(2, 8, 3), naru.array_api.arange(2, 8, -3)
     (tensor([2, 5]), tensor([], dtype=torch.int64))
@@ -103,8 +104,7 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
 
 
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
-    """Ones on the `k`-th diagonal, zeros elsewhere: `n_rows` by `n_cols` (as many as rows without). `dtype`, `device`: the default ones
-    without.
+    """Ones on the `k`-th diagonal, zeros elsewhere: `n_rows` by `n_cols` (default: square). `dtype`, `device`: None selects the defaults.
 
     >>> naru.array_api.eye(2, 3, k=1)
     tensor([[0., 1., 0.],
@@ -120,8 +120,8 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
 
 
 def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True) -> Tensor:
-    """`num` numbers, complex ones too, at equal distances from `start` to `stop`, which is the last one if `endpoint`. `dtype`, `device`: the
-    default ones without.
+    """`num` evenly spaced numbers, real or complex, from `start` to `stop`, which is included if `endpoint`. `dtype`, `device`: None selects the
+    defaults.
 
     >>> naru.array_api.linspace(0, 1, 4, endpoint=False)
     tensor([0.0000, 0.2500, 0.5000, 0.7500])
@@ -131,8 +131,7 @@ def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: A
 
 
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
-    """Coordinates of a grid, an array for each of `arrays` (1-d); `indexing` "xy" has the first two dimensions exchanged, "ij" has them in
-    order.
+    """Coordinate arrays of a grid, one for each of `arrays` (1-d); `indexing` "xy" swaps the first two dimensions, "ij" keeps them in order.
 
     >>> naru.array_api.meshgrid(naru.tensor([1, 2]), naru.tensor([3, 4, 5]))[0]
     tensor([[1, 2],
@@ -143,7 +142,7 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """The elements of `x` on the `k`-th diagonal of each matrix and below it, zeros elsewhere.
+    """The elements of `x` on and below the `k`-th diagonal of each matrix, zeros elsewhere.
 
     >>> naru.array_api.tril(naru.ones(2, 2))
     tensor([[1., 0.],
@@ -153,7 +152,7 @@ def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
 
 
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """The elements of `x` on the `k`-th diagonal of each matrix and above it, zeros elsewhere.
+    """The elements of `x` on and above the `k`-th diagonal of each matrix, zeros elsewhere.
 
     >>> naru.array_api.triu(naru.ones(2, 2), k=1)
     tensor([[0., 1.],

@@ -1,5 +1,5 @@
-"""Functions of elements. Where PyTorch's function does what the standard says it is the same object; what is written here promotes arrays without
-dimensions as any other, takes Python numbers in either place, or has special values that PyTorch has not."""
+"""Elementwise functions. Where PyTorch's function already conforms to the standard, it is the same object. The functions written here promote 0-d
+arrays like any other array, accept Python numbers for either operand, or return special values that differ from PyTorch's."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from .._C import (  # noqa: E402
 
 
 def pair(name: str, x1: Any, x2: Any) -> tuple[Any, Any]:
-    """Two operands of one dtype. A number becomes an array without dimensions, but stays one in the second place if it changes nothing."""
+    """Converts two operands to one dtype. A number becomes a 0-d array, unless it is the second operand and does not change the dtype."""
     if isinstance(x1, Tensor):
         if isinstance(x2, Tensor):
             a, b = x1.dtype, x2.dtype
@@ -83,7 +83,7 @@ def _number(value: Any, dtype: Any, beside: Tensor) -> Tensor:
 
 
 def _binary(name: str, function: Callable[..., Tensor], doc: str, numbers: bool = True) -> Callable[..., Tensor]:
-    """The standard's function over PyTorch's. numbers: whether the latter takes a number in the second place."""
+    """Wraps PyTorch's function to follow the standard. numbers: whether PyTorch's function accepts a number as the second operand."""
 
     @named(name, f"{doc} `x1` and `x2`: arrays (or one array and one number), broadcast and promoted by the standard's table.")
     def call(x1: Any, x2: Any, /) -> Tensor:
@@ -129,7 +129,7 @@ subtract = _binary("subtract", _C.sub, "x1 - x2.")
 
 
 def abs(x: Tensor, /) -> Tensor:
-    """The absolute value of each element of `x`; of complex numbers real.
+    """The absolute value of each element of `x`; real for complex numbers.
 
     >>> naru.array_api.abs(naru.tensor([3 + 4j, -2]))
     tensor([5., 2.])
@@ -152,7 +152,7 @@ trunc = _rounding("trunc", _C.trunc, "The integer part.")
 
 
 def sign(x: Tensor, /) -> Tensor:
-    """-1, 0 or 1 for each element of `x`; x / abs(x) of complex numbers; NaN of NaN (PyTorch has 0).
+    """-1, 0 or 1 for each element of `x`; x / abs(x) for complex numbers; NaN for NaN (PyTorch returns 0).
 
     >>> naru.array_api.sign(naru.tensor([-2.5, 0.0, float("nan")]))
     tensor([-1.,  0., nan])
@@ -163,7 +163,7 @@ def sign(x: Tensor, /) -> Tensor:
 
 
 def expm1(x: Tensor, /) -> Tensor:
-    """exp(x) - 1, exact near 0; of complex numbers with an infinite real part what exp has (PyTorch has NaN).
+    """exp(x) - 1, accurate near 0. For complex numbers with an infinite real part the result equals that of exp (PyTorch returns NaN).
 
     >>> naru.array_api.expm1(naru.tensor([0.0, 1.0]))
     tensor([0.0000, 1.7183])
@@ -172,7 +172,8 @@ def expm1(x: Tensor, /) -> Tensor:
 
 
 def log1p(x: Tensor, /) -> Tensor:
-    """log(1 + x), exact near 0; of complex numbers with an infinite part what log has (PyTorch has NaN where the other one is).
+    """log(1 + x), accurate near 0. For complex numbers with an infinite part the result equals that of log (PyTorch returns NaN if the other part
+    is NaN).
 
     >>> naru.array_api.log1p(naru.tensor([0.0, 1.0]))
     tensor([0.0000, 0.6931])
@@ -181,7 +182,7 @@ def log1p(x: Tensor, /) -> Tensor:
 
 
 def _bound(x: Tensor, value: Any) -> Any:
-    """A bound as clamp takes it: an array of x's dtype, or None where a number bounds nothing that x's type has."""
+    """A bound as a tensor of x's dtype; None stays None."""
     if value is None or isinstance(value, Tensor):
         return None if value is None else value.to(x.dtype)
     _check_number("clip", value)
@@ -189,7 +190,7 @@ def _bound(x: Tensor, value: Any) -> Any:
 
 
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
-    """`x`, no less than `min` and no greater than `max`: numbers, arrays or None each. The dtype is x's.
+    """Clamps `x` to the range from `min` to `max`: each a number, an array or None. The result has x's dtype.
 
     >>> naru.array_api.clip(naru.tensor([-3, 1, 9]), 0, 5)
     tensor([0, 1, 5])
@@ -206,7 +207,7 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
 
 
 def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
-    """`x1` where `condition` (bool) holds, `x2` elsewhere: arrays or numbers, broadcast and promoted.
+    """`x1` where `condition` (bool) is true, `x2` elsewhere: arrays or numbers, broadcast and promoted.
 
     >>> naru.array_api.where(naru.tensor([True, False]), naru.tensor([1, 2]), 0)
     tensor([1, 0])

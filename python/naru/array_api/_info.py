@@ -1,4 +1,4 @@
-"""What the namespace says of itself."""
+"""The standard's inspection API."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from .. import _C
 from ._types import KINDS
 
-# What arrays and their operators know; uint16, uint32 and uint64 are refused by operators, as in PyTorch.
+# The dtypes that operators support. Operators reject uint16, uint32 and uint64, as in PyTorch.
 _DTYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "float32", "float64", "complex64", "complex128",
 )  # fmt: skip
@@ -22,15 +22,15 @@ class __array_namespace_info__:
     """
 
     def capabilities(self) -> dict[str, Any]:
-        """Whether masks are indices, whether shapes may depend on data, and how many dimensions there can be."""
+        """Whether boolean indexing and data-dependent shapes are supported, and the maximum number of dimensions."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> Any:
-        """The device that arrays are made on."""
+        """The device that arrays are created on by default."""
         return _C.get_default_device()
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
-        """The dtypes that arrays are made with, by kind; the same on every device."""
+        """The default dtypes by kind; the same on every device."""
         real = _C.get_default_dtype()
         return {
             "real floating": real,
@@ -40,7 +40,7 @@ class __array_namespace_info__:
         }
 
     def dtypes(self, *, device: Any = None, kind: str | tuple[str, ...] | None = None) -> dict[str, Any]:
-        """The dtypes by name, those of one kind or of several."""
+        """The dtypes by name; `kind` selects those of one kind or of several."""
         kinds = (kind,) if isinstance(kind, str) else kind
         if kinds is not None and (unknown := [k for k in kinds if k not in KINDS]):
             raise ValueError(f"dtypes: wanted kinds among {', '.join(KINDS)}, got {unknown[0]!r}")
@@ -48,5 +48,5 @@ class __array_namespace_info__:
         return {name: t for name, t in every.items() if kinds is None or any(t in KINDS[k] for k in kinds)}
 
     def devices(self) -> tuple[Any, ...]:
-        """The devices that arrays can be on."""
+        """The available devices."""
         return tuple(_C.device(d["kind"], d["index"]) if d["kind"] != "cpu" else _C.device("cpu") for d in _C.devices())

@@ -1,4 +1,4 @@
-"""Shapes, indices, order, sets."""
+"""Shapes, indexing, sorting, sets, and matrix products."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Tensor = _C.Tensor
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that arrays of these `shapes` are broadcast to. ValueError where there is none.
+    """The shape that results from broadcasting `shapes`. Raises ValueError if they do not broadcast.
 
     >>> naru.array_api.broadcast_shapes((2, 1), (3,))
     (2, 3)
@@ -26,7 +26,7 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
-    """`x` seen with another `shape`, without a copy.
+    """A view of `x` broadcast to `shape`.
 
     >>> naru.array_api.broadcast_to(naru.tensor([1, 2]), (2, 2))
     tensor([[1, 2],
@@ -36,7 +36,7 @@ def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
 
 
 def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
-    """The `arrays`, each broadcast to the shape of all.
+    """Broadcasts the `arrays` against each other.
 
     >>> naru.array_api.broadcast_arrays(naru.tensor([1, 2]), naru.tensor([[3]]))
     (tensor([[1, 2]]), tensor([[3, 3]]))
@@ -50,7 +50,7 @@ def _of_one_dtype(arrays: Any) -> list[Tensor]:
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
-    """The `arrays` one behind the other along `axis`; None: flattened before.
+    """Concatenates the `arrays` along `axis`; None flattens them first.
 
     >>> naru.array_api.concat([naru.tensor([1, 2]), naru.tensor([3.5])])
     tensor([1.0000, 2.0000, 3.5000])
@@ -60,7 +60,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
 
 
 def stack(arrays: Any, /, *, axis: int = 0) -> Tensor:
-    """The `arrays`, all of one shape, along a new `axis`.
+    """Stacks the `arrays`, all of one shape, along a new `axis`.
 
     >>> naru.array_api.stack([naru.tensor([1, 2]), naru.tensor([3, 4])], axis=1)
     tensor([[1, 3],
@@ -70,7 +70,7 @@ def stack(arrays: Any, /, *, axis: int = 0) -> Tensor:
 
 
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
-    """The slices of `x` along `axis`.
+    """Returns the slices of `x` along `axis`.
 
     >>> naru.array_api.unstack(naru.tensor([[1, 2], [3, 4]]))
     (tensor([1, 2]), tensor([3, 4]))
@@ -79,7 +79,7 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 def expand_dims(x: Tensor, /, axis: Any = 0) -> Tensor:
-    """`x` with a dimension of size 1 at `axis`; of a tuple one at each.
+    """Inserts a dimension of size 1 into `x` at `axis`, or at each position in a tuple.
 
     >>> naru.array_api.expand_dims(naru.ones(3), (0, 2)).shape
     torch.Size([1, 3, 1])
@@ -95,7 +95,7 @@ def expand_dims(x: Tensor, /, axis: Any = 0) -> Tensor:
 
 
 def squeeze(x: Tensor, /, axis: Any) -> Tensor:
-    """`x` without the dimensions that `axis` names (an integer or a tuple), each of which must be of size 1: ValueError.
+    """Removes the dimensions `axis` (an integer or a tuple) of `x`. Raises ValueError if one of them is not of size 1.
 
     >>> naru.array_api.squeeze(naru.tensor([[1, 2]]), 0)
     tensor([1, 2])
@@ -108,7 +108,7 @@ def squeeze(x: Tensor, /, axis: Any) -> Tensor:
 
 
 def flip(x: Tensor, /, *, axis: Any = None) -> Tensor:
-    """`x` in reverse order along `axis` (an integer, a tuple, None for all).
+    """Reverses `x` along `axis` (an integer, a tuple, None for all).
 
     >>> naru.array_api.flip(naru.tensor([[1, 2], [3, 4]]), axis=1)
     tensor([[2, 1],
@@ -118,7 +118,7 @@ def flip(x: Tensor, /, *, axis: Any = None) -> Tensor:
 
 
 def moveaxis(x: Tensor, source: Any, destination: Any, /) -> Tensor:
-    """`x` with dimensions moved from the places `source` to the places `destination`, integers or tuples.
+    """Moves dimensions of `x` from the positions `source` to the positions `destination`, integers or tuples.
 
     >>> naru.array_api.moveaxis(naru.ones(2, 3, 4), 0, -1).shape
     torch.Size([3, 4, 2])
@@ -127,7 +127,7 @@ def moveaxis(x: Tensor, source: Any, destination: Any, /) -> Tensor:
 
 
 def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
-    """`x` with its dimensions in another order, `axes`.
+    """Permutes the dimensions of `x` to the order `axes`.
 
     >>> naru.array_api.permute_dims(naru.tensor([[1, 2, 3]]), (1, 0))
     tensor([[1],
@@ -138,7 +138,7 @@ def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
 
 
 def matrix_transpose(x: Tensor, /) -> Tensor:
-    """The last two dimensions of `x` exchanged. ValueError for fewer than two.
+    """Swaps the last two dimensions of `x`. Raises ValueError if it has fewer than two.
 
     >>> naru.array_api.matrix_transpose(naru.tensor([[1, 2], [3, 4]]))
     tensor([[1, 3],
@@ -150,7 +150,7 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 
 
 def repeat(x: Tensor, repeats: Any, /, *, axis: int | None = None) -> Tensor:
-    """Each element of `x` `repeats` times (an integer or an array), along `axis`; None: of x flattened.
+    """Repeats each element of `x` `repeats` times (an integer or an array) along `axis`; None flattens x first.
 
     >>> naru.array_api.repeat(naru.tensor([1, 2]), naru.tensor([3, 1]))
     tensor([1, 1, 1, 2])
@@ -163,7 +163,7 @@ def repeat(x: Tensor, repeats: Any, /, *, axis: int | None = None) -> Tensor:
 
 
 def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Tensor:
-    """`x` with another `shape`. `copy`: True for memory of its own, False for a ValueError where that is needed.
+    """Reshapes `x` to `shape`. `copy`: True always copies, False raises ValueError if a copy is needed.
 
     >>> naru.array_api.reshape(naru.arange(4), (2, 2))
     tensor([[0, 1],
@@ -180,8 +180,8 @@ def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -
 
 
 def roll(x: Tensor, /, shift: Any, *, axis: Any = None) -> Tensor:
-    """`x` with elements moved on by `shift` along `axis` (an integer or a tuple each; None: of x flattened), those beyond the end to the
-    beginning.
+    """Rolls the elements of `x` by `shift` along `axis` (an integer or a tuple each; None flattens x first). Elements moved past the end wrap
+    around.
 
     >>> naru.array_api.roll(naru.tensor([1, 2, 3]), 1)
     tensor([3, 1, 2])
@@ -192,7 +192,7 @@ def roll(x: Tensor, /, shift: Any, *, axis: Any = None) -> Tensor:
 
 
 def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
-    """`x`, again and again along its dimensions, as often as `repetitions` says for each.
+    """Repeats `x` along each dimension as many times as `repetitions` says.
 
     >>> naru.array_api.tile(naru.tensor([1, 2]), (2, 2))
     tensor([[1, 2, 1, 2],
@@ -202,7 +202,7 @@ def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
 
 
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
-    """The entries of `x` at `indices` along `axis`; negative ones count from the end. ValueError where an axis must be named.
+    """The entries of `x` at `indices` along `axis`; negative indices count from the end. Raises ValueError if axis is required but missing.
 
     >>> naru.array_api.take(naru.tensor([[1, 2], [3, 4]]), naru.tensor([1, -1]), axis=1)
     tensor([[2, 2],
@@ -216,7 +216,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The elements of `x` at `indices` along `axis`, an index for each result; negative ones count from the end.
+    """The elements of `x` at `indices` along `axis`, one index per result; negative indices count from the end.
 
     >>> naru.array_api.take_along_axis(naru.tensor([[1, 2], [3, 4]]), naru.tensor([[1], [0]]))
     tensor([[2],
@@ -227,8 +227,8 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
 
 
 def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Where the greatest element of `x` is along `axis` (None: of x flattened), the first of equal ones. The axis stays with size 1 if
-    `keepdims`.
+    """The index of the maximum of `x` along `axis` (None: of x flattened), the first one if several are equal. `keepdims` keeps the axis with size
+    1.
 
     >>> naru.array_api.argmax(naru.tensor([[1, 5], [7, 2]]), axis=1)
     tensor([1, 0])
@@ -237,8 +237,8 @@ def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
 
 
 def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Where the least element of `x` is along `axis` (None: of x flattened), the first of equal ones. The axis stays with size 1 if
-    `keepdims`.
+    """The index of the minimum of `x` along `axis` (None: of x flattened), the first one if several are equal. `keepdims` keeps the axis with size
+    1.
 
     >>> naru.array_api.argmin(naru.tensor([[1, 5], [7, 2]]), axis=1)
     tensor([0, 1])
@@ -247,7 +247,7 @@ def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
-    """The indices of the elements of `x` that are not zero, an array for each dimension. ValueError for none.
+    """The indices of the nonzero elements of `x`, one array per dimension. Raises ValueError for a 0-d array.
 
     >>> naru.array_api.nonzero(naru.tensor([[0, 1], [2, 0]]))
     (tensor([0, 1]), tensor([1, 0]))
@@ -258,8 +258,8 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 
 
 def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor | None = None) -> Tensor:
-    """Where the elements of `x2` would have to be put into `x1`, which has one dimension, to keep it in order (that of `sorter`, if given),
-    before equal ones for `side` "left", behind them for "right". NaN is greater than all numbers, as for sort, and equal to itself.
+    """The indices at which the elements of `x2` would be inserted into the 1-d array `x1` to keep it sorted (in the order `sorter`, if given):
+    before equal elements for `side` "left", after them for "right". NaN is greater than all numbers, as in sort, and equal to itself.
 
     >>> naru.array_api.searchsorted(naru.tensor([1, 3, 5]), naru.tensor([3, 4]))
     tensor([1, 2])
@@ -273,7 +273,7 @@ def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor |
 
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """`x` in order along `axis`, the greatest first if `descending`; `stable`: equal elements stay in order.
+    """Sorts `x` along `axis`, in descending order if `descending`; `stable` keeps the order of equal elements.
 
     >>> naru.array_api.sort(naru.tensor([2, 3, 1]), descending=True)
     tensor([3, 2, 1])
@@ -282,7 +282,7 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
 
 
 def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """The indices that put `x` in order along `axis`, the greatest first if `descending`; `stable`: those of equal elements stay in order.
+    """The indices that sort `x` along `axis`, in descending order if `descending`; `stable` keeps the order of equal elements.
 
     >>> naru.array_api.argsort(naru.tensor([2, 3, 1]))
     tensor([2, 0, 1])
@@ -296,7 +296,7 @@ UniqueInverseResult = namedtuple("UniqueInverseResult", "values inverse_indices"
 
 
 def _order(flat: Tensor) -> Tensor:
-    """The order of a flat array, equal elements beside one another as they come; of complex numbers by real part, then imaginary."""
+    """The indices that stably sort a flat array; complex numbers are ordered by real part, then imaginary part."""
     if not flat.dtype.is_complex:
         return _C.argsort(flat, dim=0, stable=True)
     order = _C.argsort(flat.imag, dim=0, stable=True)
@@ -304,8 +304,8 @@ def _order(flat: Tensor) -> Tensor:
 
 
 def unique_all(x: Tensor, /) -> UniqueAllResult:
-    """The different elements of `x`, where each is first, which of them each element of x is, and how many there are. Each NaN is one of its
-    own.
+    """The distinct elements of `x`, the index of the first occurrence of each, the index into the distinct elements for each element of x, and
+    their counts. NaNs count as distinct.
 
     >>> values, indices, inverse_indices, counts = naru.array_api.unique_all(naru.tensor([3, 1, 3]))
     >>> values, indices, inverse_indices, counts
@@ -326,7 +326,7 @@ def unique_all(x: Tensor, /) -> UniqueAllResult:
 
 
 def unique_counts(x: Tensor, /) -> UniqueCountsResult:
-    """The different elements of `x`, and how often each is there.
+    """The distinct elements of `x` and their counts.
 
     >>> naru.array_api.unique_counts(naru.tensor([3, 1, 3]))
     UniqueCountsResult(values=tensor([1, 3]), counts=tensor([1, 2]))
@@ -336,7 +336,7 @@ def unique_counts(x: Tensor, /) -> UniqueCountsResult:
 
 
 def unique_inverse(x: Tensor, /) -> UniqueInverseResult:
-    """The different elements of `x`, and which of them each element of x is.
+    """The distinct elements of `x`, and the index into them for each element of x.
 
     >>> naru.array_api.unique_inverse(naru.tensor([3, 1, 3]))
     UniqueInverseResult(values=tensor([1, 3]), inverse_indices=tensor([1, 0, 1]))
@@ -346,7 +346,7 @@ def unique_inverse(x: Tensor, /) -> UniqueInverseResult:
 
 
 def unique_values(x: Tensor, /) -> Tensor:
-    """The different elements of `x`, in order.
+    """The distinct elements of `x`, sorted.
 
     >>> naru.array_api.unique_values(naru.tensor([3, 1, 3]))
     tensor([1, 3])
@@ -355,7 +355,7 @@ def unique_values(x: Tensor, /) -> Tensor:
 
 
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
-    """Whether each element of `x1` is in `x2`; `invert`: whether it is not.
+    """Whether each element of `x1` is in `x2`; `invert` negates the result.
 
     >>> naru.array_api.isin(naru.tensor([1, 2, 3]), naru.tensor([2, 4]))
     tensor([False,  True, False])
@@ -365,7 +365,7 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
 
 
 def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """The matrix product of `x1` and `x2` over the last two dimensions, broadcast over the others; of vectors the sum of products.
+    """The matrix product of `x1` and `x2` over the last two dimensions, broadcast over the others; the inner product for vectors.
 
     >>> naru.array_api.matmul(naru.tensor([[1, 2], [3, 4]]), naru.tensor([10, 1]))
     tensor([12, 34])
@@ -374,7 +374,7 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
-    """Products of `x1` and `x2` summed over `axes` of both: the last and first `axes` ones, or a pair of sequences.
+    """The products of `x1` and `x2` summed over `axes`: an integer (the last axes of x1, the first of x2) or a pair of sequences.
 
     >>> naru.array_api.tensordot(naru.tensor([[1, 2], [3, 4]]), naru.tensor([[1, 0], [0, 1]]), axes=2)
     tensor(5)
@@ -386,7 +386,7 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The sum of conj(x1) * x2 along `axis`, which counts from the end; both must have the same size there: ValueError.
+    """The sum of conj(x1) * x2 along `axis`, a negative number. Raises ValueError if the sizes there differ.
 
     >>> naru.array_api.vecdot(naru.tensor([[1, 2], [3, 4]]), naru.tensor([10, 1]))
     tensor([12, 34])

@@ -1,4 +1,4 @@
-"""Reductions and cumulative functions: statistics, any, all, differences."""
+"""Reductions and cumulative operations: sums, statistics, any, all, differences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Tensor = _C.Tensor
 
 
 def _accumulated(x: Tensor, dtype: Any) -> Any:
-    """The dtype of sums and products: of integers int64, of uint64 its own."""
+    """The result dtype of sums and products: int64 for integers, except that uint64 stays uint64."""
     if dtype is not None:
         return dtype
     return x.dtype if x.dtype.is_floating_point or x.dtype.is_complex or x.dtype == _C.uint64 else _C.int64
@@ -25,15 +25,15 @@ def _axes(x: Tensor, axis: Any) -> tuple[int, ...]:
 
 
 def _as_int64(function: Callable[..., Tensor], x: Tensor, to: Any, *args: Any) -> Tensor:
-    """Computed modulo 2 to the 64 where the result is uint64, which the core does not add up."""
+    """Computes in int64 if the result is an unsigned type wider than uint8, which the core cannot sum: arithmetic is modulo 2 to the 64."""
     if to in KINDS["unsigned integer"] and to != _C.uint8:
         return function(x.to(_C.int64), *args, dtype=_C.int64).to(to)
     return function(x, *args, dtype=to)
 
 
 def sum(x: Tensor, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """The sum of `x` along `axis` (an integer, a tuple, None for all), which stays with size 1 if `keepdims`. Integers are added up as int64
-    unless `dtype` says otherwise.
+    """The sum of `x` along `axis` (an integer, a tuple, None for all), which stays with size 1 if `keepdims`. Integers are summed as int64 unless
+    `dtype` is given.
 
     >>> naru.array_api.sum(naru.tensor([[1, 2], [3, 4]]), axis=0)
     tensor([4, 6])
@@ -43,8 +43,8 @@ def sum(x: Tensor, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = F
 
 
 def prod(x: Tensor, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """The product of `x` along `axis` (an integer, a tuple, None for all), which stays with size 1 if `keepdims`. Integers are multiplied as
-    int64 unless `dtype` says otherwise.
+    """The product of `x` along `axis` (an integer, a tuple, None for all), which stays with size 1 if `keepdims`. Integers are multiplied as int64
+    unless `dtype` is given.
 
     >>> naru.array_api.prod(naru.tensor([[1, 2], [3, 4]]), axis=(0, 1))
     tensor(24)
@@ -66,8 +66,7 @@ def _position(axis: int, ndim: int) -> int:
 
 
 def max(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The greatest element of `x` along `axis` (an integer, a tuple, None for all), which stays with size 1 if `keepdims`; NaN where there is
-    one.
+    """The maximum of `x` along `axis` (an integer, a tuple, None for all), which stays with size 1 if `keepdims`; NaN if there is one.
 
     >>> naru.array_api.max(naru.tensor([[3, 1], [2, 2]]), axis=1)
     tensor([3, 2])
@@ -77,8 +76,7 @@ def max(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 def min(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The least element of `x` along `axis` (an integer, a tuple, None for all), which stays with size 1 if `keepdims`; NaN where there is
-    one.
+    """The minimum of `x` along `axis` (an integer, a tuple, None for all), which stays with size 1 if `keepdims`; NaN if there is one.
 
     >>> naru.array_api.min(naru.tensor([[3, 1], [2, 2]]), axis=1, keepdims=True)
     tensor([[1],
@@ -99,8 +97,8 @@ def mean(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 def var(x: Tensor, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The variance of `x` along `axis` (an integer, a tuple, None for all), which stays with size 1 if `keepdims`; divided by the number of
-    elements less `correction`.
+    """The variance of `x` along `axis` (an integer, a tuple, None for all), which stays with size 1 if `keepdims`; the divisor is the number of
+    elements minus `correction`.
 
     >>> naru.array_api.var(naru.tensor([1.0, 3.0])), naru.array_api.var(naru.tensor([1.0, 3.0]), correction=1)
     (tensor(1.), tensor(2.))
@@ -125,7 +123,7 @@ def _spread_of_one(x: Tensor, correction: float) -> Tensor:
 
 
 def any(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Whether an element of `x` along `axis` (an integer, a tuple, None for all) is not zero. The axis stays with size 1 if `keepdims`.
+    """Whether an element of `x` along `axis` (an integer, a tuple, None for all) is nonzero. `keepdims` keeps the axis with size 1.
 
     >>> naru.array_api.any(naru.tensor([[0, 1], [0, 0]]), axis=1)
     tensor([ True, False])
@@ -135,7 +133,7 @@ def any(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 def all(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Whether no element of `x` along `axis` (an integer, a tuple, None for all) is zero. The axis stays with size 1 if `keepdims`.
+    """Whether no element of `x` along `axis` (an integer, a tuple, None for all) is zero. `keepdims` keeps the axis with size 1.
 
     >>> naru.array_api.all(naru.tensor([[0, 1], [2, 3]]), axis=1)
     tensor([False,  True])
@@ -145,8 +143,7 @@ def all(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 def count_nonzero(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """How many elements of `x` along `axis` (an integer, a tuple, None for all) are not zero, as int64. The axis stays with size 1 if
-    `keepdims`.
+    """The number of nonzero elements of `x` along `axis` (an integer, a tuple, None for all), as int64. `keepdims` keeps the axis with size 1.
 
     >>> naru.array_api.count_nonzero(naru.tensor([[0, 1], [2, 3]]), axis=1)
     tensor([1, 2])
@@ -177,7 +174,7 @@ show(globals(), "array_api")
 
 
 def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
-    """The differences of neighbours in `x` along `axis`, `n` times. `prepend`, `append`: arrays that are put in front and behind before.
+    """The `n`-th differences of neighboring elements of `x` along `axis`. `prepend`, `append`: arrays to concatenate before and after x first.
 
     >>> naru.array_api.diff(naru.tensor([1, 4, 9]), prepend=naru.tensor([0]))
     tensor([1, 3, 5])

@@ -1,4 +1,4 @@
-"""Data types: their kinds, limits, promotion and conversions."""
+"""Data types: kinds, limits, promotion and conversion."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _SCALARS = (bool, int, float, complex)
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether dtype is of a kind: the name of one ("bool", "signed integer", "unsigned integer", "integral", "real floating",
-    "complex floating", "numeric"), a dtype, or a tuple of these, of which one is enough. ValueError for another name.
+    """True if dtype is of `kind`: a kind name ("bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating",
+    "numeric"), a dtype, or a tuple of these, any of which may match. Raises ValueError for another name.
 
     >>> from naru import array_api as xp
     >>> xp.isdtype(xp.float32, ("integral", "real floating"))
@@ -48,7 +48,7 @@ def is_integral(dtype: Any) -> bool:
 
 @cache
 def promoted(a: Any, b: Any) -> Any:
-    """The dtype of the result of two arrays of these. Unsigned integers, which PyTorch does not promote, follow the standard's table."""
+    """The promoted dtype of two dtypes. Unsigned integers, which PyTorch does not promote, follow the standard's table."""
     signed, unsigned = KINDS["signed integer"], KINDS["unsigned integer"]
     if a == b or not {a, b} <= signed | unsigned:
         return _C.promote_types(a, b)
@@ -61,7 +61,7 @@ def promoted(a: Any, b: Any) -> Any:
 
 
 def with_number(dtype: Any, number: Any) -> Any:
-    """The dtype of an array of `dtype` beside a Python number: the array's own, unless the number is of a higher kind."""
+    """The dtype of an array of `dtype` combined with a Python number: the array's own, unless the number is of a higher kind."""
     if isinstance(number, complex):
         return dtype if dtype.is_complex else _C.complex128 if dtype == _C.float64 else _C.complex64
     if isinstance(number, float):
@@ -70,8 +70,8 @@ def with_number(dtype: Any, number: Any) -> Any:
 
 
 def result_type(*arrays_and_dtypes: Any) -> Any:
-    """The dtype that arrays, dtypes and Python numbers, `arrays_and_dtypes`, have together. An array without dimensions counts as any other,
-    and a number only by its kind. ValueError where there is neither array nor dtype.
+    """The promoted dtype of arrays, dtypes and Python numbers, `arrays_and_dtypes`. A 0-d array counts like any other array, a number only by its
+    kind. Raises ValueError if there is neither an array nor a dtype.
 
     >>> naru.array_api.result_type(naru.int8, naru.uint8), naru.array_api.result_type(naru.float32, 2)
     (torch.int16, torch.float32)
@@ -93,7 +93,7 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Whether promotion can lead from a dtype (or an array's), `from_`, to another, `to`.
+    """Whether a dtype (or an array's), `from_`, promotes to another, `to`.
 
     >>> naru.array_api.can_cast(naru.int8, naru.int32), naru.array_api.can_cast(naru.int32, naru.int8)
     (True, False)
@@ -106,8 +106,8 @@ def can_cast(from_: Any, to: Any, /) -> bool:
 
 
 def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
-    """The elements of `x` as `dtype`, on another `device` where one is named. `copy`: False may give x itself. The real part of complex
-    numbers is not taken by itself: TypeError.
+    """Converts `x` to `dtype`, and moves it to `device` if given. If `copy` is False, the result may be x itself. Raises TypeError for complex to
+    real.
 
     >>> naru.array_api.astype(naru.tensor([1.9, -1.9]), naru.int64)
     tensor([ 1, -1])
@@ -118,7 +118,7 @@ def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -
 
 
 class _Limits:
-    """What finfo and iinfo give: numbers of Python, and the dtype itself."""
+    """Base of the results of finfo and iinfo: limits as Python numbers, and the dtype itself."""
 
     def __init__(self, info: Any, dtype: Any, names: tuple[str, ...]) -> None:
         for name in names:
@@ -130,7 +130,7 @@ class _Limits:
 
 
 class finfo_object(_Limits):
-    """bits, eps, max, min, smallest_normal, dtype (the real one, of a complex dtype)."""
+    """bits, eps, max, min, smallest_normal, dtype (the real dtype for a complex one)."""
 
 
 class iinfo_object(_Limits):
@@ -138,7 +138,7 @@ class iinfo_object(_Limits):
 
 
 def finfo(type: Any, /) -> finfo_object:
-    """The limits of a floating-point dtype, `type`, or an array's. TypeError for others.
+    """The limits of a floating-point dtype, `type`, or of an array's dtype. Raises TypeError for other dtypes.
 
     >>> naru.array_api.finfo(naru.float64).dtype
     torch.float64
@@ -148,7 +148,7 @@ def finfo(type: Any, /) -> finfo_object:
 
 
 def iinfo(type: Any, /) -> iinfo_object:
-    """The limits of an integer dtype, `type`, or an array's. TypeError for others.
+    """The limits of an integer dtype, `type`, or of an array's dtype. Raises TypeError for other dtypes.
 
     >>> naru.array_api.iinfo(naru.int8)
     iinfo_object(bits=8, max=127, min=-128, dtype=torch.int8)

@@ -1,4 +1,4 @@
-"""The standard's extension for Fourier transforms."""
+"""The standard's Fourier transform extension."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ show(globals(), "array_api")
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
-    """The frequencies of a transform of length `n`, of samples at distance `d`. `dtype`, `device`: the default ones without.
+    """The sample frequencies of a transform of length `n` with sample spacing `d`. `dtype`, `device`: None selects the defaults.
 
     >>> naru.array_api.fft.fftfreq(4)
     tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
@@ -51,7 +51,7 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None)
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
-    """The frequencies of a transform of `n` real samples at distance `d`. `dtype`, `device`: the default ones without.
+    """The sample frequencies of a transform of `n` real samples with spacing `d`. `dtype`, `device`: None selects the defaults.
 
     >>> naru.array_api.fft.rfftfreq(4)
     tensor([0.0000, 0.2500, 0.5000])
@@ -60,7 +60,7 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
 
 
 def fftshift(x: Tensor, /, *, axes: Any = None) -> Tensor:
-    """`x` with the frequency 0 moved to the middle, along `axes` (all without).
+    """Shifts the zero frequency of `x` to the center along `axes` (default: all).
 
     >>> naru.array_api.fft.fftshift(naru.array_api.fft.fftfreq(4))
     tensor([-0.5000, -0.2500,  0.0000,  0.2500])
@@ -69,7 +69,7 @@ def fftshift(x: Tensor, /, *, axes: Any = None) -> Tensor:
 
 
 def ifftshift(x: Tensor, /, *, axes: Any = None) -> Tensor:
-    """`x` with the frequency 0 moved back to the beginning, along `axes` (all without).
+    """Inverse of fftshift: shifts the zero frequency of `x` back to the beginning along `axes` (default: all).
 
     >>> naru.array_api.fft.ifftshift(naru.tensor([-2, -1, 0, 1]))
     tensor([ 0,  1, -2, -1])

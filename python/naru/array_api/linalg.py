@@ -1,4 +1,4 @@
-"""The standard's extension for linear algebra. Matrices are the last two dimensions, all before them a batch."""
+"""The standard's linear algebra extension. The last two dimensions are matrices, all others are batch dimensions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
 
 
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
-    """The triangular factor L of `x` (..., n, n) with x = L @ L^H, or U = L^H if `upper`. LinAlgError where x is not positive definite.
+    """The triangular factor L of `x` (..., n, n) with x = L @ L^H, or U = L^H if `upper`. Raises LinAlgError if x is not positive definite.
 
     >>> naru.array_api.linalg.cholesky(naru.tensor([[4.0, 2.0], [2.0, 5.0]]))
     tensor([[2., 0.],
@@ -29,7 +29,7 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
 
 
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The cross product of vectors of three in `x1` and `x2` along `axis`. ValueError for other sizes.
+    """The cross product of vectors of length three in `x1` and `x2` along `axis`. Raises ValueError for other sizes.
 
     >>> naru.array_api.linalg.cross(naru.tensor([1, 0, 0]), naru.tensor([0, 1, 0]))
     tensor([0, 0, 1])
@@ -42,7 +42,7 @@ def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
 
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
-    """The elements on a diagonal of each matrix of `x`, `offset` above the main one.
+    """The elements on the diagonal `offset` above the main one of each matrix of `x`.
 
     >>> naru.array_api.linalg.diagonal(naru.arange(9).reshape(3, 3), offset=1)
     tensor([1, 5])
@@ -51,7 +51,7 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
 
 
 def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
-    """A norm of each matrix of `x`, `ord`: "fro", "nuc", 1, -1, 2, -2, inf, -inf. The two dimensions stay with size 1 if `keepdims`.
+    """A norm of each matrix of `x`, `ord`: "fro", "nuc", 1, -1, 2, -2, inf, -inf. `keepdims` keeps the two dimensions with size 1.
 
     >>> naru.array_api.linalg.matrix_norm(naru.tensor([[3.0, 0.0], [0.0, 4.0]]))
     tensor(5.)
@@ -60,7 +60,7 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Te
 
 
 def matrix_power(x: Tensor, n: int, /) -> Tensor:
-    """The `n`-th power of each matrix of `x` (..., m, m); of its inverse if n is negative.
+    """The `n`-th power of each matrix of `x` (..., m, m); for negative n, of its inverse.
 
     >>> naru.array_api.linalg.matrix_power(naru.tensor([[1.0, 1.0], [0.0, 1.0]]), 3)
     tensor([[1., 3.],
@@ -70,7 +70,7 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
 
 
 def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
-    """The rank of each matrix of `x`: how many singular values are greater than `rtol` times the greatest.
+    """The rank of each matrix of `x`: the number of singular values greater than `rtol` times the largest.
 
     >>> naru.array_api.linalg.matrix_rank(naru.ones(2, 2))
     tensor(1)
@@ -89,7 +89,7 @@ def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 
 def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
-    """The pseudo-inverse of each matrix of `x`; singular values below `rtol` times the greatest count as zero.
+    """The pseudo-inverse of each matrix of `x`; singular values below `rtol` times the largest count as zero.
 
     >>> naru.array_api.linalg.pinv(naru.tensor([[2.0, 0.0], [0.0, 0.0]]))
     tensor([[0.5000, 0.0000],
@@ -109,7 +109,7 @@ def qr(x: Tensor, /, *, mode: str = "reduced") -> Any:
 
 
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """The solution of `x1` @ result == `x2`; x2 is a vector only if it has one dimension (PyTorch also guesses from the sizes).
+    """Solves `x1` @ result == `x2`; x2 is a vector only if it is 1-d (PyTorch also infers it from the sizes).
 
     >>> naru.array_api.linalg.solve(naru.tensor([[2.0, 0.0], [0.0, 4.0]]), naru.tensor([2.0, 2.0]))
     tensor([1.0000, 0.5000])
@@ -121,7 +121,7 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> Any:
-    """The singular value decomposition (U, S, Vh) of each matrix of `x`; `full_matrices`: U and Vh are square.
+    """The singular value decomposition (U, S, Vh) of each matrix of `x`; `full_matrices` makes U and Vh square.
 
     >>> naru.array_api.linalg.svd(naru.tensor([[3.0, 0.0], [0.0, 2.0]])).S
     tensor([3., 2.])

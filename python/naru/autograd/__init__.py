@@ -1,4 +1,4 @@
-"""`torch.autograd`: backward, grad, gradient modes, functions with a derivative of their own."""
+"""`torch.autograd`: backward, grad, gradient modes, functions with a user-defined derivative."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _sequence(value: Any) -> list:
 
 
 def _at(tensors: list, like: list | None = None) -> list:
-    """Edges as tensors whose gradient goes along them; of the shape of `like`, where that counts."""
+    """Replaces edges by tensors at them, with the shapes of `like` if given."""
     if not any(isinstance(t, graph.GradientEdge) for t in tensors):
         return tensors
     models = [None] * len(tensors) if like is None else like
@@ -35,12 +35,12 @@ def _at(tensors: list, like: list | None = None) -> list:
 
 
 def _values(tensors: list) -> list:
-    """What gradients go along: of a nested tensor its values."""
+    """The tensors that autograd differentiates: for a nested tensor its values."""
     return [t._held() if getattr(t, "is_nested", False) else t for t in tensors]
 
 
 def _start_gradients(outputs: list[Tensor], grads: Any) -> list[Tensor]:
-    """For each output the gradient that backward starts with: the one given, or 1 for a single element."""
+    """The gradient that backward starts with, for each output: the one given, or 1 for a single element."""
     given = _sequence(grads) if grads is not None else [None] * len(outputs)
     if len(given) != len(outputs):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(given)} gradients")
@@ -71,17 +71,17 @@ def backward(
     grad_variables: Any = None,
     inputs: Any = None,
 ) -> None:
-    """Adds the gradients of `tensors` to the `grad` of the leaves they came from.
+    """Adds the gradients of `tensors` to the `grad` of the leaves in their histories.
 
     Args:
         tensors: a tensor, a GradientEdge, or several.
-        grad_tensors: the gradient of each tensor; may be left out for tensors with one element.
-        retain_graph: keep the graph for another backward (create_graph if None).
-        create_graph: record the backward itself, so that it can be differentiated.
+        grad_tensors: the gradient of each tensor; may be omitted for tensors with one element.
+        retain_graph: whether to keep the graph for another backward (create_graph if None).
+        create_graph: whether to record the backward itself, so that it can be differentiated.
         grad_variables: the older name of grad_tensors.
-        inputs: only these tensors get gradients.
+        inputs: the only tensors that get gradients.
 
-    RuntimeError where a gradient is missing or of another shape, and where the graph is gone.
+    RuntimeError if a gradient is missing or has another shape, or if the graph has been freed.
 
     >>> x = naru.tensor([1.0, 2.0], requires_grad=True)
     >>> naru.autograd.backward([x * x], [naru.ones(2)]); x.grad
@@ -99,7 +99,7 @@ def backward(
 
 
 def _batched_grad(outs: list, ins: list, starts: list, create_graph: bool, allow_unused: bool | None, materialize: bool) -> tuple[Any, ...]:
-    """One backward for each entry of the first dimension of the gradients that it starts with."""
+    """Runs one backward for each entry along the first dimension of the start gradients."""
     sizes = {s.shape[0] for s in starts if s is not None and s.dim()}
     if len(sizes) != 1:
         raise RuntimeError("is_grads_batched=True: expected grad_outputs whose first dimension, the batch, is of one size")
@@ -128,12 +128,12 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Any, ...]:
-    """The gradients of `outputs` with respect to `inputs`, as a tuple; no tensor's `grad` is changed.
+    """The gradients of `outputs` with respect to `inputs`, as a tuple; `grad` attributes are not changed.
 
-    `grad_outputs`: the gradients of the outputs, in their shapes; left out for single elements. `retain_graph`, `create_graph`: as for
-    `backward`. `only_inputs` is taken. An input that the outputs do not depend on raises RuntimeError, or gives None with `allow_unused`
-    (zeros with `materialize_grads`). `is_grads_batched`: grad_outputs have a batch as their first dimension, and so have the gradients; a
-    backward for each.
+    `grad_outputs`: the gradients of the outputs, in their shapes; may be omitted for single elements. `retain_graph`, `create_graph`: as in
+    `backward`. `only_inputs` is ignored. An input that the outputs do not depend on raises RuntimeError, or gives None with `allow_unused`
+    (zeros with `materialize_grads`). `is_grads_batched`: grad_outputs have a batch as their first dimension, and so do the results; each
+    entry takes one backward.
 
     >>> x = naru.tensor(3.0, requires_grad=True)
     >>> naru.autograd.grad(x * x, x)
@@ -164,8 +164,8 @@ class _VariableMeta(type):
 
 
 class Variable(metaclass=_VariableMeta):
-    """The old wrapper around tensors: gives back the tensor itself, without history, that of `data`. `requires_grad`: whether gradients are
-    wanted. `volatile` is taken. TypeError for what is no tensor.
+    """The old wrapper around tensors: returns the tensor `data` itself, without history. `requires_grad`: whether the result requires
+    gradients. `volatile` is ignored. TypeError if data is not a tensor.
 
     >>> naru.autograd.Variable(naru.ones(2), requires_grad=True)
     tensor([1., 1.], requires_grad=True)
@@ -181,10 +181,10 @@ class Variable(metaclass=_VariableMeta):
 
 
 class set_detect_anomaly:
-    """Switches anomaly detection on or off, as `mode` says: at once, and back again if used as a context manager.
+    """Switches anomaly detection on or off according to `mode`: at once, and restores it afterwards if used as a context manager.
 
-    While it is on, operators remember the program's stack. A backward that fails shows, as a warning, where the operator was called; with
-    `check_nan`, a gradient with NaN in it is such a failure (RuntimeError).
+    While it is on, operators record the stack of the program. A backward that fails warns with the location where the operator was called. With
+    `check_nan`, a gradient with NaN in it is a failure (RuntimeError).
 
     >>> with naru.autograd.set_detect_anomaly(True):
     ...     naru.is_anomaly_enabled()
@@ -204,7 +204,7 @@ class set_detect_anomaly:
 
 
 class detect_anomaly:
-    """Anomaly detection within a block, with `check_nan` of NaN too; see `set_detect_anomaly`. It warns that it is slow.
+    """Anomaly detection within a block, including NaN with `check_nan`; see `set_detect_anomaly`. Warns that it is slow.
 
     >>> x = naru.tensor(0.0, requires_grad=True)
     >>> with naru.autograd.detect_anomaly():

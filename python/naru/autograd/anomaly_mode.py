@@ -1,4 +1,4 @@
-"""`torch.autograd.anomaly_mode`: the same names."""
+"""`torch.autograd.anomaly_mode`: the anomaly detection classes of `torch.autograd`."""
 
 from __future__ import annotations
 

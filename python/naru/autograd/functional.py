@@ -1,4 +1,4 @@
-"""`torch.autograd.functional`: Jacobians, Hessians, and products with them. The core does the work."""
+"""`torch.autograd.functional`: Jacobians, Hessians, and products with them. The work is done in C++."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _as_tuple(value: Any, what: str, name: str) -> tuple:
 
 
 class _Of:
-    """The user's function as the core calls it, which notes whether it gave a tuple."""
+    """Wraps the user's function for the core, and notes whether it returned a tuple."""
 
     def __init__(self, func: Callable[..., Any], name: str) -> None:
         self.func = func
@@ -50,11 +50,11 @@ def _product(name: str, like_inputs: bool, func: Any, inputs: Any, v: Any, creat
 
 
 def vjp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """(func(*inputs), `v` times its Jacobian): v is like the outputs of `func`, and may be left out for one element. `inputs`: a tensor or a
-    tuple.
+    """(func(*inputs), `v` times its Jacobian). `v` has the form of the outputs of `func`, and may be omitted for one element. `inputs`: a tensor or
+    a tuple.
 
-    `create_graph`: the results can be differentiated. `strict`: RuntimeError where an output does not depend on an input. TypeError for
-    what is no tensor.
+    `create_graph`: makes the results differentiable. `strict`: RuntimeError if an output does not depend on an input. TypeError for values that
+    are not tensors.
 
     >>> naru.autograd.functional.vjp(lambda x: x * x, naru.tensor([1.0, 2.0]), naru.tensor([1.0, 1.0]))
     (tensor([1., 4.]), tensor([2., 4.]))
@@ -63,8 +63,8 @@ def vjp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, stric
 
 
 def jvp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """(func(*inputs), its Jacobian times `v`): v is like the `inputs` of `func`, and may be left out for one element. `create_graph` and
-    `strict` as for `vjp`.
+    """(func(*inputs), its Jacobian times `v`). `v` has the form of the `inputs` of `func`, and may be omitted for one element. `create_graph` and
+    `strict`: as in `vjp`.
 
     >>> naru.autograd.functional.jvp(lambda x: x * x, naru.tensor([1.0, 2.0]), naru.tensor([1.0, 0.0]))
     (tensor([1., 4.]), tensor([2., 0.]))
@@ -73,8 +73,8 @@ def jvp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, stric
 
 
 def vhp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """(func(*inputs), `v` times its Hessian), of a function `func` that gives one element; v is like the `inputs`. `create_graph` and `strict`
-    as for `vjp`.
+    """(func(*inputs), `v` times its Hessian), for a function `func` that returns one element. `v` has the form of the `inputs`. `create_graph` and
+    `strict`: as in `vjp`.
 
     >>> naru.autograd.functional.vhp(lambda x: (x**3).sum(), naru.tensor([1.0, 2.0]), naru.tensor([1.0, 1.0]))
     (tensor(9.), tensor([ 6., 12.]))
@@ -83,8 +83,8 @@ def vhp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, stric
 
 
 def hvp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """(func(*inputs), its Hessian times `v`), of a function `func` that gives one element; v is like the `inputs`. `create_graph` and `strict`
-    as for `vjp`.
+    """(func(*inputs), its Hessian times `v`), for a function `func` that returns one element. `v` has the form of the `inputs`. `create_graph` and
+    `strict`: as in `vjp`.
 
     >>> naru.autograd.functional.hvp(lambda x: (x**3).sum(), naru.tensor([1.0, 2.0]), naru.tensor([1.0, 1.0]))
     (tensor(9.), tensor([ 6., 12.]))
@@ -93,7 +93,7 @@ def hvp(func: Any, inputs: Any, v: Any = None, create_graph: bool = False, stric
 
 
 def _check_strategy(name: str, vectorize: bool, strict: bool, mode: str, create_graph: bool) -> None:
-    """`vectorize` and a strategy change how, not what: rows are computed one after the other whatever they say."""
+    """Checks `vectorize` and the strategy. They do not change the result: rows are always computed one at a time."""
     if mode not in ("forward-mode", "reverse-mode"):
         raise AssertionError(
             'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs than inputs, '
@@ -120,11 +120,11 @@ def _check_strategy(name: str, vectorize: bool, strict: bool, mode: str, create_
 def jacobian(
     func: Any, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False, strategy: str = "reverse-mode"
 ) -> Any:
-    """The derivatives of the outputs of `func` by its `inputs`, each of the output's shape followed by the input's; in tuples where func gives
-    or takes one.
+    """The derivatives of the outputs of `func` by its `inputs`. Each has the output's shape followed by the input's; tuples if func returns
+    or accepts tuples.
 
-    `create_graph` and `strict` as for `vjp`. `vectorize` and `strategy` ("reverse-mode" or "forward-mode") change how PyTorch computes;
-    here rows are computed one after the other. RuntimeError or NotImplementedError for settings that do not go together.
+    `create_graph` and `strict`: as in `vjp`. `vectorize` and `strategy` ("reverse-mode" or "forward-mode") change how PyTorch computes;
+    naru computes rows one at a time. RuntimeError or NotImplementedError for options that exclude each other.
 
     >>> naru.autograd.functional.jacobian(lambda x: x * x, naru.tensor([1.0, 2.0]))
     tensor([[2., 0.],
@@ -144,8 +144,8 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """The second derivatives of `func`, which gives one element, by its `inputs`; in tuples where it takes one. `create_graph`, `strict` and
-    `vectorize` as for `jacobian`, `outer_jacobian_strategy` as its strategy.
+    """The second derivatives of `func`, which returns one element, by its `inputs`; tuples if it accepts a tuple. `create_graph`, `strict` and
+    `vectorize`: as in `jacobian`. `outer_jacobian_strategy`: as its strategy.
 
     >>> naru.autograd.functional.hessian(lambda x: (x**3).sum(), naru.tensor([1.0, 2.0]))
     tensor([[ 6.,  0.],

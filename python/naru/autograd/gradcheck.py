@@ -1,4 +1,4 @@
-"""Gradients compared with finite differences. The core does the work."""
+"""Gradients compared with finite differences. The work is done in C++."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class GradcheckError(RuntimeError):
 
 
 class _Given(NamedTuple):
-    """The arguments of a function, and the tensors by which it is differentiated: those of floating point, of sparse ones the values."""
+    """The arguments of a function, and the tensors to differentiate by: floating-point arguments; for sparse ones, their values."""
 
     func: Callable[..., Any]
     args: list[Any]
     places: list[int]
     tensors: list[Tensor]
-    patterns: dict[int, Tensor]  # by position: the sparse tensors whose elements are the values
+    patterns: dict[int, Tensor]  # by argument index: the sparse tensors whose values are differentiated
 
     def called(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         given = list(self.args)
@@ -73,7 +73,7 @@ def _given(func: Callable[..., Any], inputs: Any, masked: bool) -> _Given:
 
 
 def _all_stored(t: Tensor) -> Tensor:
-    """A sparse tensor that stores all its elements."""
+    """`t` as a sparse tensor that stores all its elements."""
     t = t.detach()
     dense = t.to_dense()
     numbers = _C.arange(1, dense.numel() + 1, device=t.device).reshape(dense.shape)
@@ -86,7 +86,7 @@ def _all_stored(t: Tensor) -> Tensor:
 
 
 def _steady(called: Callable[..., list[Tensor]], outputs: list[Tensor]) -> Callable[..., list[Tensor]]:
-    """`called`, which may not give outputs of another form when its inputs move."""
+    """`called`, with an AssertionError if perturbed inputs change the shapes or dtypes of the outputs."""
 
     def again(tensors: Sequence[Tensor]) -> list[Tensor]:
         found = called(tensors)
@@ -113,7 +113,7 @@ def _numbers(
     nondet_tol: float = 0.0,
     check_grad_dtypes: bool = False,
 ) -> tuple:
-    """The numbers among the options; AssertionError where two of the others contradict each other."""
+    """The numeric options; AssertionError if two of the flags contradict each other."""
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
     if check_batched_grad and not check_backward_ad:
@@ -128,7 +128,7 @@ def _inexact(tensor: Tensor) -> bool:
 
 
 def _direction(like: Tensor) -> Tensor:
-    """A random tensor of length 1 whose elements are positive, so that errors do not cancel."""
+    """A random tensor of norm 1 with positive elements, so that errors do not cancel."""
     drawn = _C.rand(like.shape, dtype=_C.float64).to(device=like.device, dtype=like.dtype)
     return drawn / max(_C.norm(drawn).item().real, 1e-30)
 
@@ -136,9 +136,9 @@ def _direction(like: Tensor) -> Tensor:
 def _along_directions(
     called: Callable[[tuple], list[Tensor]], tensors: list[Tensor], starts: list[Tensor]
 ) -> tuple[Callable[[tuple], list[Tensor]], list[Tensor], float]:
-    """`called` of numbers instead of tensors: each input moves along one direction, each output is its product with another.
+    """`called` as a function of scalars: each input moves along one direction, each output is its product with another.
 
-    The numbers, and how many times the error of one element may be in a product. `starts`: the outputs' directions, if they are given.
+    Returns the function, the scalars, and how far a product may multiply the error of one element. `starts`: the outputs' directions, if given.
     """
     watched = [i for i, t in enumerate(tensors) if t.requires_grad]
     moves = {i: _direction(tensors[i].detach()) for i in watched}
@@ -172,7 +172,7 @@ def _products(called: Callable[[tuple], list[Tensor]], tensors: list[Tensor], i:
 
 
 def _forward_failure(called: Callable[[tuple], list[Tensor]], tensors: list[Tensor], eps: float, atol: float, rtol: float) -> str | None:
-    """What is wrong with the products of the Jacobian with unit vectors, beside central differences; or None."""
+    """Compares products of the Jacobian with unit vectors to central differences. Returns the failure, or None."""
     given = [t.detach().requires_grad_(t.requires_grad) for t in tensors]
     for i, tensor in enumerate(tensors):
         if not tensor.requires_grad:
@@ -193,7 +193,7 @@ def _forward_failure(called: Callable[[tuple], list[Tensor]], tensors: list[Tens
 
 
 def _batched_failure(given: _Given) -> str | None:
-    """What is wrong with the products of the Jacobian with a batch of two tangents, beside one after the other; or None."""
+    """Compares the products of the Jacobian with a batch of two tangents to those with each tangent. Returns the failure, or None."""
     vmap = forward_ad._transforms().vmap
     advice = "gradcheck failed while testing batched gradient computation with forward-mode AD (check_batched_forward_grad)."
     for i, tensor in enumerate(given.tensors):
@@ -213,7 +213,7 @@ def _batched_failure(given: _Given) -> str | None:
 
 
 def _constant_failure(called: Callable[[tuple], list[Tensor]], tensors: list[Tensor], eps: float) -> str | None:
-    """What is wrong with outputs without derivatives that change with the inputs; or None."""
+    """Checks that outputs without derivatives do not change with the inputs. Returns the failure, or None."""
     for i, tensor in enumerate(tensors):
         for j in range(tensor.numel() if tensor.requires_grad else 0):
             step = _C.zeros(tensor.numel(), dtype=tensor.dtype, device=tensor.device)
@@ -225,7 +225,7 @@ def _constant_failure(called: Callable[[tuple], list[Tensor]], tensors: list[Ten
 
 
 def _zero_failure(given: _Given, outputs: list[Tensor], masked: bool) -> str | None:
-    """What is wrong with the gradients where those of the outputs are zeros; or None."""
+    """Checks the gradients for output gradients of zeros. Returns the failure, or None."""
     watched = [t for t in (given.args[i] for i in given.places) if t.requires_grad]
     for t, g in zip(watched, _C._grad(outputs, watched, [_C.zeros_like(o.detach()) for o in outputs], True, False, True)):
         if g is None:
@@ -247,7 +247,7 @@ def _zero_failure(given: _Given, outputs: list[Tensor], masked: bool) -> str | N
 
 
 class _Undefined(Function):
-    """Gives a tensor on, and no gradient back."""
+    """The identity, whose backward returns no gradient."""
 
     @staticmethod
     def forward(ctx: Any, tensor: Tensor) -> Tensor:
@@ -259,7 +259,7 @@ class _Undefined(Function):
 
 
 def _undefined_failure(given: _Given) -> str | None:
-    """What is wrong with the gradients where outputs have none: all of them, then each by itself; or None."""
+    """Checks the gradients where outputs have none: all outputs, then one at a time. Returns the failure, or None."""
     watched = [t for t in (given.args[i] for i in given.places) if t.requires_grad]
     note = 'Please look at "Notes about undefined output gradients" in "tools/autograd/derivatives.yaml"'
     count = len(_differentiable(given.func, given.args))
@@ -278,7 +278,7 @@ def _undefined_failure(given: _Given) -> str | None:
 
 
 def _undefined_forward_failure(called: Callable[[tuple], list[Tensor]], tensors: list[Tensor]) -> str | None:
-    """What is wrong with the tangents of the outputs where an input has none, beside one of zeros; or None."""
+    """Checks the tangents of the outputs if an input has none, compared with a tangent of zeros. Returns the failure, or None."""
     watched = [i for i, t in enumerate(tensors) if t.requires_grad]
     drawn = {i: _C.randn_like(tensors[i].detach()) for i in watched}
     for i in watched:
@@ -309,7 +309,7 @@ def _dense(t: Tensor) -> Tensor:
 
 
 def _gradient_of(called: Callable[[tuple], list[Tensor]], tensors: list[Tensor], starts: list[Tensor]) -> tuple[Callable, list[Tensor]]:
-    """The gradient as a function of the tensors and of what it starts from (random where `starts` is empty), and these."""
+    """The gradient as a function of the tensors and of the start gradients (random if `starts` is empty), and these arguments."""
     outputs = [o for o in called(tuple(tensors)) if o.requires_grad]
     starts = starts or [_C.randn_like(o) for o in outputs]
     inputs = [t.requires_grad for t in tensors] + [False] * len(starts)
@@ -337,14 +337,14 @@ def _told(failure: str | None, raise_exception: bool) -> bool:
 
 
 def gradcheck(func: Callable[..., Any], inputs: Any, *, raise_exception: bool = True, **options: Any) -> bool:
-    """Compares the gradients of `func` with central differences of step eps, for every input among `inputs` that requires grad. True, or
-    RuntimeError (False without `raise_exception`) where they differ.
+    """Compares the gradients of `func` with central differences of step eps, for each of `inputs` that requires grad. Returns True;
+    RuntimeError (returns False without `raise_exception`) if they differ.
 
-    `options`: eps, atol, rtol. nondet_tol: how far two backward passes may differ. fast_mode compares one product of the Jacobian with random
-    directions instead of all its elements, unless check_grad_dtypes asks for each gradient. check_forward_ad: products of the Jacobian in
-    forward mode, too; check_batched_forward_grad: those of two tangents within vmap, beside one after the other. check_batched_grad adds
-    nothing: batched gradients are a backward for each entry here. check_undefined_grad: what comes back where an output has no gradient is none,
-    or zeros, and an input without a tangent counts as one of zeros. masked: of sparse inputs only what is stored counts; without, all elements do.
+    `options`: eps, atol, rtol. nondet_tol: how much two backward passes may differ. fast_mode compares one product of the Jacobian with random
+    directions instead of all its elements, unless check_grad_dtypes requires each gradient. check_forward_ad: also checks products of the Jacobian
+    in forward mode; check_batched_forward_grad: also two tangents within vmap, compared with one at a time. check_batched_grad has no effect:
+    batched gradients take one backward for each entry. check_undefined_grad: an output without a gradient gives no gradient or zeros, and an
+    input without a tangent counts as one with a tangent of zeros. masked: for sparse inputs, only stored elements are checked; otherwise all are.
 
     >>> naru.autograd.gradcheck(naru.sin, naru.tensor([0.5], dtype=naru.float64, requires_grad=True))
     True
@@ -359,7 +359,7 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, raise_exception: bool = 
     if not any(o.requires_grad for o in outputs):
         return _told(_constant_failure(called, tensors, numbers[0]), raise_exception)
     backward = options.get("check_backward_ad", True)
-    # Sparse gradients must have the form of their inputs before they can be taken apart.
+    # Sparse gradients must have the sparsity of their inputs before they can be split into components.
     failure = _zero_failure(given, _differentiable(func, given.args), masked) if backward and given.patterns else None
     if _fast(options, tensors):
         called, tensors, errors = _along_directions(called, tensors, [])
@@ -390,12 +390,12 @@ def gradgradcheck(
     check_rev_over_rev: bool = True,
     **options: Any,
 ) -> bool:
-    """Compares the gradients of the gradients of `func` by `inputs` and by `grad_outputs` with differences of the first; see `gradcheck`, whose
-    `options` and `raise_exception` it has.
+    """Compares the second derivatives of `func` by `inputs` and by `grad_outputs` with differences of the first; see `gradcheck` for
+    `options` and `raise_exception`.
 
-    grad_outputs: the gradients of the outputs to start from; random ones if None, which do not lie together if `gen_non_contig_grad_outputs`.
+    grad_outputs: the gradients of the outputs to start from; random ones if None, which are not contiguous if `gen_non_contig_grad_outputs`.
     `check_rev_over_rev`: by a backward through the backward. `check_fwd_over_rev`: by products of the gradient's Jacobian with unit vectors, as
-    check_forward_ad of gradcheck takes them of the function's.
+    check_forward_ad of gradcheck does for the function.
 
     >>> naru.autograd.gradgradcheck(naru.sin, naru.tensor([0.5], dtype=naru.float64, requires_grad=True))
     True

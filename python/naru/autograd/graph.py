@@ -1,4 +1,4 @@
-"""`torch.autograd.graph`: the graph that backward walks, and hooks on what it keeps."""
+"""`torch.autograd.graph`: access to the graph that backward traverses, and hooks on the tensors it saves."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _here = _Local()
 
 
 class GradientEdge(NamedTuple):
-    """Where a tensor's gradient goes: input `output_nr` of `node`. Stands for the tensor in `grad` and `backward`. `ownership_token` is None.
+    """The edge of a tensor's gradient: input `output_nr` of `node`. `grad` and `backward` accept it in place of the tensor. `ownership_token` is None.
 
     >>> x = naru.ones(2, requires_grad=True)
     >>> y = x * 3
@@ -47,7 +47,7 @@ class GradientEdge(NamedTuple):
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """The edge along which the gradient of `tensor` goes. RuntimeError where it does not require one.
+    """The edge that the gradient of `tensor` flows along. RuntimeError if it does not require one.
 
     >>> import naru
     >>> get_gradient_edge(naru.ones(1, requires_grad=True)).node.name()
@@ -59,7 +59,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def increment_version(tensor: Tensor | Any) -> None:
-    """Counts as a write in place to the `tensor`, or to each of several.
+    """Increments the version of the `tensor`, or of each of several, as an in-place write does.
 
     >>> x = naru.ones(1)
     >>> before = x._version
@@ -71,10 +71,10 @@ def increment_version(tensor: Tensor | Any) -> None:
 
 
 class saved_tensors_hooks:
-    """Within it, each tensor that an operator keeps for backward goes to `pack_hook(tensor)`, and what that returns is kept; backward gets the
-    tensor back from `unpack_hook(what)`. The innermost counts. Writes in place to what was kept are not noticed.
+    """Within it, each tensor that an operator saves for backward is passed to `pack_hook(tensor)`, whose result is saved instead; backward calls
+    `unpack_hook(result)` to get the tensor. Only the innermost hooks apply. In-place writes to saved tensors are not detected.
 
-    RuntimeError where pack_hook writes to its tensor; TypeError in backward where unpack_hook does not return a tensor.
+    RuntimeError if pack_hook writes to its tensor; TypeError in backward if unpack_hook does not return a tensor.
 
     >>> import naru
     >>> x = naru.tensor([2.0], requires_grad=True)
@@ -109,8 +109,8 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Within it, tensors kept for backward lie in the host's memory (pinned, if `pin_memory`) until backward needs them. `device_type` is
-    taken: those of every kind of device do.
+    """Within it, tensors saved for backward are kept in host memory (pinned, if `pin_memory`) until backward needs them. `device_type` is
+    ignored: this applies to tensors on every kind of device.
 
     >>> x = naru.ones(2, requires_grad=True)
     >>> with save_on_cpu():
@@ -135,7 +135,7 @@ class save_on_cpu(saved_tensors_hooks):
 
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """Within it, `saved_tensors_hooks` raises RuntimeError with `error_message`, as this does where such hooks are in use.
+    """Within it, `saved_tensors_hooks` raises RuntimeError with `error_message`, and this call raises it if such hooks are active.
 
     >>> with naru.autograd.graph.disable_saved_tensors_hooks("no hooks here"):
     ...     naru.autograd.graph.save_on_cpu().__enter__()
@@ -169,9 +169,9 @@ class _Handles:
 
 
 def queue_callback(callback: Callable[[], None]) -> None:
-    """Calls `callback()` when the backward that runs on this thread is over, after those queued before it; not if backward fails.
+    """Calls `callback()` when the backward that runs on this thread has finished, after earlier callbacks; not if backward fails.
 
-    For hooks and the backward of Functions. RuntimeError outside of a backward.
+    For use in hooks and in the backward of Functions. RuntimeError outside of a backward.
 
     >>> import naru
     >>> x = naru.ones(2, requires_grad=True)
@@ -188,9 +188,9 @@ def _reached(tensors: Sequence[Tensor]) -> list[Any]:
 
 def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., None], *, mode: str = "all") -> Any:
     """Calls fn(grads) in each backward once the gradients of all `tensors` are known (None for those that get none); with `mode`="any",
-    fn(grad) when the first is. Returns a handle with remove(). ValueError for another mode.
+    fn(grad) at the first one. Returns a handle with remove(). ValueError for another mode.
 
-    Tensors that the backward at hand does not reach are told from those still to come when backward is over; then `fn` is called.
+    It does not wait for tensors that the current backward does not reach.
 
     >>> x, y = naru.ones(2, requires_grad=True), naru.ones(2, requires_grad=True)
     >>> hook = naru.autograd.graph.register_multi_grad_hook([x, y], lambda grads: print(grads))
@@ -225,9 +225,9 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., None],
 
 @contextlib.contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[None]:
-    """Within it, tensors kept for backward may be written in place afterwards: backward sees them as they were.
+    """Within it, tensors saved for backward may be written in place afterwards: backward sees their old values.
 
-    Each tensor that is kept is copied (PyTorch copies only those that are written). RuntimeError within another.
+    Each saved tensor is copied (PyTorch copies only those that are written). RuntimeError if nested.
 
     >>> import naru
     >>> x = naru.ones(2, requires_grad=True)

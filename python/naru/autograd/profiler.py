@@ -23,12 +23,12 @@ def _profiler_enabled() -> bool:
 
 
 def _disable_profiler() -> None:
-    """Nothing to do: a profile ends with its block."""
+    """Does nothing: a profile ends with its block."""
 
 
 class profile:
     """Profiles a block, if `enabled`; `record_shapes`, `with_flops`, `profile_memory` and `with_stack` as in `torch.profiler.profile`.
-    `use_cuda`, `use_device` and kin are taken.
+    `use_cuda`, `use_device` and similar options are ignored.
 
     >>> with profile() as p:
     ...     _ = naru.ones(3).sum()
@@ -54,29 +54,29 @@ class profile:
 
     @property
     def function_events(self) -> Any:
-        """What was recorded."""
+        """The recorded events."""
         return self._inner.events()
 
     self_cpu_time_total = property(lambda self: self.function_events.self_cpu_time_total)
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, **options: Any) -> Any:
-        """By name."""
+        """The events, grouped by name."""
         return self._inner.key_averages(group_by_input_shape, group_by_stack_n)
 
     def table(self, *args: Any, **kwargs: Any) -> str:
-        """All events as a table."""
+        """A table of all events."""
         return self.function_events.table(*args, **kwargs)
 
     def export_chrome_trace(self, path: str) -> None:
-        """Writes a trace that chrome://tracing and Perfetto show."""
+        """Writes a trace for chrome://tracing and Perfetto."""
         self._inner.export_chrome_trace(path)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Writes callers and times for flame graphs; with_stack notes callers."""
+        """Writes call stacks and times for flame graphs; requires with_stack."""
         self._inner.export_stacks(path, metric)
 
     def total_average(self) -> Any:
-        """All events together."""
+        """The sum of all events."""
         return self.function_events.total_average()
 
     def __str__(self) -> str:
@@ -85,7 +85,7 @@ class profile:
 
 @contextlib.contextmanager
 def emit_nvtx(enabled: bool = True, record_shapes: bool = False) -> Iterator[None]:
-    """Does nothing; `enabled` and `record_shapes` are taken.
+    """Does nothing; `enabled` and `record_shapes` are ignored.
 
     >>> with naru.autograd.profiler.emit_nvtx():
     ...     naru.ones(2).sum()

@@ -1,4 +1,4 @@
-"""`torch.autograd.variable`: where old programs import `Variable` from."""
+"""`torch.autograd.variable`: the module that old programs import `Variable` from."""
 
 from __future__ import annotations
 

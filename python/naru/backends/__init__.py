@@ -1,4 +1,4 @@
-"""`torch.backends`: switches of libraries. Those that naru has no use for can be set and read, and do nothing."""
+"""`torch.backends`: switches of libraries. Those that naru does not need can be set and read, without effect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum
 class _Backends(types.ModuleType):
     @property
     def fp32_precision(self) -> str:
-        """How exactly float32 products are computed where nothing more particular is set: "ieee", "tf32" or "none"."""
+        """The precision of float32 products unless a more specific switch is set: "ieee", "tf32" or "none"."""
         return _precision.everywhere()
 
     @fp32_precision.setter

@@ -1,5 +1,5 @@
-"""How exactly products of float32 are computed on cuda. PyTorch has four switches for it; here they are four views of one state, in which the last one
-set holds."""
+"""Precision of float32 products on cuda. PyTorch has four switches for it; in naru they are four views of one state, and the last one
+set wins."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def _apply() -> None:
 
 
 def matmul() -> str:
-    """`torch.backends.cuda.matmul.fp32_precision`: "tf32", "ieee", or "none", which is as exact as "ieee"."""
+    """`torch.backends.cuda.matmul.fp32_precision`: "tf32", "ieee", or "none", which computes as "ieee"."""
     return _matmul if _matmul != "none" else _everywhere
 
 
 def set_matmul(precision: str) -> None:
-    """Sets it; "none" leaves it to `torch.backends.fp32_precision`."""
+    """Sets it; "none" defers to `torch.backends.fp32_precision`."""
     global _matmul, _medium
     if precision not in ("ieee", "tf32", "none"):
         words = "backend 'cuda' does not support precision 'bf16'" if precision == "bf16" else f"Unknown precision: {precision}"
@@ -35,7 +35,7 @@ def everywhere() -> str:
 
 
 def set_everywhere(precision: str) -> None:
-    """Sets what holds where nothing more particular is set."""
+    """Sets the precision that applies unless a more specific switch is set."""
     global _everywhere
     if precision not in ("ieee", "tf32", "bf16", "none"):
         raise RuntimeError(f"Unknown precision: {precision} (torch.backends.fp32_precision: wanted 'ieee', 'tf32', 'bf16' or 'none')")
@@ -44,9 +44,9 @@ def set_everywhere(precision: str) -> None:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """For float32 products on cuda: `precision` "highest" computes in float32; "high" and "medium" round the factors to TF32 (10 bits of
-    mantissa), several times as fast on devices of capability 8.0 and newer. Anything else is warned of and changes nothing; RuntimeError
-    for what is no str.
+    """Precision of float32 products on cuda: `precision` "highest" computes in float32; "high" and "medium" round the factors to TF32 (10 bits of
+    mantissa), several times as fast on devices of capability 8.0 and newer. Other strings emit a warning and change nothing; RuntimeError
+    for anything but a str.
 
     >>> naru.set_float32_matmul_precision("high")
     >>> naru.backends.cuda.matmul.allow_tf32
@@ -66,7 +66,7 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """ "highest", "high" or "medium", whichever switch it was set with.
+    """ "highest", "high" or "medium", whichever switch set it.
 
     >>> naru.get_float32_matmul_precision()
     'highest'

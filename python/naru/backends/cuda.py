@@ -1,4 +1,4 @@
-"""`torch.backends.cuda`: how products and attention are computed there. The other switches are accepted for PyTorch's sake."""
+"""`torch.backends.cuda`: how products and attention are computed on cuda. The other switches are accepted for compatibility with PyTorch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from . import _precision
 
 
 def _reductions(name: str, dtype: Any) -> property:
-    """The switch for one type of 16 bits."""
+    """The switch for one 16-bit type."""
 
     def tell(self: Any) -> bool:
         return _C._reduced_precision_reduction_allowed(dtype)
@@ -26,13 +26,13 @@ def _reductions(name: str, dtype: Any) -> property:
 
 
 class _MatmulSwitches:
-    """Of products on cuda devices with cuBLASLt."""
+    """Switches for products on cuda devices with cuBLASLt."""
 
     __slots__ = ()
 
     @property
     def allow_tf32(self) -> bool:
-        """Whether float32 factors may be rounded to TF32 (10 bits of mantissa), where the device has units for it."""
+        """Whether float32 factors may be rounded to TF32 (10 bits of mantissa), on devices with TF32 units."""
         return _C._tf32_allowed()
 
     @allow_tf32.setter
@@ -43,7 +43,7 @@ class _MatmulSwitches:
 
     @property
     def fp32_precision(self) -> str:
-        """The same: "tf32", "ieee", or "none" for what `torch.backends.fp32_precision` says."""
+        """The same setting: "tf32", "ieee", or "none" to use `torch.backends.fp32_precision`."""
         return _precision.matmul()
 
     @fp32_precision.setter
@@ -55,7 +55,7 @@ class _MatmulSwitches:
 
     @property
     def allow_fp16_accumulation(self) -> bool:
-        """False: sums of float16 products are in float32."""
+        """False: float16 products are accumulated in float32."""
         return False
 
     @allow_fp16_accumulation.setter
@@ -68,7 +68,7 @@ matmul = _MatmulSwitches()
 
 
 def is_built() -> bool:
-    """Whether cuda devices can be used where they are present; the driver is looked for at run time.
+    """Whether cuda devices can be used if present; the driver is looked up at run time.
 
     >>> naru.backends.cuda.is_built()
     True
@@ -77,7 +77,7 @@ def is_built() -> bool:
 
 
 def is_flash_attention_available() -> bool:
-    """False: attention is cuDNN's, where there is one that takes it, or made of products and a softmax, which the queue fuses.
+    """False: attention runs in cuDNN, if it supports the case, or as products and a softmax, which the queue fuses.
 
     >>> naru.backends.cuda.is_flash_attention_available()
     False
@@ -85,11 +85,11 @@ def is_flash_attention_available() -> bool:
     return False
 
 
-_fused: dict[str, bool] = {}  # whether each of PyTorch's kernels for attention as a whole may be used
+_fused: dict[str, bool] = {}  # for each of PyTorch's fused attention kernels, whether it is allowed
 
 
 def _switch(names: tuple[str, str], name: str, at_first: bool, fused: bool = False) -> tuple[Any, Any]:
-    """The functions that set and tell a switch. fused: cuDNN does attention as long as one of those is on; naru has no other use for the others."""
+    """Makes the setter and getter of a switch. fused: cuDNN attention is used while any of these is on; naru does not use the other switches."""
     value = [at_first]
     if fused:
         _fused[name] = at_first
@@ -118,8 +118,8 @@ allow_fp16_bf16_reduction_math_sdp, fp16_bf16_reduction_math_sdp_allowed = _swit
 
 
 class sdp_kernel:
-    """A context manager that says which kernels attention may use, as `torch.nn.attention.sdpa_kernel` does, by their switches here:
-    enable_flash, enable_math, enable_mem_efficient and enable_cudnn are what these are set to until it ends.
+    """A context manager that sets which attention kernels are allowed, as `torch.nn.attention.sdpa_kernel` does, through the switches of this module:
+    enable_flash, enable_math, enable_mem_efficient and enable_cudnn are their values until the end of the block.
 
     >>> with naru.backends.cuda.sdp_kernel(enable_math=False):
     ...     naru.backends.cuda.math_sdp_enabled(), naru.ones(2).sum()
@@ -144,7 +144,7 @@ class sdp_kernel:
 
 
 def can_use_flash_attention(params: Any = None, debug: bool = False) -> bool:
-    """False, whatever `params` and `debug`: there is one attention.
+    """False, whatever `params` and `debug` are: naru has one attention implementation.
 
     >>> naru.backends.cuda.can_use_flash_attention()
     False
@@ -156,7 +156,7 @@ can_use_efficient_attention = can_use_cudnn_attention = can_use_flash_attention
 
 
 def preferred_linalg_library(backend: Any = None) -> str:
-    """"default": there is one, whatever `backend` asks for.
+    """"default": there is only one library, whatever `backend` requests.
 
     >>> naru.backends.cuda.preferred_linalg_library("cusolver")
     'default'

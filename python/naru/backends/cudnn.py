@@ -1,5 +1,5 @@
-"""`torch.backends.cudnn`: whether cuDNN computes convolutions on cuda. The switches are accepted for PyTorch's sake and change nothing: its algorithms
-are those that give the same bits each time; `use_deterministic_algorithms` leaves it aside, and `torch.backends.cuda.matmul.allow_tf32` goes for
+"""`torch.backends.cudnn`: whether cuDNN computes convolutions on cuda. The switches are accepted for compatibility with PyTorch, without effect: naru
+only uses deterministic algorithms of cuDNN. `use_deterministic_algorithms` disables cuDNN, and `torch.backends.cuda.matmul.allow_tf32` applies to
 convolutions, too."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ allow_tf32: bool = False
 
 
 def is_available() -> bool:
-    """Whether there are cuda devices, and a cuDNN for them.
+    """Whether there are cuda devices, and a cuDNN library for them.
 
     >>> naru.backends.cudnn.is_available()
     False
@@ -27,21 +27,21 @@ def is_available() -> bool:
 
 
 def version() -> int | None:
-    """cuDNN's version, 91900 for 9.19.0; None where it is not in use.
+    """cuDNN's version, 91900 for 9.19.0; None if it is not in use.
 
     >>> naru.backends.cudnn.version() is None
     True
     """
     if not _C._availability("cuda")["available"]:
         return None
-    # Where it can't be used, the reason stands behind the name.
+    # If it cannot be used, the reason follows the name.
     found = re.search(r"\bcuDNN (\d+)\.(\d+)\.(\d+)(?=[,;]|$)", _C._describe_device("cuda:0")["libraries"])
     return None if found is None else int(found[1]) * 10000 + int(found[2]) * 100 + int(found[3])
 
 
 class flags(contextlib.ContextDecorator):
-    """A context manager, and a decorator of functions, that sets the `switches` (enabled, benchmark, benchmark_limit, deterministic, allow_tf32) and puts the old values back
-    at its end.
+    """A context manager, and a decorator of functions, that sets the `switches` (enabled, benchmark, benchmark_limit, deterministic, allow_tf32) and
+    restores the old values at the end.
 
     >>> with naru.backends.cudnn.flags(benchmark=True):
     ...     naru.backends.cudnn.benchmark
@@ -52,7 +52,7 @@ class flags(contextlib.ContextDecorator):
         self._switches = switches
 
     def _recreate_cm(self) -> flags:
-        """One for each call of a decorated function, which may call itself."""
+        """A new context for each call of a decorated function, which may be recursive."""
         return flags(**self._switches)
 
     def __enter__(self) -> None:
@@ -64,7 +64,7 @@ class flags(contextlib.ContextDecorator):
 
 
 def is_acceptable(tensor: Any) -> bool:
-    """Whether cuDNN would take a `tensor`: one on cuda of a type that it knows.
+    """Whether cuDNN supports a `tensor`: on cuda, with a supported dtype.
 
     >>> naru.backends.cudnn.is_acceptable(naru.ones(1))
     False
@@ -80,7 +80,7 @@ def set_flags(
     _deterministic: bool | None = None,
     _allow_tf32: bool | None = None,
 ) -> tuple[Any, ...]:
-    """Sets the switches that are not None; returns what all were.
+    """Sets the switches that are not None; returns all previous values.
 
     >>> before = naru.backends.cudnn.set_flags(_benchmark=True); naru.backends.cudnn.benchmark
     True

@@ -1,10 +1,10 @@
-"""`torch.backends.mkl`: not in use."""
+"""`torch.backends.mkl`: not used."""
 
 from __future__ import annotations
 
 
 def is_available() -> bool:
-    """Whether it is in use: no.
+    """Returns False: it is not used.
 
     >>> naru.backends.mkl.is_available()
     False

@@ -1,5 +1,5 @@
-"""`torch.backends.mkldnn`: the layout is not there. The switches can be set and read, and change nothing: the cpu's libraries are chosen by shape
-alone, so that the same call has the same bits."""
+"""`torch.backends.mkldnn`: naru does not have the layout. The switches can be set and read, without effect: the cpu's libraries are chosen by shape
+alone, so that the same call gives the same bits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ allow_tf32: bool = True
 
 
 def is_available() -> bool:
-    """Whether it is in use: no.
+    """Returns False: it is not used.
 
     >>> naru.backends.mkldnn.is_available()
     False
@@ -24,11 +24,11 @@ def is_available() -> bool:
 
 
 def set_flags(_enabled: bool | None = None, _deterministic: bool | None = None, _allow_tf32: bool | None = None, **others: Any) -> tuple:
-    """Sets the switches that are not None, and gives the values before.
+    """Sets the switches that are not None, and returns the previous values.
 
     Args:
         _enabled, _deterministic, _allow_tf32: the switches of these names.
-        others: what else PyTorch takes; of no account.
+        others: PyTorch's other arguments; ignored.
 
     >>> naru.backends.mkldnn.set_flags()
     (True, False, True)
@@ -41,11 +41,11 @@ def set_flags(_enabled: bool | None = None, _deterministic: bool | None = None, 
 
 @contextlib.contextmanager
 def flags(enabled: bool = False, deterministic: bool = False, allow_tf32: bool = True, fp32_precision: str = "none") -> Iterator[None]:
-    """A context manager, and a decorator, that sets the switches and puts the old values back at its end.
+    """A context manager, and a decorator, that sets the switches and restores the old values at the end.
 
     Args:
         enabled, deterministic, allow_tf32: the switches of these names.
-        fp32_precision: of no account.
+        fp32_precision: ignored.
 
     >>> with naru.backends.mkldnn.flags(enabled=False):
     ...     naru.backends.mkldnn.enabled

@@ -6,7 +6,7 @@ from .. import _C
 
 
 def is_available() -> bool:
-    """Whether there is a device that works.
+    """Whether a working device is available.
 
     >>> with naru.virtual("mps"):
     ...     naru.backends.mps.is_available()
@@ -16,7 +16,7 @@ def is_available() -> bool:
 
 
 def is_built() -> bool:
-    """Whether mps devices can be used where they are present.
+    """Whether mps devices can be used if present.
 
     >>> naru.backends.mps.is_built()
     True
@@ -47,7 +47,7 @@ def is_macos13_or_newer(minor: int = 0) -> bool:
 
 
 def get_name() -> str:
-    """The device's name; RuntimeError with the reason where there is none.
+    """The device's name; RuntimeError with the reason if there is none.
 
     >>> with naru.virtual("mps"):
     ...     naru.backends.mps.get_name()
@@ -57,7 +57,7 @@ def get_name() -> str:
 
 
 def get_core_count() -> int:
-    """The device's processors; 0 where it does not say.
+    """The device's number of cores; 0 if unknown.
 
     >>> with naru.virtual("mps"):
     ...     naru.backends.mps.get_core_count()

@@ -1,10 +1,10 @@
-"""`torch.backends.openmp`: not in use."""
+"""`torch.backends.openmp`: not used."""
 
 from __future__ import annotations
 
 
 def is_available() -> bool:
-    """Whether it is in use: no.
+    """Returns False: it is not used.
 
     >>> naru.backends.openmp.is_available()
     False

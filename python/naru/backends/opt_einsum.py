@@ -1,4 +1,4 @@
-"""`torch.backends.opt_einsum`: in which order einsum multiplies; naru has its own."""
+"""`torch.backends.opt_einsum`: the contraction order of einsum; naru has its own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ strategy: str | None = None
 
 
 def is_available() -> bool:
-    """Whether the package opt_einsum is used: no.
+    """Returns False: the package opt_einsum is not used.
 
     >>> is_available()
     False
@@ -24,7 +24,7 @@ def get_opt_einsum() -> None:
 
 
 def set_flags(_enabled: bool | None = None, _strategy: str | None = None) -> None:
-    """Nothing is to be set.
+    """Accepts `_enabled` and `_strategy` without effect.
 
     >>> naru.backends.opt_einsum.set_flags(_enabled=True); naru.backends.opt_einsum.enabled
     False

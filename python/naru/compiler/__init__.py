@@ -1,4 +1,4 @@
-"""`torch.compiler`: accepted, and nothing is done. Kernels are compiled, and neighbouring operators fused, without being asked."""
+"""`torch.compiler`: accepted without effect. naru compiles kernels and fuses consecutive operators by itself."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def compile(*args: Any, **kwargs: Any) -> Any:
 
 
 def disable(fn: Any = None, recursive: bool = True, **options: Any) -> Any:
-    """The function `fn` itself; with or without parentheses. `recursive` and the other options are taken.
+    """Returns the function `fn` itself; usable with or without parentheses. `recursive` and the other options are ignored.
 
     >>> disable(len) is len and disable()(len) is len
     True
@@ -33,14 +33,14 @@ def disable(fn: Any = None, recursive: bool = True, **options: Any) -> Any:
 
 
 def reset() -> None:
-    """Nothing is to be done.
+    """Does nothing.
 
     >>> naru.compiler.reset()
     """
 
 
 def allow_in_graph(fn: Any) -> Any:
-    """The function `fn` itself.
+    """Returns the function `fn` itself.
 
     >>> naru.compiler.allow_in_graph(len) is len
     True
@@ -64,7 +64,7 @@ def substitute_in_graph(original_fn: Any, **options: Any) -> Any:
 
 
 def list_backends(exclude_tags: Any = ()) -> list[str]:
-    """The names that torch.compile takes as a backend, all for the same; `exclude_tags` is taken.
+    """The backend names that torch.compile accepts, all equivalent; `exclude_tags` is ignored.
 
     >>> naru.compiler.list_backends()
     ['cudagraphs', 'inductor']
@@ -85,14 +85,14 @@ is_dynamo_compiling = is_exporting = is_compiling
 
 
 def cudagraph_mark_step_begin() -> None:
-    """Nothing is to be done.
+    """Does nothing.
 
     >>> naru.compiler.cudagraph_mark_step_begin()
     """
 
 
 class set_stance:
-    """Taken, and not needed; a context and a decorator. `stance`: any word.
+    """Accepted without effect; a context manager and a decorator. `stance`: any string.
 
     >>> with naru.compiler.set_stance("force_eager"):
     ...     naru.ones(2).sum()

@@ -1,4 +1,4 @@
-"""`torch.cpu`: the processor as a device beside the others, so that code written for any of them runs on it too."""
+"""`torch.cpu`: the cpu with the interface of the other devices, so that code written for any of them also runs on it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = [
 
 
 class Stream:
-    """The only stream of the processor: work is done in the order in which it is given. `priority` is taken.
+    """The only stream of the cpu: work runs in submission order. `priority` is ignored.
 
     >>> naru.cpu.current_stream().wait_stream(naru.cpu.Stream())
     """
@@ -24,13 +24,13 @@ class Stream:
         pass
 
     def wait_stream(self, stream: Any) -> None:
-        """Nothing: what is done later waits anyway."""
+        """Does nothing: later work waits anyway."""
 
     def record_event(self) -> None:
-        """None: there is nothing to wait for."""
+        """Returns None: there is nothing to wait for."""
 
     def wait_event(self, event: Any) -> None:
-        """Nothing: what is done later waits anyway."""
+        """Does nothing: later work waits anyway."""
 
 
 _stream = Stream()
@@ -73,14 +73,14 @@ def current_device() -> str:
 
 
 def set_device(device: Any) -> None:
-    """Nothing: there is one `device`.
+    """Does nothing: there is one `device`.
 
     >>> naru.cpu.set_device("cpu")
     """
 
 
 def current_stream(device: Any = None) -> Stream:
-    """The only one, whatever `device` says.
+    """The only stream, whatever `device` is.
 
     >>> naru.cpu.current_stream() is naru.cpu.current_stream()
     True
@@ -89,7 +89,7 @@ def current_stream(device: Any = None) -> Stream:
 
 
 class StreamContext(contextlib.AbstractContextManager[None]):
-    """Nothing: there is one `stream`.
+    """Does nothing: there is one `stream`.
 
     >>> with naru.cpu.StreamContext(None):
     ...     naru.ones(2).sum()
@@ -107,7 +107,7 @@ class StreamContext(contextlib.AbstractContextManager[None]):
 
 
 def stream(stream: Stream | None) -> StreamContext:
-    """A scope in which work goes to `stream`.
+    """A context manager in which work goes to `stream`.
 
     >>> with naru.cpu.stream(naru.cpu.Stream()):
     ...     naru.ones(2).sum()
@@ -117,7 +117,7 @@ def stream(stream: Stream | None) -> StreamContext:
 
 
 def synchronize(device: Any = None) -> None:
-    """Runs what has been deferred so that it could be fused with more. `device` is taken: there is one.
+    """Runs the work that was deferred for fusion. `device` is ignored: there is one.
 
     >>> x = naru.ones(2) * 3
     >>> naru.cpu.synchronize()  # the product is there now

@@ -1,4 +1,4 @@
-"""`torch.cuda.memory`: what `torch.cuda` has of memory, and snapshots of its history for PyTorch's viewer."""
+"""`torch.cuda.memory`: the memory functions of `torch.cuda`, and snapshots of its history for PyTorch's viewer."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def __dir__() -> list[str]:
 
 
 def _record_memory_history(enabled: str | None = "all", *args: Any, device: Any = None, **options: Any) -> None:
-    """Starts a history of allocations (of all devices of the kind, or of one), or ends it: enabled=None. PyTorch's other arguments are taken; all
-    is kept, with Python's calls."""
+    """Starts a history of allocations (on all devices of the kind, or one), or ends it with enabled=None. PyTorch's other arguments are ignored:
+    everything is recorded, including Python call stacks."""
     global _history
     if enabled not in (None, "state", "all"):
         raise RuntimeError(f"expected state to be 'state', 'all', or None; got {enabled!r}")
@@ -54,14 +54,14 @@ def _record_memory_history(enabled: str | None = "all", *args: Any, device: Any 
 
 
 def _snapshot(device: Any = None, augment_with_fx_traces: bool = False) -> dict[str, Any]:
-    """The history so far, as PyTorch's viewer reads it; RuntimeError where none is recorded."""
+    """The history so far, in the format of PyTorch's viewer; RuntimeError if none is being recorded."""
     if _history is None:
         raise RuntimeError("torch.cuda.memory._snapshot: nothing is recorded; call torch.cuda.memory._record_memory_history() first")
     return _history.snapshot()
 
 
 def _dump_snapshot(filename: str | os.PathLike[str] = "dump_snapshot.pickle", augment_with_fx_traces: bool = False) -> None:
-    """Writes `_snapshot()` to a file: pytorch.org/memory_viz opens it."""
+    """Writes `_snapshot()` to a file for pytorch.org/memory_viz."""
     found = _snapshot()
     with _atomic_file(filename) as file:
         pickle.dump(found, file, protocol=4)

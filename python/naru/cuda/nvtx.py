@@ -1,4 +1,4 @@
-"""`torch.cuda.nvtx`: ranges and marks that NVIDIA's profilers (Nsight Systems, Nsight Compute) show beside the kernels. Without a profiler they do nothing.
+"""`torch.cuda.nvtx`: ranges and marks that NVIDIA's profilers (Nsight Systems, Nsight Compute) show next to kernels. They do nothing without a profiler.
 
 >>> with naru.cuda.nvtx.range("step {}", 3):
 ...     y = naru.ones(2) + 1
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["mark", "range", "range_end", "range_pop", "range_push", "range_start"]
 
-# A profiler names a library of its own in the environment. It is handed tables of pointers to functions, and puts its own functions there: the numbers are
-# those of NVTX 3, of its core functions for text.
+# A profiler names its library in the environment. The library is given tables of function pointers, and fills in its functions: the indices are
+# those of NVTX 3's core functions for strings.
 _CALLBACKS, _VERSION, _CORE, _CORE_SIZE = 1, 3, 1, 16
 _MARK, _START, _END, _PUSH, _POP = 2, 5, 7, 9, 11
 
@@ -35,7 +35,7 @@ class _Version(ctypes.Structure):
 
 
 class _Profiler:
-    """The functions that a profiler has put there; none without one."""
+    """The functions that a profiler has injected; none without a profiler."""
 
     def __init__(self) -> None:
         self._functions = (ctypes.c_void_p * _CORE_SIZE)()
@@ -85,10 +85,10 @@ def _profiler() -> _Profiler:
 
 
 def range_push(msg: str) -> int:
-    """Begins a range within the thread's current one; how deep it lies, from 0 on.
+    """Begins a nested range on this thread; returns its depth, from 0 on.
 
     Args:
-        msg: what the profiler calls it.
+        msg: the name shown by the profiler.
 
     >>> depth = naru.cuda.nvtx.range_push("load")
     >>> naru.cuda.nvtx.range_pop() == depth
@@ -98,7 +98,7 @@ def range_push(msg: str) -> int:
 
 
 def range_pop() -> int:
-    """Ends the range that the thread began last; how deep it lay.
+    """Ends the range that the thread began last; returns its depth.
 
     >>> depth = naru.cuda.nvtx.range_push("load")
     >>> naru.cuda.nvtx.range_pop() == depth
@@ -108,10 +108,10 @@ def range_pop() -> int:
 
 
 def range_start(msg: str) -> int:
-    """Begins a range that any thread may end, by the number that this returns.
+    """Begins a range that any thread may end, and returns its id.
 
     Args:
-        msg: what the profiler calls it.
+        msg: the name shown by the profiler.
 
     >>> number = naru.cuda.nvtx.range_start("epoch")
     >>> naru.cuda.nvtx.range_end(number)
@@ -132,10 +132,10 @@ def range_end(range_id: int) -> None:
 
 
 def mark(msg: str) -> None:
-    """Marks a moment.
+    """Marks a point in time.
 
     Args:
-        msg: what the profiler calls it.
+        msg: the name shown by the profiler.
 
     >>> naru.cuda.nvtx.mark("first batch")
     """
@@ -144,12 +144,12 @@ def mark(msg: str) -> None:
 
 @contextlib.contextmanager
 def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
-    """A range around a block, or around a function that it decorates; the arguments go into `msg`, as `msg.format` puts them.
+    """A range around a block, or around a decorated function; the arguments are formatted into `msg` with `msg.format`.
 
     Args:
-        msg: what the profiler calls it.
-        args: what goes into it.
-        kwargs: the same, by name.
+        msg: the name shown by the profiler.
+        args: positional arguments of the format.
+        kwargs: keyword arguments of the format.
 
     >>> with naru.cuda.nvtx.range("step {}", 3):
     ...     y = naru.ones(2) + 1

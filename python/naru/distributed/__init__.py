@@ -1,7 +1,7 @@
 """`torch.distributed`: several processes, on one host or several, that compute together.
 
-The engine is naru's own, in C++: through shared memory between processes of one host, by TCP between hosts. It is called "gloo", and takes that place
-whatever backend a program names. Collectives are checked between ranks, and a rank that dies is reported on all others.
+The engine is naru's own, in C++: shared memory between processes of one host, TCP between hosts. It is called "gloo", and is used
+for every backend name. Calls of collectives are checked for consistency between ranks, and all ranks report a rank that dies.
 """
 
 from __future__ import annotations
@@ -75,13 +75,13 @@ DistError, DistBackendError, DistNetworkError, DistStoreError = _C._DistError, _
 reduce_op = ReduceOp
 _placeholders.install()
 
-# Classes that programs compare with, or name in annotations.
+# Classes that programs compare with, or use in annotations.
 _CLASSES = frozenset("DeviceMesh ProcessGroupGloo ProcessGroupNCCL".split())
 _MODULES = frozenset("algorithms checkpoint device_mesh elastic fsdp launch nn optim run tensor".split())
 
 
 def is_available() -> bool:
-    """Whether there are collectives: yes.
+    """Whether collectives are available: True.
 
     >>> is_available()
     True
@@ -90,7 +90,7 @@ def is_available() -> bool:
 
 
 def is_gloo_available() -> bool:
-    """Whether "gloo" can be used: yes, that is naru's own engine.
+    """Whether "gloo", naru's own engine, is available: True.
 
     >>> is_gloo_available()
     True
@@ -99,7 +99,7 @@ def is_gloo_available() -> bool:
 
 
 def _never() -> bool:
-    """Whether that is there: no.
+    """Whether the backend is available: False.
 
     >>> naru.distributed.is_mpi_available()
     False
@@ -111,7 +111,7 @@ is_nccl_available = is_mpi_available = is_ucc_available = is_xccl_available = _n
 
 
 def is_torchelastic_launched() -> bool:
-    """Whether torchrun has started this process.
+    """Whether torchrun started this process.
 
     >>> is_torchelastic_launched()
     False
@@ -120,7 +120,7 @@ def is_torchelastic_launched() -> bool:
 
 
 def is_backend_available(backend: str) -> bool:
-    """Whether there is such a `backend`: "gloo" alone. ("nccl" is taken for it on cuda devices.)
+    """Whether the `backend` is available: only "gloo" is. ("nccl" is an alias for it on cuda devices.)
 
     >>> is_backend_available("gloo"), is_backend_available("mpi")
     (True, False)
@@ -129,7 +129,7 @@ def is_backend_available(backend: str) -> bool:
 
 
 def supports_complex(reduceOp: ReduceOp) -> bool:
-    """Whether complex numbers can be reduced by `reduceOp`.
+    """Whether `reduceOp` can reduce complex numbers.
 
     >>> supports_complex(ReduceOp.SUM), supports_complex(ReduceOp.MAX)
     (True, False)
@@ -186,7 +186,7 @@ def get_group_rank(group: Any, global_rank: int) -> int:
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
-    """The rank among the processes of this host, as torchrun says it in LOCAL_RANK; `fallback_rank` where it does not.
+    """The rank among the processes of this host, from torchrun's variable LOCAL_RANK; `fallback_rank` if it is not set.
 
     >>> get_node_local_rank(fallback_rank=0)
     0
@@ -199,7 +199,7 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
 
 
 def get_pg_count() -> int:
-    """How many groups there are.
+    """The number of groups.
 
     >>> get_pg_count()
     0

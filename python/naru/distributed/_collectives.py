@@ -1,4 +1,4 @@
-"""Collectives: what all ranks of a group call together, and messages from one to another."""
+"""Collectives: operations that all ranks of a group call together."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class Work:
-    """An operation under way, as collectives with async_op=True return it.
+    """An asynchronous operation, returned by collectives with async_op=True.
 
     Args:
-        work: what does it.
-        result: what its future holds.
+        work: the engine's operation.
+        result: the value of its future.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> work = naru.distributed.all_reduce(naru.ones(1), async_op=True)
@@ -34,21 +34,21 @@ class Work:
         self._result = result
 
     def wait(self, timeout: timedelta | None = None) -> bool:
-        """Waits until it is done, or for `timeout`; raises what went wrong."""
+        """Waits until the operation is done, or for `timeout`; raises its error."""
         if not self._work.wait(milliseconds(timeout)):
             raise RuntimeError("Work.wait: the operation is not done when the timeout ends")
         return True
 
     def is_completed(self) -> bool:
-        """Whether it is done, well or not."""
+        """Whether the operation has ended, successfully or not."""
         return self._work.is_completed()
 
     def is_success(self) -> bool:
-        """Whether it is done well."""
+        """Whether the operation has ended successfully."""
         return self._work.is_success()
 
     def exception(self) -> BaseException | None:
-        """What went wrong; None for nothing, and before it is done."""
+        """The operation's error; None if there is none, or before the end."""
         if not self._work.is_completed():
             return None
         try:
@@ -58,7 +58,7 @@ class Work:
         return None
 
     def source_rank(self) -> int:
-        """Of a recv: from whom."""
+        """The source rank of a recv."""
         return self._work.source()
 
     def result(self) -> list[Tensor]:
@@ -66,11 +66,11 @@ class Work:
         return list(self._result or [])
 
     def synchronize(self) -> None:
-        """As wait."""
+        """Same as wait."""
         self.wait()
 
     def get_future(self) -> Future:
-        """A Future that has the list of tensors when it is done."""
+        """A Future for the list of tensors."""
         future: Future = Future()
 
         def done() -> None:
@@ -93,7 +93,7 @@ def _code(op: ReduceOp) -> int:
 
 
 def _in_group(group: ProcessGroup, of_all: int | None, of_group: int | None, name: str) -> int:
-    """A rank of the group, given as a global rank or as one of the group."""
+    """The rank in the group, given as a global rank or as a group rank."""
     if of_group is not None:
         if of_all is not None:
             raise ValueError(f"Can't specify both group_{name} and {name}")
@@ -110,7 +110,7 @@ def _given(work: Any, async_op: bool, result: list[Tensor]) -> Work | None:
 
 
 def _flat(tensor: Tensor, count: int, what: str) -> list[Tensor]:
-    """Views of `count` equal parts of a tensor, which lie one behind the other."""
+    """Views of `count` equal parts of a tensor, which are stored consecutively."""
     if tensor.numel() % count:
         raise ValueError(f"{what}: the tensor's {tensor.numel()} elements are not as many for each of {count} ranks")
     if not tensor.is_contiguous():
@@ -119,10 +119,10 @@ def _flat(tensor: Tensor, count: int, what: str) -> list[Tensor]:
 
 
 def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
-    """Reduces `tensor` over all ranks, by `op`, into each rank's tensor: the same bits on all of them.
+    """Reduces `tensor` over all ranks with `op`, into each rank's tensor: bitwise equal on all of them.
 
-    `group`: which ranks; None: all. With `async_op` returns a Work at once, and the tensor must be left alone until its wait().
-    DistBackendError where ranks do not call the same, are gone or do not come in time.
+    `group`: the ranks; None: all. With `async_op` returns a Work immediately, and the tensor must not be used until its wait() returns.
+    DistBackendError if the ranks' calls do not match, or a rank has died or does not arrive in time.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> x = naru.ones(2)
@@ -135,7 +135,7 @@ def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, a
 
 
 def all_reduce_coalesced(tensors: Sequence[Tensor], op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
-    """all_reduce of several `tensors` at once; `op`, `group` and `async_op` as there.
+    """all_reduce of several `tensors` at once; `op`, `group` and `async_op` as in all_reduce.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> naru.distributed.all_reduce_coalesced([naru.ones(2), naru.ones(3)])
@@ -149,7 +149,7 @@ def all_reduce_coalesced(tensors: Sequence[Tensor], op: ReduceOp = ReduceOp.SUM,
 def reduce(
     tensor: Tensor, dst: int | None = None, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False, group_dst: int | None = None
 ) -> Work | None:
-    """Reduces `tensor` by `op` into that of rank `dst` (or `group_dst`, a rank of `group`). `async_op` as of all_reduce.
+    """Reduces `tensor` with `op` into that of rank `dst` (or `group_dst`, a rank of `group`). `async_op` as in all_reduce.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> naru.distributed.reduce(naru.ones(2), dst=0)
@@ -161,7 +161,7 @@ def reduce(
 
 
 def broadcast(tensor: Tensor, src: int | None = None, group: Any = None, async_op: bool = False, group_src: int | None = None) -> Work | None:
-    """Writes rank `src`'s `tensor` (or that of `group_src`, a rank of `group`) into those of all others. `async_op` as of all_reduce.
+    """Copies rank `src`'s `tensor` (or that of `group_src`, a rank of `group`) to those of all others. `async_op` as in all_reduce.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> naru.distributed.broadcast(naru.ones(2), src=0)
@@ -173,7 +173,7 @@ def broadcast(tensor: Tensor, src: int | None = None, group: Any = None, async_o
 
 
 def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False) -> Work | None:
-    """Writes each rank's `tensor` into `tensor_list`, one a rank, on all ranks. `group` and `async_op` as of all_reduce.
+    """Copies each rank's `tensor` into `tensor_list`, one per rank, on all ranks. `group` and `async_op` as in all_reduce.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> out = [naru.zeros(2)]
@@ -188,7 +188,7 @@ def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, asy
 
 
 def all_gather_into_tensor(output_tensor: Tensor, input_tensor: Tensor, group: Any = None, async_op: bool = False) -> Work | None:
-    """Writes all ranks' `input_tensor` one behind the other into `output_tensor`. `group` and `async_op` as of all_reduce.
+    """Concatenates all ranks' `input_tensor` into `output_tensor`. `group` and `async_op` as in all_reduce.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> out = naru.zeros(2)
@@ -209,9 +209,9 @@ def gather(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
-    """Writes each rank's `tensor` into `gather_list` on rank `dst` (0 unless given; or `group_dst`, a rank of `group`), None on others.
+    """Copies each rank's `tensor` into `gather_list` on rank `dst` (0 by default; or `group_dst`, a rank of `group`); None on other ranks.
 
-    `async_op` as of all_reduce.
+    `async_op` as in all_reduce.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> naru.distributed.gather(naru.ones(2), [naru.zeros(2)], dst=0)
@@ -233,9 +233,9 @@ def scatter(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Work | None:
-    """Writes into `tensor` this rank's one of `scatter_list` of rank `src` (0 unless given; or `group_src`, a rank of `group`).
+    """Copies this rank's entry of rank `src`'s `scatter_list` (0 by default; or `group_src`, a rank of `group`) into `tensor`.
 
-    `async_op` as of all_reduce.
+    `async_op` as in all_reduce.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> naru.distributed.scatter(naru.zeros(2), [naru.ones(2)], src=0)
@@ -252,7 +252,7 @@ def scatter(
 def reduce_scatter(
     output: Tensor, input_list: list[Tensor], op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """Reduces `input_list`, one tensor a rank, by `op`, and writes this rank's one into `output`. `group`, `async_op` as of all_reduce.
+    """Reduces `input_list`, one tensor per rank, with `op`, and writes this rank's one to `output`. `group`, `async_op` as in all_reduce.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> naru.distributed.reduce_scatter(naru.zeros(2), [naru.ones(2)])
@@ -266,7 +266,7 @@ def reduce_scatter(
 def reduce_scatter_tensor(
     output: Tensor, input: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """reduce_scatter of an `input` that holds the parts one behind the other; `output`, `op`, `group` and `async_op` as there.
+    """reduce_scatter of an `input` that is the concatenation of the parts; `output`, `op`, `group` and `async_op` as in reduce_scatter.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> naru.distributed.reduce_scatter_tensor(naru.zeros(2), naru.ones(2))
@@ -281,7 +281,7 @@ def reduce_scatter_tensor(
 def all_to_all(
     output_tensor_list: list[Tensor], input_tensor_list: list[Tensor], group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """Sends `input_tensor_list`, one tensor a rank, and receives `output_tensor_list`. `group` and `async_op` as of all_reduce.
+    """Sends `input_tensor_list`, one tensor per rank, and receives `output_tensor_list`. `group` and `async_op` as in all_reduce.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> naru.distributed.all_to_all([naru.zeros(2)], [naru.ones(2)])
@@ -300,9 +300,9 @@ def all_to_all_single(
     group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
-    """all_to_all of parts of `input` and `output` along the first dimension: equal ones, or `input_split_sizes` and `output_split_sizes`.
+    """all_to_all of parts of `input` and `output` along the first dimension: equal parts, or `input_split_sizes` and `output_split_sizes`.
 
-    `group` and `async_op` as of all_reduce.
+    `group` and `async_op` as in all_reduce.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> naru.distributed.all_to_all_single(naru.zeros(2), naru.ones(2))
@@ -325,7 +325,7 @@ def all_to_all_single(
 
 
 def barrier(group: Any = None, async_op: bool = False, device_ids: list[int] | None = None) -> Work | None:
-    """Waits until all ranks of `group` are here. `async_op` as of all_reduce; `device_ids` is accepted.
+    """Waits until all ranks of `group` have called it. `async_op` as in all_reduce; `device_ids` is ignored.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> naru.distributed.barrier()
@@ -337,7 +337,7 @@ def barrier(group: Any = None, async_op: bool = False, device_ids: list[int] | N
 
 
 def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
-    """barrier of `group` that takes `timeout` at most, and whose error names the ranks that have not come (all of them, with or without
+    """barrier of `group` that waits for `timeout` at most, and whose error names the missing ranks (all of them, with or without
     `wait_all_ranks`).
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)

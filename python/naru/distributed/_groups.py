@@ -1,4 +1,4 @@
-"""Groups of processes: how they come to be, and who is in them."""
+"""Process groups: their creation and their members."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNSET = "Default process group has not been initialized, please make sure to ca
 
 
 class ReduceOp(enum.Enum):
-    """How values of several processes become one.
+    """The reduction operations of collectives.
 
     >>> naru.distributed.ReduceOp.SUM.name
     'SUM'
@@ -29,14 +29,14 @@ class ReduceOp(enum.Enum):
     SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM = range(9)
 
 
-ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]  # the type of the members, by PyTorch's name for annotations
+ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]  # PyTorch's name for the members' type, for annotations
 
 
 class Backend(str):
-    """The name of what joins processes, in small letters.
+    """A backend name, in lower case.
 
     Args:
-        name: "gloo", or another one.
+        name: "gloo", or another name.
 
     >>> naru.distributed.Backend("GLOO")
     'gloo'
@@ -44,7 +44,7 @@ class Backend(str):
 
     UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL, FAKE = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl", "fake"
     backend_list = ["undefined", "gloo", "nccl", "xccl", "ucc", "mpi"]
-    # Which one a kind of device has.
+    # The default backend per kind of device.
     default_device_backend_map = {"cpu": "gloo", "cuda": "nccl", "xpu": "xccl", "mps": "gloo"}
 
     def __new__(cls, name: str) -> Backend:
@@ -54,13 +54,13 @@ class Backend(str):
 
 
 class ProcessGroup:
-    """Processes that call collectives together; made by `init_process_group` and `new_group`.
+    """A set of processes that call collectives together; made by `init_process_group` and `new_group`.
 
     Args:
-        engine: what does the work.
-        ranks: the members, by their ranks in the whole program.
-        backend: its name.
-        name: the group's own.
+        engine: the implementation of the collectives.
+        ranks: the members, by global rank.
+        backend: the backend's name.
+        name: the group's name.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> group = naru.distributed.group.WORLD
@@ -81,7 +81,7 @@ class ProcessGroup:
         return self._engine.rank()
 
     def size(self) -> int:
-        """How many processes it has."""
+        """The number of members."""
         return self._engine.size()
 
     def name(self) -> str:
@@ -89,7 +89,7 @@ class ProcessGroup:
         return self.backend
 
     def abort(self) -> None:
-        """Ends what is under way, on all ranks, with an error."""
+        """Aborts pending operations, on all ranks, with an error."""
         self._engine.abort(f"rank {self.rank()} called abort")
 
     def __repr__(self) -> str:
@@ -99,21 +99,21 @@ class ProcessGroup:
 class _World:
     default: ProcessGroup | None = None
     groups: list[ProcessGroup] = []
-    made = 0  # groups so far in this process; part of their names
-    local: dict[str, int] = {}  # how many of certain members, made by these alone
+    made = 0  # number of groups made in this process; part of their names
+    local: dict[str, int] = {}  # number of groups made locally by a set of members
     store: Store | None = None
-    process = 0  # the one that made the default group
+    process = 0  # id of the process that made the default group
 
 
 class _Group(type):
     @property
     def WORLD(cls) -> ProcessGroup | None:
-        """The group of all processes; None before there is one."""
+        """The group of all processes; None before init_process_group."""
         return _World.default
 
 
 class group(metaclass=_Group):
-    """The names of groups that are always there.
+    """The names of predefined groups.
 
     >>> naru.distributed.group.WORLD is None
     True
@@ -126,7 +126,7 @@ GroupMember = group
 
 
 def is_initialized() -> bool:
-    """Whether the group of all processes is there.
+    """Whether the default group exists.
 
     >>> naru.distributed.is_initialized()
     False
@@ -135,14 +135,14 @@ def is_initialized() -> bool:
 
 
 def world() -> ProcessGroup:
-    """The group of all processes. ValueError before there is one."""
+    """The group of all processes. ValueError before init_process_group."""
     if _World.default is None:
         raise ValueError(_UNSET)
     return _World.default
 
 
 def member(group: Any) -> ProcessGroup | None:
-    """The group, the default one for None; None (with a warning) where this process is no member."""
+    """The group, the default one for None; None (with a warning) if this process is not a member."""
     found = world() if group is None else group
     if found is GroupMember.NON_GROUP_MEMBER:
         warnings.warn(f"Running a collective on global rank {world().rank()} which does not belong to the given group.", stacklevel=3)
@@ -177,19 +177,19 @@ def init_process_group(
     pg_options: Any = None,
     device_id: Any = None,
 ) -> None:
-    """Joins this process to the others, and returns when all are there.
+    """Joins this process to the others, and returns when all have joined.
 
-    The engine is naru's own whatever it is called: through shared memory between processes of one host, by TCP between hosts. Tensors
-    on devices go through the host's memory.
+    The engine is naru's own for every backend name: shared memory between processes of one host, TCP between hosts. Tensors
+    on devices are copied through host memory.
 
     Args:
         backend: "gloo", "nccl", "cpu:gloo,cuda:nccl" or None.
-        init_method: where they meet: "env://" (the default: MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE), "tcp://host:port", "file:///path".
-        timeout: of each operation, a timedelta; 30 minutes.
-        world_size, rank: how many processes, and which one this is. From the environment where they are not given.
-        store: in place of init_method.
-        group_name, pg_options: accepted.
-        device_id: accepted: the device that this process is to use.
+        init_method: where processes meet: "env://" (the default: MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE), "tcp://host:port", "file:///path".
+        timeout: of each operation, a timedelta; 30 minutes by default.
+        world_size, rank: the number of processes, and this process's rank. From the environment if not given.
+        store: used instead of init_method.
+        group_name, pg_options: ignored.
+        device_id: ignored: the device that this process uses.
 
     >>> naru.distributed.init_process_group("gloo", store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> x = naru.ones(2)
@@ -230,7 +230,7 @@ def _made(
 
 
 def destroy_process_group(group: Any = None) -> None:
-    """Leaves a group, or with None all of them.
+    """Destroys a group, or with None all groups.
 
     Args:
         group: the group; None: the default one and all others.
@@ -263,15 +263,15 @@ def new_group(
     group_desc: str | None = None,
     device_id: Any = None,
 ) -> Any:
-    """A group of some of the processes. All processes of the default group must call it, members or not.
+    """Makes a group of some of the processes. All processes of the default group must call it, members or not.
 
     Args:
         ranks: its members; None: all.
-        timeout: of each of its operations; as the default group's.
-        backend: as of init_process_group.
-        pg_options, device_id: accepted.
+        timeout: of each of its operations; that of the default group if not given.
+        backend: as in init_process_group.
+        pg_options, device_id: ignored.
         use_local_synchronization: only the members call it.
-        group_desc: a text about it.
+        group_desc: a description.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> naru.distributed.new_group([0]).size()
@@ -309,9 +309,9 @@ def new_subgroups(
     pg_options: Any = None,
     group_desc: str | None = None,
 ) -> tuple[Any, list[Any]]:
-    """Groups of `group_size` neighbouring ranks of `group`: the one this process is in, and all. Without a size: as many as this host has.
+    """Splits `group` into groups of `group_size` consecutive ranks: returns this process's, and all. Default size: LOCAL_WORLD_SIZE, the processes per host.
 
-    `timeout`, `backend`, `pg_options` and `group_desc` as of new_group.
+    `timeout`, `backend`, `pg_options` and `group_desc` as in new_group.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> mine, all_of_them = naru.distributed.new_subgroups(1)
@@ -336,9 +336,9 @@ def new_subgroups_by_enumeration(
     pg_options: Any = None,
     group_desc: str | None = None,
 ) -> tuple[Any, list[Any]]:
-    """Groups of the ranks in each list of `ranks_per_subgroup_list`: the one this process is in (or None), and all.
+    """Makes a group for each list of ranks in `ranks_per_subgroup_list`: returns this process's group (or None), and all.
 
-    `timeout`, `backend`, `pg_options` and `group_desc` as of new_group.
+    `timeout`, `backend`, `pg_options` and `group_desc` as in new_group.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> naru.distributed.new_subgroups_by_enumeration([[0]])[0].ranks

@@ -1,4 +1,4 @@
-"""Messages from one rank to another, and collectives of Python objects."""
+"""Point-to-point messages between ranks, and collectives of Python objects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def isend(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None) -> Work | None:
-    """Sends `tensor` to rank `dst` (or `group_dst`, a rank of `group`), and returns a Work; the receiver names the same `tag`.
+    """Sends `tensor` to rank `dst` (or `group_dst`, a rank of `group`), and returns a Work; the receiver must use the same `tag`.
 
     >>> naru.distributed.isend(naru.ones(2), dst=1)
     Traceback (most recent call last):
@@ -29,7 +29,7 @@ def isend(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 
 
 
 def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> Work | None:
-    """Receives into `tensor` what rank `src` (or `group_src`, a rank of `group`; without either whoever does) sends with `tag`; a Work.
+    """Receives a tensor with `tag` from rank `src` (or `group_src`, a rank of `group`; from any rank without either) into `tensor`; returns a Work.
 
     >>> naru.distributed.irecv(naru.ones(2), src=1)
     Traceback (most recent call last):
@@ -42,7 +42,7 @@ def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 
 
 
 def send(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None) -> None:
-    """Sends `tensor` to rank `dst` (or `group_dst`, a rank of `group`); the receiver names the same `tag`. Returns when `tensor` may be written.
+    """Sends `tensor` to rank `dst` (or `group_dst`, a rank of `group`); the receiver must use the same `tag`. Returns when `tensor` may be modified.
 
     >>> naru.distributed.send(naru.ones(2), dst=1)
     Traceback (most recent call last):
@@ -54,7 +54,7 @@ def send(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0
 
 
 def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> int:
-    """Receives into `tensor` what rank `src` (or `group_src`, a rank of `group`; without either whoever does) sends with `tag`; from whom.
+    """Receives a tensor with `tag` from rank `src` (or `group_src`, a rank of `group`; from any rank without either) into `tensor`; returns the source.
 
     >>> naru.distributed.recv(naru.ones(2), src=1)
     Traceback (most recent call last):
@@ -70,15 +70,15 @@ def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0
 
 
 class P2POp:
-    """One of the messages of `batch_isend_irecv`.
+    """One message of `batch_isend_irecv`.
 
     Args:
         op: `isend` or `irecv`.
-        tensor: what is sent, or written.
-        peer: the other rank; or group_peer, as a rank of the group.
-        group: None for that of all processes.
+        tensor: the tensor to send, or to receive into.
+        peer: the other rank; or use group_peer, a rank of the group.
+        group: the group; None: the default one.
         tag: the same on both sides.
-        group_peer: in place of peer.
+        group_peer: instead of peer.
 
     >>> naru.distributed.P2POp(naru.distributed.isend, naru.ones(2), 1).peer
     1
@@ -93,7 +93,7 @@ class P2POp:
 
 
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
-    """Begins all messages of `p2p_op_list`, and returns their Works.
+    """Starts all messages in `p2p_op_list`, and returns their Works.
 
     >>> naru.distributed.batch_isend_irecv([])
     Traceback (most recent call last):
@@ -107,7 +107,7 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     return [work for work in works if work is not None]
 
 
-# --- Python objects, as pickles. Only among processes that trust each other, as those of one program do.
+# --- Python objects, as pickles. Only for processes that trust each other, such as those of one program.
 
 
 def _packed(value: Any) -> Tensor:
@@ -127,7 +127,7 @@ def _sizes(mine: int, g: ProcessGroup) -> list[int]:
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
-    """Puts each rank's `obj` into `object_list`, on all ranks of `group`. They must be picklable.
+    """Puts each rank's `obj` into `object_list`, on all ranks of `group`. Objects must be picklable.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> found = [None]
@@ -179,9 +179,9 @@ def gather_object(
 def broadcast_object_list(
     object_list: list[Any], src: int | None = None, group: Any = None, device: Any = None, group_src: int | None = None, weights_only: bool = False
 ) -> None:
-    """Puts the objects of rank `src`'s `object_list` (or of `group_src`, a rank of `group`) into those of all others, equally long.
+    """Copies the objects of rank `src`'s `object_list` (or of `group_src`, a rank of `group`) to the lists of all others, of the same length.
 
-    `device` and `weights_only` are accepted.
+    `device` and `weights_only` are ignored.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> naru.distributed.broadcast_object_list(["a", 1], src=0)
@@ -212,7 +212,7 @@ def scatter_object_list(
     group: Any = None,
     group_src: int | None = None,
 ) -> None:
-    """Puts this rank's object of `scatter_object_input_list` of rank `src` (or `group_src`, a rank of `group`) at the beginning of
+    """Puts this rank's object of rank `src`'s `scatter_object_input_list` (or `group_src`, a rank of `group`) at index 0 of
     `scatter_object_output_list`.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
@@ -247,7 +247,7 @@ def scatter_object_list(
 def send_object_list(
     object_list: list[Any], dst: int | None = None, group: Any = None, device: Any = None, group_dst: int | None = None, use_batch: bool = False
 ) -> None:
-    """Sends the objects of `object_list` to rank `dst` (or `group_dst`, a rank of `group`). `device` and `use_batch` are accepted.
+    """Sends the objects of `object_list` to rank `dst` (or `group_dst`, a rank of `group`). `device` and `use_batch` are ignored.
 
     >>> naru.distributed.send_object_list(["a"], dst=1)
     Traceback (most recent call last):
@@ -267,9 +267,9 @@ def recv_object_list(
     weights_only: bool = False,
     use_batch: bool = False,
 ) -> int:
-    """Receives into `object_list` what send_object_list of rank `src` (or `group_src`, a rank of `group`) sends; from whom.
+    """Receives what rank `src` (or `group_src`, a rank of `group`) sends with send_object_list into `object_list`; returns the source.
 
-    `device`, `weights_only` and `use_batch` are accepted.
+    `device`, `weights_only` and `use_batch` are ignored.
 
     >>> naru.distributed.recv_object_list([None], src=1)
     Traceback (most recent call last):
@@ -287,7 +287,7 @@ def recv_object_list(
 
 
 def get_rank(group: Any = None) -> int:
-    """This process's rank in `group`; -1 where it is no member.
+    """This process's rank in `group`; -1 if it is not a member.
 
     >>> naru.distributed.get_rank()
     Traceback (most recent call last):
@@ -298,7 +298,7 @@ def get_rank(group: Any = None) -> int:
 
 
 def get_world_size(group: Any = None) -> int:
-    """How many processes `group` has; -1 where this one is no member.
+    """The number of processes in `group`; -1 if this one is not a member.
 
     >>> naru.distributed.get_world_size()
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""Modules of torch.distributed that are not there (FSDP, meshes, RPC, checkpoints ...), for programs that import them and need not call them."""
+"""Placeholders for missing modules of torch.distributed (FSDP, meshes, RPC, checkpoints ...), for programs that import but do not call them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _HERE = "naru.distributed."
-# What torch.distributed itself is made of in PyTorch: these have its names, as far as naru has them.
+# PyTorch's implementation modules of torch.distributed: placeholders with the names that naru has.
 _PARTS = frozenset(("distributed.constants", "distributed.distributed_c10d"))
-# What is not there at all, with its private parts, which packages import too.
+# Packages that naru lacks entirely, including private modules, which other packages also import.
 _WHOLE = frozenset("checkpoint device_mesh fsdp pipelining rpc tensor _composable _functional_collectives _shard _symmetric_memory _tensor".split())
 
 
@@ -25,7 +25,7 @@ def _no() -> bool:
 
 
 def module_getattr(module: str) -> Callable[[str], Any]:
-    """The `__getattr__` of such a module, by its `__name__`: classes of which none can be made, functions that raise NotImplementedError."""
+    """The `__getattr__` of a placeholder module, by its `__name__`: classes that cannot be instantiated, functions that raise NotImplementedError."""
     mine = module.partition(".")[2]
 
     def __getattr__(name: str) -> Any:
@@ -43,7 +43,7 @@ def module_getattr(module: str) -> Callable[[str], Any]:
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Stands behind all other finders, so that modules that are there come first."""
+    """Comes after all other finders, so that real modules take precedence."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         if not name.startswith(_HERE):
@@ -63,5 +63,5 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def install() -> None:
-    """From now on such modules can be imported."""
+    """Makes the placeholder modules importable."""
     sys.meta_path.append(_Finder())

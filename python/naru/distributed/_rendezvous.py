@@ -1,4 +1,4 @@
-"""How processes meet: what `init_method` means."""
+"""How processes meet: implements `init_method`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _tcp(host: str, port: int, rank: int, world_size: int, timeout: timedelta) -
 
 
 def rendezvous(url: str, rank: int = -1, world_size: int = -1, timeout: timedelta = timedelta(seconds=300)) -> tuple[Store, int, int]:
-    """The store, the rank and the number of processes that `url` (with `rank` and `world_size`, where these are not -1) stands for."""
+    """The store, rank and number of processes for a `url` (with `rank` and `world_size`, unless these are -1)."""
     parts = urlparse(url)
     query = {name: values[0] for name, values in parse_qs(parts.query).items()}
     rank = int(query.get("rank", rank))

@@ -1,4 +1,4 @@
-"""Stores: where processes leave each other words."""
+"""Stores: key-value storage shared by processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DEFAULT = timedelta(seconds=300)
 
 
 def milliseconds(timeout: timedelta | float | None) -> int:
-    """Of a timedelta, or of seconds; -1 for None."""
+    """Milliseconds for a timedelta, or for seconds; -1 for None."""
     if timeout is None:
         return -1
     if not isinstance(timeout, (timedelta, int, float)):
@@ -27,7 +27,7 @@ def _bytes(value: str | bytes) -> bytes:
 
 
 class Store:
-    """What all stores can: keys and values that several processes see.
+    """Base of all stores: keys and values shared by several processes.
 
     >>> store = HashStore()
     >>> store.set("name", "value")
@@ -38,53 +38,53 @@ class Store:
     _store: Any
 
     def set(self, key: str, value: str | bytes) -> None:
-        """Writes `value` under `key`."""
+        """Sets `value` for `key`."""
         self._store.set(key, _bytes(value))
 
     def get(self, key: str) -> bytes:
-        """The value of `key`; waits until there is one, and raises DistStoreError when the store's timeout is over."""
+        """The value of `key`; waits until it is set, and raises DistStoreError after the store's timeout."""
         return self._store.get(key)
 
     def add(self, key: str, value: int) -> int:
-        """Adds `value` to the number under `key` (0 at first); the sum."""
+        """Adds `value` to the number under `key` (initially 0); returns the sum."""
         return self._store.add(key, value)
 
     def check(self, keys: Sequence[str]) -> bool:
-        """Whether all `keys` are there."""
+        """Whether all `keys` exist."""
         return self._store.check(list(keys))
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
-        """Waits until all `keys` are there: as long as the store's timeout, or `timeout`; then DistStoreError."""
+        """Waits until all `keys` exist, for the store's timeout or `timeout`; then raises DistStoreError."""
         self._store.wait(list(keys), milliseconds(timeout))
 
     def compare_set(self, key: str, expected_value: str | bytes, desired_value: str | bytes) -> bytes:
-        """Writes `desired_value` where `expected_value` stands (or where there is nothing and it is empty); what stands there then."""
+        """Sets `desired_value` if the current value is `expected_value` (or if `key` is missing and that is empty); returns the resulting value."""
         return self._store.compare_set(key, _bytes(expected_value), _bytes(desired_value))
 
     def delete_key(self, key: str) -> bool:
-        """Whether there was such a `key`, which is gone now."""
+        """Deletes `key`; returns whether it existed."""
         return self._store.delete_key(key)
 
     def num_keys(self) -> int:
-        """How many keys there are."""
+        """The number of keys."""
         return self._store.num_keys()
 
     def multi_get(self, keys: Sequence[str]) -> list[bytes]:
-        """The values of several `keys`, waited for."""
+        """The values of several `keys`; waits for them."""
         return [self.get(key) for key in keys]
 
     def multi_set(self, keys: Sequence[str], values: Sequence[str | bytes]) -> None:
-        """Writes several `values` under `keys`."""
+        """Sets `values` for several `keys`."""
         for key, value in zip(keys, values, strict=True):
             self.set(key, value)
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """How long `get` and `wait` wait: `timeout`."""
+        """Sets the `timeout` of `get` and `wait`."""
         self._store.set_timeout(milliseconds(timeout))
 
     @property
     def timeout(self) -> timedelta:
-        """How long `get` and `wait` wait."""
+        """The timeout of `get` and `wait`."""
         return timedelta(milliseconds=self._store.timeout())
 
 
@@ -100,11 +100,11 @@ class HashStore(Store):
 
 
 class PrefixStore(Store):
-    """The keys of another store that begin with a prefix.
+    """A view of another store in which all keys have a prefix.
 
     Args:
-        prefix: stands before each key, with a slash between.
-        store: the other one.
+        prefix: prepended to each key, followed by a slash.
+        store: the other store.
 
     >>> store = HashStore()
     >>> PrefixStore("mine", store).set("key", "value")
@@ -118,11 +118,11 @@ class PrefixStore(Store):
 
 
 class FileStore(Store):
-    """A store in a file that all processes can reach.
+    """A store in a file that all processes can access.
 
     Args:
         file_name: the file's path.
-        world_size: how many processes use it; the last one deletes it. Without, it stays.
+        world_size: number of processes using it; the last one deletes it. If not given, the file stays.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -136,17 +136,17 @@ class FileStore(Store):
 
 
 class TCPStore(Store):
-    """A store that one process serves, and all others reach by TCP.
+    """A store that one process serves, and all others access over TCP.
 
     Args:
         host_name: where the server is.
-        port: the server's; 0 in the server's own process stands for one that is free (`port` says which).
-        world_size: how many stores are to be connected, the server's among them; without, it is not known.
+        port: the server's port; 0 in the server's process selects a free one (see the attribute `port`).
+        world_size: number of stores that will connect, including the server's; unknown if not given.
         is_master: whether this process is the server.
-        timeout: for connecting, and for keys that are waited for.
-        wait_for_workers: whether the server waits for all of world_size.
-        multi_tenant: several stores of this process at one port share the server.
-        master_listen_fd, use_libuv: accepted.
+        timeout: for connecting, and for waiting on keys.
+        wait_for_workers: whether the server waits until world_size stores have connected.
+        multi_tenant: several stores of this process on one port share the server.
+        master_listen_fd, use_libuv: ignored.
 
     >>> server = TCPStore("localhost", 0, is_master=True)
     >>> TCPStore("localhost", server.port).set("key", "value")

@@ -1,4 +1,4 @@
-"""`torch.distributed.launch`: torchrun's older name, which gives programs `--local-rank` unless it is told `--use-env`."""
+"""`torch.distributed.launch`: torchrun's older name, which passes `--local-rank` to programs unless `--use-env` is given."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["get_args_parser", "main", "parse_args", "run"]
 
 
 def main(args: list[str] | None = None) -> int:
-    """As torchrun's, with the command line `args` (None: this process's).
+    """torchrun's main with the command line `args` (None: this process's).
 
     >>> main(["--use-env", "--no-python", "true"])
     0

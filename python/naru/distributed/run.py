@@ -1,10 +1,10 @@
-"""`torchrun`: starts a program in several processes, with what they need to find each other in their environment.
+"""`torchrun`: starts a program in several processes, with the environment variables they need to find each other.
 
     naru torchrun --nproc_per_node=4 train.py
     naru run -m torch.distributed.run --standalone --nproc_per_node=4 train.py
     naru torchrun --nnodes=2 --node_rank=0 --master_addr=HOST --master_port=29500 --nproc_per_node=4 train.py      (on each host, with its node_rank)
 
-When one process fails the others are ended, and all are started anew so often as --max_restarts says.
+When one process fails, the others are ended, and all are restarted at most --max_restarts times.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def get_args_parser() -> argparse.ArgumentParser:
 
 
 def parse_args(args: list[str] | None) -> argparse.Namespace:
-    """The options of a command line `args`; None: of this process's.
+    """The options in a command line `args`; None: this process's.
 
     >>> parse_args(["--standalone", "train.py"]).standalone
     True
@@ -97,7 +97,7 @@ def _free_port() -> int:
 
 
 class _Plan:
-    """Who this host is among the hosts, and what all processes are told."""
+    """The number of this host, and the environment for all processes."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
@@ -117,7 +117,7 @@ class _Plan:
                 self._meet()
 
     def _meet(self) -> None:
-        """Hosts get their numbers in the order in which they come to a store at the endpoint, which whoever can serves."""
+        """Hosts are numbered in the order in which they arrive at a store at the endpoint, served by the host that owns the address."""
         from . import DistNetworkError, TCPStore
 
         try:
@@ -146,10 +146,10 @@ class _Plan:
             "TORCHELASTIC_MAX_RESTARTS": self.args.max_restarts, "TORCHELASTIC_RUN_ID": self.run_id, "TORCHELASTIC_ERROR_FILE": error_file,
         }  # fmt: skip
         made = {**os.environ, **{key: str(value) for key, value in told.items()}}
-        if self.nodes == 1:  # several hosts share one that the user has set on each
+        if self.nodes == 1:  # with several hosts, the user sets the same one on each
             made.setdefault("NARU_STORE_TOKEN", self.token)
         if self.count > 1 and not {"OMP_NUM_THREADS", "NARU_NUM_THREADS"} & os.environ.keys():
-            made["OMP_NUM_THREADS"] = "1"  # as torchrun has it: so many processes share the machine
+            made["OMP_NUM_THREADS"] = "1"  # as in torchrun: the processes share the machine
         return made
 
     def command(self, local: int) -> list[str]:
@@ -157,7 +157,7 @@ class _Plan:
         own = [*([f"--local-rank={local}"] if getattr(args, "local_rank_argument", False) else []), *args.training_script_args]
         if args.no_python:
             return [args.training_script, *own]
-        # Within `naru run` or outside of it, `import torch` is naru there.
+        # `import torch` in the program means naru, even if torchrun itself runs outside of `naru run`.
         return [sys.executable, "-u", "-m", "naru", "run", *(["-m"] if args.module else []), args.training_script, *own]
 
 
@@ -182,7 +182,7 @@ class _Workers:
         return (files[0] if bits & 1 else None), (files[1] if bits & 2 else None)
 
     def wait(self, interval: float) -> dict[int, ProcessFailure]:
-        """Until all have ended well, or one has not: then what failed, when the others have been ended."""
+        """Waits until all have ended successfully, or one has failed: then ends the others and returns the failures."""
         while True:
             codes = [p.poll() for p in self.processes]
             if any(codes):
@@ -190,7 +190,7 @@ class _Workers:
             if None not in codes:
                 return {}
             time.sleep(interval)
-        time.sleep(min(interval, 0.2))  # what fails for the same reason fails now
+        time.sleep(min(interval, 0.2))  # other processes that fail for the same reason fail now
         failed = {i: p.returncode for i, p in enumerate(self.processes) if p.poll()}
         self.end()
         first = self._plan.node * self._plan.count
@@ -219,7 +219,7 @@ def _raise_signal(number: int, frame: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Starts what `args` (of parse_args) say, and returns when all processes have ended well; ChildFailedError where one has not.
+    """Starts what `args` (of parse_args) describe, and returns when all processes have ended successfully; ChildFailedError if one fails.
 
     >>> run(parse_args(["--no-python", "true"]))
     """
@@ -246,7 +246,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def main(args: list[str] | None = None) -> int:
-    """torchrun with the command line `args` (None: this process's); the exit status.
+    """torchrun with the command line `args` (None: this process's); returns the exit status.
 
     >>> main(["--nproc_per_node=2", "--no-python", "true"])
     0

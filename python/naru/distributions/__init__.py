@@ -1,7 +1,7 @@
-"""`torch.distributions`: distributions of random numbers, with their densities, moments, samples and divergences.
+"""`torch.distributions`: probability distributions, with densities, moments, sampling and divergences.
 
-Samples come from naru's generator. Those of gamma distributions, and of what is made of them (beta, Dirichlet, Student's t ...), have
-gradients by the concentration, by differentiating the distribution function.
+Samples are drawn from naru's generator. Samples of gamma distributions, and of distributions built on them (beta, Dirichlet, Student's t ...), are
+differentiable in the concentration, by implicit differentiation of the cdf.
 """
 
 from __future__ import annotations

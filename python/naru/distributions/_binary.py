@@ -1,4 +1,4 @@
-"""What distributions of a probability, given as such or as log odds, share."""
+"""Base class of distributions parameterized by a probability or by its log odds."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ Tensor = _C.Tensor
 
 
 class OfProbability(Distribution):
-    """Has `probs` and `logits`, one of which is given and the other computed when it is asked for."""
+    """Has `probs` and `logits`: one is given, the other is computed on first access."""
 
     def _take(self, probs: Any, logits: Any, total_count: Any = None) -> _C.Size:
-        """Keeps the parameter, and a count that broadcasts with it; returns its shape. ValueError where not one of the two is given."""
+        """Stores the parameter and, if given, a count that broadcasts with it; returns their shape. Raises ValueError unless exactly one of probs
+        and logits is given."""
         if (probs is None) == (logits is None):
             raise ValueError("Either `probs` or `logits` must be specified, but not both.")
         name, given = ("probs", probs) if probs is not None else ("logits", logits)

@@ -1,4 +1,4 @@
-"""Constraints in general, those that depend on other values, and those made of others."""
+"""Base classes of constraints, constraints that depend on other values, and constraints built from others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Tensor = _C.Tensor
 
 
 class Constraint:
-    """A set of values. is_discrete: whether it is countable; event_dim: how many dimensions a value has.
+    """A set of values. is_discrete: whether the set is countable; event_dim: number of dimensions of a value.
 
     >>> class Even(naru.distributions.constraints.Constraint):
     ...     is_discrete = True
@@ -42,10 +42,10 @@ class Constraint:
 
 
 class _Dependent(Constraint):
-    """Of a support that depends on other values.
+    """Placeholder for a support that depends on other values.
 
     Args:
-        is_discrete, event_dim: those of the constraint, where they are known.
+        is_discrete, event_dim: those of the constraint, if known.
 
     >>> from naru.distributions import constraints
     >>> constraints.dependent(is_discrete=False, event_dim=1).event_dim
@@ -59,32 +59,32 @@ class _Dependent(Constraint):
 
     @property
     def is_discrete(self) -> bool:  # type: ignore[override]
-        """Whether it is countable, where that is known."""
+        """Whether the set is countable, if known."""
         if self._is_discrete is NotImplemented:
             raise NotImplementedError(".is_discrete cannot be determined statically")
         return self._is_discrete
 
     @property
     def event_dim(self) -> int:  # type: ignore[override]
-        """How many dimensions a value has, where that is known."""
+        """Number of dimensions of a value, if known."""
         if self._event_dim is NotImplemented:
             raise NotImplementedError(".event_dim cannot be determined statically")
         return self._event_dim
 
     def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> _Dependent:
-        """A dependent constraint of which these are known."""
+        """Returns a dependent constraint with these properties."""
         return _Dependent(
             is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
             event_dim=self._event_dim if event_dim is NotImplemented else event_dim,
         )
 
     def check(self, value: Any) -> Any:
-        """ValueError: the constraint is not known."""
+        """Raises ValueError: the constraint is not known."""
         raise ValueError("Cannot determine validity of dependent constraint")
 
 
 def is_dependent(constraint: Any) -> bool:
-    """Whether a constraint depends on other values.
+    """True if a constraint depends on other values.
 
     Args:
         constraint: a constraint.
@@ -97,11 +97,11 @@ def is_dependent(constraint: Any) -> bool:
 
 
 class _DependentProperty(property, _Dependent):
-    """A property whose value, of an object, is a constraint; of the class it is a dependent one.
+    """A property that returns a constraint when read from an object, and a dependent constraint when read from the class.
 
     Args:
-        fn: a function of the object.
-        is_discrete, event_dim: those of the constraint, where they do not depend on the object.
+        fn: the getter.
+        is_discrete, event_dim: those of the constraint, if they do not depend on the object.
 
     >>> from naru.distributions import constraints
     >>> class Upto:
@@ -119,16 +119,16 @@ class _DependentProperty(property, _Dependent):
         self._event_dim = event_dim
 
     def __call__(self, fn: Callable[..., Any]) -> _DependentProperty:  # type: ignore[override]
-        """The property of a function."""
+        """Decorates a getter."""
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
 class _IndependentConstraint(Constraint):
-    """Another constraint, whose batch dimensions count as dimensions of the event.
+    """Wraps a constraint so that its last batch dimensions count as event dimensions.
 
     Args:
         base_constraint: the other constraint.
-        reinterpreted_batch_ndims: how many dimensions.
+        reinterpreted_batch_ndims: number of dimensions to reinterpret.
 
     >>> from naru.distributions import constraints
     >>> constraints.independent(constraints.positive, 1).check(naru.tensor([[1.0, 2.0], [1.0, -1.0]]))
@@ -147,11 +147,11 @@ class _IndependentConstraint(Constraint):
 
     @property
     def event_dim(self) -> int:  # type: ignore[override]
-        """The base's dimensions and the reinterpreted ones."""
+        """The base's event dimensions plus the reinterpreted ones."""
         return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
 
     def check(self, value: Tensor) -> Tensor:
-        """Whether all parts of an event are in the base's set. ValueError for too few dimensions."""
+        """Whether all elements of an event are in the base's set. Raises ValueError for too few dimensions."""
         result = self.base_constraint.check(value)
         count = self.reinterpreted_batch_ndims
         if result.dim() < count:
@@ -164,7 +164,7 @@ class _IndependentConstraint(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """The support of a mixture: that of its components, each value being checked for all of them.
+    """The support of a mixture: the support of its components. Each value is checked against all of them.
 
     Args:
         base_constraint: the components' support (AssertionError for anything but a Constraint).

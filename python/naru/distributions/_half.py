@@ -1,4 +1,4 @@
-"""What the distributions of absolute values share."""
+"""Base class of distributions of absolute values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Tensor = _C.Tensor
 
 
 class Half(TransformedDistribution):
-    """|x| for x of a distribution around 0 with a `scale`."""
+    """|x| for x from a distribution with location 0 and a `scale`."""
 
     scale = property(lambda self: self.base_dist.scale, doc="The normal distribution's standard deviation.")
     mode = property(lambda self: _C.zeros_like(self.scale))

@@ -1,4 +1,4 @@
-"""The formulas of Kullback-Leibler divergences, by the classes of p and q."""
+"""The formulas for Kullback-Leibler divergences, by the classes of p and q."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from .utils import euler_constant
 
 Tensor = _C.Tensor
 
-# A parameter of p's, for the shape of what is infinite.
+# A parameter of p that has the batch shape; used to shape infinite results.
 FIRST = {
     Bernoulli: "probs", Beta: "concentration1", ContinuousBernoulli: "probs", Exponential: "rate", Gamma: "concentration", Gumbel: "loc",
     Laplace: "loc", Normal: "loc", Pareto: "scale", Poisson: "rate",
 }  # fmt: skip
 
-# Where p has events that q has not.
+# The divergence is infinite where p has events outside of q's support.
 INFINITE = [
     (p, q)
     for p, others in {
@@ -52,7 +52,7 @@ INFINITE = [
     }.items()
     for q in others
 ]
-# Divergences that a transform leaves as they are.
+# Divergences that are invariant under a transform.
 BY_BASE = [HalfNormal]
 ONE_HOT = (OneHotCategorical, OneHotCategorical)
 
@@ -146,7 +146,7 @@ def _laplace(p: Any, q: Any) -> Tensor:
 
 
 def _trace_xxt(m: Tensor) -> Tensor:
-    """The traces of m m^T."""
+    """trace(m m^T), batched."""
     return m.pow(2).flatten(-2).sum(-1)
 
 
@@ -168,7 +168,7 @@ def _low_rank(p: Any, q: Any) -> Tensor:
 
 
 def _by_cholesky(p: Any, q: Any) -> Tensor:
-    """Of normal vectors of which one or both are of low rank, by their Cholesky factors."""
+    """KL between multivariate normals, one or both low-rank, from their Cholesky factors."""
     if p.event_shape != q.event_shape:
         raise ValueError(
             "KL-divergence between two (Low Rank) Multivariate Normals with                          different event shapes cannot be computed"
@@ -208,7 +208,7 @@ def _uniform(p: Any, q: Any) -> Tensor:
     return _C.where((q.low > p.low) | (q.high < p.high), math.inf, found)
 
 
-# --- of different classes: minus the entropy of p, minus the mean of log q over p.
+# --- different classes: minus the entropy of p, minus the expectation of log q under p.
 
 
 def _to_exponential(p: Any, q: Any) -> Tensor:
@@ -324,7 +324,7 @@ def _pareto_normal(p: Any, q: Any) -> Tensor:
 
 
 def _log_means(p: Any) -> tuple[Tensor, Tensor]:
-    """The means of log x and of log(1 - x) over a uniform p."""
+    """The expectations of log x and log(1 - x) under a uniform p."""
 
     def between(low: Tensor, high: Tensor) -> Tensor:
         return (_C.xlogy(high, high) - _C.xlogy(low, low)) / (high - low) - 1

@@ -1,4 +1,4 @@
-"""Transforms of vectors and matrices, and several transforms side by side."""
+"""Transforms of vectors and matrices, and transforms applied to slices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Tensor = _C.Tensor
 
 
 class CorrCholeskyTransform(Transform):
-    """Vectors of n (n - 1) / 2 numbers to Cholesky factors of n x n correlation matrices, through tanh.
+    """Maps vectors of n (n - 1) / 2 numbers to Cholesky factors of n x n correlation matrices, through tanh.
 
     Args:
         cache_size: 1 keeps the last pair.
@@ -71,7 +71,7 @@ class CorrCholeskyTransform(Transform):
 
 
 class _OfClass(Transform):
-    """Equal to any other of its class."""
+    """Equal to any other instance of its class."""
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other)
@@ -80,7 +80,7 @@ class _OfClass(Transform):
 
 
 class SoftmaxTransform(_OfClass):
-    """Vectors to a simplex by softmax; as its inverse the logarithm is taken.
+    """Maps vectors to the simplex by softmax; the logarithm serves as the inverse.
 
     Args:
         cache_size: 1 keeps the last pair.
@@ -108,7 +108,7 @@ class SoftmaxTransform(_OfClass):
 
 
 class StickBreakingTransform(_OfClass):
-    """Vectors to a simplex of one dimension more, by breaking pieces off a stick.
+    """Maps vectors to a simplex of one dimension more, by stick breaking.
 
     Args:
         cache_size: 1 keeps the last pair.
@@ -157,7 +157,7 @@ def _clipped_sigmoid(x: Tensor) -> Tensor:
 
 
 class LowerCholeskyTransform(_OfClass):
-    """Square matrices to lower triangular ones with a positive diagonal, by exp of it.
+    """Maps square matrices to lower triangular ones with a positive diagonal, by exp of the diagonal.
 
     Args:
         cache_size: 1 keeps the last pair.
@@ -178,7 +178,7 @@ class LowerCholeskyTransform(_OfClass):
 
 
 class PositiveDefiniteTransform(_OfClass):
-    """Square matrices to positive definite ones.
+    """Maps square matrices to positive definite ones.
 
     Args:
         cache_size: 1 keeps the last pair.
@@ -200,12 +200,12 @@ class PositiveDefiniteTransform(_OfClass):
 
 
 class CatTransform(Transform):
-    """Transforms of pieces along a dimension, of such lengths.
+    """Applies each transform to a piece of the input along a dimension, with the given lengths.
 
     Args:
         tseq: transforms, one for each piece.
-        dim: along which the pieces lie.
-        lengths: of the pieces; 1 each if None.
+        dim: the dimension that is split.
+        lengths: lengths of the pieces; 1 each if None.
         cache_size: 1 keeps the last pair.
 
     >>> t = naru.distributions.transforms
@@ -254,21 +254,21 @@ class CatTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Any:
-        """The set of arguments."""
+        """The set of inputs."""
         return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
 
     @constraints.dependent_property
     def codomain(self) -> Any:
-        """The set of values."""
+        """The set of outputs."""
         return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
 
 
 class StackTransform(Transform):
-    """Transforms of slices along a dimension.
+    """Applies each transform to one slice along a dimension.
 
     Args:
         tseq: transforms, one for each slice.
-        dim: along which the slices lie.
+        dim: the dimension of the slices.
         cache_size: 1 keeps the last pair.
 
     >>> t = naru.distributions.transforms
@@ -306,17 +306,17 @@ class StackTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Any:
-        """The set of arguments."""
+        """The set of inputs."""
         return constraints.stack([t.domain for t in self.transforms], self.dim)
 
     @constraints.dependent_property
     def codomain(self) -> Any:
-        """The set of values."""
+        """The set of outputs."""
         return constraints.stack([t.codomain for t in self.transforms], self.dim)
 
 
 class CumulativeDistributionTransform(Transform):
-    """A distribution's cdf: its values to numbers in [0, 1].
+    """The cdf of a distribution: maps its values to [0, 1].
 
     Args:
         distribution: a distribution with `cdf`, `icdf` and `log_prob`.

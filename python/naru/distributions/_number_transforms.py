@@ -1,4 +1,4 @@
-"""Transforms of numbers, each by itself."""
+"""Elementwise transforms."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Tensor = _C.Tensor
 
 
 class _Elementwise(Transform):
-    """Of numbers, rising; equal to any other of its class."""
+    """An increasing elementwise transform; equal to any other instance of its class."""
 
     domain: Any = constraints.real
     codomain: Any = constraints.real
@@ -53,7 +53,7 @@ class ExpTransform(_Elementwise):
 
 
 class PowerTransform(Transform):
-    """x to the power `exponent`, of positive numbers.
+    """x ** `exponent`, for positive numbers.
 
     Args:
         cache_size: 1 keeps the last pair.
@@ -99,7 +99,7 @@ class PowerTransform(Transform):
 
 
 class SigmoidTransform(_Elementwise):
-    """sigmoid(x), kept off 0 and 1.
+    """sigmoid(x), clamped away from 0 and 1.
 
     Args:
         cache_size: 1 keeps the last pair.
@@ -171,7 +171,7 @@ class TanhTransform(_Elementwise):
 
 
 class AbsTransform(Transform):
-    """|x|; as its inverse the positive number is taken.
+    """|x|; the inverse returns the positive number.
 
     Args:
         cache_size: 1 keeps the last pair.
@@ -197,7 +197,7 @@ class AbsTransform(Transform):
 
 
 class AffineTransform(Transform):
-    """loc + scale * x. event_dim: how many dimensions an event has.
+    """loc + scale * x. event_dim: number of event dimensions.
 
     Args:
         loc, scale: tensors, or numbers.
@@ -218,7 +218,7 @@ class AffineTransform(Transform):
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
-        """The set of arguments."""
+        """The set of inputs."""
         return constraints.real if self.event_dim == 0 else constraints.independent(constraints.real, self.event_dim)
 
     codomain = domain

@@ -1,4 +1,4 @@
-"""The base of transforms, and those that are made of others."""
+"""The base class of transforms, and transforms built from others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Tensor = _C.Tensor
 class Transform:
     """A function from `domain` to `codomain`. `t(x)` gives y, `t.inv(y)` x, `t.log_abs_det_jacobian(x, y)` the logarithm of |dy/dx|.
 
-    cache_size: 1 keeps the last pair, so that t.inv(t(x)) is x itself.
+    cache_size: 1 caches the last (x, y) pair, so that t.inv(t(x)) is x itself.
 
     >>> class Double(naru.distributions.transforms.Transform):
     ...     domain = codomain = naru.distributions.constraints.real
@@ -54,14 +54,14 @@ class Transform:
 
     @property
     def event_dim(self) -> int:
-        """How many dimensions an event has, where they are as many before and behind."""
+        """Number of event dimensions, if input and output have equally many."""
         if self.domain.event_dim == self.codomain.event_dim:
             return self.domain.event_dim
         raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
 
     @property
     def inv(self) -> Transform:
-        """The inverse."""
+        """The inverse transform."""
         found = self._inv() if self._inv is not None else None
         if found is None:
             found = _InverseTransform(self)
@@ -70,11 +70,11 @@ class Transform:
 
     @property
     def sign(self) -> Any:
-        """1 where it rises, -1 where it falls, of one that maps numbers to numbers."""
+        """1 if increasing, -1 if decreasing; for transforms of single numbers."""
         raise NotImplementedError
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """The transform with such a cache.
+        """Returns the transform with this cache size.
 
         Args:
             cache_size: 0 or 1.
@@ -128,7 +128,7 @@ class Transform:
         """log |dy/dx| of each event.
 
         Args:
-            x: an argument. y: its value.
+            x: an input. y: its output.
 
         >>> t = naru.distributions.transforms.AffineTransform(0.0, 2.0)
         >>> x = naru.tensor([1.0, 3.0])
@@ -141,16 +141,16 @@ class Transform:
         return self.__class__.__name__ + "()"
 
     def forward_shape(self, shape: Any) -> Any:
-        """The shape of y, from that of x."""
+        """The shape of y for a given shape of x."""
         return shape
 
     def inverse_shape(self, shape: Any) -> Any:
-        """The shape of x, from that of y."""
+        """The shape of x for a given shape of y."""
         return shape
 
 
 class _InverseTransform(Transform):
-    """The inverse of another."""
+    """The inverse of another transform."""
 
     def __init__(self, transform: Transform) -> None:
         super().__init__(cache_size=transform._cache_size)
@@ -187,7 +187,7 @@ class _InverseTransform(Transform):
 
 
 class ComposeTransform(Transform):
-    """Transforms one after the other: `parts`, a list, of which the first is applied first. cache_size: 1 keeps the last pair of x and y.
+    """Composes transforms: `parts` is a list whose first element is applied first. cache_size: 1 caches the last (x, y) pair.
 
     >>> t = naru.distributions.transforms
     >>> both = t.ComposeTransform([t.AffineTransform(1.0, 2.0), t.ExpTransform()])
@@ -206,7 +206,7 @@ class ComposeTransform(Transform):
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
-        """The set of arguments."""
+        """The set of inputs."""
         if not self.parts:
             return constraints.real
         found = self.parts[0].domain
@@ -218,7 +218,7 @@ class ComposeTransform(Transform):
 
     @constraints.dependent_property(is_discrete=False)
     def codomain(self) -> Any:
-        """The set of values."""
+        """The set of outputs."""
         if not self.parts:
             return constraints.real
         found = self.parts[-1].codomain
@@ -283,11 +283,11 @@ identity_transform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """Another transform, of which so many batch dimensions count as dimensions of the event.
+    """Wraps a transform so that its last batch dimensions count as event dimensions.
 
     Args:
         base_transform: the other transform.
-        reinterpreted_batch_ndims: how many dimensions.
+        reinterpreted_batch_ndims: number of dimensions to reinterpret.
         cache_size: 1 keeps the last pair.
 
     >>> t = naru.distributions.transforms.IndependentTransform(naru.distributions.transforms.ExpTransform(), 1)
@@ -308,12 +308,12 @@ class IndependentTransform(Transform):
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
-        """The set of arguments."""
+        """The set of inputs."""
         return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
 
     @constraints.dependent_property(is_discrete=False)
     def codomain(self) -> Any:
-        """The set of values."""
+        """The set of outputs."""
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
     bijective = property(lambda self: self.base_transform.bijective)
@@ -343,10 +343,10 @@ class IndependentTransform(Transform):
 
 
 class ReshapeTransform(Transform):
-    """The last dimensions, of in_shape, as others, of out_shape.
+    """Reshapes the event dimensions from in_shape to out_shape.
 
     Args:
-        in_shape, out_shape: of equally many elements (ValueError).
+        in_shape, out_shape: shapes with the same number of elements (else ValueError).
         cache_size: 1 keeps the last pair.
 
     >>> naru.distributions.transforms.ReshapeTransform((4,), (2, 2))(naru.arange(4))
@@ -364,12 +364,12 @@ class ReshapeTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Any:
-        """The set of arguments."""
+        """The set of inputs."""
         return constraints.independent(constraints.real, len(self.in_shape))
 
     @constraints.dependent_property
     def codomain(self) -> Any:
-        """The set of values."""
+        """The set of outputs."""
         return constraints.independent(constraints.real, len(self.out_shape))
 
     def with_cache(self, cache_size: int = 1) -> Transform:

@@ -1,4 +1,4 @@
-"""`Binomial`: successes among a number of tries."""
+"""`Binomial`: the number of successes in independent trials."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["Binomial"]
 
 
 class Binomial(OfProbability):
-    """How many of `total_count` tries of probability `probs` (or log odds `logits`) succeed.
+    """The number of successes in `total_count` trials with success probability `probs` (or log odds `logits`).
 
     Args:
-        total_count: whole numbers from 0 on; a tensor or a number.
+        total_count: nonnegative integers; a tensor or a number.
         probs: a tensor, or a number; in [0, 1].
         logits: log odds, instead of probs.
         validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
@@ -53,8 +53,8 @@ class Binomial(OfProbability):
         if self._validate_args:
             self._validate_sample(value)
         choices = _C.lgamma(self.total_count + 1) - _C.lgamma(value + 1) - _C.lgamma(self.total_count - value + 1)
-        # n * log(1 + exp(logits)), without overflow on either side.
-        # Half of the gradient at 0, where max(logits, 0) has two.
+        # n * log(1 + exp(logits)), without overflow for large |logits|.
+        # At 0, max(logits, 0) has two subgradients; the gradient is their mean.
         positive = (self.logits.clamp(min=0) + self.logits - self.logits.clamp(max=0)) / 2
         normalizer = self.total_count * positive + self.total_count * _C.log1p(_C.exp(-_C.abs(self.logits)))
         return value * self.logits + choices - normalizer

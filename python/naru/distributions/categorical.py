@@ -1,4 +1,4 @@
-"""`Categorical`: numbers of categories."""
+"""`Categorical`: category indices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Categorical"]
 
 
 class Categorical(Distribution):
-    """The number of a category, with the probabilities in the last dimension of `probs` (any weights) or `logits`.
+    """A category index, with probabilities in the last dimension of `probs` (any nonnegative weights) or `logits`.
 
     Args:
         validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.

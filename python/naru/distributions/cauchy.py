@@ -1,4 +1,4 @@
-"""`Cauchy`: Cauchy's distribution."""
+"""`Cauchy`: the Cauchy distribution."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Cauchy"]
 
 
 class Cauchy(Distribution):
-    """Cauchy's distribution of median `loc` and half width at half maximum `scale`.
+    """The Cauchy distribution with median `loc` and half width at half maximum `scale`.
 
     Args:
         loc: a tensor, or a number.

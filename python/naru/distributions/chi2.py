@@ -14,7 +14,7 @@ __all__ = ["Chi2"]
 
 
 class Chi2(Gamma):
-    """The chi-squared distribution of `df` degrees of freedom.
+    """The chi-squared distribution with `df` degrees of freedom.
 
     Args:
         df: a tensor, or a number; above 0.

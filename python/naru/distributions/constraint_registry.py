@@ -1,6 +1,6 @@
-"""`torch.distributions.constraint_registry`: transforms from all real numbers to sets of values.
+"""`torch.distributions.constraint_registry`: transforms from the real numbers to constrained sets.
 
-`biject_to(constraint)` gives a bijective one, `transform_to(constraint)` one that is well-behaved in optimization.
+`biject_to(constraint)` returns a bijective transform, `transform_to(constraint)` one that is well-behaved in optimization.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 
 
 class ConstraintRegistry:
-    """Functions from constraints to transforms, by the constraint's class.
+    """Maps constraints to transforms by the constraint's class.
 
     >>> from naru.distributions import constraints, transforms
     >>> from naru.distributions.constraint_registry import ConstraintRegistry
@@ -31,7 +31,8 @@ class ConstraintRegistry:
         super().__init__()
 
     def register(self, constraint: Any, factory: Any = None) -> Any:
-        """Registers the function for a class of constraints (or that of a constraint); a decorator without one. TypeError for anything else."""
+        """Registers a factory for a class of constraints (or the class of a constraint); without a factory, returns a decorator. Raises TypeError
+        for anything else."""
         if factory is None:
             return lambda factory: self.register(constraint, factory)
         if isinstance(constraint, constraints.Constraint):
@@ -42,7 +43,7 @@ class ConstraintRegistry:
         return factory
 
     def __call__(self, constraint: Any) -> Any:
-        """The transform to a constraint. NotImplementedError where none is registered."""
+        """Returns the transform for a constraint. Raises NotImplementedError if none is registered."""
         try:
             factory = self._registry[type(constraint)]
         except KeyError:

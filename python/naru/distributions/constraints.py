@@ -1,4 +1,4 @@
-"""`torch.distributions.constraints`: sets of values. `constraint.check(value)` says of each event whether it belongs to the set."""
+"""`torch.distributions.constraints`: sets of values. `constraint.check(value)` returns, for each event, whether it is in the set."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class _OneHot(Constraint):
 
 
 class _IntegerInterval(Constraint):
-    """Whole numbers from lower_bound to upper_bound.
+    """Integers from lower_bound to upper_bound.
 
     Args:
-        lower_bound, upper_bound: numbers or tensors; both belong to it.
+        lower_bound, upper_bound: numbers or tensors, both inclusive.
 
     >>> naru.distributions.constraints.integer_interval(0, 2).check(naru.tensor([2.0, 1.5, 3.0]))
     tensor([ True, False, False])
@@ -64,7 +64,7 @@ class _IntegerInterval(Constraint):
 
 
 class _IntegerLessThan(Constraint):
-    """Whole numbers up to upper_bound."""
+    """Integers up to upper_bound."""
 
     is_discrete = True
 
@@ -80,7 +80,7 @@ class _IntegerLessThan(Constraint):
 
 
 class _IntegerGreaterThan(Constraint):
-    """Whole numbers from lower_bound on."""
+    """Integers from lower_bound up."""
 
     is_discrete = True
 
@@ -103,7 +103,7 @@ class _Real(Constraint):
 
 
 class _GreaterThan(Constraint):
-    """Above lower_bound.
+    """Numbers greater than lower_bound.
 
     Args:
         lower_bound: a number or a tensor.
@@ -124,7 +124,7 @@ class _GreaterThan(Constraint):
 
 
 class _GreaterThanEq(_GreaterThan):
-    """From lower_bound on.
+    """Numbers greater than or equal to lower_bound.
 
     Args:
         lower_bound: a number or a tensor.
@@ -138,7 +138,7 @@ class _GreaterThanEq(_GreaterThan):
 
 
 class _LessThan(Constraint):
-    """Below upper_bound.
+    """Numbers less than upper_bound.
 
     Args:
         upper_bound: a number or a tensor.
@@ -159,10 +159,10 @@ class _LessThan(Constraint):
 
 
 class _Interval(Constraint):
-    """From lower_bound to upper_bound.
+    """The closed interval from lower_bound to upper_bound.
 
     Args:
-        lower_bound, upper_bound: numbers or tensors; both belong to it.
+        lower_bound, upper_bound: numbers or tensors, both inclusive.
 
     >>> naru.distributions.constraints.interval(0.0, 1.0).check(naru.tensor([1.0, 2.0]))
     tensor([ True, False])
@@ -181,10 +181,10 @@ class _Interval(Constraint):
 
 
 class _HalfOpenInterval(_Interval):
-    """From lower_bound to below upper_bound.
+    """The half-open interval from lower_bound to upper_bound.
 
     Args:
-        lower_bound, upper_bound: numbers or tensors; the upper one does not belong to it.
+        lower_bound, upper_bound: numbers or tensors; the upper one is exclusive.
 
     >>> naru.distributions.constraints.half_open_interval(0.0, 1.0).check(naru.tensor([0.0, 1.0]))
     tensor([ True, False])
@@ -195,7 +195,7 @@ class _HalfOpenInterval(_Interval):
 
 
 class _Simplex(Constraint):
-    """Vectors of numbers that are not negative and add up to 1."""
+    """Vectors of nonnegative numbers with sum 1."""
 
     event_dim = 1
 
@@ -204,7 +204,7 @@ class _Simplex(Constraint):
 
 
 class _Multinomial(Constraint):
-    """Vectors of whole numbers that are not negative and add up to upper_bound at most.
+    """Vectors of nonnegative integers with sum at most upper_bound.
 
     Args:
         upper_bound: a number or a tensor.
@@ -243,7 +243,7 @@ class _LowerCholesky(Constraint):
 
 
 class _CorrCholesky(Constraint):
-    """Lower triangular matrices with a positive diagonal and rows of length 1."""
+    """Lower triangular matrices with a positive diagonal and rows of norm 1."""
 
     event_dim = 2
 
@@ -293,12 +293,12 @@ class _PositiveDefinite(_Symmetric):
 
 
 class _Cat(Constraint):
-    """Pieces along a dimension, each with a constraint of its own.
+    """Applies each constraint to a piece of the value along a dimension.
 
     Args:
         cseq: constraints, one for each piece.
-        dim: along which the pieces lie.
-        lengths: of the pieces; 1 each if None.
+        dim: the dimension that is split.
+        lengths: lengths of the pieces; 1 each if None.
 
     >>> from naru.distributions import constraints
     >>> constraints.cat([constraints.positive, constraints.real]).check(naru.tensor([1.0, -1.0]))
@@ -326,11 +326,11 @@ class _Cat(Constraint):
 
 
 class _Stack(Constraint):
-    """Slices along a dimension, each with a constraint of its own.
+    """Applies each constraint to one slice along a dimension.
 
     Args:
         cseq: constraints, one for each slice.
-        dim: along which the slices lie.
+        dim: the dimension of the slices.
 
     >>> from naru.distributions import constraints
     >>> constraints.stack([constraints.positive, constraints.real]).check(naru.tensor([-1.0, -1.0]))
@@ -347,7 +347,7 @@ class _Stack(Constraint):
 
     @property
     def event_dim(self) -> int:  # type: ignore[override]
-        """One more than its parts have where it stacks within them."""
+        """The maximum over its parts; one more if the stacking dimension lies within the event."""
         dim = max(c.event_dim for c in self.cseq)
         return dim + 1 if self.dim + dim < 0 else dim
 

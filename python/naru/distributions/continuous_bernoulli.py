@@ -17,12 +17,12 @@ __all__ = ["ContinuousBernoulli"]
 
 
 class ContinuousBernoulli(ExponentialFamily):
-    """Numbers in [0, 1] with a density proportional to probs^x (1 - probs)^(1 - x). Between the limits `lims`, where the formulas lose
-    their digits, Taylor's are taken.
+    """Numbers in [0, 1] with density proportional to probs^x (1 - probs)^(1 - x). For probs within `lims`, where the formulas lose precision,
+    Taylor expansions are used.
 
     Args:
         probs: a tensor, or a number; in [0, 1].
-        logits: log odds instead of probs.
+        logits: log odds, instead of probs.
         validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
 
     >>> ContinuousBernoulli(0.5).mean
@@ -67,7 +67,7 @@ class ContinuousBernoulli(ExponentialFamily):
         return _C.where(self._outside(), self.probs, self._lims[0] * _C.ones_like(self.probs))
 
     def _log_norm(self) -> Tensor:
-        """The logarithm of what normalises the density."""
+        """The logarithm of the normalizing constant of the density."""
         cut = self._cut()
         below = _C.where(cut <= 0.5, cut, _C.zeros_like(cut))
         above = _C.where(cut >= 0.5, cut, _C.ones_like(cut))

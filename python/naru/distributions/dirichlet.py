@@ -16,7 +16,7 @@ __all__ = ["Dirichlet"]
 
 
 class Dirichlet(ExponentialFamily):
-    """Vectors of a simplex, with the concentrations in the last dimension.
+    """Vectors on the simplex; the last dimension of `concentration` holds the parameters.
 
     Args:
         concentration: (..., K), above 0.
@@ -44,11 +44,11 @@ class Dirichlet(ExponentialFamily):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self.concentration
-        # In float64: draws of a small concentration would all be 0 in float32.
+        # Drawn in float64: in float32 all components would underflow to 0 for a small concentration.
         drawn = _C._standard_gamma(shape.double().expand(self._extended_shape(sample_shape))) + finfo(_C.float64).tiny
         value = (drawn / drawn.sum(-1, keepdim=True)).to(shape.dtype)
         limits = finfo(shape.dtype)
-        value.detach().clamp_(min=limits.tiny, max=1 - limits.eps / 2)  # 0 and 1 are not in the support of the density
+        value.detach().clamp_(min=limits.tiny, max=1 - limits.eps / 2)  # 0 and 1 are outside of the density's support
         return value
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""`Distribution`, the base of all distributions."""
+"""`Distribution`, the base class of all distributions."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ __all__ = ["Distribution"]
 
 
 class Distribution:
-    """A distribution over events of shape `event_shape`, for each of a batch of parameters of shape `batch_shape`.
+    """A distribution over events of shape `event_shape`, for each element of a batch of parameters of shape `batch_shape`.
 
     validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
 
     Args:
-        batch_shape, event_shape: the shapes that it has.
+        batch_shape, event_shape: see above.
 
-    A subclass has `arg_constraints` and `support`, and defines what it can of `rsample` or `sample`, `log_prob`, `entropy`, `mean`,
-    `variance`.
+    Subclasses set `arg_constraints` and `support`, and define what applies of `rsample` or `sample`, `log_prob`, `entropy`, `mean`, `variance`.
 
     >>> from naru.distributions import Distribution, constraints
     >>> class Coin(Distribution):
@@ -46,10 +45,10 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Sets whether distributions check their arguments where they are not told.
+        """Sets the default of `validate_args`.
 
         Args:
-            value: whether they do.
+            value: whether distributions check their arguments by default.
 
         >>> naru.distributions.Distribution.set_default_validate_args(False)
         >>> naru.distributions.Normal(0.0, -1.0).scale
@@ -92,10 +91,10 @@ class Distribution:
                 )
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """The distribution with its parameters expanded to another batch shape.
+        """Returns the distribution with its parameters expanded to another batch shape.
 
         Args:
-            batch_shape: sizes that the parameters' broadcast to.
+            batch_shape: the new batch shape, to which the parameters broadcast.
 
         >>> naru.distributions.Normal(0.0, 1.0).expand((2,)).batch_shape
         torch.Size([2])
@@ -114,7 +113,7 @@ class Distribution:
 
     @property
     def arg_constraints(self) -> dict[str, constraints.Constraint]:
-        """The sets that parameters must be in, by name."""
+        """The constraints on the parameters, by name."""
         raise NotImplementedError
 
     @property
@@ -143,7 +142,7 @@ class Distribution:
         return self.variance.sqrt()
 
     def sample(self, sample_shape: Any = _C.Size()) -> Tensor:
-        """Events, of the shape sample_shape + batch_shape + event_shape, without history.
+        """Draws events of shape sample_shape + batch_shape + event_shape, without autograd history.
 
         >>> naru.distributions.Normal(naru.zeros(3), 1.0).sample((2,)).shape
         torch.Size([2, 3])
@@ -152,10 +151,10 @@ class Distribution:
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Any = _C.Size()) -> Tensor:
-        """Events as a differentiable function of the parameters.
+        """Draws events as a differentiable function of the parameters.
 
         Args:
-            sample_shape: how many, as sizes in front of batch_shape.
+            sample_shape: leading dimensions, before batch_shape.
 
         >>> scale = naru.tensor(2.0, requires_grad=True)
         >>> naru.distributions.Uniform(0.0, scale).rsample().requires_grad
@@ -164,7 +163,7 @@ class Distribution:
         raise NotImplementedError
 
     def sample_n(self, n: int) -> Tensor:
-        """The old form of sample((n,))."""
+        """The older form of sample((n,))."""
         warnings.warn("sample_n(n) will be deprecated. Use .sample((n,)) instead.", UserWarning, stacklevel=2)
         return self.sample(_C.Size((n,)))
 
@@ -172,7 +171,7 @@ class Distribution:
         """The logarithm of the density (or probability) of an event.
 
         Args:
-            value: events (..., *batch_shape, *event_shape); ValueError for one outside of the support.
+            value: events (..., *batch_shape, *event_shape); ValueError if one is outside of the support.
 
         >>> naru.distributions.Bernoulli(0.25).log_prob(naru.tensor([0.0, 1.0])).exp()
         tensor([0.7500, 0.2500])
@@ -180,7 +179,7 @@ class Distribution:
         raise NotImplementedError
 
     def cdf(self, value: Tensor) -> Tensor:
-        """The probability of being `value` at most.
+        """The probability of a result of at most `value`.
 
         >>> naru.distributions.Exponential(1.0).cdf(naru.tensor(1.0))
         tensor(0.6321)
@@ -202,7 +201,7 @@ class Distribution:
         """All events of a discrete distribution, along the first dimension.
 
         Args:
-            expand: whether they are expanded to the batch shape.
+            expand: whether to expand them to the batch shape.
 
         >>> naru.distributions.Categorical(naru.ones(3)).enumerate_support()
         tensor([0, 1, 2])
@@ -265,7 +264,7 @@ class Distribution:
         return self.__new__(type(self)) if _instance is None else _instance
 
     def _expanded(self, cls: type, batch_shape: Any, _instance: Any, *names: str) -> Any:
-        """What `expand` of a class does whose parameters, named here, have the shape of the batch."""
+        """Implements `expand` for a class whose named parameters have the batch shape."""
         new = self._get_checked_instance(cls, _instance)
         batch_shape = _C.Size(batch_shape)
         for name in names:

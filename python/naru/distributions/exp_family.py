@@ -1,4 +1,4 @@
-"""`ExponentialFamily`: distributions whose entropy follows from the logarithm of what normalises them."""
+"""`ExponentialFamily`: distributions whose entropy follows from the log normalizer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ExponentialFamily(Distribution):
         raise NotImplementedError
 
     def entropy(self) -> Tensor:
-        """By the gradient of the log normalizer (Bregman divergence)."""
+        """Computed from the gradient of the log normalizer (Bregman divergence)."""
         result = -self._mean_carrier_measure
         params = [p.detach().requires_grad_() for p in self._natural_params]
         normalizer = self._log_normalizer(*params)

@@ -15,7 +15,7 @@ __all__ = ["Exponential"]
 
 
 class Exponential(ExponentialFamily):
-    """The exponential distribution of density rate * exp(-rate x).
+    """The exponential distribution with density rate * exp(-rate x).
 
     Args:
         rate: a tensor, or a number; above 0.

@@ -17,7 +17,7 @@ __all__ = ["FisherSnedecor"]
 
 
 class FisherSnedecor(Distribution):
-    """Fisher's and Snedecor's F distribution of `df1` and `df2` degrees of freedom.
+    """The Fisher-Snedecor F distribution with `df1` and `df2` degrees of freedom.
 
     Args:
         df1, df2: tensors that broadcast, or numbers; above 0.

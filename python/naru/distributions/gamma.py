@@ -20,7 +20,7 @@ def _standard_gamma(concentration: Tensor) -> Tensor:
 
 
 class Gamma(ExponentialFamily):
-    """The gamma distribution of shape `concentration` and inverse scale `rate`.
+    """The gamma distribution with shape `concentration` and inverse scale `rate`.
 
     Args:
         concentration, rate: tensors that broadcast, or numbers; above 0.
@@ -49,7 +49,7 @@ class Gamma(ExponentialFamily):
     def rsample(self, sample_shape: Any = _C.Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         value = _standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
-        value.detach().clamp_(min=finfo(value.dtype).tiny)  # 0 is not in the support of the density
+        value.detach().clamp_(min=finfo(value.dtype).tiny)  # 0 is outside of the density's support
         return value
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ __all__ = ["GeneralizedPareto"]
 
 
 class GeneralizedPareto(Distribution):
-    """The generalized Pareto distribution of location `loc`, `scale` and shape `concentration`.
+    """The generalized Pareto distribution with location `loc`, `scale` and shape `concentration`.
 
     Args:
         loc: a tensor, or a number.
@@ -58,7 +58,7 @@ class GeneralizedPareto(Distribution):
         return _C.where(self._is_exponential(), -z - _C.log(self.scale), general)
 
     def log_survival_function(self, value: Tensor) -> Tensor:
-        """The logarithm of the probability of being above `value`."""
+        """The logarithm of the probability of exceeding `value`."""
         if self._validate_args:
             self._validate_sample(value)
         z, k = self._z(value), self._shape()

@@ -1,4 +1,4 @@
-"""`Geometric`: failures before the first success."""
+"""`Geometric`: the number of failures before the first success."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Geometric"]
 
 
 class Geometric(OfProbability):
-    """How many tries of probability `probs` (or log odds `logits`) fail before one succeeds.
+    """The number of failures before the first success, with success probability `probs` (or log odds `logits`).
 
     Args:
         probs: a tensor, or a number; in [0, 1].

@@ -1,4 +1,4 @@
-"""`Gumbel`: Gumbel's distribution."""
+"""`Gumbel`: the Gumbel distribution."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Gumbel"]
 
 
 class Gumbel(TransformedDistribution):
-    """Gumbel's distribution of location `loc` and `scale`.
+    """The Gumbel distribution with location `loc` and `scale`.
 
     Args:
         loc: a tensor, or a number.

@@ -1,4 +1,4 @@
-"""`HalfCauchy`: the absolute values of Cauchy's distribution."""
+"""`HalfCauchy`: the absolute value of a Cauchy variable."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["HalfCauchy"]
 
 
 class HalfCauchy(Half):
-    """|x| for x of Cauchy's distribution around 0.
+    """|x| for x from the Cauchy distribution with location 0.
 
     Args:
-        scale: half the width at half of the maximum.
+        scale: half width at half maximum.
         validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
 
     >>> HalfCauchy(1.0).mode

@@ -1,4 +1,4 @@
-"""`HalfNormal`: the absolute values of the normal distribution."""
+"""`HalfNormal`: the absolute value of a normal variable."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["HalfNormal"]
 
 
 class HalfNormal(Half):
-    """|x| for normal x of mean 0 and standard deviation `scale`.
+    """|x| for normal x with mean 0 and standard deviation `scale`.
 
     Args:
         scale: a tensor, or a number; above 0.

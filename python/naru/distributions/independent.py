@@ -1,4 +1,4 @@
-"""`Independent`: batch dimensions as dimensions of an event."""
+"""`Independent`: reinterprets batch dimensions as event dimensions."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["Independent"]
 
 
 class Independent(Distribution):
-    """Another distribution whose last batch dimensions count as dimensions of the event: their log_prob is summed.
+    """Wraps a distribution so that its last batch dimensions count as event dimensions: their log_prob is summed.
 
     Args:
         base_distribution: the other distribution.
-        reinterpreted_batch_ndims: how many of its dimensions.
+        reinterpreted_batch_ndims: number of dimensions to reinterpret.
         validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
 
     >>> rows = naru.distributions.Independent(naru.distributions.Normal(naru.zeros(3), 1.0), 1)
@@ -51,7 +51,7 @@ class Independent(Distribution):
 
     @property
     def has_enumerate_support(self) -> bool:  # type: ignore[override]
-        """Whether the base has it, and no dimension is reinterpreted."""
+        """True if the base has it and no dimension is reinterpreted."""
         return self.reinterpreted_batch_ndims == 0 and self.base_dist.has_enumerate_support
 
     @constraints.dependent_property

@@ -16,10 +16,10 @@ __all__ = ["InverseGamma"]
 
 
 class InverseGamma(TransformedDistribution):
-    """1 / x for x of the gamma distribution.
+    """1 / x for x from the gamma distribution.
 
     Args:
-        concentration, rate: of the gamma distribution.
+        concentration, rate: parameters of the gamma distribution.
         validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
 
     >>> InverseGamma(3.0, 4.0).mean

@@ -1,4 +1,4 @@
-"""`torch.distributions.kl`: the Kullback-Leibler divergence of two distributions."""
+"""`torch.distributions.kl`: the Kullback-Leibler divergence between two distributions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _found: dict[tuple[type, type], Any] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Any], Any]:
-    """A decorator that registers a function for the divergence of a p and a q of these classes. TypeError for other classes.
+    """Decorator that registers a function as the divergence for these classes of p and q. Raises TypeError for other classes.
 
     Args:
         type_p, type_q: classes of distributions.
@@ -57,7 +57,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Any], Any]:
 
 @total_ordering
 class _Match:
-    """How near registered classes are to those looked for."""
+    """How specific a registered pair of classes is for the requested one."""
 
     __slots__ = ("types",)
 
@@ -77,7 +77,7 @@ class _Match:
 
 
 def _dispatch(type_p: type, type_q: type) -> Any:
-    """The function of the nearest classes; NotImplemented where there is none."""
+    """Returns the function for the most specific registered classes; NotImplemented if there is none."""
     matches = [(p, q) for p, q in _KL_REGISTRY if issubclass(type_p, p) and issubclass(type_q, q)]
     if not matches:
         return NotImplemented
@@ -94,7 +94,7 @@ def _dispatch(type_p: type, type_q: type) -> Any:
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
-    """KL(p || q), the integral of p log(p / q), for each element of the batch. NotImplementedError where no formula is known.
+    """KL(p || q), the integral of p log(p / q), for each element of the batch. Raises NotImplementedError if no formula is registered.
 
     >>> from naru.distributions import Normal
     >>> kl_divergence(Normal(0.0, 1.0), Normal(1.0, 1.0))
@@ -114,7 +114,7 @@ def _infinite(p: Any, q: Any) -> Tensor:
 
 @register_kl(ExponentialFamily, ExponentialFamily)
 def _of_families(p: Any, q: Any) -> Tensor:
-    """Of one exponential family: Bregman's divergence of the log normalizer."""
+    """For two distributions of one exponential family: the Bregman divergence of the log normalizer."""
     if type(p) is not type(q):
         raise NotImplementedError(
             "The cross KL-divergence between different exponential families cannot                             be computed using Bregman divergences"

@@ -1,4 +1,4 @@
-"""`Kumaraswamy`: Kumaraswamy's distribution."""
+"""`Kumaraswamy`: the Kumaraswamy distribution."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _moment(a: Tensor, b: Tensor, n: int) -> Tensor:
 
 
 class Kumaraswamy(TransformedDistribution):
-    """Numbers in [0, 1] of the distribution function 1 - (1 - x^a)^b, with a = concentration1, b = concentration0.
+    """Numbers in [0, 1] with cdf 1 - (1 - x^a)^b, where a = concentration1, b = concentration0.
 
     Args:
         concentration1, concentration0: tensors that broadcast, or numbers; above 0.

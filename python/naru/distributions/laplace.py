@@ -1,4 +1,4 @@
-"""`Laplace`: Laplace's distribution."""
+"""`Laplace`: the Laplace distribution."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Laplace"]
 
 
 class Laplace(Distribution):
-    """Laplace's distribution of mean `loc` and `scale`.
+    """The Laplace distribution with mean `loc` and `scale`.
 
     Args:
         loc: a tensor, or a number.

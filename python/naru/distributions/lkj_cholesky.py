@@ -18,8 +18,8 @@ __all__ = ["LKJCholesky"]
 
 
 class LKJCholesky(Distribution):
-    """Cholesky factors of `dim` x `dim` correlation matrices, whose density goes with the determinant to the power `concentration` - 1
-    (Lewandowski, Kurowicka and Joe); drawn by the onion method.
+    """Cholesky factors of `dim` x `dim` correlation matrices. The density of the matrix is proportional to its determinant to the power
+    `concentration` - 1 (Lewandowski, Kurowicka and Joe). Sampled by the onion method.
 
     Args:
         concentration: a tensor, or a number; above 0.

@@ -1,4 +1,4 @@
-"""`LogNormal`: exp of the normal distribution."""
+"""`LogNormal`: exp of a normal variable."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["LogNormal"]
 
 
 class LogNormal(TransformedDistribution):
-    """exp(x) for normal x of mean `loc` and standard deviation `scale`.
+    """exp(x) for normal x with mean `loc` and standard deviation `scale`.
 
     Args:
         loc: a tensor, or a number.

@@ -1,4 +1,4 @@
-"""`LogisticNormal`: normal vectors put on a simplex."""
+"""`LogisticNormal`: normal vectors mapped to the simplex."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["LogisticNormal"]
 
 
 class LogisticNormal(TransformedDistribution):
-    """Vectors of a simplex, from normal ones by breaking sticks.
+    """Vectors on the simplex, made from normal vectors by stick breaking.
 
     Args:
-        loc: the normal vectors' means.
+        loc: means of the normal vectors.
         scale: their standard deviations.
         validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
 

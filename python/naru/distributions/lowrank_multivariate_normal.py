@@ -1,4 +1,4 @@
-"""`LowRankMultivariateNormal`: normal vectors whose covariance is a low-rank matrix and a diagonal."""
+"""`LowRankMultivariateNormal`: normal vectors whose covariance is a low-rank matrix plus a diagonal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _capacitance_tril(factor: Tensor, diagonal: Tensor) -> Tensor:
 
 
 class LowRankMultivariateNormal(Distribution):
-    """Normal vectors of covariance cov_factor @ cov_factor^T + diag(cov_diag), computed by the matrix of the small size alone.
+    """Normal vectors with covariance cov_factor @ cov_factor^T + diag(cov_diag), computed with only the small (rank x rank) matrix.
 
     Args:
         loc: the mean, (..., n).

@@ -1,4 +1,4 @@
-"""`MixtureSameFamily`: a mixture of distributions of one family."""
+"""`MixtureSameFamily`: a mixture of distributions from one family."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["MixtureSameFamily"]
 
 
 class MixtureSameFamily(Distribution):
-    """A mixture: the component is drawn by a Categorical, its parameters are the last batch dimension of `component_distribution`.
+    """A mixture: `mixture_distribution` selects along the last batch dimension of `component_distribution`.
 
     Args:
         mixture_distribution: the Categorical.

@@ -17,7 +17,7 @@ __all__ = ["Multinomial"]
 
 
 class Multinomial(Distribution):
-    """How often each category comes in `total_count` draws, with the probabilities of `probs` (any weights) or `logits`.
+    """The number of times each category is drawn in `total_count` draws, with probabilities `probs` (any nonnegative weights) or `logits`.
 
     Args:
         validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.

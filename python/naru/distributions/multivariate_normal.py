@@ -16,12 +16,12 @@ __all__ = ["MultivariateNormal"]
 
 
 def _batch_mv(matrix: Tensor, vector: Tensor) -> Tensor:
-    """Matrices times vectors, whose batches broadcast."""
+    """Batched matrix-vector product, with broadcasting."""
     return _C.matmul(matrix, vector.unsqueeze(-1)).squeeze(-1)
 
 
 def _batch_mahalanobis(tril: Tensor, x: Tensor) -> Tensor:
-    """x^T (L L^T)^-1 x, whose batches broadcast."""
+    """x^T (L L^T)^-1 x, batched, with broadcasting."""
     shape = _C.broadcast_tensors(tril[..., 0], x)[0].shape
     solved = linalg.solve_triangular(tril.expand(shape + tril.shape[-1:]), x.expand(shape).unsqueeze(-1), upper=False)
     return solved.squeeze(-1).pow(2).sum(-1)
@@ -36,7 +36,7 @@ def _precision_to_scale_tril(precision: Tensor) -> Tensor:
 
 
 class MultivariateNormal(Distribution):
-    """Normal vectors of mean `loc`, and one of covariance_matrix, precision_matrix (its inverse) and scale_tril (its Cholesky factor).
+    """Normal vectors with mean `loc` and one of covariance_matrix, precision_matrix (its inverse) and scale_tril (its Cholesky factor).
 
     Args:
         validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.

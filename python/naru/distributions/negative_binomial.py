@@ -1,4 +1,4 @@
-"""`NegativeBinomial`: successes before a number of failures."""
+"""`NegativeBinomial`: the number of successes before a given number of failures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["NegativeBinomial"]
 
 
 class NegativeBinomial(OfProbability):
-    """How many tries of probability `probs` (or log odds `logits`) succeed before `total_count` have failed.
+    """The number of successes, with success probability `probs` (or log odds `logits`), before `total_count` failures.
 
     Args:
         logits: log odds, instead of probs.

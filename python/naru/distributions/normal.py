@@ -16,7 +16,7 @@ __all__ = ["Normal"]
 
 
 class Normal(ExponentialFamily):
-    """The normal distribution of mean `loc` and standard deviation `scale` (tensors that broadcast, or numbers).
+    """The normal distribution with mean `loc` and standard deviation `scale` (tensors that broadcast, or numbers).
 
     Args:
         loc: a tensor, or a number.

@@ -1,4 +1,4 @@
-"""`OneHotCategorical`: categories as vectors with one 1."""
+"""`OneHotCategorical`: categories as one-hot vectors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
 class OneHotCategorical(Distribution):
-    """Vectors with a 1 for a category drawn with the probabilities of `probs` (any weights) or `logits`.
+    """One-hot vectors of a category drawn with probabilities `probs` (any nonnegative weights) or `logits`.
 
     Args:
         validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
@@ -74,10 +74,10 @@ class OneHotCategorical(Distribution):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """A OneHotCategorical whose samples have the gradient of the probabilities (the straight-through estimator).
+    """A OneHotCategorical whose samples pass gradients to the probabilities (the straight-through estimator).
 
     Args:
-        probs: weights (..., K), of which each row is divided by its sum. logits: unnormalized logarithms instead.
+        probs: weights (..., K); each row is normalized to sum 1. logits: unnormalized log probabilities instead.
         validate_args: whether arguments and values are checked (ValueError).
 
     >>> p = naru.tensor([0.0, 1.0], requires_grad=True)

@@ -1,4 +1,4 @@
-"""`Pareto`: Pareto's distribution."""
+"""`Pareto`: the Pareto distribution."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Pareto"]
 
 
 class Pareto(TransformedDistribution):
-    """Pareto's distribution of the least value `scale` and exponent `alpha`.
+    """The Pareto distribution with minimum `scale` and exponent `alpha`.
 
     Args:
         scale, alpha: tensors that broadcast, or numbers; above 0.

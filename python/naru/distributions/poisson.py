@@ -15,7 +15,7 @@ __all__ = ["Poisson"]
 
 
 class Poisson(ExponentialFamily):
-    """How many events come where `rate` do on average.
+    """The number of events, when `rate` events occur on average.
 
     Args:
         rate: a tensor, or a number; 0 or more.

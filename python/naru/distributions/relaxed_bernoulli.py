@@ -1,4 +1,4 @@
-"""`LogitRelaxedBernoulli`: a Bernoulli distribution that can be differentiated."""
+"""`LogitRelaxedBernoulli`, `RelaxedBernoulli`: continuous, differentiable relaxations of the Bernoulli distribution."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LogitRelaxedBernoulli(OfProbability):
     """The log odds of a `RelaxedBernoulli`.
 
     Args:
-        temperature: a tensor; the nearer to 0 the nearer to a Bernoulli's.
+        temperature: a tensor; the distribution approaches a Bernoulli as it goes to 0.
         probs: probabilities of 1. logits: log odds instead.
         validate_args: whether arguments and values are checked (ValueError).
 
@@ -56,7 +56,7 @@ class LogitRelaxedBernoulli(OfProbability):
 
 
 class RelaxedBernoulli(TransformedDistribution):
-    """Numbers between 0 and 1 that come near to a Bernoulli's as the `temperature` goes to 0, and have gradients.
+    """Numbers between 0 and 1 with gradients. The distribution approaches a Bernoulli as the `temperature` goes to 0.
 
     Args:
         probs: probabilities of 1, a tensor or a number.

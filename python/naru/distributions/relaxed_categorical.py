@@ -1,4 +1,4 @@
-"""`ExpRelaxedCategorical`: a OneHotCategorical that can be differentiated."""
+"""`ExpRelaxedCategorical`, `RelaxedOneHotCategorical`: continuous, differentiable relaxations of OneHotCategorical."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class ExpRelaxedCategorical(Distribution):
     """The logarithms of a `RelaxedOneHotCategorical`.
 
     Args:
-        temperature: a tensor; the nearer to 0 the nearer to a OneHotCategorical's.
-        probs: weights (..., K). logits: unnormalized logarithms instead.
+        temperature: a tensor; the distribution approaches a OneHotCategorical as it goes to 0.
+        probs: weights (..., K). logits: unnormalized log probabilities instead.
         validate_args: whether arguments and values are checked (ValueError).
 
     >>> found = naru.distributions.relaxed_categorical.ExpRelaxedCategorical(naru.tensor(1.0), naru.tensor([1.0, 1.0]))
@@ -69,11 +69,11 @@ class ExpRelaxedCategorical(Distribution):
 
 
 class RelaxedOneHotCategorical(TransformedDistribution):
-    """Vectors of a simplex that come near to a OneHotCategorical's as the `temperature` goes to 0, and have gradients.
+    """Vectors on the simplex with gradients. The distribution approaches a OneHotCategorical as the `temperature` goes to 0.
 
     Args:
-        probs: weights (..., K), of which each row is divided by its sum.
-        logits: unnormalized logarithms, instead of probs.
+        probs: weights (..., K); each row is normalized to sum 1.
+        logits: unnormalized log probabilities, instead of probs.
         validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
 
     >>> naru.distributions.RelaxedOneHotCategorical(naru.tensor(2.0), naru.ones(3)).sample().sum() - 1 < 1e-5

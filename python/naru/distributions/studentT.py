@@ -17,7 +17,7 @@ __all__ = ["StudentT"]
 
 
 class StudentT(Distribution):
-    """Student's t distribution of `df` degrees of freedom, location `loc` and `scale`.
+    """Student's t distribution with `df` degrees of freedom, location `loc` and `scale`.
 
     Args:
         df: a tensor, or a number; above 0.

@@ -17,7 +17,7 @@ __all__ = ["TransformedDistribution"]
 
 
 class TransformedDistribution(Distribution):
-    """Samples of `base_distribution` put through `transforms`, one after the other.
+    """Applies `transforms` in order to samples of `base_distribution`.
 
     Args:
         validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.
@@ -102,7 +102,7 @@ class TransformedDistribution(Distribution):
         return found + _sum_rightmost(self.base_dist.log_prob(y), event_dim - len(self.base_dist.event_shape))
 
     def _monotonize_cdf(self, value: Tensor) -> Tensor:
-        """Where the transforms as a whole fall, the probabilities are turned round."""
+        """1 - p where the composed transforms are decreasing, else p."""
         sign: Any = 1
         for transform in self.transforms:
             sign = sign * transform.sign

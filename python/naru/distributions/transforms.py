@@ -1,4 +1,4 @@
-"""`torch.distributions.transforms`: functions that may be inverted, and the logarithms of their determinants."""
+"""`torch.distributions.transforms`: mostly invertible functions, with the logarithm of the absolute determinant of their Jacobian."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Uniform`: numbers uniform in [low, high)."""
+"""`Uniform`: the uniform distribution on [low, high)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Uniform"]
 
 
 class Uniform(Distribution):
-    """Numbers uniform in [low, high).
+    """The uniform distribution on [low, high).
 
     Args:
         validate_args: whether parameters and values are checked (ValueError); by default they are, unless Python runs with -O.

@@ -1,4 +1,4 @@
-"""`torch.distributions.utils`: what distributions share."""
+"""`torch.distributions.utils`: helpers shared by distributions."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ __all__ = [
 
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
-    """The values, tensors or numbers, as tensors of one shape. Numbers become tensors of the type of the first tensor.
+    """Broadcasts the values, tensors or numbers, to tensors of one shape. Numbers get the dtype of the first tensor.
 
-    ValueError for anything else.
+    Raises ValueError for anything else.
 
     >>> naru.distributions.utils.broadcast_all(naru.tensor([1.0, 2.0]), 3)
     (tensor([1., 2.]), tensor([3., 3.]))
@@ -41,7 +41,7 @@ def _standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
 
 
 def _sum_rightmost(value: Tensor, dim: int) -> Tensor:
-    """The sum over the last `dim` dimensions."""
+    """Sums over the last `dim` dimensions."""
     return value if dim == 0 else value.reshape(value.shape[: value.dim() - dim] + (-1,)).sum(-1)
 
 
@@ -50,10 +50,10 @@ def _size(value: Any) -> _C.Size:
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
-    """Probabilities from logits: sigmoid of log odds if binary, else softmax over the last dimension.
+    """Converts logits to probabilities: sigmoid if binary (log odds), else softmax over the last dimension.
 
     Args:
-        logits: any shape, floating point.
+        logits: a floating-point tensor of any shape.
         is_binary: whether each number is a log odds.
 
     >>> naru.distributions.utils.logits_to_probs(naru.tensor([0.0, 0.0]))
@@ -65,10 +65,10 @@ def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
-    """Probabilities kept off 0 and 1 by the type's eps.
+    """Clamps probabilities away from 0 and 1 by the dtype's eps.
 
     Args:
-        probs: any shape, floating point.
+        probs: a floating-point tensor of any shape.
 
     >>> naru.distributions.utils.clamp_probs(naru.tensor([0.0, 0.5])) > 0
     tensor([True, True])
@@ -78,10 +78,10 @@ def clamp_probs(probs: Tensor) -> Tensor:
 
 
 def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
-    """Logits from probabilities: log odds if binary, else logarithms.
+    """Converts probabilities to logits: log odds if binary, else logarithms.
 
     Args:
-        probs: any shape, floating point.
+        probs: a floating-point tensor of any shape.
         is_binary: whether each number is the probability of 1.
 
     >>> naru.distributions.utils.probs_to_logits(naru.tensor([0.5, 0.25]))
@@ -94,10 +94,10 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
 
 
 class lazy_property:
-    """A property that is computed once, and is an attribute from then on.
+    """A property that is computed once and then stored as an attribute.
 
     Args:
-        wrapped: a function of the object.
+        wrapped: the getter.
 
     >>> class Square:
     ...     @naru.distributions.utils.lazy_property
@@ -124,7 +124,7 @@ class lazy_property:
 
 
 class _LazyAndProperty(lazy_property, property):
-    """A lazy property as documentation tools see it, from the class."""
+    """The lazy property when read from the class, for documentation tools."""
 
     def __init__(self, wrapped: Callable[[Any], Any]) -> None:
         property.__init__(self, wrapped)
@@ -137,10 +137,10 @@ def _grad_on() -> Any:
 
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
-    """The elements on and below a diagonal of square matrices, row after row.
+    """The elements on and below a diagonal of square matrices, in row-major order.
 
     Args:
-        mat: shape (..., n, n). diag: the last diagonal that counts, 0 being the main one.
+        mat: shape (..., n, n). diag: the last diagonal included; 0 is the main one.
 
     >>> naru.distributions.utils.tril_matrix_to_vec(naru.tensor([[1, 0], [2, 3]]))
     tensor([1, 2, 3])
@@ -153,10 +153,10 @@ def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
 
 
 def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
-    """Square matrices from what `tril_matrix_to_vec` gives; the rest is 0.
+    """The inverse of `tril_matrix_to_vec`: square matrices with the given elements, 0 elsewhere.
 
     Args:
-        vec: shape (..., number of elements). diag: as in `tril_matrix_to_vec`. ValueError where so many numbers make no square.
+        vec: shape (..., number of elements). diag: as in `tril_matrix_to_vec`. ValueError if the number of elements fits no square matrix.
 
     >>> naru.distributions.utils.vec_to_tril_matrix(naru.tensor([1.0, 2.0, 3.0]))
     tensor([[1., 0.],

@@ -1,4 +1,4 @@
-"""`VonMises`: a normal distribution on the circle."""
+"""`VonMises`: an analogue of the normal distribution on the circle."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _log_bessel(order: int, x: Tensor) -> Tensor:
 
 
 class VonMises(Distribution):
-    """Angles around `loc`, the nearer the larger `concentration` is. loc: any angle, modulo 2 pi. Samples lie in [-pi, pi).
+    """Angles concentrated around `loc`, more tightly the larger `concentration` is. loc: any angle, modulo 2 pi. Samples are in [-pi, pi).
 
     Args:
         loc: a tensor, or a number.
@@ -55,7 +55,7 @@ class VonMises(Distribution):
         return _C.where(kappa < 1e-5, 1 / kappa + kappa, exact)
 
     def sample(self, sample_shape: Any = _C.Size()) -> Tensor:
-        """By rejection from a wrapped Cauchy distribution (Best and Fisher)."""
+        """Rejection sampling with a wrapped Cauchy proposal (Best and Fisher)."""
         with _C.no_grad():
             shape = self._extended_shape(sample_shape)
             loc, kappa, r = self.loc.double(), self.concentration.double().expand(shape), self._proposal_r.expand(shape)

@@ -17,7 +17,7 @@ __all__ = ["Weibull"]
 
 
 class Weibull(TransformedDistribution):
-    """The Weibull distribution of `scale` and shape `concentration`.
+    """The Weibull distribution with `scale` and shape `concentration`.
 
     Args:
         scale, concentration: tensors that broadcast, or numbers; above 0.

@@ -1,4 +1,4 @@
-"""`Wishart`: covariance matrices of normal samples."""
+"""`Wishart`: the Wishart distribution, of scatter matrices of normal samples."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Wishart"]
 
 
 class Wishart(ExponentialFamily):
-    """Positive definite matrices: sums of outer products of `df` normal vectors of the covariance given, by one of covariance_matrix,
+    """Positive definite matrices: sums of outer products of `df` normal vectors whose covariance is given by one of covariance_matrix,
     precision_matrix (its inverse) and scale_tril (its Cholesky factor).
 
     Args:
@@ -107,9 +107,9 @@ class Wishart(ExponentialFamily):
         return self.df.view(self._batch_shape + (1, 1)) * (v.pow(2) + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
 
     def rsample(self, sample_shape: Any = _C.Size(), max_try_correction: int | None = None) -> Tensor:
-        """By Bartlett's decomposition."""
+        """Uses the Bartlett decomposition."""
         if _C._draws_as_pytorch():
-            self._drawn(_C.Size(sample_shape))  # PyTorch 2.15 draws a regular sample anew
+            self._drawn(_C.Size(sample_shape))  # PyTorch 2.15 discards a regular sample and draws again
         return self._drawn(_C.Size(sample_shape))
 
     def _drawn(self, sample_shape: _C.Size) -> Tensor:

@@ -1,4 +1,4 @@
-"""`torch.func`: functions of functions: gradients, Jacobians, and batches of calls at once; modules as functions of their parameters."""
+"""`torch.func`: function transforms (gradients, Jacobians, vmap), and modules as functions of their parameters."""
 
 from __future__ import annotations
 

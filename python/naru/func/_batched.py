@@ -1,8 +1,8 @@
-"""A tensor of which `vmap` shows the function one entry at a time: the dispatcher, and the levels of nested vmaps.
+"""The batched tensor that `vmap` passes to the function, the dispatcher, and the levels of nested vmaps.
 
-It is no tensor: the core hands every call that has one among its arguments to `__torch_function__`, so that no operator can take the batch for a
-dimension of its own. Rules (`_rules.py`, `_layers.py`) say what to do with the batch, by the function's name. A function without a rule is called
-once for each entry, with a warning that names it.
+A batched tensor is not a Tensor: the core passes every call with one among its arguments to `__torch_function__`, so no operator can mistake the
+batch for a dimension of the entry. Batching rules (`_rules.py`, `_layers.py`) handle the batch, by the function's name. A function without a
+rule is called once for each entry, with a warning that names it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Tensor = _C.Tensor
 
 
 class Level(NamedTuple):
-    """One vmap under way."""
+    """One active vmap."""
 
     number: int
     size: int
@@ -30,23 +30,23 @@ class Level(NamedTuple):
 
 
 class WrittenWithoutBatchError(RuntimeError):
-    """What has no batch would be written by what has one."""
+    """A tensor without the batch would be written in place from one with the batch."""
 
 
 class _Local(threading.local):
     def __init__(self) -> None:
         self.levels: list[Level] = []
-        self.drawing = False  # within a rule that draws the numbers of all entries
+        self.drawing = False  # within a rule that draws the random numbers of all entries
 
 
 here = _Local()
 RULES: dict[str, Callable[..., Any]] = {}
-# How errors begin that rules raise themselves.
+# Prefixes of the errors that rules raise themselves.
 SAID = ("vmap:", "vmap over", "Batching rule not", "Batch norm got")
 
 
 def rule(*names: str) -> Callable[[Any], Any]:
-    """Registers a rule: f(level, func, args, kwargs), for functions of these names."""
+    """Registers a batching rule f(level, func, args, kwargs) for functions with these names."""
 
     def register(f: Any) -> Any:
         for name in names:
@@ -57,37 +57,37 @@ def rule(*names: str) -> Callable[[Any], Any]:
 
 
 def is_batched(x: Any) -> bool:
-    """Whether it is one, of whichever level. (isinstance would take it for a tensor.)"""
+    """Whether `x` is a batched tensor of any level. (isinstance with Tensor would be true too.)"""
     return type(x) is BatchedTensor
 
 
 def has_batch(x: Any, level: Level) -> bool:
-    """Whether it has the batch of this level."""
+    """Whether `x` has the batch of this level."""
     return type(x) is BatchedTensor and x.level == level.number
 
 
 def opened(x: Any, level: Level) -> Any:
-    """With the batch as its first dimension; what has none stays."""
+    """`x` with the batch as its first dimension; unchanged if it has no batch."""
     return x.value if has_batch(x, level) else x
 
 
 def wrapped(value: Any, level: Level) -> Any:
-    """Tensors in a result, with the batch first, as the function shall see them."""
+    """The tensors in a result, batch first, as the batched tensors that the function sees."""
     return _stand_in.wrapped(lambda t: BatchedTensor(t, level.number), value)
 
 
 def rank(x: Any, level: Level) -> int:
-    """Dimensions as the function sees them."""
+    """The number of dimensions that the function sees."""
     return x.value.dim() - 1 if has_batch(x, level) else x.dim()
 
 
 def with_batch(x: Any, level: Level) -> Any:
-    """With the batch as its first dimension: what has none is expanded."""
+    """`x` with the batch as its first dimension; expanded if it has no batch."""
     return x.value if has_batch(x, level) else x.unsqueeze(0).expand((level.size, *x.shape))
 
 
 def drawn(func: Any, *args: Any, **kwargs: Any) -> Any:
-    """A call that draws the numbers of all entries at once."""
+    """Calls a random function that draws the numbers of all entries at once."""
     here.drawing = True
     try:
         return func(*args, **kwargs)
@@ -96,7 +96,7 @@ def drawn(func: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def random_error() -> RuntimeError:
-    """What PyTorch says where randomness is not chosen."""
+    """PyTorch's error for random operators with randomness="error"."""
     return RuntimeError(
         "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on vmap "
         "or perform the randomness operation out of vmap"
@@ -104,7 +104,7 @@ def random_error() -> RuntimeError:
 
 
 def by_loop(level: Level, func: Any, args: tuple, kwargs: dict[str, Any], warn: bool = True) -> Any:
-    """One call for each entry."""
+    """Calls `func` once for each entry, and stacks the results."""
     name = getattr(func, "__name__", str(func))
     results = []
     for i in range(level.size):
@@ -126,7 +126,7 @@ def by_loop(level: Level, func: Any, args: tuple, kwargs: dict[str, Any], warn: 
 
 
 def _stacked(results: Any) -> Any:
-    """The results of all entries, which are tuples or lists of tensors, lists of them and other things, as one of stacked tensors."""
+    """Stacks the results of all entries: nested tuples or lists of tensors and other values."""
 
     def together(column: Any) -> Any:
         first = column[0]
@@ -153,7 +153,7 @@ def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     try:
         result = found(level, func, args, kwargs)
     except Exception as error:
-        # What an operator says of the whole batch is not what it would say of an entry, or the rule has not foreseen these arguments.
+        # The operator's error is about the whole batch, not about an entry, or the rule does not cover these arguments: try entry by entry.
         if level.size == 0 or str(error).startswith(SAID) or name.endswith("_") or name == "__setitem__":
             raise
         result = NotImplemented
@@ -161,7 +161,7 @@ def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
 
 
 class BatchedTensor(StandIn):
-    """`value`, whose first dimension is the batch of a vmap; the function sees the others."""
+    """A tensor `value` whose first dimension is the batch of a vmap; the function sees the other dimensions."""
 
     __slots__ = ("value", "level")
 
@@ -209,7 +209,7 @@ class BatchedTensor(StandIn):
         )
 
     def item(self) -> Any:
-        """RuntimeError: the entries differ."""
+        """Raises RuntimeError, as the entries differ."""
         raise RuntimeError(
             "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please try to "
             "rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch internals, please file a bug report."

@@ -1,4 +1,4 @@
-"""Operators of which a vmap makes others: each is written for one entry, and those that it calls have rules."""
+"""Batching rules by decomposition: each operator is written for one entry, in operators that have batching rules."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _C
 from .._stand_in import broadcast_shape, leaves, sizes_of
-from . import _rules  # noqa: F401: what is here takes the place of what is there
+from . import _rules  # noqa: F401: these rules override those of _rules
 from ._batched import Level, has_batch, rank, rule, with_batch, wrapped
 
 if TYPE_CHECKING:
@@ -16,7 +16,8 @@ Tensor = _C.Tensor
 
 
 def composed(*names: str) -> Callable[[Any], Any]:
-    """Registers f(*args, **kwargs), of tensors as the function of a vmap sees them, for functions of these names; TypeError: for no such arguments."""
+    """Registers f(*args, **kwargs), written for tensors as the function of a vmap sees them, for functions with these names. f raises TypeError for
+    arguments that it does not cover."""
 
     def register(f: Any) -> Any:
         def call(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -70,7 +71,7 @@ def _chain(tensors: list[Any]) -> Any:
 
 
 def _of_rank(t: Any, n: int) -> Any:
-    """As atleast_2d and atleast_3d have it."""
+    """Adds dimensions as atleast_2d and atleast_3d do."""
     if t.dim() == 0:
         return t.reshape((1,) * n)
     if t.dim() == 1:
@@ -120,7 +121,7 @@ def _cumulative_trapezoid(y: Any, x: Any = None, *, dx: float | None = None, dim
 
 
 def _strips(y: Any, x: Any, dx: float | None, dim: int) -> Any:
-    """The areas between neighbours along a dimension."""
+    """The areas between adjacent points along a dimension."""
     n = y.shape[dim]
     if n == 0 or (isinstance(x, Tensor) and x.shape[-1 if x.dim() == 1 else dim] != n):
         raise TypeError("for the loop")
@@ -192,7 +193,7 @@ def _block_diag(*tensors: Any) -> Any:
     return _C.cat(rows, 0)
 
 
-# --- written into a copy: of what has the batch if anything that is given does
+# --- writes into a copy of the input, which gets the batch
 
 
 def _copy_of(level: Level, x: Any) -> Any:
@@ -221,9 +222,9 @@ def _view_scatter(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) 
 
 @rule("index_add", "index_copy", "index_fill")
 def _at_index(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Of a vector of places along a dimension: a scatter to all places beside them."""
+    """An index vector along a dimension, expanded to all other dimensions: a scatter."""
     x, dim, index = args[:3]
-    if len(args) == 4 and rank(x, level) == 0:  # as a vector of one
+    if len(args) == 4 and rank(x, level) == 0:  # treat as a vector of one element
         source = args[3].reshape(1) if isinstance(args[3], Tensor) else args[3]
         return _at_index(level, func, (x.reshape(1), dim, index.reshape(1), source), kwargs).reshape(())
     if len(args) != 4 or rank(index, level) != 1:
@@ -249,7 +250,7 @@ def _bucketize(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> 
 
 @rule("searchsorted")
 def _searchsorted(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """A sorted vector for all entries, or one beside each part of the values."""
+    """One sorted vector for all entries, or one for each row of the values."""
     table, values = args[:2]
     if isinstance(kwargs.get("sorter"), Tensor):
         table, kwargs = table.gather(-1, kwargs["sorter"]), {k: v for k, v in kwargs.items() if k != "sorter"}
@@ -265,7 +266,7 @@ def _searchsorted(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) 
 
 @rule("grid_sample")
 def _with_samples(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Of two tensors whose first dimension is of samples: the batch joins it."""
+    """Two tensors whose first dimension is the samples: merges the batch into that dimension."""
     first, second = (with_batch(x, level) for x in args[:2])
     if any(has_batch(a, level) for a in leaves((*args[2:], *kwargs.values()))) or first.dim() != second.dim():
         return NotImplemented

@@ -1,4 +1,4 @@
-"""Calls of modules with other parameters and buffers than their own, and the state of several modules side by side."""
+"""Calls of modules with replaced parameters and buffers, and stacking the state of several modules."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """What a module gives with other parameters and buffers than its own, which stay.
+    """Calls a module with other parameters and buffers than its own, which are not changed.
 
     Args:
-        parameter_and_buffer_dicts: tensors by their dotted names, or a list of such dicts without a name in common (ValueError).
-        args: the arguments, a tuple of several or one.
-        kwargs: those by name.
-        tie_weights: whether a tensor that is given for one name counts for the others that its module's tensor has.
-        strict: whether all names must be given, and no others (RuntimeError).
+        parameter_and_buffer_dicts: tensors by their dotted names, or a list of such dicts with disjoint names (ValueError).
+        args: the arguments: a tuple, or a single one.
+        kwargs: the keyword arguments.
+        tie_weights: whether a tensor given for one name also replaces the tensors tied to it under other names.
+        strict: whether all names, and only those, must be given (RuntimeError).
 
-    Gradients flow to the tensors given. What the module replaces meanwhile (as running means) is written to the dict.
+    Gradients flow to the given tensors. Tensors that the module reassigns during the call (such as running means) are written to the dict.
 
     >>> import naru
     >>> layer = naru.nn.Linear(2, 1, bias=False)
@@ -61,7 +61,7 @@ def _stacked(tensors: list[Tensor], name: str) -> Tensor:
 
 
 def stack_module_state(models: Sequence[Module] | Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The parameters, and the buffers, of `models`, modules of one class, each stacked along a new first dimension: two dicts. RuntimeError
+    """Stacks the parameters, and the buffers, of `models`, modules of one class, along a new first dimension. Returns two dicts. RuntimeError
     for modules of several classes or modes.
 
     >>> params, buffers = naru.func.stack_module_state([naru.nn.Linear(3, 2) for _ in range(4)])
@@ -83,7 +83,7 @@ def stack_module_state(models: Sequence[Module] | Any) -> tuple[dict[str, Any], 
 
 
 def replace_all_batch_norm_modules_(root: Module) -> Module:
-    """`root`, a module, in which batch norms keep no running statistics from here on, so that `vmap` can run them; in place.
+    """Removes the running statistics of all batch norms in the module `root`, in place, so that `vmap` can run them. Returns `root`.
 
     >>> net = naru.func.replace_all_batch_norm_modules_(naru.nn.Sequential(naru.nn.BatchNorm1d(2)))
     >>> net[0].running_mean is None, net[0].track_running_stats

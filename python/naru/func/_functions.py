@@ -1,4 +1,4 @@
-"""Functions with a derivative of the user's own, within vmap."""
+"""`autograd.Function` within vmap."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Tensor = _C.Tensor
 
 
 class VmapInfo(NamedTuple):
-    """What a function's `vmap` is told of the batch."""
+    """The information about the batch that a Function's `vmap` method receives."""
 
     batch_size: int
     randomness: str
 
 
 def apply(cls: type[Function], args: tuple, kwargs: dict[str, Any]) -> Any:
-    """A call by the function's own rule; one call for each entry, with a warning, where it asks for a rule to be made."""
+    """Calls the Function's own batching rule, or the Function once for each entry, with a warning, if it has generate_vmap_rule=True."""
     number = max(x.level for x in tree_leaves(args) if is_batched(x))
     level = next(known for known in here.levels if known.number == number)
     if any(isinstance(x, Tensor) for x in kwargs.values()):

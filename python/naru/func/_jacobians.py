@@ -1,4 +1,4 @@
-"""Jacobians and Hessians: products with all unit vectors, as one batch."""
+"""Jacobians and Hessians, computed as products with all unit vectors in one batch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Tensor = _C.Tensor
 
 
 def _basis(tensors: list[Tensor]) -> list[Tensor]:
-    """For each tensor unit vectors of all their elements together: (elements of all, *its shape)."""
+    """The unit vectors over the elements of all tensors together, for each tensor: (number of all elements, *its shape)."""
     total = sum(t.numel() for t in tensors)
     found, start = [], 0
     for t in tensors:
@@ -30,12 +30,12 @@ def _basis(tensors: list[Tensor]) -> list[Tensor]:
 
 
 def _split(x: Tensor, tensors: list[Tensor]) -> list[Tensor]:
-    """Rows by the tensors whose elements they stand for."""
+    """Splits the first dimension of `x` into the elements of each tensor, with its shape."""
     return [part.reshape((*t.shape, *tuple(x.shape)[1:])) for part, t in zip(x.split([t.numel() for t in tensors], 0), tensors)]
 
 
 def _one_by_one(f: Callable[..., Any], batch: list[Tensor]) -> Any:
-    """What vmap of f gives, without a batch: a call for each entry."""
+    """The same result as vmap of f, with one call for each entry."""
     each = [tree_flatten(f(*one)) for one in zip(*batch)]
     return tree_unflatten([_C.stack(list(column)) for column in zip(*(leaves for leaves, _ in each))], each[0][1])
 
@@ -49,11 +49,11 @@ def _require_real(api: str, what: str, tree: Any) -> None:
 def jacrev(
     func: Callable[..., Any], argnums: Any = 0, *, has_aux: bool = False, chunk_size: int | None = None, _preallocate_and_copy: bool = False
 ) -> Callable[..., Any]:
-    """A function that gives the Jacobian of `func` by its arguments `argnums`, row by row of backward, all rows as one batch. `has_aux`: func
-    gives (output, aux), and the result is (Jacobian, aux).
+    """A function that returns the Jacobian of `func` by its arguments `argnums`, computed with backward: a batch of rows, one for each output element.
+    `has_aux`: func returns (output, aux), and the result is (Jacobian, aux).
 
-    The function is run once for its outputs and once more for the batch of its rows; `chunk_size`: so many rows at a
-    time, with 1 without a batch.
+    The function runs once for its outputs and once more for the batch of rows. `chunk_size`: the number of rows to compute at
+    a time; with 1, rows are computed without vmap.
 
     >>> jacrev(naru.sin)(naru.tensor([0.0, 0.0]))
     tensor([[1., 0.],
@@ -79,14 +79,14 @@ def jacrev(
         _require_real("jacrev", "outputs", flat)
 
         def row(*cotangents: Any) -> Any:
-            _C.default_generator.set_state(state)  # the numbers that the first run has drawn
+            _C.default_generator.set_state(state)  # the same random numbers as in the first run
             return vjp(of, *picked, has_aux=has_aux)[1](tree_unflatten(list(cotangents), out_spec))
 
         try:
-            if chunk_size == 1:  # no batch, and none of what one can not do
+            if chunk_size == 1:  # without vmap, which avoids its restrictions
                 raise WrittenWithoutBatchError
             rows = vmap(row, randomness="same", chunk_size=chunk_size)(*_basis(flat))
-        except WrittenWithoutBatchError:  # the function writes to what is no input of it
+        except WrittenWithoutBatchError:  # the function writes to a tensor that is not one of its inputs
             rows = _one_by_one(lambda *one: found[1](tree_unflatten(list(one), out_spec)), _basis(flat))
         grads, in_spec = tree_flatten(rows)
         columns = [_split(g, flat) for g in grads]
@@ -100,8 +100,8 @@ def jacrev(
 
 
 def jacfwd(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error") -> Callable[..., Any]:
-    """A function that gives the Jacobian of `func` by its arguments `argnums`, column by column of `jvp`, all columns as one batch. `has_aux`:
-    func gives (output, aux), and the result is (Jacobian, aux). `randomness`: what random numbers do in the batch, as for `vmap`.
+    """A function that returns the Jacobian of `func` by its arguments `argnums`, computed with `jvp`: a batch of columns, one for each input element.
+    `has_aux`: func returns (output, aux), and the result is (Jacobian, aux). `randomness`: the mode of random operators, as for `vmap`.
 
     >>> jacfwd(naru.sin)(naru.tensor([0.0, 0.0]))
     tensor([[1., 0.],
@@ -150,7 +150,7 @@ def _first(tree: Any) -> Any:
 
 
 def hessian(func: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:
-    """A function that gives the Hessian of `func` by its arguments `argnums`: jacfwd(jacrev(func)).
+    """A function that returns the Hessian of `func` by its arguments `argnums`: jacfwd(jacrev(func)).
 
     >>> hessian(lambda x: (x**3).sum())(naru.tensor([1.0, 2.0]))
     tensor([[ 6.,  0.],

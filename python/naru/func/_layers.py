@@ -1,4 +1,4 @@
-"""What products, convolutions, layers, losses and indices do with the batch of a vmap."""
+"""Batching rules for products, convolutions, layers, losses and indexing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Tensor = _C.Tensor
 
 
 def _matrices(x: Any, level: Level, column: bool, batch_rank: int) -> Any:
-    """`x` with the batch, so many batch dimensions of its own behind it, and two of a matrix; a vector becomes a row or a column."""
+    """`x` with the vmap batch, then `batch_rank` batch dimensions, then two matrix dimensions; a vector becomes a row or a column."""
     of_rank = rank(x, level)
     value = opened(x, level)
     if of_rank == 1:
@@ -75,7 +75,7 @@ def _addmm(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     if not (product.is_floating_point() or product.is_complex()):
         alpha, beta = int(alpha), int(beta)
     scaled = product if alpha == 1 else product * alpha
-    if not isinstance(beta, Tensor) and beta == 0:  # what is there does not count, NaN neither
+    if not isinstance(beta, Tensor) and beta == 0:  # base is ignored, even if it is NaN
         return scaled.expand(broadcast_shape(base.shape, scaled.shape))
     return (base if beta == 1 else base * beta) + scaled
 
@@ -100,7 +100,7 @@ def _einsum(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any
     return wrapped(func(f"{','.join(terms)}->{free}{right}", [opened(x, level) for x in operands]), level)
 
 
-# --- convolutions: the batch of the input joins its samples, that of the weight its groups
+# --- convolutions: the batch of the input is merged into its samples, that of the weight into its groups
 
 
 @rule("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
@@ -131,7 +131,7 @@ def _convolution(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -
     return out.squeeze(0) if single else out
 
 
-# --- functions of samples: the batch joins their dimension
+# --- functions of samples: the batch is merged into the dimension of samples
 
 _SPATIAL = {
     f"{name}{n}d": n
@@ -194,7 +194,7 @@ def _embedding(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> 
     rows = with_batch(index, level) + start
     parts = (rows, table.flatten(0, 1)) if first is index else (table.flatten(0, 1), rows)
     if any(isinstance(a, int) and a != -1 and a is not False for a in (*args[2:], *kwargs.values())):
-        return NotImplemented  # a row that is padding, gradients by frequency
+        return NotImplemented  # padding_idx or scale_grad_by_freq
     return wrapped(func(*parts, *args[2:], **kwargs), level)
 
 
@@ -229,7 +229,7 @@ def _dropout(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> An
     if level.randomness == "different":
         if not name.startswith("feature"):
             return wrapped(drawn(func, value, *args[1:], **kwargs), level)
-        made = drawn(func, value.flatten(0, 1), *args[1:], **kwargs)  # channels are the second dimension of an entry
+        made = drawn(func, value.flatten(0, 1), *args[1:], **kwargs)  # an entry's channels are its second dimension
         return wrapped(made.reshape(value.shape), level)
     if name not in ("dropout", "feature_dropout"):
         state, rows = _C.default_generator.get_state(), []
@@ -293,7 +293,7 @@ def _class_loss(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) ->
 
 
 def _nll_of_weights(x: Any, target: Any, weight: Any, reduction: str = "mean", ignore_index: int = -100) -> Any:
-    """Where the weights are each entry's own."""
+    """nll_loss where each entry has its own weights."""
     at, counted = 1 if x.dim() > 1 else 0, target != ignore_index
     safe = _C.where(counted, target, 0)
     weights = weight.detach()[safe] * counted.to(x.dtype)
@@ -313,7 +313,7 @@ def _similarity(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) ->
 
 @rule("batch_norm")
 def _batch_norm(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Each entry's channels are channels of their own."""
+    """Merges the batch into the channels, as each entry has its own statistics."""
     if kwargs or len(args) != 8:
         return NotImplemented
     x, weight, bias, mean, var, training, momentum, eps = args
@@ -332,7 +332,7 @@ def _batch_norm(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) ->
     return wrapped(out.reshape(shape).transpose(0, 1), level)
 
 
-# --- positions
+# --- indexing
 
 
 @rule("gather", "scatter", "scatter_add", "scatter_reduce", "scatter_", "scatter_add_", "scatter_reduce_")
@@ -371,7 +371,7 @@ def _is_position(part: Any) -> bool:
 
 
 def _arranged(level: Level, x: Any, key: tuple) -> tuple[tuple, int, int]:
-    """The key behind the batch, and, where positions go with the batch, how many dimensions they have and where they belong."""
+    """The key with a batch index in front. If index tensors have the batch, also their number of dimensions and where these are in the result."""
     parts = list(key)
     where = [i for i, part in enumerate(parts) if _is_position(part)]
     if not where:

@@ -1,4 +1,4 @@
-"""Statistics, norms, positions and transforms that a vmap makes of operators that have rules; and what depends on values, which it refuses."""
+"""Batching rules for statistics, norms, indexing and signal transforms; and the errors of functions whose results depend on values."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _matrix_norm(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -
 
 @rule("linalg_matrix_rank", "linalg_pinv")
 def _of_singular_values(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Tolerances may be those of each entry."""
+    """The tolerances may differ between entries."""
     most = rank(args[0], level) - 2
     return wrapped(func(with_batch(args[0], level), *(_aligned(a, level, most) for a in args[1:]), **{k: _aligned(v, level, most) for k, v in kwargs.items()}), level)
 
@@ -160,7 +160,7 @@ def _sum_to_size(x: Any, *sizes: Any, size: Any = None) -> Any:
 
 @rule("as_strided")
 def _as_strided(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """As if each entry began where the first does."""
+    """Applies size and stride within each entry, from the offset of the first."""
     given = {**dict(zip(("size", "stride", "storage_offset"), args[1:])), **kwargs}
     if len(given["size"]) != len(given["stride"]):
         raise RuntimeError(f"vmap: as_strided: size and stride must have the same length! Got size {given['size']} and stride {given['stride']}.")
@@ -177,7 +177,7 @@ def _as_strided(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) ->
 
 
 def _reach(size: Any, stride: Any) -> int:
-    """How far the last element is behind the first, plus 1."""
+    """The offset of the last element from the first, plus 1."""
     return 0 if 0 in tuple(size) else 1 + sum((n - 1) * step for n, step in zip(size, stride))
 
 
@@ -200,7 +200,7 @@ def _linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, **more: An
     return _C.where(n < steps / 2, start + step * n, end - step * (steps - 1 - n)).to(dtype)
 
 
-# --- positions
+# --- indexing
 
 
 @composed("index_reduce")
@@ -232,14 +232,14 @@ def _index_put(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> 
 @composed("masked_scatter")
 def _masked_scatter(x: Any, mask: Any, source: Any) -> Any:
     if mask.dtype is not _C.bool or source.numel() < x.numel():
-        raise TypeError("for the loop")  # which says so
+        raise TypeError("for the loop")  # fall back to the loop, whose operator raises the error
     mask = mask.expand(broadcast_shape(x.shape, mask.shape))
     order = mask.reshape(-1).to(_C.int64).cumsum(0) - 1
     taken = source.reshape(-1).gather(0, order.clamp(min=0)).reshape(mask.shape)
     return _C.where(mask, taken, x)
 
 
-# --- transforms of signals: one, or a batch of them
+# --- signal transforms, of one signal or a batch
 
 
 @rule("stft", "istft")
@@ -253,7 +253,7 @@ def _short_time(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) ->
     return wrapped(out.reshape((level.size, -1, *tuple(out.shape)[1:])), level)
 
 
-# --- what depends on values
+# --- results that depend on values
 
 
 @rule("nonzero", "unique", "unique_consecutive", "_unique2", "unique_dim")

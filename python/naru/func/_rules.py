@@ -1,4 +1,4 @@
-"""What operators do with the batch of a vmap: by families, each a line or a function."""
+"""Batching rules of operators, by families: each is a line or a function."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._batched import Level, WrittenWithoutBatchError, by_loop, drawn, has_batch
 
 Tensor = _C.Tensor
 
-# --- elementwise: the shapes broadcast from the right, so the batch stays in front.
+# --- elementwise: shapes are aligned from the right, so the batch stays the first dimension.
 
 _CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
@@ -21,7 +21,7 @@ def _category(dtype: Any) -> int:
 
 
 def _aligned(x: Any, level: Level, most: int) -> Any:
-    """The batch in front of as many dimensions as the result has."""
+    """The value with the batch first, padded with dimensions of size 1 to the rank of the result."""
     if not has_batch(x, level):
         return x
     value = x.value
@@ -32,7 +32,7 @@ def _aligned(x: Any, level: Level, most: int) -> Any:
 def _elementwise(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     tensors = [x for x in leaves((*args, *kwargs.values())) if isinstance(x, Tensor)]
     most = max(rank(x, level) for x in tensors)
-    # A tensor that the function sees without dimensions does not decide the type against one with dimensions, though its batch is one.
+    # For type promotion, tensors that are 0-d to the function count as 0-d, although their batch gives them a dimension.
     deciding = [x for x in tensors if rank(x, level) > 0]
     strongest = max((_category(x.dtype) for x in deciding), default=-1)
 
@@ -47,7 +47,7 @@ def _elementwise(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -
 
 
 def _require_batch(target: Any, level: Level, name: str) -> None:
-    """WrittenWithoutBatchError where what has no batch would be written by what has one."""
+    """WrittenWithoutBatchError if the target of an in-place write has no batch."""
     if not has_batch(target, level):
         raise WrittenWithoutBatchError(
             "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more elements "
@@ -79,11 +79,11 @@ rule(*IN_PLACE)(_in_place)
     "is_neg", "is_same_size", "is_pinned", "is_shared",
 )  # fmt: skip
 def _of_entry(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """What is the same for all entries."""
+    """Properties that are the same for all entries."""
     return func(*(a.value.select(0, 0) if has_batch(a, level) else a for a in args), **kwargs)
 
 
-# --- as they are: the batch is one dimension more in front, which these take.
+# --- operators that accept any leading batch dimensions
 
 
 @rule(
@@ -103,7 +103,7 @@ def _natural(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> An
 
 @rule(*(f"fft_{kind}{n}" for kind in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft") for n in ("", "2", "n")))
 def _fourier(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """(input, n or s=None, dim, norm=None): one dimension, the last by default, or several."""
+    """(input, n or s=None, dim, norm=None): along one dimension, the last by default, or several."""
     x, rest = args[0], list(args[1:])
     of_rank = rank(x, level)
     name = func.__name__
@@ -126,7 +126,7 @@ def _diag_embed(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) ->
 
 @rule("renorm")
 def _renorm(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """The parts of all entries are parts of one tensor: each is cut by itself."""
+    """Renormalises the slices of all entries as slices of one tensor; each is scaled separately."""
     if len(args) != 4 or kwargs:
         return NotImplemented
     x, p, dim, most = args
@@ -179,7 +179,7 @@ def _new(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     return wrapped(func(args[0].value, (level.size, *size), *rest, **kwargs), level)
 
 
-# Which argument has a dimension less than the matrices.
+# Index of the argument that has one dimension less than the matrices.
 _OF_LOWER_RANK = {"lu_solve": 2, "linalg_lu_solve": 1, "linalg_householder_product": 1, "ormqr": 1, "linalg_ldl_solve": 1, "lu_unpack": 1}
 
 
@@ -188,7 +188,7 @@ _OF_LOWER_RANK = {"lu_solve": 2, "linalg_lu_solve": 1, "linalg_householder_produ
     "cdist", "linalg_householder_product", "ormqr", "linalg_ldl_solve", "lu_unpack",
 )  # fmt: skip
 def _side_by_side(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Functions of several tensors whose batches are in front: all get the batch."""
+    """Functions of several tensors with leading batch dimensions: all tensors get the batch."""
     short = args[_OF_LOWER_RANK[func.__name__]] if func.__name__ in _OF_LOWER_RANK else None
     most = max(rank(x, level) + (x is short) for x in args if isinstance(x, Tensor))
 
@@ -200,19 +200,19 @@ def _side_by_side(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) 
     if func.__name__ in ("linalg_solve", "linalg_solve_ex") and rank(args[1], level) == 1 and rank(args[0], level) == 2:
         solved = func(prepared(args[0]), with_batch(args[1], level).unsqueeze(-1), **kwargs)
         return wrapped(shown(lambda t: t.squeeze(-1) if t.dim() > 1 else t, solved), level)
-    if kwargs.get("dim", -1) >= 0:  # of linalg_cross: counted from the end, where the batch is not
+    if kwargs.get("dim", -1) >= 0:  # linalg_cross: count from the end, which the batch does not shift
         kwargs = {**kwargs, "dim": kwargs["dim"] - most}
     found = func(*(prepared(a) for a in args), **kwargs)
-    if func.__name__ == "linalg_lstsq":  # what is not computed is empty, whatever the batch
+    if func.__name__ == "linalg_lstsq":  # results that are not computed have shape (0,), whatever the batch
         found = shown(lambda r: r.expand(level.size, 0) if r.shape == (0,) else r, found)
     return wrapped(found, level)
 
 
-# --- with a dimension: its number is one higher.
+# --- operators along a dimension, whose index is shifted by one
 
 
 def _moved(dim: Any, of_rank: int) -> Any:
-    """The dimension's number behind the batch."""
+    """The dimension's index with the batch in front."""
     if isinstance(dim, (tuple, list)):
         return tuple(_moved(d, of_rank) for d in dim)
     seen = max(of_rank, 1)
@@ -264,14 +264,14 @@ rule(*DIMS)(_with_dim)
 
 @rule(*(f"_masked_{name}" for name in "sum prod amax amin mean logsumexp argmax argmin median var std norm cumsum cumprod softmax softmin log_softmax normalize".split()))
 def _masked(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """naru.masked: of the tensor, its mask, and a dimension behind them."""
+    """naru.masked: the arguments are the tensor, its mask, and then a dimension."""
     x, mask, rest = args[0], args[1], list(args[2:])
     of_rank = rank(x, level)
     at = 1 if func.__name__ in ("_masked_norm", "_masked_normalize") else 0
     whole = rest[at] is None or rest[at] == ()
     if (whole and "arg" in func.__name__ and of_rank > 1) or any(is_batched(a) for a in rest):
         return NotImplemented
-    if of_rank == 0:  # as a vector of one
+    if of_rank == 0:  # treat as a vector of one element
         out = _masked(level, func, (x.reshape(1), mask if mask is None else mask.reshape(1), *rest[:at], 0, *rest[at + 1 :]), kwargs)
         return out.reshape(())
     rest[at] = tuple(range(1, of_rank + 1)) if whole else _moved(rest[at], of_rank)
@@ -312,7 +312,7 @@ def _permute(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> An
 
 @rule("transpose", "swapaxes", "swapdims", "movedim", "moveaxis", "select", "narrow", "unflatten", "unfold", "select_copy")
 def _first_dims(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """The arguments behind the tensor begin with dimensions: two of them, or one."""
+    """Operators whose first arguments after the tensor are dimensions: two of them, or one."""
     count = 2 if func.__name__ in ("transpose", "swapaxes", "swapdims", "movedim", "moveaxis") else 1
     x, of_rank = args[0], rank(args[0], level)
     if kwargs or any(is_batched(a) for a in args[1:]):
@@ -392,14 +392,14 @@ def _joined(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any
     tensors = list(args[0] if args else kwargs["tensors"])
     dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
     of_rank = max(rank(x, level) for x in tensors) + (name == "stack")
-    if name != "stack" and of_rank > 1:  # a vector without elements counts as nothing beside tensors of more dimensions
+    if name != "stack" and of_rank > 1:  # cat ignores empty vectors among tensors of more dimensions
         tensors = [x for x in tensors if rank(x, level) != 1 or x.numel()]
     return wrapped(func([with_batch(x, level) for x in tensors], _moved(dim, of_rank)), level)
 
 
 @rule("_grad")
 def _gradients(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Products of a batch with a graph that was made without it: one for each entry, so the graph stays."""
+    """Backward with batched gradients through a graph recorded without the batch: one call for each entry, and the graph is retained."""
     return by_loop(level, func, (*args[:3], True, *args[4:]), kwargs, warn=False)
 
 
@@ -427,7 +427,7 @@ def _random(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any
     if in_place and not any(has_batch(a, level) for a in (*args[1:], *kwargs.values())):
         args[0].value.copy_(drawn(func, args[0].value.select(0, 0).clone(), *args[1:], **kwargs))
         return args[0]
-    if not in_place and all(a.value.stride(0) == 0 for a in (*args, *kwargs.values()) if has_batch(a, level)):  # one for all entries
+    if not in_place and all(a.value.stride(0) == 0 for a in (*args, *kwargs.values()) if has_batch(a, level)):  # the same values for all entries
         return func(*(a.value.select(0, 0) if has_batch(a, level) else a for a in args), **kwargs)
     if func.__name__.endswith("_like"):
         return func(args[0].value.select(0, 0), *args[1:], **kwargs)

@@ -1,4 +1,4 @@
-"""Losses and layers of samples within a vmap: the batch joins the samples, and what is reduced is reduced for each entry."""
+"""Batching rules for losses and layers of samples: the batch is merged into the samples, and reductions are done for each entry."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _reduced(out: Any, reduction: str) -> Any:
 
 
 def _unreduced(given: tuple, at: int) -> tuple[str, list[Any]]:
-    """The reduction, which is argument `at`, and the arguments with none."""
+    """The reduction, which is argument `at`, and the arguments with reduction "none"."""
     rest = list(given)
     if len(rest) <= at or rest[at] not in ("none", "mean", "sum", "batchmean"):
         raise TypeError("for the loop")
@@ -28,7 +28,7 @@ def _unreduced(given: tuple, at: int) -> tuple[str, list[Any]]:
     return reduction, rest
 
 
-# --- losses of elements that broadcast: where the reduction is, and how many dimensions one loss takes
+# --- losses of elements that broadcast: the index of the reduction, and the number of dimensions of one loss
 _ELEMENTS = {"margin_ranking_loss": 4, "_gaussian_nll_loss": 5, "_triplet_margin_of_distances": 4, "_kl_div": 2, "_multilabel_soft_margin_loss": 3}
 
 
@@ -40,7 +40,7 @@ def _of_elements(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -
     return out.sum() / args[0].shape[0] if reduction == "batchmean" else _reduced(out, reduction)
 
 
-# --- losses of samples: where the reduction is, which arguments have the samples first, and the dimensions of one sample
+# --- losses of samples: the index of the reduction, which arguments have the samples first, and the dimensions of one sample
 _SAMPLES = {"cosine_embedding_loss": (4, 3, 1), "multi_margin_loss": (5, 2, 1), "multilabel_margin_loss": (2, 2, 1), "triplet_margin_loss": (7, 3, 1)}
 
 
@@ -63,7 +63,7 @@ def _of_samples(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) ->
 
 @rule("_ctc_loss")
 def _ctc(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """The batch joins the samples, which are the second dimension of what is said of them."""
+    """Merges the batch into the samples, which are the second dimension of the input."""
     reduction, given = _unreduced(args, 5)
     x, targets, steps, lengths = given[:4]
     if rank(x, level) != 3 or rank(targets, level) != 2 or rank(steps, level) != 1 or rank(lengths, level) != 1:
@@ -88,7 +88,7 @@ def _linear_cross_entropy(x: Any, matrix: Any, target: Any, bias: Any, weight: A
 
 @rule("_max_unpool", "_fractional_max_pool")
 def _pools(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """(spatial dimensions, a tensor of samples, ...): those beside it have samples, too."""
+    """(spatial dimensions, a tensor of samples, ...): the other tensors have samples, too."""
     n, x = args[:2]
     single = rank(x, level) == n + 1
 
@@ -119,13 +119,13 @@ def _group_norm(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) ->
 
 @rule("instance_norm")
 def _instance_norm(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Each entry's channels are channels of their own, as in batch_norm."""
+    """Merges the batch into the channels, as in batch_norm."""
     return _batch_norm(level, func, args[:8], kwargs)
 
 
 @rule("_embedding_bag")
 def _bags(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Each entry's rows are rows of one table, its bags bags behind those of the entries before it."""
+    """Concatenates the tables, the rows and the bags of all entries."""
     index, table, offsets, most, power, by_frequency, mode, weights, last, padding, sparse = args
     if most is not None or by_frequency or last or padding is not None or sparse:
         return NotImplemented
@@ -143,14 +143,14 @@ def _bags(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
 
 @composed("bilinear")
 def _bilinear(a: Any, b: Any, weight: Any, bias: Any = None) -> Any:
-    wide = a.unsqueeze(-2).unsqueeze(-2)  # (..., 1, 1, i) times (o, i, j)
+    wide = a.unsqueeze(-2).unsqueeze(-2)  # (..., 1, 1, i) @ (o, i, j)
     out = (_C.matmul(wide, weight).squeeze(-2) * b.unsqueeze(-2)).sum(-1)
     return out if bias is None else out + bias
 
 
 @rule("_sparse_mm")
 def _sparse_mm(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Columns are multiplied each by itself, those of all entries too."""
+    """The columns of all entries are columns of one matrix."""
     matrix, x = args[:2]
     if has_batch(matrix, level) or x.layout is not _C.strided:
         return NotImplemented
@@ -162,7 +162,7 @@ def _sparse_mm(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> 
 
 
 def _below_zero(mask: Any, dtype: Any) -> Any:
-    """A mask as what is added to the scores."""
+    """A mask as the values to add to the scores."""
     if mask is None or mask.dtype is not _C.bool:
         return mask
     return _C.where(mask, float("-inf"), _C.zeros((), dtype=dtype, device=mask.device))

@@ -1,4 +1,4 @@
-"""`vmap`: a function of one entry, for a batch of them at once."""
+"""`vmap`: vectorises a function of one entry over a batch."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ _DROPS = frozenset(("dropout", "alpha_dropout", "feature_dropout", "feature_alph
 
 
 class _Randomness(TorchFunctionMode):
-    """What functions do within a vmap that draw numbers and see no batch: those of a shape, and those of tensors that are one for all entries."""
+    """Random functions within a vmap that see no batched tensor: those that are given a shape, and those of tensors that are the same for all
+    entries."""
 
-    _sees_all, _sees_operators = True, False  # the functions below dropout2d, too
+    _sees_all, _sees_operators = True, False  # also intercept the functions that dropout2d calls
 
     def __init__(self, level: Level) -> None:
         self.level = level
@@ -44,7 +45,7 @@ class _Randomness(TorchFunctionMode):
         return BatchedTensor(self._drawn(func, args, kwargs), self.level.number)
 
     def _drawn(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Tensor:
-        """All entries' numbers: one draw, as without vmap, where the arguments say a shape."""
+        """Draws the numbers of all entries: as one call with a larger shape, if the arguments give a shape."""
         size = self.level.size
         if "size" in kwargs:
             return func(*args, **{**kwargs, "size": (size, *kwargs["size"])})
@@ -158,7 +159,7 @@ def _chunks(func: Any, flat: list, dims: list, spec: Any, size: int, chunk: int,
     state = _C.default_generator.get_state() if randomness == "same" else None
     for start in range(0, size, chunk):
         if state is not None:
-            _C.default_generator.set_state(state)  # every chunk draws the numbers of the first
+            _C.default_generator.set_state(state)  # every chunk draws the same numbers as the first
         part = [x if d is None else x.narrow(d, start, min(chunk, size - start)) for x, d in zip(flat, dims)]
         found.append(_run(func, part, dims, spec, min(chunk, size - start), out_dims, randomness, kwargs))
     leaves = [tree_flatten(f) for f in found]
@@ -183,16 +184,16 @@ def _run(func: Any, flat: list, dims: list, spec: Any, size: int, out_dims: Any,
 def vmap(
     func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None
 ) -> Callable[..., Any]:
-    """A function that calls `func` once, for all entries of a batch: each operator works on the whole batch, by a rule of its own.
+    """A function that calls `func` once for all entries of a batch: each operator processes the whole batch, by its batching rule.
 
     Args:
-        in_dims: the dimension of each input that is the batch, None for those that are the same for all entries; nested like the inputs.
-        out_dims: where the batch goes in each output.
+        in_dims: the batch dimension of each input; None for inputs that are the same for all entries. Nested like the inputs.
+        out_dims: the position of the batch dimension in each output.
         randomness: "error" (random operators raise RuntimeError), "same" numbers for all entries, or "different" ones.
-        chunk_size: so many entries at a time.
+        chunk_size: the number of entries to process at a time.
 
-    An operator without a rule is called once for each entry, with a warning that names it. ValueError where in_dims or out_dims do not fit;
-    RuntimeError for what depends on the values of an entry (`item`, `if x:`).
+    An operator without a rule is called once for each entry, with a warning that names it. ValueError if in_dims or out_dims do not fit;
+    RuntimeError for operations that depend on the values of an entry (`item`, `if x:`).
 
     >>> import naru
     >>> vmap(naru.dot)(naru.ones(2, 3), naru.ones(2, 3))

@@ -1,6 +1,6 @@
-"""`functorch`, the older name of what is in `torch.func`: its functions warn that they are that, and modules become functions of their parameters.
+"""`functorch`, the older name of `torch.func`: its functions warn that they are deprecated, and modules become functions of their parameters.
 
-`import functorch` means this package wherever `import torch` means naru.
+`import functorch` imports this package wherever `import torch` imports naru.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __version__ = version.__version__
 
 
 def _older(name: str, new: str) -> Callable[..., Any]:
-    """The function of `torch.func`, which says at each call that this is its name."""
+    """The function of `torch.func`, with a warning at each call that names it."""
     plain = getattr(func, name)
 
     @functools.wraps(plain)

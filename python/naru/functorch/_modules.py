@@ -1,4 +1,4 @@
-"""Modules as functions of their parameters and buffers: tuples of tensors instead of `torch.func.functional_call`'s dicts."""
+"""Modules as functions of their parameters and buffers, in tuples of tensors instead of the dicts of `torch.func.functional_call`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def _warn(name: str, new: str) -> None:
 
 
 class FunctionalModuleWithBuffers(Module):
-    """A module as a function of its parameters and buffers; `make_functional_with_buffers` makes it. `stateless_model` is the module, `names` and
-    `buffer_names` say in which order they are given.
+    """A module as a function of its parameters and buffers, as `make_functional_with_buffers` makes it. `stateless_model` is the module; `names` and
+    `buffer_names` give the order of the tensors.
 
     >>> f, params, buffers = naru.functorch.make_functional_with_buffers(naru.nn.BatchNorm1d(2))
     >>> f(params, buffers, naru.ones(2, 2)).shape
@@ -31,7 +31,7 @@ class FunctionalModuleWithBuffers(Module):
 
     def __init__(self, stateless_model: Module, names: Sequence[str], buffer_names: Sequence[str]) -> None:
         super().__init__()
-        object.__setattr__(self, "stateless_model", stateless_model)  # its parameters are not this module's
+        object.__setattr__(self, "stateless_model", stateless_model)  # bypass __setattr__: its parameters are not this module's
         self.names, self.buffer_names = tuple(names), tuple(buffer_names)
 
     def _called(self, params: Sequence[Tensor], buffers: Sequence[Tensor], args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -41,13 +41,13 @@ class FunctionalModuleWithBuffers(Module):
         return functional_call(self.stateless_model, {**dict(zip(self.names, params)), **dict(zip(self.buffer_names, buffers))}, args, kwargs)
 
     def forward(self, params: Sequence[Tensor], buffers: Sequence[Tensor], *args: Any, **kwargs: Any) -> Any:
-        """What the module gives for `args` and `kwargs` with these `params` and `buffers`; RuntimeError for another number of them."""
+        """Calls the module with `args` and `kwargs`, and these `params` and `buffers`; RuntimeError if their number is wrong."""
         return self._called(params, buffers, args, kwargs)
 
 
 class FunctionalModule(FunctionalModuleWithBuffers):
-    """A module without buffers as a function of its parameters; `make_functional` makes it. `stateless_model` is the module, `names` and
-    `buffer_names` say in which order they are given.
+    """A module without buffers as a function of its parameters, as `make_functional` makes it. `stateless_model` is the module; `names` and
+    `buffer_names` give the order of the tensors.
 
     >>> f, params = naru.functorch.make_functional(naru.nn.Linear(2, 1))
     >>> f(params, naru.ones(3, 2)).shape
@@ -55,7 +55,7 @@ class FunctionalModule(FunctionalModuleWithBuffers):
     """
 
     def forward(self, params: Sequence[Tensor], *args: Any, **kwargs: Any) -> Any:
-        """What the module gives for `args` and `kwargs` with these `params`; RuntimeError for another number of them."""
+        """Calls the module with `args` and `kwargs`, and these `params`; RuntimeError if their number is wrong."""
         return self._called(params, (), args, kwargs)
 
 
@@ -69,9 +69,9 @@ def _taken_apart(kind: type, model: Module, disable_autograd_tracking: bool) -> 
 
 
 def make_functional(model: Module, disable_autograd_tracking: bool = False) -> tuple[FunctionalModule, tuple[Tensor, ...]]:
-    """(a function of parameters and what `model` takes, the parameters of a copy of it). RuntimeError for a `model` with buffers.
+    """Returns (a function of the parameters and the arguments of `model`, the parameters of a copy of it). RuntimeError for a `model` with buffers.
 
-    `disable_autograd_tracking`: the parameters do not require gradients. FutureWarning: `torch.func.functional_call` is its successor.
+    `disable_autograd_tracking`: the parameters do not require gradients. Deprecated (FutureWarning): use `torch.func.functional_call`.
 
     >>> f, params = naru.functorch.make_functional(naru.nn.Linear(2, 1, bias=False))
     >>> f([naru.ones(1, 2)], naru.tensor([2.0, 3.0]))
@@ -86,9 +86,9 @@ def make_functional(model: Module, disable_autograd_tracking: bool = False) -> t
 def make_functional_with_buffers(
     model: Module, disable_autograd_tracking: bool = False
 ) -> tuple[FunctionalModuleWithBuffers, tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """(a function of parameters, buffers and what `model` takes, the parameters of a copy of it, its buffers).
+    """Returns (a function of the parameters, the buffers and the arguments of `model`, the parameters of a copy of it, its buffers).
 
-    `disable_autograd_tracking`: the parameters do not require gradients. FutureWarning: `torch.func.functional_call` is its successor.
+    `disable_autograd_tracking`: the parameters do not require gradients. Deprecated (FutureWarning): use `torch.func.functional_call`.
 
     >>> f, params, buffers = naru.functorch.make_functional_with_buffers(naru.nn.BatchNorm1d(2))
     >>> len(params), len(buffers)
@@ -100,8 +100,8 @@ def make_functional_with_buffers(
 
 def combine_state_for_ensemble(models: Sequence[Module]) -> tuple[FunctionalModuleWithBuffers, tuple[Tensor, ...], tuple[Tensor, ...]]:
     """`make_functional_with_buffers` of `models`, modules of one class: their parameters and buffers, each stacked along a new first dimension,
-    for `vmap` of the function. RuntimeError for modules of several classes or modes. FutureWarning: `torch.func.stack_module_state` is its
-    successor.
+    for `vmap` of the function. RuntimeError for modules of several classes or modes. Deprecated (FutureWarning): use
+    `torch.func.stack_module_state`.
 
     >>> f, params, buffers = naru.functorch.combine_state_for_ensemble([naru.nn.Linear(3, 2) for _ in range(4)])
     >>> naru.vmap(f, (0, 0, None))(params, buffers, naru.ones(3)).shape

@@ -1,4 +1,4 @@
-"""`functorch.experimental`: what was tried there, and is in `torch.func` now; `vmap` in a number of chunks."""
+"""`functorch.experimental`: names that have moved to `torch.func`, and `chunk_vmap`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["chunk_vmap", "functionalize", "hessian", "jacfwd", "jvp", "replace_a
 
 
 def chunk_vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", chunks: int = 2) -> Callable[..., Any]:
-    """`vmap` of `func` that takes the batch in so many `chunks`, one after the other, for less memory.
+    """`vmap` of `func` that processes the batch in `chunks` parts, one after another, to save memory.
 
-    `in_dims`, `out_dims`, `randomness`: as in `torch.vmap`, which has chunk_size besides.
+    `in_dims`, `out_dims`, `randomness`: as in `torch.vmap`, which accepts chunk_size instead.
 
     >>> chunk_vmap(naru.sum, chunks=2)(naru.ones(4, 3))
     tensor([3., 3., 3., 3.])

@@ -1,4 +1,4 @@
-"""`torch.fx`: nothing is traced, and so `wrap` has nothing to do, and no value is a `Proxy`. The classes are there for what is compared with them."""
+"""`torch.fx`: naru does not trace, so `wrap` does nothing, and no value is a `Proxy`. The classes exist for comparisons."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def wrap(fn_or_name: T) -> T:
-    """The function (or the name of one) itself, `fn_or_name`: a tracer would not look into it. RuntimeError for what is neither.
+    """Returns the function (or its name) itself, `fn_or_name`: in PyTorch tracers do not enter it. RuntimeError for anything else.
 
     >>> wrap(abs)(-1)
     1
@@ -23,7 +23,7 @@ def wrap(fn_or_name: T) -> T:
 
 
 def has_side_effect(fn: T) -> T:
-    """The function `fn` itself: what would tell a graph's cleaning to keep it.
+    """Returns the function `fn` itself: in PyTorch this protects it from dead code elimination.
 
     >>> has_side_effect(print) is print
     True

@@ -1,8 +1,8 @@
-"""`torch.jit`: accepted, and nothing is done. Functions and modules run as they are: naru compiles kernels, and fuses operators that follow
-one another, without being asked.
+"""`torch.jit`: accepted without effect. Functions and modules run as they are: naru compiles kernels, and fuses consecutive operators,
+by itself.
 
-`script`, `trace` and kin return what they are given, with one warning in the life of a process. `save` writes a pickle of the module (PyTorch
-cannot read it), `load` reads such a file, as data unless it is told to trust it.
+`script`, `trace` and the like return their argument, with one warning per process. `save` writes a pickle of the module (which PyTorch
+cannot read), `load` reads such a file, as data unless `weights_only` is False.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class Error(RuntimeError):
-    """What TorchScript's compiler raises in PyTorch; nothing here does.
+    """Raised by TorchScript's compiler in PyTorch; never raised in naru.
 
     >>> issubclass(naru.jit.Error, Exception)
     True
@@ -42,7 +42,7 @@ class Error(RuntimeError):
 
 
 class TracerWarning(Warning):
-    """What PyTorch warns with while it traces; nothing here does.
+    """Emitted by PyTorch's tracer; never emitted in naru.
 
     >>> naru.jit.TracerWarning.ignore_lib_warnings()
     >>> issubclass(naru.jit.TracerWarning, Warning)
@@ -51,11 +51,11 @@ class TracerWarning(Warning):
 
     @staticmethod
     def ignore_lib_warnings() -> None:
-        """Nothing is to be done."""
+        """Does nothing."""
 
 
 class ScriptModule(Module):
-    """A module: `nn.Module` by another name.
+    """`nn.Module` under another name.
 
     >>> class Twice(naru.jit.ScriptModule):
     ...     @naru.jit.script_method
@@ -67,7 +67,7 @@ class ScriptModule(Module):
 
 
 class ScriptFunction:
-    """For PyTorch's sake. Scripted functions are plain functions.
+    """For compatibility with PyTorch. Scripted functions are plain functions.
 
     >>> isinstance(naru.jit.script(naru.relu), naru.jit.ScriptFunction)
     False
@@ -84,17 +84,17 @@ def _warn_once() -> None:
 
 
 class _Code(str):
-    """What stands for a module's TorchScript."""
+    """Replacement for a module's TorchScript source."""
 
 
 def _returned(obj: Any) -> Any:
-    """`obj`, with what a program may ask a scripted module or function for: it can be saved, and its code is the Python that runs."""
+    """`obj`, with the attributes of a scripted module or function: a `save` method, and as its code the Python source."""
     _warn_once()
     if not (_is_instance(obj, (Module, FunctionType)) and not hasattr(obj, "save")):
         return obj
     try:
         code = _Code(textwrap.dedent(inspect.getsource(type(obj).forward if _is_instance(obj, Module) else obj)))
-    except (OSError, TypeError):  # typed at a prompt, or made by a program
+    except (OSError, TypeError):  # source not available: typed at a prompt, or generated
         code = _Code(repr(obj))
     for name, value in {"save": functools.partial(save, obj), "code": code, "graph": code, "inlined_graph": code}.items():
         if not hasattr(obj, name):
@@ -103,11 +103,11 @@ def _returned(obj: Any) -> Any:
 
 
 def script(obj: T, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None, **options: Any) -> T:
-    """`obj` (a function, module or class) itself; a module or function gets a method `save(file)`, and `code` and `graph`, which are the text of the
-    Python that runs.
+    """Returns `obj` (a function, module or class) itself; a module or function gets a method `save(file)`, and `code` and `graph`, which are its
+    Python source.
 
     Args:
-        optimize, example_inputs: of no account.
+        optimize, example_inputs: ignored.
 
     >>> import naru, warnings
     >>> warnings.simplefilter("ignore")
@@ -118,12 +118,12 @@ def script(obj: T, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, 
 
 
 def trace(func: T, example_inputs: Any = None, *args: Any, example_kwarg_inputs: dict[str, Any] | None = None, **options: Any) -> T:
-    """`func` itself, after one call with the example's inputs, whose errors come here.
+    """Returns `func` itself, after one call with the example inputs, so that its errors are raised here.
 
     Args:
         func: a function or a module.
         example_inputs: a tensor, or a tuple of arguments. example_kwarg_inputs: arguments by name. RuntimeError for neither.
-        args, options: what else PyTorch takes; of no account.
+        args, options: PyTorch's other arguments; ignored.
 
     >>> traced = naru.jit.trace(naru.nn.ReLU(), naru.ones(2))
     >>> traced(naru.tensor([-1.0, 1.0]))
@@ -138,12 +138,12 @@ def trace(func: T, example_inputs: Any = None, *args: Any, example_kwarg_inputs:
 
 
 def trace_module(mod: T, inputs: dict[str, Any], *args: Any, **options: Any) -> T:
-    """`mod` itself, after one call of each of the methods named in `inputs`.
+    """Returns `mod` itself, after one call of each of the methods named in `inputs`.
 
     Args:
         mod: a module.
-        inputs: by a method's name its argument, or a tuple of them.
-        args, options: what else PyTorch takes; of no account.
+        inputs: a dict from method name to its argument, or a tuple of arguments.
+        args, options: PyTorch's other arguments; ignored.
 
     >>> naru.jit.trace_module(naru.nn.ReLU(), {"forward": naru.ones(2)})
     ReLU()
@@ -155,9 +155,9 @@ def trace_module(mod: T, inputs: dict[str, Any], *args: Any, **options: Any) -> 
 
 
 def save(m: Any, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
-    """Writes a module to a file (a path, or an object with write). Its class must be one that the reader can import.
+    """Writes a module to a file (a path, or an object with write). Its class must be importable when it is read.
 
-    _extra_files: text or bytes by name, given back by `load`.
+    _extra_files: text or bytes by name, returned by `load`.
 
     Args:
         m: the module. f: a path, or a file open for writing.
@@ -185,14 +185,14 @@ def save(m: Any, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
 def load(
     f: Any, map_location: Any = None, _extra_files: dict[str, Any] | None = None, _restore_shapes: bool = False, *, weights_only: bool = True
 ) -> Any:
-    """Reads what `save` has written. RuntimeError for another file, such as PyTorch's own TorchScript.
+    """Reads a file written by `save`. RuntimeError for another file, such as PyTorch's own TorchScript.
 
     Args:
-        f: a path, or a file open for reading. ValueError where there is no such file.
+        f: a path, or a file open for reading. ValueError if the file does not exist.
         map_location: where tensors go, as in `torch.load`.
-        _extra_files: a dict whose names are looked up in the file; it gets their bytes or texts.
-        weights_only: True reads data and modules whose classes the program has imported already, and calls nothing that the file names; what else the
-            program trusts, `torch.serialization.add_safe_globals` says. False runs whatever the file says, so only for files you trust.
+        _extra_files: a dict whose keys are looked up in the file; the values are replaced with their bytes or text.
+        weights_only: True reads data, and modules whose classes the program has already imported, without calling anything that the file names; allow
+            other names with `torch.serialization.add_safe_globals`. False runs any code in the file, so use it only for files you trust.
 
     >>> import io
     >>> file = io.BytesIO()
@@ -234,10 +234,10 @@ script_if_tracing = _identity("script_if_tracing", _ITSELF.format(what="function
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
-    """The function itself; with or without parentheses.
+    """Returns the function itself; usable with or without parentheses.
 
     Args:
-        drop: the function, or a flag of no account.
+        drop: the function, or a flag that is ignored.
 
     >>> @naru.jit.ignore
     ... def log(x):
@@ -249,7 +249,7 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
 
 
 def unused(fn: Any) -> Any:
-    """The function itself.
+    """Returns the function itself.
 
     Args:
         fn: a function.
@@ -264,11 +264,11 @@ def unused(fn: Any) -> Any:
 
 
 def freeze(mod: T, preserved_attrs: Any = None, optimize_numerics: bool = True) -> T:
-    """The module itself. RuntimeError where it is in training mode, as in PyTorch.
+    """Returns the module itself. RuntimeError if it is in training mode, as in PyTorch.
 
     Args:
         mod: a module in evaluation mode.
-        preserved_attrs, optimize_numerics: of no account.
+        preserved_attrs, optimize_numerics: ignored.
 
     >>> naru.jit.freeze(naru.nn.ReLU().eval())
     ReLU()
@@ -281,10 +281,10 @@ def freeze(mod: T, preserved_attrs: Any = None, optimize_numerics: bool = True) 
 
 
 def optimize_for_inference(mod: T, other_methods: Any = None) -> T:
-    """The module itself.
+    """Returns the module itself.
 
     Args:
-        mod: a module. other_methods: of no account.
+        mod: a module. other_methods: ignored.
 
     >>> naru.jit.optimize_for_inference(naru.nn.ReLU())
     ReLU()
@@ -311,10 +311,10 @@ def is_tracing() -> bool:
 
 
 def annotate(the_type: Any, the_value: T) -> T:
-    """The value itself.
+    """Returns the value itself.
 
     Args:
-        the_type: of no account. the_value: what is returned.
+        the_type: ignored. the_value: the value to return.
 
     >>> from typing import List
     >>> naru.jit.annotate(List[int], [])
@@ -324,11 +324,11 @@ def annotate(the_type: Any, the_value: T) -> T:
 
 
 def isinstance(obj: Any, target_type: Any) -> bool:  # noqa: A001
-    """Python's isinstance; of List[int] and kin the container alone is looked at.
+    """Python's isinstance; for List[int] and the like only the container type is checked.
 
     Args:
         obj: any object.
-        target_type: a type, also one of typing's, or a tuple of them.
+        target_type: a type, including those of typing, or a tuple of types.
 
     >>> from typing import List
     >>> naru.jit.isinstance([1, 2], List[int]), naru.jit.isinstance(3, (str, float))
@@ -341,10 +341,10 @@ def isinstance(obj: Any, target_type: Any) -> bool:  # noqa: A001
 
 
 def Attribute(value: T, type: Any = None) -> T:  # noqa: A002
-    """The value itself.
+    """Returns the value itself.
 
     Args:
-        value: what is returned. type: of no account.
+        value: the value to return. type: ignored.
 
     >>> naru.jit.Attribute(3, int)
     3
@@ -353,7 +353,7 @@ def Attribute(value: T, type: Any = None) -> T:  # noqa: A002
 
 
 def fork(func: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """Calls the function at once; `wait` gives its result.
+    """Calls the function immediately; `wait` returns its result.
 
     Args:
         func: a function; args and kwargs are its arguments.
@@ -366,10 +366,10 @@ def fork(func: Callable[..., T], *args: Any, **kwargs: Any) -> T:
 
 
 def wait(future: T) -> T:
-    """What `fork` gave.
+    """Returns the result of `fork`.
 
     Args:
-        future: what `fork` returned.
+        future: the value returned by `fork`.
 
     >>> naru.jit.wait(naru.jit.fork(sum, [1, 2, 3]))
     6
@@ -378,10 +378,10 @@ def wait(future: T) -> T:
 
 
 def set_fusion_strategy(strategy: Any) -> Any:
-    """Taken, and not needed.
+    """Accepted without effect.
 
     Args:
-        strategy: a list of pairs; it is returned.
+        strategy: a list of pairs, which is returned.
 
     >>> naru.jit.set_fusion_strategy([("STATIC", 2)])
     [('STATIC', 2)]
@@ -390,10 +390,10 @@ def set_fusion_strategy(strategy: Any) -> Any:
 
 
 def enable_onednn_fusion(enabled: bool) -> None:
-    """Taken, and not needed.
+    """Accepted without effect.
 
     Args:
-        enabled: of no account.
+        enabled: ignored.
 
     >>> naru.jit.enable_onednn_fusion(True)
     >>> naru.jit.onednn_fusion_enabled()
@@ -411,7 +411,7 @@ def onednn_fusion_enabled() -> bool:
 
 
 class _Block:
-    """A context that does nothing."""
+    """A context manager that does nothing."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass

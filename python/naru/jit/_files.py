@@ -1,4 +1,4 @@
-"""Files of `torch.jit.save`: told by their first instructions, and read as data."""
+"""Files of `torch.jit.save`: recognized by their first opcodes, and read as data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MARKER = "naru.jit"
 
 
 def is_marked(file: IO[bytes]) -> bool:
-    """Whether an archive's pickle begins as `torch.jit.save` writes it. Only its first instructions are read, and none is carried out."""
+    """Whether an archive's pickle begins as `torch.jit.save` writes it. Reads only its first opcodes, and executes none."""
     from zipfile import BadZipFile, ZipFile
 
     start = file.tell()
@@ -36,7 +36,7 @@ def is_marked(file: IO[bytes]) -> bool:
 
 
 def read_marked(f: Any, map_location: Any, weights_only: bool) -> dict[str, Any]:
-    """What `torch.jit.save` has put into a file: "module" and "extra". ValueError where there is no file, RuntimeError for another one."""
+    """The content of a `torch.jit.save` file: "module" and "extra". ValueError if the file does not exist, RuntimeError for other files."""
     other = "torch.jit.load: this is no file of naru's torch.jit.save"
     try:
         with _opened(f) as file:

@@ -24,12 +24,12 @@ else:
 
 
 def is_available() -> bool:
-    """Whether there is a device that works."""
+    """Whether a working device is available."""
     return _C.is_available(_KIND)
 
 
 def why_unavailable() -> str:
-    """The reason why there is no device that works, and what to do about it, as `naru doctor` says it; "" where there is one."""
+    """The reason why no device is available and how to fix it, as shown by `naru doctor`; "" if one is available."""
     return _C.why_unavailable(_KIND)
 
 
@@ -50,7 +50,7 @@ def synchronize() -> None:
 
 
 def empty_cache() -> None:
-    """Gives memory that is kept for new tensors back to the device.
+    """Returns cached free memory to the device.
 
     >>> with naru.virtual("mps"):
     ...     x = naru.ones(1 << 20, device="mps"); del x
@@ -63,7 +63,7 @@ def empty_cache() -> None:
 
 
 def current_allocated_memory() -> int:
-    """Bytes in tensors on the device.
+    """Bytes used by tensors on the device.
 
     >>> with naru.virtual("mps"):
     ...     x = naru.ones(256, device="mps")
@@ -74,7 +74,7 @@ def current_allocated_memory() -> int:
 
 
 def driver_allocated_memory() -> int:
-    """Bytes held from the device, in tensors or kept for new ones.
+    """Bytes reserved from the device: used by tensors, or cached.
 
     >>> with naru.virtual("mps"):
     ...     x = naru.ones(256, device="mps")
@@ -95,14 +95,14 @@ def recommended_max_memory() -> int:
 
 
 def manual_seed(seed: int) -> None:
-    """Sets the `seed`; there is one generator for all devices."""
+    """Sets the `seed`; one generator serves all devices."""
     from ..random import manual_seed as set_seed
 
     set_seed(seed)
 
 
 def seed() -> None:
-    """Sets a seed that the operating system draws."""
+    """Sets a random seed from the operating system."""
     from ..random import seed as draw_seed
 
     draw_seed()
@@ -114,13 +114,13 @@ def get_rng_state() -> Any:
 
 
 def set_rng_state(new_state: Any) -> None:
-    """Takes back `new_state`, which `get_rng_state` gave."""
+    """Restores `new_state`, as returned by `get_rng_state`."""
     _C.default_generator.set_state(new_state)
 
 
 def set_per_process_memory_fraction(fraction: float) -> None:
-    """Lets this process take no more than `fraction` of the device's memory; ValueError outside [0, 2] (above 1: no limit), TypeError for what
-    is no float.
+    """Limits this process to `fraction` of the device's memory; ValueError outside [0, 2] (above 1: no limit), TypeError if it is not
+    a float.
 
     >>> with naru.virtual("mps", memory="64MiB"):
     ...     naru.mps.set_per_process_memory_fraction(0.25)

@@ -1,4 +1,4 @@
-"""`torch.mtia`: devices that naru has no backend for."""
+"""`torch.mtia`: devices for which naru has no backend."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["device_count", "is_available", "is_initialized"]
 
 
 def is_available() -> bool:
-    """Whether there is one: no.
+    """Returns False: there are none.
 
     >>> is_available()
     False
@@ -17,7 +17,7 @@ def is_available() -> bool:
 
 
 def is_initialized() -> bool:
-    """Whether one was used: no.
+    """Returns False: there are none.
 
     >>> naru.mtia.is_initialized()
     False
@@ -26,7 +26,7 @@ def is_initialized() -> bool:
 
 
 def device_count() -> int:
-    """How many there are: none.
+    """Returns 0: there are none.
 
     >>> naru.mtia.device_count()
     0

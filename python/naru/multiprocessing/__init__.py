@@ -1,7 +1,7 @@
-"""`torch.multiprocessing`: Python's multiprocessing, over which tensors go as shared memory.
+"""`torch.multiprocessing`: Python's multiprocessing, with tensors passed as shared memory.
 
-A tensor on cpu that is put into a queue, a pipe or the arguments of a process is moved into shared memory, and its bytes are not copied again:
-what one process writes, the others see. Its history does not go along: a tensor that requires gradients must be a leaf. Tensors on devices
+A cpu tensor put into a queue, a pipe or the arguments of a process is moved to shared memory once; its bytes are not copied again:
+all processes see each other's writes. Autograd history is not sent: a tensor that requires grad must be a leaf. Tensors on devices
 are copied.
 """
 
@@ -28,7 +28,7 @@ _strategy = ["file_descriptor"]
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """How memory is shared: `new_strategy` is accepted, and it is always by open files ("file_descriptor").
+    """Accepts `new_strategy`; memory is always shared by open files ("file_descriptor").
 
     >>> set_sharing_strategy("file_descriptor")
     """
@@ -37,7 +37,7 @@ def set_sharing_strategy(new_strategy: str) -> None:
 
 
 def get_sharing_strategy() -> str:
-    """The strategy set last.
+    """Returns the strategy set last.
 
     >>> naru.multiprocessing.get_sharing_strategy()
     'file_descriptor'
@@ -46,7 +46,7 @@ def get_sharing_strategy() -> str:
 
 
 def get_all_sharing_strategies() -> set[str]:
-    """The strategies that can be set.
+    """Returns the strategies that can be set.
 
     >>> "file_descriptor" in naru.multiprocessing.get_all_sharing_strategies()
     True

@@ -1,4 +1,4 @@
-"""Children that end with the process that started them, however it ends."""
+"""Child processes that end when their parent process ends, for any reason."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GRACE = 15  # seconds between SIGTERM and SIGKILL
 
 @functools.cache
 def _prctl() -> Any:
-    """Linux' function; None elsewhere."""
+    """Linux's prctl; None on other systems."""
     if sys.platform != "linux":
         return None
     import ctypes
@@ -30,19 +30,19 @@ def _prctl() -> Any:
 
 
 def can_be_told() -> bool:
-    """Whether the system tells a child that this thread starts when its parent ends: where it means the thread, and the main one ends last."""
+    """Whether the system can signal a child of this thread when its parent ends: it signals when the parent thread ends, so only for the main thread."""
     return _prctl() is not None and threading.current_thread() is threading.main_thread()
 
 
 def told_by_system(parent: int) -> None:
-    """From here on the system sends this child SIGTERM when its parent ends, whose number is `parent`; it may have ended already."""
+    """Requests SIGTERM for this child when its parent, process `parent`, ends; sends it at once if the parent has already ended."""
     _prctl()(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
 def before_exec() -> Callable[[], None] | None:
-    """What a child of subprocess.Popen calls before it runs its program (`preexec_fn`)."""
+    """The `preexec_fn` for subprocess.Popen, called in the child before it runs its program."""
     return functools.partial(told_by_system, os.getpid()) if can_be_told() else None
 
 
@@ -54,8 +54,8 @@ def _watch(sentinel: int) -> None:
 
 
 def end_with_parent(told_of: int | None) -> None:
-    """In a child of multiprocessing: it ends with its parent. told_of: the parent's number, where the system is to tell (`can_be_told`); else a
-    thread waits for the end of a pipe."""
+    """Makes a child of multiprocessing end with its parent. told_of: the parent's process id if the system can signal (`can_be_told`); otherwise a
+    thread waits on the parent's sentinel pipe."""
     if told_of is not None:
         told_by_system(told_of)
     elif (parent := multiprocessing.parent_process()) is not None:

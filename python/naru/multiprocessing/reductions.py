@@ -1,4 +1,4 @@
-"""How tensors, parameters and storages are pickled for another process: as shared memory, by an open file."""
+"""Pickling of tensors, parameters and storages for another process: as shared memory, by open file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..nn.parameter import Parameter
 
 Tensor = _C.Tensor
 
-# The storages that came from other processes or went there, by the file's number in the system: one that comes twice is one storage here.
+# Storages received from or sent to other processes, by the file's device and inode: a storage that arrives twice is one storage here.
 _known: weakref.WeakValueDictionary[tuple[int, int], Tensor] = weakref.WeakValueDictionary()
 
 
@@ -23,7 +23,7 @@ def _identity(file: int) -> tuple[int, int]:
 
 
 def _received(handle: Any, size: int) -> Tensor:
-    """The bytes of a file that another process sent."""
+    """The bytes of a file received from another process."""
     file = handle.detach()
     key = _identity(file)
     known = _known.get(key)
@@ -38,8 +38,8 @@ def _received(handle: Any, size: int) -> Tensor:
 def rebuild_tensor(
     kind: type, storage: Tensor, dtype: Any, shape: tuple[int, ...], stride: tuple[int, ...], offset: int, requires_grad: bool
 ) -> Tensor:
-    """A tensor of `dtype`, `shape`, `stride` and `offset` over the bytes of `storage`, which came from another process; a Parameter, or
-    another subclass, where `kind` is one. `requires_grad` as it was.
+    """A tensor of `dtype`, `shape`, `stride` and `offset` over the bytes of `storage`, received from another process; of type `kind`, such as
+    Parameter. `requires_grad` as in the sender.
 
     >>> storage = naru.arange(3).view(naru.uint8)
     >>> naru.multiprocessing.reductions.rebuild_tensor(naru.Tensor, storage, naru.int64, (2,), (1,), 1, False)
@@ -54,7 +54,7 @@ def rebuild_tensor(
 
 
 def rebuild_bytes(handle: Any, size: int) -> Tensor:
-    """The bytes of shared memory: `size` of the file that `handle` is for; None for no bytes.
+    """The bytes of shared memory: `size` bytes of the file of `handle`, or no bytes if that is None.
 
     >>> naru.multiprocessing.reductions.rebuild_bytes(None, 0)
     tensor([], dtype=torch.uint8)
@@ -63,7 +63,7 @@ def rebuild_bytes(handle: Any, size: int) -> Tensor:
 
 
 def rebuild_on_device(kind: type, host: Tensor, device: str, requires_grad: bool) -> Tensor:
-    """A tensor on `device` from its copy on the host, `host`; a Parameter where `kind` is. `requires_grad` as it was.
+    """A tensor on `device` from its copy on the host, `host`; of type `kind`. `requires_grad` as in the sender.
 
     >>> naru.multiprocessing.reductions.rebuild_on_device(naru.nn.Parameter, naru.ones(2), "cpu", True)
     Parameter containing:
@@ -74,7 +74,7 @@ def rebuild_on_device(kind: type, host: Tensor, device: str, requires_grad: bool
 
 
 class _Bytes:
-    """A storage, for pickling: (rebuild_bytes, its file)."""
+    """A storage to be pickled as (rebuild_bytes, its file)."""
 
     def __init__(self, tensor: Tensor) -> None:
         self.tensor = tensor
@@ -90,8 +90,8 @@ class _Bytes:
 
 
 def _bytes_of(tensor: Tensor) -> _Bytes:
-    """The storage of `tensor`, for pickling. What goes to one process that is being started is one for all its tensors, and stays until the
-    process is done with: the files are handed over behind the last of them, by their numbers, each of which may be there once."""
+    """The storage of `tensor`, for pickling. For a process that is being started, all tensors on one storage share one object, kept as long as the
+    process object: the files are passed after the last tensor, by number, and each number may occur only once."""
     popen, file = context.get_spawning_popen(), _C._shared_file(tensor)
     if popen is None or file < 0:
         return _Bytes(tensor)
@@ -100,7 +100,7 @@ def _bytes_of(tensor: Tensor) -> _Bytes:
 
 
 def reduce_tensor(tensor: Tensor) -> tuple[Any, tuple]:
-    """What is pickled of `tensor`: a function and its arguments. RuntimeError where it requires gradients and is no leaf.
+    """The pickled form of `tensor`: a function and its arguments. RuntimeError if it requires grad and is not a leaf.
 
     >>> make, parts = naru.multiprocessing.reductions.reduce_tensor(naru.arange(3))
     >>> make.__name__, parts[2:5]
@@ -112,7 +112,7 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, tuple]:
             "boundaries.  If you just want to transfer the data, call detach() on the tensor before serializing (e.g., putting it on the queue)."
         )
     if tensor.layout != _C.strided:
-        return reduce_sparse(tensor)  # of its parts, each of them shared
+        return reduce_sparse(tensor)  # each of its parts is shared
     kind, plain = type(tensor), tensor.detach()
     if tensor.device.type != "cpu":
         return rebuild_on_device, (kind, plain.cpu(), str(tensor.device), tensor.requires_grad)
@@ -123,7 +123,7 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, tuple]:
 
 
 def init_reductions() -> None:
-    """Has Python's multiprocessing send tensors by `reduce_tensor`; done when `naru.multiprocessing` is imported.
+    """Makes Python's multiprocessing pickle tensors with `reduce_tensor`; called when `naru.multiprocessing` is imported.
 
     >>> naru.multiprocessing.init_reductions()
     """

@@ -1,4 +1,4 @@
-"""`spawn`: a function in several processes, whose errors come back."""
+"""`spawn`: runs a function in several processes, and reports their errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["ProcessContext", "ProcessException", "ProcessExitedException", "Proc
 
 
 class ProcessException(Exception):
-    """A process that was started has failed: number `error_index`, process `pid`; `msg` says how.
+    """A started process has failed: number `error_index`, process id `pid`; `msg` describes it.
 
     >>> from naru.multiprocessing.spawn import ProcessException
     >>> ProcessException("no memory", 1, 4711).error_index
@@ -40,7 +40,7 @@ class ProcessException(Exception):
 
 
 class ProcessRaisedException(ProcessException):
-    """The function raised in process number `error_index`, `error_pid`; the text `msg` has its traceback.
+    """The function raised in process number `error_index`, process id `error_pid`; `msg` has its traceback.
 
     >>> naru.multiprocessing.ProcessRaisedException("-- Process 1 terminated with the following error: ...", 1, 4711).pid
     4711
@@ -52,8 +52,8 @@ class ProcessRaisedException(ProcessException):
 
 
 class ProcessExitedException(ProcessException):
-    """The process number `error_index`, `error_pid`, ended by a signal, `signal_name`, or with a status other than 0, `exit_code`; `msg` says
-    it.
+    """Process number `error_index`, process id `error_pid`, ended by a signal, `signal_name`, or with a nonzero status, `exit_code`; `msg`
+    describes it.
 
     >>> error = naru.multiprocessing.ProcessExitedException("process 0 terminated with exit code 3", 0, 4711, 3)
     >>> error.exit_code, str(error)
@@ -74,7 +74,7 @@ def _run(fn: Callable[..., Any], index: int, args: tuple, error_file: str, told_
     try:
         fn(index, *args)
     except KeyboardInterrupt:
-        pass  # the parent was interrupted, too
+        pass  # the parent gets the interrupt, too
     except Exception:  # noqa: BLE001
         import traceback
 
@@ -84,8 +84,8 @@ def _run(fn: Callable[..., Any], index: int, args: tuple, error_file: str, told_
 
 
 class ProcessContext:
-    """Processes under way: what `start_processes` gives with join=False. `processes`, and `error_files`, into which they write what they
-    raise.
+    """Running processes, as returned by `start_processes` with join=False: `processes`, and `error_files`, to which they write their
+    exceptions.
 
     >>> context = naru.multiprocessing.ProcessContext([], [])
     >>> context.pids(), context.join()
@@ -102,8 +102,8 @@ class ProcessContext:
         return [process.pid for process in self.processes]
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
-        """Waits for the next process to end. True when all have ended well; where one fails the others are ended, and
-        ProcessRaisedException or ProcessExitedException is raised."""
+        """Waits for the next process to end. True once all have ended successfully; if one fails, ends the others and raises
+        ProcessRaisedException or ProcessExitedException."""
         if not self.sentinels:
             return True
         ready = multiprocessing.connection.wait(self.sentinels.keys(), timeout=timeout)
@@ -150,7 +150,7 @@ class ProcessContext:
 
 
 class SpawnContext(ProcessContext):
-    """Processes started by `spawn`; as ProcessContext, with `processes` and `error_files`.
+    """Processes started by `spawn`; same as ProcessContext, with `processes` and `error_files`.
 
     >>> naru.multiprocessing.SpawnContext([], []).join()
     True
@@ -166,17 +166,17 @@ def start_processes(
     start_method: str = "spawn",
     **options: Any,
 ) -> ProcessContext | None:
-    """Calls fn(i, *args) in `nprocs` processes started by `start_method` ("spawn", "fork", "forkserver"). With `join` it waits for all and
-    raises what one raised (ProcessRaisedException); without it returns a ProcessContext.
+    """Calls fn(i, *args) in `nprocs` processes started by `start_method` ("spawn", "fork", "forkserver"). With `join`, waits for all and
+    raises ProcessRaisedException if one raised; otherwise returns a ProcessContext.
 
-    `fn` must be importable, unless processes are forked. They end when this process is killed; with `daemon` when it ends by itself, too.
+    `fn` must be importable, unless processes are forked. They end when this process is killed; with `daemon`, also when it exits normally.
 
     >>> def report(i, word):
     ...     print(word, i)
     >>> naru.multiprocessing.start_processes(report, ("process",), nprocs=1, start_method="fork")  # doctest: +SKIP
     """
     context = multiprocessing.get_context(start_method)
-    # (The parent of what a server forks is the server.)
+    # (With "forkserver", the server is the parent of the processes.)
     told_of = os.getpid() if can_be_told() and start_method != "forkserver" else None
     processes, files = [], []
     for i in range(nprocs):
@@ -201,8 +201,8 @@ def start_processes(
 def spawn(
     fn: Callable[..., Any], args: tuple = (), nprocs: int = 1, join: bool = True, daemon: bool = False, start_method: str = "spawn"
 ) -> ProcessContext | None:
-    """Calls fn(i, *args) in `nprocs` new processes; `fn` must be importable. `args`, `join` and `daemon` as for `start_processes`; another
-    `start_method` than "spawn" is warned of.
+    """Calls fn(i, *args) in `nprocs` new processes; `fn` must be importable. `args`, `join` and `daemon` as for `start_processes`; a
+    `start_method` other than "spawn" emits a warning.
 
     >>> from mine import train                                        # doctest: +SKIP
     >>> naru.multiprocessing.spawn(train, args=("cuda",), nprocs=2)  # doctest: +SKIP

@@ -1,9 +1,9 @@
-"""`torch.nested`: batches of tensors whose lengths differ in one dimension, without padding.
+"""`torch.nested`: batches of tensors with different lengths in one dimension, without padding.
 
-A nested tensor holds its components behind each other in one tensor, and where each begins (offsets). Operators act on that tensor: each element,
-each row, each component by itself; the ragged dimension is `j1` or the like in shapes. Nested tensors go together where they are made of the
-same offsets: compute one from the other, or give `nested_tensor_from_jagged` the offsets of the other. What needs one length for all is done
-with `to_padded_tensor(padding)` or for each of `unbind()`.
+A nested tensor stores its components concatenated in one tensor (values), with the start of each component (offsets). Operators work on the values:
+by element, by row, or by component. The ragged dimension shows as `j1`, `j2`, ... in shapes. Nested tensors can be combined if they have the
+same offsets: compute one from the other, or pass `nested_tensor_from_jagged` the offsets of the other. For operators that need equal lengths,
+use `to_padded_tensor(padding)`, or process each tensor of `unbind()`.
 
 >>> import naru
 >>> a, b = naru.ones(2, 3), naru.zeros(4, 3)
@@ -14,7 +14,7 @@ tensor([[2., 2., 2.],
 >>> x.to_padded_tensor(0.0).shape, [c.shape for c in x.unbind()]
 (torch.Size([2, 4, 3]), [torch.Size([2, 3]), torch.Size([4, 3])])
 
-`layout=torch.strided`, which counts where none is named, takes components that differ in several dimensions and has fewer operators.
+`layout=torch.strided`, the default, allows components that differ in several dimensions, and supports fewer operators.
 """
 
 from __future__ import annotations
@@ -90,17 +90,17 @@ def nested_tensor(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """A nested tensor of copies of the components, without their history: a leaf.
+    """A nested tensor with copies of the components, without their history: a leaf.
 
     Args:
-        tensor_list: tensors, or what torch.tensor takes, of the same number of dimensions.
-        dtype: of all elements; that of the first component if None.
-        layout: torch.jagged, for components that differ in one dimension, or torch.strided (None).
-        device: where it lies; where the first component does if None.
-        requires_grad: whether backward gives it a gradient, which is nested as well.
-        pin_memory: into page-locked memory.
+        tensor_list: tensors, or data that torch.tensor accepts, all with the same number of dimensions.
+        dtype: the dtype of all elements; that of the first component if None.
+        layout: torch.jagged, for components that differ in one dimension, or torch.strided (the default).
+        device: the device; that of the first component if None.
+        requires_grad: whether backward computes its gradient, which is nested as well.
+        pin_memory: whether to use page-locked memory.
 
-    TypeError for what is no list; RuntimeError for components that do not go together.
+    TypeError for anything but a list; TypeError for anything but a list; RuntimeError for components that can't be nested.
 
     >>> import naru
     >>> naru.nested.nested_tensor([naru.tensor([1.0]), naru.tensor([2.0, 3.0])])
@@ -132,13 +132,13 @@ def as_nested_tensor(
     device: Device | str | None = None,
     layout: Layout | None = None,
 ) -> Tensor:
-    """A nested tensor with the history of what it is made of.
+    """A nested tensor with the history of its components.
 
     Args:
         ts: a list or tuple of tensors, which are copied; a dense tensor, whose first dimension is the batch; or a nested tensor.
-        dtype: of all elements; that of the first component if None.
-        device: where it lies; where the first component does if None.
-        layout: torch.jagged or torch.strided (None).
+        dtype: the dtype of all elements; that of the first component if None.
+        device: the device; that of the first component if None.
+        layout: torch.jagged or torch.strided (the default).
 
     TypeError for anything else, RuntimeError for a tensor of fewer than two dimensions or a nested one of another layout.
 
@@ -178,18 +178,18 @@ def nested_tensor_from_jagged(
     min_seqlen: int | None = None,
     max_seqlen: int | None = None,
 ) -> Tensor:
-    """A nested tensor over the elements of `values`, which holds the components already: a view, with the history of values.
+    """A nested tensor over the elements of `values`, which stores the components: a view, with the history of values.
 
     Args:
-        values: (sum of the lengths, D_1, ..., D_N); the packed dimension elsewhere with `jagged_dim`.
-        offsets: (B + 1), where each component begins, and the end; on the device of values.
-        lengths: (B), the length of each component; with offsets, there may be gaps behind them.
-        jagged_dim: the number of the ragged dimension, the batch being 0; 1 if None.
-        min_seqlen: the smallest length, so that no one need wait for the device to know it.
+        values: (sum of the lengths, D_1, ..., D_N); with `jagged_dim`, the packed dimension is another one.
+        offsets: (B + 1), the start of each component, and the end; on the device of values.
+        lengths: (B), the length of each component; with offsets, there may be gaps after the components.
+        jagged_dim: the index of the ragged dimension, where the batch is 0; 1 if None.
+        min_seqlen: the smallest length, which avoids a wait for the device to compute it.
         max_seqlen: the greatest length, likewise.
 
-    RuntimeError where there are neither offsets nor lengths, or they do not go with values; ValueError for a jagged_dim below 1. Nested tensors
-    made with the same offsets tensor have the same ragged dimension.
+    RuntimeError if there are neither offsets nor lengths, or they do not fit values; ValueError for a jagged_dim below 1. Nested tensors
+    made from the same offsets tensor have the same ragged dimension.
 
     >>> import naru
     >>> offsets = naru.tensor([0, 1, 4])
@@ -231,12 +231,12 @@ def nested_tensor_from_jagged(
 
 @takes_tensors
 def to_padded_tensor(input: Tensor, padding: float, output_size: Sequence[int] | None = None, out: Tensor | None = None) -> Tensor:
-    """The components of `input`, nested, as one dense tensor: `padding` stands behind those that are shorter than others.
+    """The components of `input`, nested, as one dense tensor: shorter components are followed by `padding`.
 
     Args:
-        output_size: the sizes of the result, at least those of the greatest components (RuntimeError; of layout torch.jagged longer components
-            are cut); as small as can be if None.
-        out: where the result is written.
+        output_size: the sizes of the result, at least those of the largest components (RuntimeError; with layout torch.jagged longer components
+            are truncated); the smallest possible sizes if None.
+        out: the output tensor.
 
     >>> import naru
     >>> x = naru.nested.nested_tensor([naru.tensor([1, 2]), naru.tensor([3])])
@@ -249,14 +249,14 @@ def to_padded_tensor(input: Tensor, padding: float, output_size: Sequence[int] |
 
 @takes_tensors
 def narrow(tensor: Tensor, dim: int, start: int | Tensor, length: int | Tensor, layout: Layout = _C.strided) -> Tensor:
-    """The elements from `start` on, `length` of them, along a dimension of each entry of `tensor`, which may differ from entry to entry.
+    """`length` elements from `start` along a dimension of each entry of `tensor`; both may differ from entry to entry.
 
     Args:
-        tensor: dense; its first dimension is the batch.
-        dim: the dimension; 1 of layout torch.jagged.
-        start: where each begins: a number, or a tensor with one for each entry.
-        length: how many elements each has, likewise.
-        layout: torch.jagged, a view with gaps, or torch.strided, a copy, of numbers only.
+        tensor: a dense tensor; its first dimension is the batch.
+        dim: the dimension; must be 1 for layout torch.jagged.
+        start: the start: a number, or a tensor with one for each entry.
+        length: the number of elements, likewise.
+        layout: torch.jagged, a view with gaps, or torch.strided, a copy, for which start and length must be numbers.
 
     RuntimeError for other layouts, dimensions and tensors that do not broadcast to the batch.
 
@@ -292,10 +292,10 @@ def narrow(tensor: Tensor, dim: int, start: int | Tensor, length: int | Tensor, 
 
 @takes_tensors
 def masked_select(tensor: Tensor, mask: Tensor) -> Tensor:
-    """What a mask leaves of each row of a dense tensor, as a nested tensor of layout torch.jagged.
+    """The elements of each row of a dense tensor that a mask selects, as a nested tensor of layout torch.jagged.
 
     Args:
-        tensor: dense.
+        tensor: a dense tensor.
         mask: a bool tensor that broadcasts to its shape.
 
     RuntimeError for sparse tensors.

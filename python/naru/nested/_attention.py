@@ -1,4 +1,4 @@
-"""`nn.MultiheadAttention` of nested tensors: projections of all rows at once, attention of each sequence by itself."""
+"""`nn.MultiheadAttention` of nested tensors: projects all rows at once, and attends within each sequence."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _checked(module: Any, tensors: tuple, masked: bool) -> None:
 
 
 def _projected(module: Any, query: Any, key: Any, value: Any) -> list:
-    """Query, key and value as the heads see them."""
+    """Query, key and value, projected and split into heads."""
     if module._qkv_same_embed_dim:
         weights = module.in_proj_weight.chunk(3)
     else:
@@ -41,7 +41,7 @@ def _projected(module: Any, query: Any, key: Any, value: Any) -> list:
 
 
 def _weights(query: NestedTensor, key: NestedTensor, dropout: float, average: bool) -> Tensor:
-    """The weights of attention, padded with 0."""
+    """The attention weights, padded with 0."""
     found = []
     for q, k in zip(components(query), components(key)):
         scores = _C.softmax(_C.matmul(q, k.transpose(-2, -1)) / math.sqrt(q.shape[-1]), -1)
@@ -51,7 +51,7 @@ def _weights(query: NestedTensor, key: NestedTensor, dropout: float, average: bo
 
 
 def multi_head(module: Any, query: Any, key: Any, value: Any, masked: bool, need_weights: bool, average: bool) -> tuple[Any, Tensor | None]:
-    """The result, nested as the query is, and the weights."""
+    """(the result, nested as the query is, the weights or None)."""
     _checked(module, (query, key, value), masked)
     q, k, v = _projected(module, query, key, value)
     dropout = module.dropout if module.training else 0.0
@@ -61,7 +61,7 @@ def multi_head(module: Any, query: Any, key: Any, value: Any, masked: bool, need
 
 
 def encoded(layers: Any, src: Tensor, seen: Tensor) -> Tensor:
-    """The layers of an encoder, of the places that are seen, as a nested tensor; 0 at the others, which are not computed."""
+    """Applies an encoder's layers to the positions in the mask `seen`, as a nested tensor. The result is 0 at other positions, which are not computed."""
     lengths = seen.sum(1)
     x = NestedTensor(src[seen], ragged_of(_C.cat([lengths.new_zeros(1), lengths.cumsum(0)])))
     for layer in layers:

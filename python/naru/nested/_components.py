@@ -1,4 +1,4 @@
-"""Operators on nested tensors whose components differ in several dimensions (layout torch.strided): on each component by itself."""
+"""Operators on nested tensors whose components differ in several dimensions (layout torch.strided): one call for each component."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._tensor import BY_COMPONENT, NestedTensor, canonical, components, first_ne
 
 Tensor = _C.Tensor
 
-# Where the arguments behind the tensor begin with dimensions, how many; other names stand in DIMS, or take none.
+# How many dimensions the arguments after the tensor begin with; other functions are in DIMS, or have no dimension arguments.
 _FIRST = {"transpose": 2, "swapaxes": 2, "swapdims": 2, "unsqueeze": 1, "squeeze": 1, "narrow": 1, "unflatten": 1, "flatten": 2}
 _NONE = frozenset("linear matmul bmm mm layer_norm rms_norm scaled_dot_product_attention glu t".split())
 _SIZES = frozenset("view reshape".split())
@@ -26,7 +26,7 @@ def _dims(name: str, ndim: int, dims: Any) -> Any:
 
 
 def _shifted(name: str, x: NestedTensor, args: list, kwargs: dict[str, Any]) -> None:
-    """Dimensions among the arguments as components count them."""
+    """Converts the dimensions among the arguments to those of a component, in place."""
     ndim = x.dim() + (name == "unsqueeze")
     count = 1 if name in DIMS else _FIRST[name]
     at = DIMS[name][0] if name in DIMS else 0
@@ -39,7 +39,7 @@ def _shifted(name: str, x: NestedTensor, args: list, kwargs: dict[str, Any]) -> 
 
 @rule(BY_COMPONENT)
 def by_component(func: Any, name: str, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """One call for each component; the results as a nested tensor."""
+    """Calls the function once for each component; the results become a nested tensor."""
     nest = first_nested(args, kwargs)
     rest, named = list(args[1:]), dict(kwargs)
     if name == "permute":
@@ -76,7 +76,7 @@ def _collected(results: list, layout: Any) -> Any:
 
 
 def _viewed(name: str, x: NestedTensor, sizes: tuple) -> NestedTensor:
-    """-1 is a component's own size where it has that dimension."""
+    """A view of each component, where -1 keeps the component's size in that dimension."""
     if not sizes or sizes[0] not in (-1, x._ragged.batch):
         raise RuntimeError(f"{name}(): for now nested view cannot change the size of the first dimension, {x._ragged.batch}; got {sizes}")
     parts = components(x)

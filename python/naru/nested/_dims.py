@@ -1,5 +1,5 @@
-"""Rules of operators along dimensions: reductions, softmax and its kin, normalisation. Dimensions of the components are dimensions of the values;
-the ragged one is reduced as rows of components, or padded by what does not change the result."""
+"""Rules of operators along dimensions: reductions, softmax and similar, normalisation. Dimensions of the components are dimensions of the values;
+the ragged dimension is reduced by summing rows of components, or padded with a value that does not change the result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._tensor import NestedTensor, canonical, is_nested, require_nested, rule, u
 
 Tensor = _C.Tensor
 
-# What a ragged dimension is padded with.
+# The padding of the ragged dimension.
 _LEAST, _MOST = -math.inf, math.inf
 _REDUCED = {"prod": 1, "amax": _LEAST, "amin": _MOST, "max": _LEAST, "min": _MOST, "argmax": _LEAST, "argmin": _MOST, "any": 0, "all": 1, "logsumexp": _LEAST}
 _SAME_SIZE = {"softmax": _LEAST, "log_softmax": _LEAST, "cumsum": 0, "cumprod": 1, "logcumsumexp": _LEAST}
@@ -22,7 +22,7 @@ _SUMS = ("sum", "mean", "nansum", "count_nonzero")
 
 
 def _padding(value: float, dtype: Any) -> Any:
-    """The padding as a number of the type."""
+    """The padding as a number that the dtype can represent."""
     if not math.isinf(value) or dtype.is_floating_point:
         return value
     if dtype == _C.bool:
@@ -33,14 +33,14 @@ def _padding(value: float, dtype: Any) -> Any:
 
 
 def _ragged_sum(values: Tensor, x: NestedTensor) -> Tensor:
-    """The sum of the rows of each component."""
+    """Sums the rows of each component."""
     rows = values.movedim(x._ragged_idx - 1, 0)
     start = rows.new_zeros((x._ragged.batch, *tuple(rows.shape)[1:]))
     return start.index_add(0, x._ragged.rows(rows.shape[0]), rows)
 
 
 def _sum_along(name: str, x: NestedTensor, keepdim: bool, dtype: Any) -> Tensor:
-    """sum, mean and their kin along the ragged dimension."""
+    """sum, mean, nansum or count_nonzero along the ragged dimension."""
     values = x._values
     if name == "count_nonzero":
         values = values != 0
@@ -50,7 +50,7 @@ def _sum_along(name: str, x: NestedTensor, keepdim: bool, dtype: Any) -> Tensor:
     if name == "mean" and dtype is None and not floating:
         raise RuntimeError(f"mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {x.dtype}")
     dtype = dtype or (values.dtype if floating else _C.int64)
-    # Sums of short types are rounded once.
+    # 16-bit sums are accumulated in float32 and rounded once.
     out = _ragged_sum(values.to(_C.float32 if dtype in (_C.float16, _C.bfloat16) else dtype), x)
     if name == "mean":
         out = out / x._ragged.offsets.diff().to(out.dtype).reshape((-1,) + (1,) * (out.dim() - 1))
@@ -59,7 +59,7 @@ def _sum_along(name: str, x: NestedTensor, keepdim: bool, dtype: Any) -> Tensor:
 
 
 def _along_ragged(func: Any, name: str, x: NestedTensor, named: dict[str, Any]) -> Any:
-    """A reduction of the ragged dimension alone: a dense tensor."""
+    """Reduces only the ragged dimension: the result is a dense tensor."""
     if x._ragged.lengths is not None:
         raise RuntimeError(f"{name}(): reducing across the ragged dimension is not supported for non-contiguous nested tensors with holes")
     if name in _SUMS:
@@ -71,14 +71,14 @@ def _along_ragged(func: Any, name: str, x: NestedTensor, named: dict[str, Any]) 
 
 
 def _inner(dims: Any, ragged_idx: int) -> Any:
-    """Dimensions of the values: the batch and the ragged one are the packed one."""
+    """The corresponding dimensions of the values: the batch and the ragged dimension both map to the packed one."""
     if isinstance(dims, int):
         return ragged_idx - 1 if dims == 0 else dims - 1
     return tuple(dict.fromkeys(_inner(d, ragged_idx) for d in dims))
 
 
 def _whole(func: Any, x: NestedTensor, given: list, named: dict[str, Any]) -> Any:
-    """Of all elements."""
+    """Reduces all elements."""
     x = without_gaps(x) if x._ragged.lengths is not None else x
     keep = named.pop("keepdim", False)
     result = func(x._values, *given, **named)
@@ -86,7 +86,7 @@ def _whole(func: Any, x: NestedTensor, given: list, named: dict[str, Any]) -> An
 
 
 def _taken(name: str, given: list, named: dict[str, Any]) -> tuple[Any, str]:
-    """`dim` out of the arguments behind the tensor, and the name it had."""
+    """Removes `dim` from the arguments after the tensor, and returns it with its keyword."""
     at, default = DIMS[name]
     key = next((k for k in ("dim", "axis", "dims") if k in named), "dims" if name in ("flip", "roll") else "dim")
     if len(given) > at:
@@ -99,7 +99,7 @@ def _taken(name: str, given: list, named: dict[str, Any]) -> tuple[Any, str]:
 
 
 def _dense_dims(func: Any, name: str, x: NestedTensor, dim: Any, key: str, given: list, named: dict[str, Any]) -> Any:
-    """Along dimensions of the components that all share: on the values, whose ragged dimension moves where some before it are gone."""
+    """Along dense dimensions of the components: works on the values, whose ragged index decreases if dimensions before it are removed."""
     at, _ = DIMS[name]
     inner = _inner(dim, x._ragged_idx)
     args = [*given[:at], inner, *given[at:]] if at and len(given) >= at else given
@@ -111,7 +111,7 @@ def _dense_dims(func: Any, name: str, x: NestedTensor, dim: Any, key: str, given
 
 
 def _behind(name: str, given: list, named: dict[str, Any]) -> None:
-    """What comes behind `dim` in order gets its name."""
+    """Turns the positional arguments after `dim` into keyword arguments."""
     for key, value in zip(("keepdim", "dtype") if name in (*_REDUCED, *_SUMS, "nanmean") else (), given):
         named[key] = value
     if name in (*_REDUCED, *_SUMS, "nanmean"):
@@ -160,7 +160,7 @@ def along_dims(func: Any, input: Any, *rest: Any, **named: Any) -> Any:
 
 
 def _scan(func: Any, name: str, x: NestedTensor, batch: bool, named: dict[str, Any]) -> NestedTensor:
-    """softmax or a running sum along the ragged dimension."""
+    """softmax or a cumulative operator along the ragged dimension."""
     if batch:
         raise RuntimeError(f"{name}(): not supported when reducing across the batch dimension for NestedTensor")
     if x._ragged.lengths is not None:
@@ -171,7 +171,7 @@ def _scan(func: Any, name: str, x: NestedTensor, batch: bool, named: dict[str, A
 
 @rule("layer_norm", "rms_norm", "native_layer_norm")
 def _normalised(func: Any, input: NestedTensor, normalized_shape: Any, *rest: Any, **named: Any) -> Any:
-    """Over dimensions behind the ragged one."""
+    """Normalises over dimensions after the ragged one."""
     name = func.__name__.strip("_")
     count = 1 if isinstance(normalized_shape, int) else len(normalized_shape)
     if name != "rms_norm" and input.dim() <= 2:

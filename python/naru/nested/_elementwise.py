@@ -1,4 +1,4 @@
-"""Rules of operators that act on each element, on the last dimensions alone, or on all of a tensor: they act on the values as they are."""
+"""Rules of operators that act on each element, on the last dimensions only, or on the whole tensor: they work on the values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _same_structure(nest: NestedTensor, other: NestedTensor) -> bool:
 
 
 def _dense(func: Any, nest: NestedTensor, other: Tensor) -> Tensor:
-    """A dense operand as one of the values: its batch is repeated for each row of a component."""
+    """Converts a dense operand to the shape of the values: its batch is repeated for each row of a component."""
     ndim, at = nest.dim(), nest._ragged_idx
     if other.dim() > ndim:
         raise _mismatch(func, nest, other)
@@ -52,7 +52,7 @@ def _dense(func: Any, nest: NestedTensor, other: Tensor) -> Tensor:
 
 
 def aligned(func: Any, nest: NestedTensor, value: Any) -> Any:
-    """An operand as one of the values of `nest`."""
+    """Converts an operand to the shape of the values of `nest`."""
     if is_nested(value):
         if not _same_structure(nest, value):
             raise _mismatch(func, nest, value)
@@ -63,7 +63,7 @@ def aligned(func: Any, nest: NestedTensor, value: Any) -> Any:
 @rule(*UNARY, *BROADCAST)
 @takes_irregular
 def elementwise(func: Any, *args: Any, **kwargs: Any) -> Any:
-    """Values with values; dense tensors broadcast."""
+    """Applies the function to the values; dense tensors broadcast."""
     if kwargs.get("out") is not None:
         return _written(func, args, kwargs)
     nest = first_nested(args, kwargs)
@@ -91,7 +91,7 @@ def in_place(func: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
 @rule("copy_")
 @takes_irregular
 def copy_(func: Any, input: Any, src: Any, non_blocking: bool = False) -> Any:
-    """Of the same lengths it need not be of the same offsets."""
+    """Copies between tensors with the same lengths, even if their offsets differ."""
     if is_nested(input) and is_nested(src) and not _same_structure(input, src):
         if component_sizes(input) != component_sizes(src):
             raise RuntimeError(f"copy_(): expected compatible input and src shapes, but got: {input.text_of_size()} and {src.text_of_size()}")
@@ -112,7 +112,7 @@ def _opened(x: Any) -> Any:
       "type", "storage_offset", "data_ptr", "untyped_storage")  # fmt: skip
 @takes_irregular
 def _of_values(func: Any, input: NestedTensor, *args: Any, **kwargs: Any) -> Any:
-    """What the values say."""
+    """Properties of the values."""
     result = func(input._values, *args, **kwargs)
     return input.like(result) if isinstance(result, Tensor) else result
 
@@ -123,14 +123,14 @@ def _of_values(func: Any, input: NestedTensor, *args: Any, **kwargs: Any) -> Any
       "native_dropout", "nan_to_num", "gumbel_softmax")  # fmt: skip
 @takes_irregular
 def on_values(func: Any, *args: Any, **kwargs: Any) -> Any:
-    """The function of the values, other arguments as they are."""
+    """Applies the function to the values, with the other arguments unchanged."""
     return first_nested(args, kwargs).like(func(*mapped(_opened, args), **mapped(_opened, kwargs)))
 
 
 @rule("zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like")
 @takes_irregular
 def _like(func: Any, input: NestedTensor, *args: Any, layout: Any = None, **kwargs: Any) -> Any:
-    """Of the same structure; `layout` is that of the input."""
+    """A new tensor of the same structure; `layout` is that of the input."""
     if layout is not None and layout is not input.layout:
         raise RuntimeError(f"{func.__name__}(): wanted layout={input.layout} or none, got {layout}: nested tensors do not change theirs")
     return input.like(func(input._values, *args, **kwargs))
@@ -139,14 +139,14 @@ def _like(func: Any, input: NestedTensor, *args: Any, layout: Any = None, **kwar
 @rule("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor")
 @takes_irregular
 def _new(func: Any, input: NestedTensor, size: Any, *args: Any, **kwargs: Any) -> Any:
-    """Dense tensors of the same type."""
+    """A new dense tensor of the same dtype."""
     return func(input._values, size, *args, **kwargs)
 
 
 @rule("clone", "contiguous")
 @takes_irregular
 def clone(func: Any, input: NestedTensor, memory_format: Any = None) -> Any:
-    """A copy; where contiguous is asked for, without gaps."""
+    """A copy; without gaps if torch.contiguous_format is requested."""
     fit = func.__name__ == "contiguous" or memory_format is _C.contiguous_format
     if fit and input._ragged.lengths is not None:
         return without_gaps(input)
@@ -160,7 +160,7 @@ def clone(func: Any, input: NestedTensor, memory_format: Any = None) -> Any:
 @rule("equal", "allclose")
 @takes_irregular
 def _compared(func: Any, input: Any, other: Any, *args: Any, **kwargs: Any) -> bool:
-    """Whether all elements are equal, or near."""
+    """Whether all elements are equal, or close."""
     nest = input if is_nested(input) else other
     if not (is_nested(input) and is_nested(other)):
         return False if func.__name__ == "equal" else bool(_C.isclose(input, other, *args, **kwargs).all())
@@ -172,7 +172,7 @@ def _compared(func: Any, input: Any, other: Any, *args: Any, **kwargs: Any) -> b
 @rule("is_same_size")
 @takes_irregular
 def _same_size(func: Any, input: Any, other: Any) -> bool:
-    """Whether both nested tensors are of the same structure and sizes."""
+    """Whether both nested tensors have the same structure and sizes."""
     if not (is_nested(input) and is_nested(other)):
         words = [f"{side} is {'' if is_nested(x) else 'not '}nested." for side, x in (("Self", input), ("Other", other))]
         raise RuntimeError(f"Expected both self and other to be nested tensors. {words[0]} While {words[1]}")
@@ -183,7 +183,7 @@ def _same_size(func: Any, input: Any, other: Any) -> bool:
       "soft_margin_loss")  # fmt: skip
 @takes_irregular
 def _loss(func: Any, *args: Any, **kwargs: Any) -> Any:
-    """Of all elements, or of each."""
+    """The loss of all elements, reduced or not."""
     nest = first_nested(args, kwargs)
     if nest._ragged.lengths is not None:
         raise RuntimeError(f"{func.__name__}(): not supported for nested tensors with holes; contiguous() makes one without")
@@ -194,7 +194,7 @@ def _loss(func: Any, *args: Any, **kwargs: Any) -> Any:
 @rule("record_stream")
 @takes_irregular
 def _record_stream(func: Any, input: NestedTensor, stream: Any) -> None:
-    """All parts are of use on the stream."""
+    """Records the use of values, offsets and lengths on the stream."""
     for part in (input._values, input._ragged.offsets, input._ragged.lengths):
         if part is not None:
             func(part, stream)

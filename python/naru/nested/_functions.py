@@ -1,4 +1,4 @@
-"""`autograd.Function` of nested tensors: the user's methods see them nested, the graph has their values."""
+"""`autograd.Function` with nested tensors: the user's methods get nested tensors, the graph their values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .. import _C
 from ..autograd.function import Function
 from ._tensor import NestedTensor, is_nested
 
-_NONE = _C.empty(0, device="cpu")  # in place of values, where the structure alone is kept
+_NONE = _C.empty(0, device="cpu")  # replaces the values where only the structure is kept
 
 
 def _plain(values: Any) -> tuple:
@@ -16,12 +16,12 @@ def _plain(values: Any) -> tuple:
 
 
 def _like(values: Any, models: Any) -> tuple:
-    """Values nested as their models are."""
+    """Nests the values with the structures of the models."""
     return tuple(NestedTensor(v, m._ragged, m._ragged_idx, m.layout) if is_nested(m) and v is not None else v for v, m in zip(values, models))
 
 
 class _Seen:
-    """The context as the user's methods see it: what they save comes back nested."""
+    """Wraps the ctx for the user's methods, so that saved tensors are nested again."""
 
     def __init__(self, ctx: Any) -> None:
         self.__dict__["_ctx"] = ctx
@@ -34,7 +34,7 @@ class _Seen:
 
     def save_for_backward(self, *tensors: Any) -> None:
         """As FunctionCtx.save_for_backward."""
-        # Of a nested tensor the structure is kept, not the values, which the node has.
+        # For a nested tensor, keep only the structure here; the node saves the values.
         self._ctx._models = tuple(NestedTensor(_NONE, t._ragged, t._ragged_idx, t.layout) if is_nested(t) else None for t in tensors)
         self._ctx.save_for_backward(*_plain(tensors))
 
@@ -53,7 +53,7 @@ class _Seen:
 
 
 def apply(cls: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """`cls.apply` where an argument is nested."""
+    """`cls.apply` with nested arguments."""
     models: list[Any] = []
     single = [False]
 

@@ -1,5 +1,5 @@
-"""Between packed and padded: to_padded_tensor, its inverse, and copies without gaps. All of them are indexed copies, so they have gradients and run
-on every device."""
+"""Conversions between packed and padded tensors: to_padded_tensor, its inverse, and copies without gaps. All of them are indexed copies, so they have
+gradients and run on every device."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Tensor = _C.Tensor
 
 
 def padded(values: Tensor, ragged: Ragged, ragged_idx: int, padding: Any, length: int | None = None) -> Tensor:
-    """The packed dimension as a batch in front and one of the greatest length; what components leave of it is `padding`."""
+    """Splits the packed dimension into a batch, which comes first, and one of the greatest length; shorter components are followed by `padding`."""
     at = ragged_idx - 1
     packed = values.movedim(at, 0) if at else values
     longest = ragged.longest()
@@ -50,7 +50,7 @@ def unpadded(dense: Tensor, ragged: Ragged, ragged_idx: int, total: int) -> Tens
 
 
 def without_gaps(x: NestedTensor) -> NestedTensor:
-    """A copy in which the components follow each other; of offsets of its own."""
+    """A copy with consecutive components and new offsets."""
     starts, counts = x._ragged.host()
     places = [n for start, count in zip(starts, counts) for n in range(start, start + count)]
     at = x._ragged_idx - 1
@@ -59,7 +59,7 @@ def without_gaps(x: NestedTensor) -> NestedTensor:
 
 
 def _irregular(x: NestedTensor, padding: Any) -> Tensor:
-    """Each component widened by itself."""
+    """Pads each component separately, and stacks them."""
     sizes = component_sizes(x)
     most = [max(s) for s in zip(*sizes)]
     rows = []

@@ -1,4 +1,4 @@
-"""Rules of products: linear layers, matrix products, attention of each sequence by itself."""
+"""Rules of products: linear layers, matrix products, attention within each sequence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Tensor = _C.Tensor
 
 @rule("linear")
 def _linear(func: Any, input: Any, weight: Any, bias: Any = None) -> Any:
-    """x · weightᵀ + bias of each row."""
+    """x · weightᵀ + bias for each row."""
     if not is_nested(input) or is_nested(weight) or is_nested(bias):
         raise RuntimeError("linear(): wanted a nested input, and a dense weight and bias")
     if input._ragged_idx == input.dim() - 1:
@@ -28,7 +28,7 @@ def _unfit(a: Any, b: Any) -> RuntimeError:
 
 
 def _in_batches(a: Any, b: Any) -> Any:
-    """Padded products of a nested tensor and a dense one with the same batch."""
+    """The product of a nested tensor, padded, and a dense one with the same batch."""
     nest = a if is_nested(a) else b
     dense = padded(nest._values, nest._ragged, nest._ragged_idx, 0)
     out = _C.matmul(dense, b) if is_nested(a) else _C.matmul(a, dense)
@@ -37,7 +37,7 @@ def _in_batches(a: Any, b: Any) -> Any:
 
 @rule("matmul", "bmm", "mm", "__matmul__", "__rmatmul__")
 def matmul(func: Any, input: Any, other: Any) -> Any:
-    """Products of matrices: with dense ones, or of each component with its counterpart."""
+    """Matrix products: of a nested tensor with a dense one, or of corresponding components."""
     a, b = (other, input) if func.__name__ == "__rmatmul__" else (input, other)
     if func.__name__ == "bmm":
         for x, name in ((a, "input"), (b, "mat2")):
@@ -65,10 +65,10 @@ def matmul(func: Any, input: Any, other: Any) -> Any:
 def _both_nested(a: NestedTensor, b: NestedTensor) -> Any:
     strided = a.layout is _C.strided and b.layout is _C.strided
     if a._ragged.same(b._ragged, strided):
-        # Ragged batches of matrices.
+        # Batches of matrices, where the batch dimension is ragged.
         if a.dim() == b.dim() and a._ragged_idx == b._ragged_idx < a.dim() - 2:
             return a.like(_C.matmul(a._values, b._values))
-        # Sums over the ragged dimension: what is padded adds zeros.
+        # The ragged dimension is summed over: padding with zeros does not change the sum.
         if a.dim() == b.dim() and a._ragged_idx == a.dim() - 1 and b._ragged_idx == b.dim() - 2 and not strided:
             return _C.matmul(padded(a._values, a._ragged, a._ragged_idx, 0), padded(b._values, b._ragged, b._ragged_idx, 0))
     if strided:
@@ -112,7 +112,7 @@ def attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> NestedTensor:
-    """Each sequence by itself; all of equal lengths at once, where there are few lengths."""
+    """Attention within each sequence. If there are few distinct lengths, sequences of equal lengths are batched."""
     _checked(query, key, value, attn_mask)
     if not key._ragged.same(value._ragged, True) or query._ragged.batch != key._ragged.batch:
         raise RuntimeError(
@@ -132,7 +132,7 @@ def attention(
 
 
 def _by_length(func: Any, tensors: tuple, lengths: list[tuple[int, int]], rest: tuple) -> Tensor:
-    """Attention of all sequences of equal lengths at once, for where there are few lengths."""
+    """Attention with sequences of equal lengths batched, for few distinct lengths."""
     at = tensors[0]._ragged_idx - 1
     packed = [x._values.movedim(at, 0) for x in tensors]
     begins = [_C.tensor(x._ragged.host()[0], device="cpu") for x in tensors]
@@ -151,6 +151,6 @@ def _by_length(func: Any, tensors: tuple, lengths: list[tuple[int, int]], rest: 
 
 
 def _places(x: NestedTensor, members: Tensor, length: int) -> Tensor:
-    """Where in the result the rows of some components go."""
+    """The row indices in the result of the given components."""
     ends = _C.tensor([0, *x._ragged.counts], device="cpu").cumsum(0)
     return (ends[members][:, None] + _C.arange(length, device="cpu")).reshape(-1)

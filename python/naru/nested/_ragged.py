@@ -1,5 +1,5 @@
-"""How the rows of a nested tensor are told apart: offsets and lengths on its device, what the host knows of them, and the number that its ragged
-dimension goes by in shapes."""
+"""The structure of a nested tensor: offsets and lengths on its device, their copies on the host, and the symbolic length of its ragged dimension
+in shapes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _numbers = itertools.count(1)
 
 
 class NestedInt:
-    """The length of a ragged dimension, `j1` or a multiple of it: equal to itself and to nothing else, at least 2 by convention.
+    """The symbolic length of a ragged dimension, `j1` or a multiple of it: equal only to itself, and at least 2 by convention.
 
     >>> import naru
     >>> j = naru.nested.nested_tensor([naru.ones(2), naru.ones(3)], layout=naru.jagged).size(1)
@@ -76,20 +76,20 @@ class NestedInt:
 
 
 class Name:
-    """What a structure and its copies on other devices share. It gets its number when a shape first shows it."""
+    """Identifies a structure and its copies on other devices. Gets its number when a shape first shows it."""
 
     number: int | None = None
 
     def length(self) -> NestedInt:
-        """The ragged dimension's length."""
+        """The ragged dimension's symbolic length."""
         if self.number is None:
             self.number = next(_numbers)
         return NestedInt(self.number)
 
 
 class Ragged:
-    """The beginnings `offsets` (batch + 1) of components in a packed dimension, and their `lengths` where there are gaps between them. Nested
-    tensors that come of each other share one. `sizes`: those of components that differ in more than one dimension, whose elements are packed."""
+    """The structure: the starts `offsets` (batch + 1) of components in a packed dimension, and their `lengths` if there are gaps between them. Nested
+    tensors computed from each other share one. `sizes`: the component sizes if they differ in more than one dimension; all elements are packed then."""
 
     def __init__(self, offsets: Tensor, lengths: Tensor | None = None, sizes: Any = None, name: Name | None = None) -> None:
         self.offsets, self.lengths, self.sizes = offsets, lengths, sizes
@@ -106,11 +106,11 @@ class Ragged:
 
     @property
     def batch(self) -> int:
-        """How many components there are."""
+        """The number of components."""
         return self.offsets.shape[0] - 1
 
     def host(self) -> tuple[list[int], list[int]]:
-        """Where each component begins, and its length, as numbers; it waits for the device the first time."""
+        """The start and the length of each component, as Python numbers; the first call waits for the device."""
         if self._host is None:
             starts = [int(n) for n in self.offsets.tolist()]
             if self.lengths is None:
@@ -127,7 +127,7 @@ class Ragged:
         return self.host()[1]
 
     def longest(self) -> int:
-        """The greatest length, which is what a padded tensor has room for."""
+        """The greatest length, which is the size of the padded dimension."""
         if self.most is None:
             self.most = max(self.counts, default=0)
         return self.most
@@ -139,13 +139,13 @@ class Ragged:
         return self.least
 
     def same(self, other: Ragged, by_length: bool = False) -> bool:
-        """Whether the other is the same structure: made of the same offsets; or, if `by_length`, has the same lengths."""
+        """Whether the other is the same structure: made from the same offsets; or, if `by_length`, has the same lengths."""
         if self is other or (self.name is other.name and self.sizes == other.sizes):
             return True
         return by_length and self.sizes == other.sizes and self.counts == other.counts
 
     def rows(self, total: int) -> Tensor:
-        """For each of the packed elements the component that it is of."""
+        """The index of the component of each packed element."""
         if self._rows is None or self._rows.shape[0] != total:
             counts = self.offsets.diff().to(_C.int64)
             try:
@@ -158,7 +158,7 @@ class Ragged:
         return self._rows
 
     def places(self, total: int, length: int) -> Tensor:
-        """For each of the packed elements its place in a padded tensor of (batch * length) rows."""
+        """The index of each packed element in a padded tensor of (batch * length) rows."""
         found = self._places.get(length)
         if found is None or found.shape[0] != total:
             rows = self.rows(total)
@@ -167,7 +167,7 @@ class Ragged:
         return found
 
     def on(self, device: Any) -> Ragged:
-        """The same on another device."""
+        """The same structure on another device."""
         if self.offsets.device == device:
             return self
         lengths = None if self.lengths is None else self.lengths.to(device)
@@ -180,7 +180,7 @@ _known: weakref.WeakValueDictionary[int, Ragged] = weakref.WeakValueDictionary()
 
 
 def ragged_of(offsets: Tensor, lengths: Tensor | None = None) -> Ragged:
-    """The structure that these very tensors stand for already, or a new one."""
+    """The existing structure made from these tensor objects, or a new one."""
     known = _known.get(id(offsets if lengths is None else lengths))
     if known is None or known._source() is not (offsets if lengths is None else lengths) or known.sizes is not None:
         return Ragged(offsets, lengths)
@@ -188,7 +188,7 @@ def ragged_of(offsets: Tensor, lengths: Tensor | None = None) -> Ragged:
 
 
 def ragged_of_counts(counts: list[int], device: Any, sizes: Any = None) -> Ragged:
-    """A new structure of components of so many elements each, packed without gaps."""
+    """A new structure for components with the given numbers of elements, packed without gaps."""
     starts = [0, *itertools.accumulate(counts)]
     made = Ragged(_C.tensor(starts, dtype=_C.int64, device="cpu").to(device), sizes=sizes)
     made._host = starts[:-1], list(counts)

@@ -1,4 +1,4 @@
-"""The class of nested tensors, and how calls of naru's functions reach the rules for them."""
+"""The class of nested tensors, and the dispatch of naru's functions to their rules."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 Tensor = _C.Tensor
 
 RULES: dict[str, Callable[..., Any]] = {}
-BY_COMPONENT = "by component"  # the rule of tensors whose components differ in several dimensions
+BY_COMPONENT = "by component"  # the rule for tensors whose components differ in several dimensions
 
 
 def rule(*names: str) -> Callable[[Any], Any]:
-    """Registers what is done for functions of these names: f(func, *args, **kwargs). One whose first argument is said to be a NestedTensor is
-    called only with such a one."""
+    """Registers a rule f(func, *args, **kwargs) for functions with these names. If the first argument is annotated as NestedTensor, the rule is
+    called only with a nested one."""
 
     def register(f: Any) -> Any:
         f.wants_nested = f.__annotations__.get("input") == "NestedTensor"
@@ -31,7 +31,7 @@ def rule(*names: str) -> Callable[[Any], Any]:
 
 
 def is_nested(x: Any) -> bool:
-    """Whether it is one. (isinstance would take it for any tensor.)"""
+    """Whether `x` is a nested tensor. (isinstance with Tensor would be true, too.)"""
     return type(x) is NestedTensor
 
 
@@ -41,7 +41,7 @@ def first_nested(args: Any, kwargs: dict[str, Any]) -> NestedTensor:
 
 
 def unsupported(name: str, x: NestedTensor, why: str = "") -> NotImplementedError:
-    """The error of a function that has no rule for a nested tensor."""
+    """The error for a function that has no rule for a nested tensor."""
     return NotImplementedError(
         f"{name}(): not supported for NestedTensor of size {x.text_of_size()}{why}; to_padded_tensor(padding) makes a dense tensor of it, unbind() "
         "gives its components"
@@ -49,13 +49,13 @@ def unsupported(name: str, x: NestedTensor, why: str = "") -> NotImplementedErro
 
 
 def require_nested(name: str, x: Any) -> None:
-    """TypeError for a first argument that is not nested."""
+    """TypeError if the first argument is not nested."""
     if not is_nested(x):
         raise TypeError(f"{name}(): wanted a nested tensor as the first argument where another is nested, got {type(x).__name__}")
 
 
 def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Calls what the function's name has a rule for."""
+    """Calls the rule registered for the function's name."""
     name = func.__name__
     if name.startswith("__"):
         func = OPERATORS.get(name, func)
@@ -78,16 +78,16 @@ def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
 
 
 def takes_irregular(f: Any) -> Any:
-    """Marks a rule that needs no dimensions, and so takes components that differ in several of them too."""
+    """Marks a rule that needs no dimensions, and so also accepts components that differ in several of them."""
     f.takes_irregular = True
     return f
 
 
 class NestedTensor(StandIn):
-    """A batch of tensors of which one dimension may differ in length, in one tensor: `torch.nested.nested_tensor` and its kin make it.
+    """A batch of tensors, of which one dimension may differ in length, in one tensor: made by `torch.nested.nested_tensor` and related functions.
 
-    `values`: all components, one behind the other along a dimension; `ragged`: where each begins; `ragged_idx`: the number of the ragged
-    dimension, the batch being 0; `layout`: torch.jagged or torch.strided, which prints otherwise and takes components that differ in several
+    `values`: all components, concatenated along a dimension; `ragged`: where each one starts; `ragged_idx`: the index of the ragged
+    dimension, where the batch is 0; `layout`: torch.jagged or torch.strided, which prints differently and allows components that differ in several
     dimensions.
 
     >>> import naru
@@ -111,20 +111,20 @@ class NestedTensor(StandIn):
     def _held(self) -> Tensor:
         return self._values
 
-    # --- what it is made of
+    # --- parts
 
     @property
     def irregular(self) -> bool:
-        """Whether components differ in several dimensions: `_values` are then their elements."""
+        """Whether components differ in several dimensions: `_values` then has the elements of all components, in one dimension."""
         return self._ragged.sizes is not None
 
     def like(self, value: Any, ragged_idx: int | None = None) -> Any:
-        """Tensors in a result as nested tensors of the same structure."""
+        """Turns the tensors in a result into nested tensors of the same structure."""
         idx = self._ragged_idx if ragged_idx is None else ragged_idx
         return wrapped(lambda t: NestedTensor(t, self._ragged.on(t.device), idx, self.layout), value)
 
     def values(self) -> Tensor:
-        """All components, one behind the other along the ragged dimension; of layout torch.strided, all elements."""
+        """All components, concatenated along the ragged dimension; for layout torch.strided, all elements."""
         return self._values if self.layout is _C.jagged else _C.cat([c.reshape(-1) for c in self.unbind()]) if self.dim() > 1 else self._values
 
     def __getattr__(self, name: str) -> Any:
@@ -153,7 +153,7 @@ class NestedTensor(StandIn):
         return (self._ragged.batch, *inner[:at], self._ragged.name.length(), *inner[at + 1 :])
 
     def text_of_size(self) -> str:
-        """The sizes as errors name them."""
+        """The sizes as error messages show them."""
         if self.irregular:
             return f"({self._ragged.batch}" + ", *" * (self.dim() - 1) + ")"
         sizes = self._sizes()
@@ -161,7 +161,7 @@ class NestedTensor(StandIn):
 
     @property
     def shape(self) -> Any:
-        """The sizes, with j1 or the like for the ragged one; RuntimeError of layout torch.strided, of which `size(dim)` tells the others."""
+        """The sizes, with j1 or similar for the ragged one; RuntimeError for layout torch.strided, where `size(dim)` gives the other sizes."""
         if self.layout is not _C.jagged:
             raise RuntimeError(
                 "Internal error: NestedTensorImpl doesn't support sizes. Please file an issue. (size(dim) gives those that all components share)"
@@ -175,7 +175,7 @@ class NestedTensor(StandIn):
         return 1 + self._values.dim()
 
     def size(self, dim: int | None = None) -> Any:
-        """As Tensor.size: of the ragged dimension j1 or the like; RuntimeError of layout torch.strided where components differ."""
+        """As Tensor.size, with j1 or similar for the ragged dimension; RuntimeError for layout torch.strided where components differ."""
         if dim is None:
             return self.shape
         at = canonical(self.dim(), dim)
@@ -189,7 +189,7 @@ class NestedTensor(StandIn):
         return found.pop()
 
     def numel(self) -> int:
-        """The number of elements of all components."""
+        """The number of elements of all components together."""
         if self._ragged.lengths is None:
             return self._values.numel()
         length = self._values.shape[self._ragged_idx - 1]
@@ -198,7 +198,7 @@ class NestedTensor(StandIn):
     nbytes = property(lambda self: self.numel() * self.itemsize)
 
     def stride(self, dim: int | None = None) -> Any:
-        """As Tensor.stride, of layout torch.jagged."""
+        """As Tensor.stride, for layout torch.jagged only."""
         if self.layout is not _C.jagged:
             raise RuntimeError("Internal error: NestedTensorImpl doesn't support strides. Please file an issue.")
         inner = self._values.stride()
@@ -206,7 +206,7 @@ class NestedTensor(StandIn):
         return strides if dim is None else strides[canonical(self.dim(), dim)]
 
     def is_contiguous(self, memory_format: Any = _C.contiguous_format) -> bool:
-        """Whether there are no gaps, and the values lie row by row; of layout torch.strided, each component."""
+        """Whether there are no gaps, and the values are contiguous; for layout torch.strided, whether each component is."""
         if self._ragged.lengths is not None:
             return False
         if self.layout is not _C.jagged and self._ragged_idx > 1 and all(n > 1 for n in self._values.shape[: self._ragged_idx]):
@@ -220,7 +220,7 @@ class NestedTensor(StandIn):
 
     @property
     def grad(self) -> Any:
-        """The gradient, nested as it is."""
+        """The gradient, nested like the tensor."""
         return None if self._values.grad is None else self.like(self._values.grad)
 
     @grad.setter
@@ -238,17 +238,17 @@ class NestedTensor(StandIn):
 
     @property
     def data(self) -> NestedTensor:
-        """The same elements without history."""
+        """The same values, without history."""
         return self.like(self._values.detach())
 
     def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None) -> None:
-        """As Tensor.backward; `gradient` is nested as it is."""
+        """As Tensor.backward; `gradient` is nested like the tensor."""
         from ..autograd import backward
 
         backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     def register_hook(self, hook: Any) -> Any:
-        """As Tensor.register_hook; the hook sees the gradient nested."""
+        """As Tensor.register_hook; the hook gets a nested gradient."""
 
         def seen(grad: Tensor) -> Any:
             result = hook(self.like(grad))
@@ -276,11 +276,11 @@ class NestedTensor(StandIn):
         return self._values.item()
 
     def tolist(self) -> Any:
-        """RuntimeError: components are lists of their own."""
+        """Raises RuntimeError, as components have different lengths: convert each one instead."""
         raise RuntimeError(".tolist() is not supported for tensor subclasses, got NestedTensor; unbind() gives tensors that have it")
 
     def numpy(self, *args: Any, **kwargs: Any) -> Any:
-        """RuntimeError: an array has one length."""
+        """Raises RuntimeError, as an array has one length."""
         raise RuntimeError(".numpy() is not supported for tensor subclasses. (unbind() gives tensors that have it)")
 
     __array__ = numpy
@@ -300,19 +300,19 @@ class NestedTensor(StandIn):
         return _rebuild, parts
 
 
-# Methods of tensors that the class has itself, for torch.numel(x) and the like.
+# Methods that the class defines itself; torch.numel(x) and similar functions call them.
 _OWN = frozenset(name for kind in (NestedTensor, StandIn) for name, value in vars(kind).items() if callable(value) and not name.startswith("_"))
 
 
 def canonical(ndim: int, dim: int) -> int:
-    """The dimension's number counted from the front; IndexError where there is none."""
+    """The dimension's index counted from the front; IndexError if out of range."""
     if not -ndim <= dim < ndim:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})")
     return dim % ndim
 
 
 def component_sizes(x: NestedTensor) -> list[tuple[int, ...]]:
-    """The sizes of each component; it waits for the device where the host does not know them yet."""
+    """The sizes of each component; waits for the device if the host does not know them yet."""
     if x.irregular:
         return list(x._ragged.sizes)
     inner, at = tuple(x._values.shape), x._ragged_idx - 1
@@ -320,7 +320,7 @@ def component_sizes(x: NestedTensor) -> list[tuple[int, ...]]:
 
 
 def components(x: NestedTensor) -> tuple[Tensor, ...]:
-    """Views of each component."""
+    """A view of each component."""
     if x.irregular:
         parts = x._values.split(x._ragged.counts)
         return tuple(part.view(sizes) for part, sizes in zip(parts, x._ragged.sizes))
@@ -336,7 +336,7 @@ def components(x: NestedTensor) -> tuple[Tensor, ...]:
 
 
 def from_components(tensors: Sequence[Tensor], layout: Any = _C.strided) -> NestedTensor:
-    """A nested tensor of copies of these, with their history; of layout torch.strided they may differ in every dimension."""
+    """A nested tensor with copies of these tensors, with their history; for layout torch.strided, they may differ in every dimension."""
     sizes = [tuple(t.shape) for t in tensors]
     ndim = len(sizes[0]) if sizes else 0
     ragged = [d for d in range(ndim) if any(s[d] != sizes[0][d] for s in sizes)]
@@ -360,7 +360,7 @@ _STRIDED_PARTS = {
 
 
 def text(x: NestedTensor) -> str:
-    """Its structure; of layout torch.strided, its components."""
+    """The text of repr: the structure; for layout torch.strided, the components."""
     if x.layout is _C.jagged:
         history = f", grad_fn={x.grad_fn}" if x.grad_fn is not None else f", requires_grad={x.requires_grad}" if x.requires_grad else ""
         return f"NestedTensor(size={x._sizes()}, offsets={x._ragged.offsets}{history}, contiguous={x.is_contiguous()})"
@@ -375,6 +375,6 @@ def text(x: NestedTensor) -> str:
 
 
 def _rebuild(values: Tensor, offsets: Tensor, lengths: Tensor | None, sizes: Any, ragged_idx: int, layout: str) -> NestedTensor:
-    """A nested tensor from a pickle."""
+    """Rebuilds a nested tensor from a pickle."""
     ragged = ragged_of(offsets, lengths) if sizes is None else Ragged(offsets, lengths, tuple(tuple(s) for s in sizes))
     return NestedTensor(values, ragged, ragged_idx, _C.jagged if layout == "torch.jagged" else _C.strided)

@@ -1,7 +1,7 @@
 """Activation functions of `torch.nn.functional`.
 
-Each takes a tensor of any shape and returns one of the same shape. `inplace=True` writes into the argument.
-Most are functions of the core; the others are expressions over its operations.
+Each accepts a tensor of any shape and returns one of the same shape. `inplace=True` writes into the argument.
+Most are functions of the core; the others are expressions in its operators.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def _finish(input: Tensor, out: Tensor, inplace: bool) -> Tensor:
 
 
 def _apart(input: Tensor, inplace: bool) -> Tensor:
-    """What a function in place computes from: where history is recorded a copy, which the write does not touch."""
+    """The operand of an in-place function: a copy if history is recorded, as the write would change the saved tensor."""
     return input.clone() if inplace and input.requires_grad and _C.is_grad_enabled() else input
 
 
@@ -25,7 +25,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0)
 
     Args:
-        input: any shape, any real dtype. inplace: whether it is changed itself, and returned.
+        input: any shape, any real dtype. inplace: whether to overwrite the input and return it.
 
     >>> naru.nn.functional.relu(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([0.0000, 0.5000, 3.0000])
@@ -73,7 +73,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x, 0), 6)
 
     Args:
-        input: any shape, any real dtype. inplace: whether it is changed itself, and returned.
+        input: any shape, any real dtype. inplace: whether to overwrite the input and return it.
 
     >>> naru.nn.functional.relu6(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([0.0000, 0.5000, 3.0000])
@@ -84,10 +84,10 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 @takes_tensors
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """x held between min_val and max_val; no gradient at or beyond the limits
+    """x clamped to [min_val, max_val]; no gradient at or beyond the limits
 
     Args:
-        input: any shape, any real dtype. inplace: whether it is changed itself, and returned.
+        input: any shape, any real dtype. inplace: whether to overwrite the input and return it.
 
     >>> naru.nn.functional.hardtanh(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-1.0000,  0.5000,  1.0000])
@@ -100,8 +100,8 @@ def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Ten
 
     Args:
         input: any shape, any real dtype.
-        min_val: the least value.
-        max_val: the greatest value.
+        min_val: the lower limit.
+        max_val: the upper limit.
 
     >>> naru.nn.functional.hardtanh_(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-1.0000,  0.5000,  1.0000])
@@ -113,7 +113,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x + 3, 0), 6) / 6
 
     Args:
-        input: any shape, floating point. inplace: whether it is changed itself, and returned.
+        input: any shape, floating point. inplace: whether to overwrite the input and return it.
 
     >>> naru.nn.functional.hardsigmoid(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([0.1667, 0.5833, 1.0000])
@@ -126,7 +126,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x · hardsigmoid(x)
 
     Args:
-        input: any shape, floating point. inplace: whether it is changed itself, and returned.
+        input: any shape, floating point. inplace: whether to overwrite the input and return it.
 
     >>> naru.nn.functional.hardswish(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.3333,  0.2917,  3.0000])
@@ -140,7 +140,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
     """x where |x| > lambd, else 0
 
     Args:
-        input: any shape, floating point. out: a tensor that the result is written to.
+        input: any shape, floating point. out: the output tensor.
 
     >>> naru.nn.functional.hardshrink(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-2.,  0.,  3.])
@@ -150,10 +150,10 @@ def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
 
 @takes_tensors
 def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
-    """x moved towards 0 by lambd, 0 within lambd of it
+    """x shrunk towards 0 by lambd, 0 within lambd of it
 
     Args:
-        input: any shape, floating point. out: a tensor that the result is written to.
+        input: any shape, floating point. out: the output tensor.
 
     >>> naru.nn.functional.softshrink(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-1.5000,  0.0000,  2.5000])
@@ -190,7 +190,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     """x where x > threshold, else value
 
     Args:
-        input: any shape, any real dtype. inplace: whether it is changed itself, and returned.
+        input: any shape, any real dtype. inplace: whether to overwrite the input and return it.
 
     >>> naru.nn.functional.threshold(naru.tensor([-2.0, 0.5, 3.0]), 1.0, 20.0)
     tensor([20., 20.,  3.])
@@ -205,7 +205,7 @@ def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
 
     Args:
         input: any shape, any real dtype.
-        value: what stands for numbers up to the threshold.
+        value: replaces elements up to the threshold.
 
     >>> naru.nn.functional.threshold_(naru.tensor([-2.0, 0.5, 3.0]), 1.0, 20.0)
     tensor([20., 20.,  3.])
@@ -217,7 +217,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     """x where x > 0, else negative_slope · x
 
     Args:
-        input: any shape, floating point. inplace: whether it is changed itself, and returned.
+        input: any shape, floating point. inplace: whether to overwrite the input and return it.
 
     >>> naru.nn.functional.leaky_relu(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.0200,  0.5000,  3.0000])
@@ -232,7 +232,7 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
 
     Args:
         input: any shape, floating point.
-        negative_slope: the factor of negative numbers.
+        negative_slope: the factor for negative values.
 
     >>> naru.nn.functional.leaky_relu_(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.0200,  0.5000,  3.0000])
@@ -244,7 +244,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where x > 0, else alpha · (exp(x) - 1)
 
     Args:
-        input: any shape, floating point. inplace: whether it is changed itself, and returned.
+        input: any shape, floating point. inplace: whether to overwrite the input and return it.
 
     >>> naru.nn.functional.elu(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.8647,  0.5000,  3.0000])
@@ -259,7 +259,7 @@ def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
 
     Args:
         input: any shape, floating point.
-        alpha: what negative numbers are scaled by.
+        alpha: the scale for negative values.
 
     >>> naru.nn.functional.elu_(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.8647,  0.5000,  3.0000])
@@ -272,7 +272,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where x > 0, else alpha · (exp(x / alpha) - 1)
 
     Args:
-        input: any shape, floating point. inplace: whether it is changed itself, and returned.
+        input: any shape, floating point. inplace: whether to overwrite the input and return it.
 
     >>> naru.nn.functional.celu(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.8647,  0.5000,  3.0000])
@@ -285,7 +285,7 @@ def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
 
     Args:
         input: any shape, floating point.
-        alpha: what negative numbers are scaled by.
+        alpha: the scale for negative values.
 
     >>> naru.nn.functional.celu_(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.8647,  0.5000,  3.0000])
@@ -298,7 +298,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """scale · elu(x, alpha) with the constants that keep mean 0 and variance 1
 
     Args:
-        input: any shape, floating point. inplace: whether it is changed itself, and returned.
+        input: any shape, floating point. inplace: whether to overwrite the input and return it.
 
     >>> naru.nn.functional.selu(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-1.5202,  0.5254,  3.1521])
@@ -319,10 +319,10 @@ def selu_(input: Tensor) -> Tensor:
 
 
 def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor:
-    """x · Φ(x), Φ the normal distribution's; approximate="tanh" takes the usual approximation of it
+    """x · Φ(x), where Φ is the standard normal distribution function; approximate="tanh" uses its tanh approximation
 
     Args:
-        input: any shape, floating point. out: a tensor that the result is written to.
+        input: any shape, floating point. out: the output tensor.
 
     >>> naru.nn.functional.gelu(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.0455,  0.3457,  2.9960])
@@ -334,7 +334,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x · sigmoid(x)
 
     Args:
-        input: any shape, floating point. inplace: whether it is changed itself, and returned.
+        input: any shape, floating point. inplace: whether to overwrite the input and return it.
 
     >>> naru.nn.functional.silu(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.2384,  0.3112,  2.8577])
@@ -347,7 +347,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x · tanh(softplus(x))
 
     Args:
-        input: any shape, floating point. inplace: whether it is changed itself, and returned.
+        input: any shape, floating point. inplace: whether to overwrite the input and return it.
 
     >>> naru.nn.functional.mish(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.2525,  0.3752,  2.9865])
@@ -360,7 +360,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: 
     """log(1 + exp(beta · x)) / beta; x itself where beta · x > threshold
 
     Args:
-        input: any shape, floating point. out: a tensor that the result is written to.
+        input: any shape, floating point. out: the output tensor.
 
     >>> naru.nn.functional.softplus(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([0.1269, 0.9741, 3.0486])
@@ -372,7 +372,7 @@ def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """log(sigmoid(x)), without overflow
 
     Args:
-        input: any shape, floating point. out: a tensor that the result is written to.
+        input: any shape, floating point. out: the output tensor.
 
     >>> naru.nn.functional.logsigmoid(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-2.1269, -0.4741, -0.0486])
@@ -396,7 +396,7 @@ def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, trainin
     """x where x > 0, else x times a number between `lower` and `upper`: drawn for each element in training, else their mean
 
     Args:
-        input: any shape, floating point. inplace: whether it is changed itself, and returned.
+        input: any shape, floating point. inplace: whether to overwrite the input and return it.
 
     >>> naru.nn.functional.rrelu(naru.tensor([-2.0, 0.5, 3.0]), 0.1, 0.1)
     tensor([-0.2000,  0.5000,  3.0000])

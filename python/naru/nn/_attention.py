@@ -1,4 +1,4 @@
-"""Attention as functions. The arithmetic is in C++ (naru/nn_transformer.h)."""
+"""Attention as functions. The arithmetic is in C++ (naru/nn/transformer.h)."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     """softmax(query · keyᵀ · scale + mask) · value.
 
-    Memory grows with L and with S, not with their product: blocks of rows are computed one after the other, and backward computes their weights anew.
+    Memory grows with L + S, not with L · S: blocks of rows are computed one after another, and backward recomputes their weights.
 
     Args:
         query: (..., L, E). key: (..., S, E). value: (..., S, Ev). The result is (..., L, Ev).
-        attn_mask: boolean (True: takes part) or added to the scores; broadcastable to (..., L, S). A row that sees nothing gives 0.
-        dropout_p: the probability with which weights become 0, whether training or not.
-        is_causal: position i sees positions up to i only; excludes attn_mask (RuntimeError).
+        attn_mask: boolean (True: attend) or added to the scores; broadcastable to (..., L, S). A fully masked row gives 0.
+        dropout_p: the dropout probability of attention weights, whether training or not.
+        is_causal: position i attends only to positions up to i; RuntimeError together with attn_mask.
         scale: 1 / sqrt(E) if None.
         enable_gqa: heads (dimension -3) of key and value are repeated to those of query.
 
@@ -53,7 +53,7 @@ def _none_or_dtype(input: Tensor | None) -> _C.dtype | None:
 def _canonical_mask(
     mask: Tensor | None, mask_name: str, other_type: _C.dtype | None, other_name: str, target_type: _C.dtype, check_other: bool = True
 ) -> Tensor | None:
-    """A mask as what is added to scores; AssertionError for other types than bool and floating point."""
+    """A mask as values to add to the scores; AssertionError unless it is bool or floating point."""
     if mask is None:
         return None
     floating = mask.is_floating_point()
@@ -67,7 +67,7 @@ def _canonical_mask(
 
 
 def _in_projection_packed(q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None = None) -> list[Tensor]:
-    """Queries, keys and values by one packed weight (3 E, E) and bias (3 E,): PyTorch's private name, which programs import."""
+    """Projects queries, keys and values with one packed weight (3 E, E) and bias (3 E,). A private name of PyTorch's that programs import."""
     biases = (None, None, None) if b is None else b.chunk(3)
     return [_C.linear(x, weight, bias) for x, weight, bias in zip((q, k, v), w.chunk(3), biases)]
 
@@ -100,28 +100,28 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Attention of several heads; `nn.MultiheadAttention` holds the parameters.
+    """Multi-head attention; `nn.MultiheadAttention` holds the parameters.
 
     Args:
         query: (L, N, E) or (L, E). key: (S, N, Ek) or (S, Ek). value: (S, N, Ev) or (S, Ev).
         embed_dim_to_check: E.
         in_proj_weight: (3 E, E), or with use_separate_proj_weight q_proj_weight (E, E), k_proj_weight (E, Ek) and v_proj_weight (E, Ev).
-        bias_k, bias_v: (1, 1, E), one more key and value; add_zero_attn: one more of zeros.
-        dropout_p: the probability with which weights become 0, in training.
-        key_padding_mask: (N, S) or (S): boolean (True is left out) or added to the scores.
+        bias_k, bias_v: (1, 1, E), appended to key and value; add_zero_attn: appends another key and value of zeros.
+        dropout_p: the dropout probability of attention weights, in training.
+        key_padding_mask: (N, S) or (S): boolean (True: masked out) or added to the scores.
         attn_mask: (L, S) or (N · num_heads, L, S), likewise.
         need_weights: whether to return the weights; without them attention needs less memory.
-        static_k, static_v: (N · num_heads, S, E / num_heads), in place of what key and value give.
+        static_k, static_v: (N · num_heads, S, E / num_heads), used instead of the projected key and value.
         average_attn_weights: whether the weights returned are the mean over the heads.
-        is_causal: attn_mask, which must be given, is the causal one.
+        is_causal: whether attn_mask, which must be given, is the causal mask.
         in_proj_bias: (3 E,), or None.
         out_proj_weight: (E, E).
         out_proj_bias: (E,), or None.
 
     Returns:
-        the result, of query's shape, and the weights (N, L, S), or (N, num_heads, L, S), without N where there is none; None unless needed.
+        the result, of query's shape, and the weights (N, L, S), or (N, num_heads, L, S), without N if query has none; None unless need_weights.
 
-    AssertionError for shapes that do not fit, RuntimeError for masks that do not.
+    AssertionError for invalid shapes, RuntimeError for invalid masks.
 
     >>> x = naru.tensor([[1.0, 0.0], [0.0, 1.0]])
     >>> eye, zero = naru.eye(2), naru.zeros(2)
@@ -140,12 +140,12 @@ def multi_head_attention_forward(
             query, key, value, tensors, embed_dim_to_check, num_heads, add_zero_attn, dropout_p, training, need_weights,
             use_separate_proj_weight, average_attn_weights, is_causal,
         )  # fmt: skip
-    except ValueError as error:  # what C++ finds wrong with the arguments is an assertion of PyTorch's
+    except ValueError as error:  # PyTorch raises AssertionError for these arguments
         raise AssertionError(*error.args) from None
 
 
 def merge_masks(attn_mask: Tensor | None, key_padding_mask: Tensor | None, query: Tensor, num_heads: int) -> tuple[Any, int | None]:
-    """(the masks as one, of which kind: 0 attn_mask, 1 key_padding_mask, 2 both as (N, num_heads, L, S))."""
+    """(the merged mask, its kind: 0 attn_mask, 1 key_padding_mask, 2 both as (N, num_heads, L, S))."""
     if attn_mask is None:
         return key_padding_mask, None if key_padding_mask is None else 1
     batch, length = query.shape[0], query.shape[1]

@@ -1,4 +1,4 @@
-"""Losses of `torch.nn.functional` over several classes, of sequences and of triplets (see `_loss.py`)."""
+"""Losses of `torch.nn.functional` for several classes, for sequences and for triplets (see `_loss.py`)."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin); d is `pairwise_distance` where none is given.
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin); d is `pairwise_distance` by default.
 
     Args:
         distance_function: a function of two tensors, d.
-        swap: whether the distance of positive and negative counts where it is the smaller one.
+        swap: whether to use the distance between positive and negative where it is smaller than that between anchor and negative.
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.functional.triplet_margin_with_distance_loss(naru.tensor([[0.0]]), naru.tensor([[1.0]]), naru.tensor([[3.0]]))
@@ -63,10 +63,10 @@ def multi_margin_loss(
     """The mean over classes i other than the target y of max(0, margin - input[y] + input[i])^p, times weight[y].
 
     Args:
-        input: (N, C) or (C). target: class numbers, (N,) or ().
+        input: (N, C) or (C). target: class indices, (N,) or ().
         p: 1 or 2.
         weight: a factor for each class, (C,).
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         reduction: "mean", "sum" or "none".
 
     >>> import naru
@@ -85,11 +85,11 @@ def multilabel_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The sum over targets y and classes i that are none of max(0, 1 - (input[y] - input[i])), divided by the number of classes.
+    """The sum over targets y and non-target classes i of max(0, 1 - (input[y] - input[i])), divided by the number of classes.
 
     Args:
-        input: (N, C) or (C). target: of the same shape, class numbers up to the first negative one.
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        input: (N, C) or (C). target: the same shape, class indices up to the first negative one.
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.functional.multilabel_margin_loss(naru.tensor([[0.1, 0.2]]), naru.tensor([[1, -1]]))
@@ -113,7 +113,7 @@ def multilabel_soft_margin_loss(
     Args:
         input: logits.
         target: 0 or 1, of the same shape.
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.functional.multilabel_soft_margin_loss(naru.tensor([[0.1, 0.2]]), naru.tensor([[1.0, 0.0]]))
@@ -140,15 +140,15 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:
-    """Connectionist temporal classification: minus the log-probability of the targets, summed over all their alignments.
+    """Connectionist temporal classification: the negative log-probability of the targets, summed over all alignments.
 
     Args:
-        log_probs: (T, N, C) or (T, C), as `log_softmax` makes them.
-        targets: labels (N, S), or all behind each other (sum of the lengths).
+        log_probs: (T, N, C) or (T, C), results of `log_softmax`.
+        targets: labels (N, S), or all concatenated (sum of the lengths).
         input_lengths, target_lengths: N integers each, a tensor or a list.
-        blank: the label that stands for none.
-        reduction: "mean" divides by the target's length first.
-        zero_infinity: targets that are too long for their input count as 0.
+        blank: the index of the blank label.
+        reduction: "mean" divides each loss by its target's length first.
+        zero_infinity: whether the loss of targets too long for their input is 0.
 
     >>> import naru
     >>> x = naru.zeros(3, 1, 2).log_softmax(2)
@@ -172,13 +172,13 @@ def linear_cross_entropy(
     label_smoothing: float = 0.0,
     options: Any = None,
 ) -> Tensor:
-    """`cross_entropy` of what a linear layer gives.
+    """`cross_entropy` of the output of a linear layer.
 
     Args:
         input: (N, in) or (in,). linear_weight: (C, d1..., in). linear_bias: (C, d1...).
         target, weight, reduction, label_smoothing: as in `cross_entropy`.
-        options: a `LinearCrossEntropyOptions`; the whole matrix of logits is made all the same, with a warning.
-        ignore_index: the class whose targets do not count.
+        options: a `LinearCrossEntropyOptions`; ignored with a warning: the whole matrix of logits is computed.
+        ignore_index: the class whose targets are ignored.
 
     >>> x, target = naru.eye(2), naru.tensor([0, 1])
     >>> naru.nn.functional.linear_cross_entropy(x, naru.eye(2) * 2, target)

@@ -1,4 +1,4 @@
-"""Dropout, as functions."""
+"""Dropout as functions."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
     Args:
         input: any shape, floating point or complex.
-        p: the probability of 0, in [0, 1] (ValueError).
-        training: whether anything is done at all.
-        inplace: whether `input` itself is changed and returned.
+        p: the probability that an element becomes 0, in [0, 1] (ValueError).
+        training: False makes it the identity.
+        inplace: whether to overwrite `input` and return it.
 
     >>> x = naru.nn.functional.dropout(naru.ones(1000), p=0.5)
     >>> x.unique()
@@ -42,7 +42,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 
 def _channel_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
-    """Zeroes whole channels (dimension 1, or 0 where `input` has no batch dimension)."""
+    """Zeroes whole channels (dimension 1, or 0 if `input` has no batch dimension)."""
     _check_probability(p)
     if not training or p == 0.0:
         return input
@@ -57,8 +57,8 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     Args:
         input: shape (N, C, L) or (C, L).
         p: the probability that a channel becomes 0; the others are scaled by 1 / (1 - p).
-        training: whether anything is done at all.
-        inplace: whether `input` itself is changed and returned.
+        training: False makes it the identity.
+        inplace: whether to overwrite `input` and return it.
 
     >>> x = naru.nn.functional.dropout1d(naru.ones(8, 3), p=0.5)
     >>> bool((x == x[:, :1]).all())
@@ -91,10 +91,10 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     """Zeroes whole channels of (N, C, H, W).
 
     Args:
-        input: shape (N, C, H, W); one of another shape is taken with a warning, as in PyTorch.
+        input: shape (N, C, H, W); other shapes are accepted with a warning, as in PyTorch.
         p: the probability that a channel becomes 0; the others are scaled by 1 / (1 - p).
-        training: whether anything is done at all.
-        inplace: whether `input` itself is changed and returned.
+        training: False makes it the identity.
+        inplace: whether to overwrite `input` and return it.
 
     >>> x = naru.nn.functional.dropout2d(naru.ones(2, 8, 2, 2), p=0.5)
     >>> bool((x == x[..., :1, :1]).all())
@@ -119,8 +119,8 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     Args:
         input: shape (N, C, D, H, W) or (C, D, H, W).
         p: the probability that a channel becomes 0; the others are scaled by 1 / (1 - p).
-        training: whether anything is done at all.
-        inplace: whether `input` itself is changed and returned.
+        training: False makes it the identity.
+        inplace: whether to overwrite `input` and return it.
 
     >>> x = naru.nn.functional.dropout3d(naru.ones(2, 8, 2, 2, 2), p=0.5)
     >>> bool((x == x[..., :1, :1, :1]).all())
@@ -133,7 +133,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def _alpha_dropout(run: Callable[..., Tensor], input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
-    input.dtype  # noqa: B018  # of no tensor that is an error, training or not
+    input.dtype  # noqa: B018  # raises an error if input is not a tensor, training or not
     _check_probability(p)
     if not training or p == 0.0:
         return input
@@ -147,9 +147,9 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 
     Args:
         input: any shape, floating point.
-        p: the probability that an element is replaced by SELU's limit to the left, before all are scaled and shifted.
-        training: whether anything is done at all.
-        inplace: whether `input` itself is changed and returned.
+        p: the probability that an element is replaced by SELU's limit at -inf, before all elements are scaled and shifted.
+        training: False makes it the identity.
+        inplace: whether to overwrite `input` and return it.
 
     >>> naru.nn.functional.alpha_dropout(naru.ones(1000), p=0.5, training=True).unique()
     tensor([-0.7792,  1.6656])
@@ -163,9 +163,9 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
 
     Args:
         input: (N, C, ...), floating point.
-        p: the probability that a channel is replaced by SELU's limit to the left.
-        training: whether anything is done at all.
-        inplace: whether the input itself is changed and returned.
+        p: the probability that a channel is replaced by SELU's limit at -inf.
+        training: False makes it the identity.
+        inplace: whether to overwrite the input and return it.
 
     >>> naru.nn.functional.feature_alpha_dropout(naru.ones(1, 3), p=0.5, training=False)
     tensor([[1., 1., 1.]])
@@ -180,8 +180,8 @@ def feature_dropout(input: Tensor, p: float = 0.5, training: bool = True, inplac
     Args:
         input: shape (N, C, ...).
         p: the probability that a channel becomes 0; the others are scaled by 1 / (1 - p).
-        training: whether anything is done at all.
-        inplace: whether `input` itself is changed and returned.
+        training: False makes it the identity.
+        inplace: whether to overwrite `input` and return it.
 
     >>> x = naru.nn.functional.feature_dropout(naru.ones(2, 8, 3), p=0.5)
     >>> bool((x == x[..., :1]).all())

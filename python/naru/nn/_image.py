@@ -1,4 +1,4 @@
-"""Normalisation over channels, padding and resampling, as functions. The core does the work."""
+"""Normalisation per channel, padding and resampling, as functions. The work is done in C++."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def batch_norm(
     """(x - mean) / sqrt(variance + eps) * weight + bias for each channel of (N, C, ...) or (N, C).
 
     Args:
-        training: the statistics are the input's, and the running ones move towards them by `momentum`; else they are the running ones.
+        training: whether to use the input's statistics and update the running ones with weight `momentum`; otherwise the running ones are used.
         running_mean, running_var: (C,), or None.
 
     >>> naru.nn.functional.batch_norm(naru.arange(4.0).reshape(4, 1), None, None, training=True).flatten()
@@ -58,13 +58,13 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """(x - mean) / sqrt(variance + eps) * weight + bias for each channel of each image of (N, C, ...).
+    """(x - mean) / sqrt(variance + eps) * weight + bias for each channel of each sample of (N, C, ...).
 
     Args:
         input: (N, C, ...), floating point.
         running_mean, running_var: (C,), or None.
-        use_input_stats: whether the statistics are the input's; else the running ones.
-        momentum: how far the running statistics move towards the input's.
+        use_input_stats: whether to use the input's statistics; otherwise the running ones.
+        momentum: the weight of the input's statistics in the running ones.
 
     >>> naru.nn.functional.instance_norm(naru.arange(4.0).reshape(1, 1, 4))
     tensor([[[-1.3416, -0.4472,  0.4472,  1.3416]]])
@@ -85,7 +85,7 @@ def group_norm(
     """(x - mean) / sqrt(variance + eps) for each of `num_groups` groups of channels of (N, C, ...), then weight and bias of each channel.
 
     Args:
-        input: floating point.
+        input: (N, C, ...), floating point.
 
     >>> naru.nn.functional.group_norm(naru.arange(4.0).reshape(1, 2, 2), 1)
     tensor([[[-1.3416, -0.4472],
@@ -98,7 +98,7 @@ def group_norm(
 
 @takes_tensors
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    """x / (k + alpha · mean of x² over `size` neighbouring channels)^beta, of (N, C, d1...).
+    """x / (k + alpha · mean of x² over `size` neighbouring channels)^beta, for (N, C, d1...).
 
     Args:
         input: floating point.
@@ -111,30 +111,30 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
 
 @takes_tensors
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
-    """Pads the last dimensions: `pad` is (in front, behind) of the last, then of the one before it, and so on; negative amounts cut.
+    """Pads the last dimensions: `pad` is (before, after) for the last one, then for the one before it, and so on; negative amounts crop.
 
     Args:
-        mode: 'constant' (with `value`, 0 if None); or 'reflect', 'replicate', 'circular': 1 to 3 dimensions behind (N, C) or (C).
+        mode: 'constant' (with `value`, 0 if None); or 'reflect', 'replicate', 'circular', for 1 to 3 dimensions after (N, C) or (C).
         input: any shape and dtype.
 
     >>> naru.nn.functional.pad(naru.tensor([1.0, 2.0]), (1, 2), value=9.0)
     tensor([9., 1., 2., 9., 9.])
     """
-    if isinstance(value, complex):  # which constant_pad_nd takes
+    if isinstance(value, complex):  # which constant_pad_nd accepts
         raise TypeError("pad(): argument 'value' (position 4) must be float, not complex")
     return _C._pad(input, pad, mode, value)
 
 
 @takes_tensors
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """The windows of (N, C, h, w) as columns: (N, C · kernel_h · kernel_w, positions); without N too.
+    """The windows of (N, C, h, w) as columns: (N, C · kernel_h · kernel_w, positions); N may be omitted.
 
     Args:
         input: floating point.
-        kernel_size: of the windows.
-        dilation: the distance of a window's elements.
+        kernel_size: the size of the windows.
+        dilation: the spacing between a window's elements.
         padding: zeros on both sides.
-        stride: the step of the windows.
+        stride: the step between windows.
 
     >>> naru.nn.functional.unfold(naru.arange(4.0).reshape(1, 1, 2, 2), kernel_size=2).flatten()
     tensor([0., 1., 2., 3.])
@@ -144,14 +144,14 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
 
 @takes_tensors
 def fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """Columns (N, C · kernel_h · kernel_w, positions) added up where `unfold` finds them: (N, C, *output_size); without N too.
+    """Adds columns (N, C · kernel_h · kernel_w, positions) at the positions where `unfold` reads them: (N, C, *output_size); N may be omitted.
 
     Args:
         input: floating point.
-        kernel_size: of the windows.
-        dilation: the distance of a window's elements.
+        kernel_size: the size of the windows.
+        dilation: the spacing between a window's elements.
         padding: zeros on both sides.
-        stride: the step of the windows.
+        stride: the step between windows.
 
     >>> naru.nn.functional.fold(naru.ones(1, 4, 1), (2, 2), kernel_size=2)
     tensor([[[[1., 1.],
@@ -161,7 +161,7 @@ def fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, p
 
 
 def _target_size(input: Tensor, size: Any, scale_factor: Any, recompute: bool) -> tuple[list[int], list[float] | None]:
-    """The size to resample to, and the scales that count in place of the quotients of sizes."""
+    """The size to resample to, and the scales to use instead of the ratio of sizes."""
     n = input.dim() - 2
     spatial = list(input.shape[2:])
     if size is not None and scale_factor is not None:
@@ -207,13 +207,13 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """Resamples (N, C, d1...) to `size`, or to its own size times `scale_factor`.
+    """Resamples (N, C, d1...) to `size`, or by `scale_factor`.
 
     Args:
         mode: 'nearest', 'nearest-exact', 'area'; 'linear' (1 dimension), 'bilinear', 'bicubic', 'lanczos' (2), 'trilinear' (3).
-        align_corners: the corners' centres stay where they are; else their outer edges do. Not of 'nearest' and 'area'.
-        recompute_scale_factor: what counts is the quotient of sizes, not the `scale_factor` given.
-        antialias: windows grow where the result is smaller ('bilinear', 'bicubic', 'lanczos').
+        align_corners: whether the centres of the corner elements are aligned; otherwise, their outer edges are. Not for 'nearest' and 'area'.
+        recompute_scale_factor: whether to compute the scale from the sizes instead of using `scale_factor`.
+        antialias: whether windows grow when downsampling ('bilinear', 'bicubic', 'lanczos').
         input: (N, C, d1...), floating point or uint8.
 
     >>> import naru
@@ -242,9 +242,9 @@ def upsample(input: Tensor, size: Any = None, scale_factor: Any = None, mode: st
 
     Args:
         input: (N, C, d1...), floating point or uint8.
-        size: the sizes of the result, or scale_factor: how many times the input's.
-        scale_factor: how many times the input's sizes, where `size` is not given.
-        mode, align_corners: as of `interpolate`.
+        size: the sizes of the result.
+        scale_factor: the factors of the input's sizes, if `size` is not given.
+        mode, align_corners: as in `interpolate`.
 
     >>> naru.nn.functional.upsample(naru.tensor([[[1.0, 2.0]]]), scale_factor=2)
     tensor([[[1., 1., 2., 2.]]])
@@ -254,12 +254,12 @@ def upsample(input: Tensor, size: Any = None, scale_factor: Any = None, mode: st
 
 
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """The same as `interpolate` by 'nearest'.
+    """`interpolate` with mode 'nearest'.
 
     Args:
         input: (N, C, d1...), floating point or uint8.
-        size: the sizes of the result, or scale_factor: how many times the input's.
-        scale_factor: how many times the input's sizes, where `size` is not given.
+        size: the sizes of the result.
+        scale_factor: the factors of the input's sizes, if `size` is not given.
 
     >>> naru.nn.functional.upsample_nearest(naru.tensor([[[1.0, 2.0]]]), scale_factor=2)
     tensor([[[1., 1., 2., 2.]]])
@@ -269,12 +269,12 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
 
 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """The same as `interpolate` by 'bilinear', corners aligned.
+    """`interpolate` with mode 'bilinear' and align_corners=True.
 
     Args:
         input: (N, C, d1...), floating point or uint8.
-        size: the sizes of the result, or scale_factor: how many times the input's.
-        scale_factor: how many times the input's sizes, where `size` is not given.
+        size: the sizes of the result.
+        scale_factor: the factors of the input's sizes, if `size` is not given.
 
     >>> naru.nn.functional.upsample_bilinear(naru.tensor([[[[0.0, 1.0]]]]), size=(1, 3))
     tensor([[[[0.0000, 0.5000, 1.0000]]]])
@@ -295,13 +295,13 @@ def _warn_of_corners(name: str) -> None:
 def grid_sample(
     input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:
-    """(N, C, h, w) at the places that `grid` (N, h', w', 2) names, x first, -1 and 1 being the edges; or three dimensions.
+    """Samples (N, C, h, w) at the positions in `grid` (N, h', w', 2), x first, where -1 and 1 are the edges; also for three dimensions.
 
     Args:
         mode: 'bilinear', 'nearest' or 'bicubic' (two dimensions only).
-        padding_mode: what stands outside: 'zeros', 'border' or 'reflection'.
-        align_corners: -1 and 1 are the centres of the corners, not their outer edges.
-        input: floating point.
+        padding_mode: the values outside of the input: 'zeros', 'border' or 'reflection'.
+        align_corners: whether -1 and 1 are the centres of the corner elements, not their outer edges.
+        input: (N, C, h, w) or (N, C, d, h, w), floating point.
 
     >>> naru.nn.functional.grid_sample(naru.arange(4.0).reshape(1, 1, 2, 2), naru.zeros(1, 1, 1, 2), align_corners=True)
     tensor([[[[1.5000]]]])
@@ -313,10 +313,10 @@ def grid_sample(
 
 @takes_tensors
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
-    """The grid of affine maps theta (N, 2, 3) for size (N, C, h, w), or (N, 3, 4) for (N, C, d, h, w), for `grid_sample`.
+    """The grid for `grid_sample` of affine maps theta: (N, 2, 3) for size (N, C, h, w), or (N, 3, 4) for (N, C, d, h, w).
 
     Args:
-        align_corners: whether -1 and 1 are the centres of the corners' pixels; else, and if None, their outer edges.
+        align_corners: whether -1 and 1 are the centres of the corner pixels; if False or None, their outer edges.
 
     >>> naru.nn.functional.affine_grid(naru.eye(2, 3)[None], (1, 1, 1, 2), align_corners=False)
     tensor([[[[-0.5000,  0.0000],

@@ -1,6 +1,6 @@
 """Losses of `torch.nn.functional`.
 
-`reduction` is "mean", "sum" or "none"; the older `size_average` and `reduce` are understood, with a warning.
+`reduction` is "mean", "sum" or "none"; the older `size_average` and `reduce` are accepted with a warning.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _need_tensors(op: str, input: Any, target: Any) -> None:
 
 
 def _weighted(losses: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
-    """The losses reduced; with a weight for each, their mean is the weighted one."""
+    """Reduces losses; with weights, "mean" is the weighted mean."""
     if weight is None:
         return reduce_loss(losses, reduction)
     if weight.shape != losses.shape:
@@ -51,15 +51,15 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """The loss of logits against classes.
+    """Cross entropy of logits and target classes.
 
     Args:
         input: logits, (C,), (N, C) or (N, C, d1, ...).
         target: class indices (), (N,) or (N, d1, ...), or probabilities of the input's shape.
         weight: a factor for each class, (C,).
-        ignore_index: a class index that counts for nothing.
-        label_smoothing: from 0 to 1, how far the target moves towards uniform.
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        ignore_index: a class whose targets are ignored.
+        label_smoothing: in [0, 1], how much of the target is distributed uniformly over all classes.
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         reduction: "mean", "sum" or "none".
 
     >>> import naru
@@ -90,12 +90,12 @@ def nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The negative of the log-probability (N, C, ...) that `input` gives to the class `target` (N, ...).
+    """The negative of the log-probabilities `input` (N, C, ...) at the classes `target` (N, ...).
 
     Args:
         weight: a factor for each class, (C,).
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
-        ignore_index: a class that counts for nothing.
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
+        ignore_index: a class whose targets are ignored.
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.functional.nll_loss(naru.tensor([[-0.5, -2.0]]), naru.tensor([0]))
@@ -119,7 +119,7 @@ def mse_loss(
     """(input - target)², reduced. The shapes should be equal; they broadcast with a warning.
 
     Args:
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         reduction: "mean", "sum" or "none".
         weight: a factor for each element, or None.
 
@@ -147,7 +147,7 @@ def l1_loss(
     """|input - target|, reduced.
 
     Args:
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         reduction: "mean", "sum" or "none".
         weight: a factor for each element, or None.
 
@@ -175,7 +175,7 @@ def smooth_l1_loss(
     """d² / (2 beta) where d = |input - target| < beta, else d - beta / 2, reduced.
 
     Args:
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.functional.smooth_l1_loss(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
@@ -223,13 +223,13 @@ def binary_cross_entropy(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """-(target log(input) + (1 - target) log(1 - input)), reduced; each logarithm counts as at least -100.
+    """-(target log(input) + (1 - target) log(1 - input)), reduced; logarithms are clamped to at least -100.
 
-    `input` lies between 0 and 1 (RuntimeError otherwise) and has the target's shape.
+    `input` must be between 0 and 1 (RuntimeError) and have the target's shape.
 
     Args:
         weight: a factor for each element, which broadcasts.
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.functional.binary_cross_entropy(naru.tensor([0.5, 0.9]), naru.tensor([1.0, 1.0]))
@@ -254,12 +254,12 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
-    """Binary cross entropy of sigmoid(input), without overflow; pos_weight scales the positive targets' part.
+    """Binary cross entropy of sigmoid(input), without overflow; pos_weight scales the term of positive targets.
 
     Args:
-        target: of the input's shape.
+        target: the same shape as input.
         weight: a factor for each element, which broadcasts.
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.functional.binary_cross_entropy_with_logits(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
@@ -280,11 +280,11 @@ def kl_div(
     reduction: str = "mean",
     log_target: bool = False,
 ) -> Tensor:
-    """target (log(target) - input), `input` being log-probabilities; also reduction="batchmean".
+    """target (log(target) - input), where `input` is log-probabilities; reduction may also be "batchmean".
 
     Args:
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
-        log_target: whether the target is logarithms of probabilities, too.
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
+        log_target: whether the target is log-probabilities, too.
 
     >>> naru.nn.functional.kl_div(naru.tensor([[0.5, 0.5]]).log(), naru.tensor([[0.25, 0.75]]), reduction='batchmean')
     tensor(0.1308)
@@ -316,7 +316,7 @@ def poisson_nll_loss(
     """exp(input) - target · input, or input - target · log(input + eps) with log_input=False.
 
     Args:
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         full: whether Stirling's approximation of log(target!) is added where the target is above 1.
         reduction: "mean", "sum" or "none".
 
@@ -331,7 +331,7 @@ def poisson_nll_loss(
 def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
-    """(log(var) + (input - target)² / var) / 2; var counts as at least eps.
+    """(log(var) + (input - target)² / var) / 2; var is clamped to at least eps.
 
     Args:
         full: whether the constant log(2π) / 2 is added.

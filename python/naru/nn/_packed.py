@@ -23,14 +23,14 @@ class _Parts(NamedTuple):
 
 
 class PackedSequence(_Parts):
-    """Sequences of several lengths without their padding: the first element of all, then the second of those that have one, and so on.
+    """Sequences of different lengths without padding: the first elements of all sequences, then the second elements of those that have one, and so on.
 
     Attributes:
         data: (sum of lengths, ...).
-        batch_sizes: int64 on cpu: how many sequences have an element at each step.
-        sorted_indices, unsorted_indices: the order that put the longest first, and back; None where they came so.
+        batch_sizes: int64 on cpu: the number of sequences that have an element at each step.
+        sorted_indices, unsorted_indices: the permutation that sorted the sequences by decreasing length, and its inverse; None if they were sorted already.
 
-    `pack_padded_sequence` and `pack_sequence` make them.
+    Made by `pack_padded_sequence` and `pack_sequence`.
 
     >>> import naru
     >>> naru.nn.utils.rnn.pack_sequence([naru.tensor([1, 2, 3]), naru.tensor([4, 5])]).data
@@ -62,7 +62,7 @@ class PackedSequence(_Parts):
         return type(self)(data, self.batch_sizes, follow(self.sorted_indices), follow(self.unsorted_indices))
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """The sequences with their data on another device, of another dtype; itself where nothing changes."""
+        """The sequences with their data on another device or of another dtype; itself if nothing changes."""
         data = self.data.to(*args, **kwargs)
         return self if data is self.data else self._with(data)
 
@@ -71,7 +71,7 @@ class PackedSequence(_Parts):
         return self._with(self.data.cuda(*args, **kwargs))
 
     def cpu(self) -> PackedSequence:
-        """`to` the host's memory."""
+        """`to` host memory."""
         return self.to("cpu")
 
     def pin_memory(self) -> PackedSequence:
@@ -121,7 +121,7 @@ class PackedSequence(_Parts):
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """Where each number stands in a permutation; None for None.
+    """The inverse permutation; None for None.
 
     >>> import naru
     >>> naru.nn.utils.rnn.invert_permutation(naru.tensor([2, 0, 1]))
@@ -131,13 +131,13 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 
 
 def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True) -> PackedSequence:
-    """Takes the padding out of (T, N, ...), or (N, T, ...) with batch_first.
+    """Packs the padded sequences (T, N, ...), or (N, T, ...) with batch_first.
 
     Args:
         input: the padded sequences.
-        lengths: their N lengths: a list, or a tensor on cpu.
-        batch_first: whether sequences are the first dimension.
-        enforce_sorted: the lengths fall already (RuntimeError where they do not); else the sequences are sorted here.
+        lengths: the N lengths: a list, or a tensor on cpu.
+        batch_first: whether the batch is the first dimension.
+        enforce_sorted: whether lengths must be decreasing (RuntimeError); otherwise the sequences are sorted here.
 
     >>> padded = naru.tensor([[1, 2], [3, 4], [5, 0]])
     >>> naru.nn.utils.rnn.pack_padded_sequence(padded, [3, 2])
@@ -162,9 +162,9 @@ def pad_packed_sequence(
 
     Args:
         sequence: the packed sequences.
-        batch_first: whether sequences become the first dimension.
-        padding_value: what stands behind the ends.
-        total_length: T; the longest sequence's unless given. ValueError where it is less.
+        batch_first: whether the batch becomes the first dimension.
+        padding_value: the value of the padding.
+        total_length: T; by default the longest length. ValueError if it is shorter.
 
     >>> packed = naru.nn.utils.rnn.pack_sequence([naru.tensor([1, 3, 5]), naru.tensor([2, 4])])
     >>> naru.nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
@@ -179,11 +179,11 @@ def pad_packed_sequence(
 
 
 def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> PackedSequence:
-    """Packs tensors (L_i, ...), the longest first unless enforce_sorted is False.
+    """Packs tensors (L_i, ...), sorted by decreasing length unless enforce_sorted is False.
 
     Args:
-        sequences: N tensors, of lengths L_i.
-        enforce_sorted: whether another order is an error (RuntimeError); else they are sorted here.
+        sequences: N tensors, with lengths L_i.
+        enforce_sorted: whether another order is an error (RuntimeError); otherwise they are sorted here.
 
     >>> naru.nn.utils.rnn.pack_sequence([naru.tensor([1, 3, 5]), naru.tensor([2, 4])]).data
     tensor([1, 2, 3, 4, 5])
@@ -209,11 +209,11 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
 def pad_sequence(
     sequences: list[Tensor], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Tensor:
-    """Tensors (L_i, ...) stacked as (max L, N, ...), or (N, max L, ...) with batch_first.
+    """Pads tensors (L_i, ...) and stacks them as (max L, N, ...), or (N, max L, ...) with batch_first.
 
     Args:
         sequences: tensors (L_i, ...).
-        padding_value: what stands behind the ends.
+        padding_value: the value of the padding.
         padding_side: "right" or "left".
 
     >>> import naru
@@ -227,11 +227,11 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """The sequences of `pad_sequence`, cut back to their lengths.
+    """The inverse of `pad_sequence`: sequences truncated to their lengths.
 
     Args:
         padded_sequences: shape (T, N, ...), or (N, T, ...) with batch_first.
-        lengths: N lengths, int64.
+        lengths: the N lengths, int64.
 
     >>> naru.nn.utils.rnn.unpad_sequence(naru.tensor([[1, 3, 5], [2, 4, 0]]), naru.tensor([3, 2]), batch_first=True)
     [tensor([1, 3, 5]), tensor([2, 4])]
@@ -241,4 +241,4 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool 
     return [row[: int(length)] for row, length in zip(padded_sequences, lengths.tolist())]
 
 
-PackedSequence.__module__ = "naru.nn.utils.rnn"  # where PyTorch has it, and pickles look for it
+PackedSequence.__module__ = "naru.nn.utils.rnn"  # PyTorch's module of this class, which pickles name

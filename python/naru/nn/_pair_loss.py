@@ -1,4 +1,4 @@
-"""Losses of pairs and triplets, and of targets that are 1 or -1."""
+"""Losses of pairs and triplets, and of targets 1 or -1."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def cosine_embedding_loss(
 
     Args:
         input1, input2: (N, D) or (D,).
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.functional.cosine_embedding_loss(naru.tensor([[1.0, 0.0]]), naru.tensor([[0.0, 1.0]]), naru.tensor([1.0]))
@@ -45,7 +45,7 @@ def hinge_embedding_loss(
     """input where target is 1, max(0, margin - input) where it is -1.
 
     Args:
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.functional.hinge_embedding_loss(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
@@ -68,7 +68,7 @@ def margin_ranking_loss(
     """max(0, -target (input1 - input2) + margin).
 
     Args:
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.functional.margin_ranking_loss(naru.tensor([1.0]), naru.tensor([2.0]), naru.tensor([1.0]))
@@ -90,7 +90,7 @@ def soft_margin_loss(
     """log(1 + exp(-target · input)).
 
     Args:
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.functional.soft_margin_loss(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
@@ -117,9 +117,9 @@ def triplet_margin_loss(
     """max(0, |anchor - positive| - |anchor - negative| + margin), distances as p-norms over the last dimension.
 
     Args:
-        eps: added to differences.
-        swap: whether the distance of positive and negative counts where it is the smaller one.
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        eps: added to the differences.
+        swap: whether to use the distance between positive and negative where it is smaller than that between anchor and negative.
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.functional.triplet_margin_loss(naru.tensor([[0.0]]), naru.tensor([[1.0]]), naru.tensor([[3.0]]))

@@ -11,7 +11,7 @@ REDUCTIONS = ("mean", "sum", "none")
 
 
 def check_reduction(reduction: str) -> None:
-    """ValueError for a word that is no reduction."""
+    """ValueError for an unknown reduction."""
     if reduction not in REDUCTIONS:
         raise ValueError(f"{reduction} is not a valid value for reduction")
 
@@ -23,7 +23,7 @@ def get_enum(reduction: str) -> int:
 
 
 def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: str, stacklevel: int = 3) -> str:
-    """The reduction that the arguments mean; the older two win, with a warning, where they are given."""
+    """The reduction that the arguments specify; `size_average` and `reduce`, if given, take precedence and warn."""
     if size_average is None and reduce is None:
         return reduction
     if reduce is False:
@@ -39,7 +39,7 @@ def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: 
 
 
 def chosen_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
-    """`legacy_reduction` for a function that users call, checked."""
+    """`legacy_reduction` for a public function, with the reduction checked."""
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce, reduction, stacklevel=4)
     check_reduction(reduction)
@@ -47,7 +47,7 @@ def chosen_reduction(size_average: bool | None, reduce: bool | None, reduction: 
 
 
 def reduce_loss(values: Tensor, reduction: str) -> Tensor:
-    """`values` as they are ("none"), their mean or their sum."""
+    """`values` unchanged ("none"), their mean or their sum."""
     if reduction == "mean":
         return values.mean()
     if reduction == "sum":

@@ -1,4 +1,4 @@
-"""Activation functions along a dimension: softmax and its kin, and GLU."""
+"""Activation functions along a dimension: the softmax family and GLU."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
     Args:
         input: any shape, floating point.
-        dtype: that it is computed in; the input's if None.
+        dtype: the dtype of the computation; the input's if None.
 
     >>> naru.nn.functional.softmin(naru.tensor([1.0, 2.0]), dim=0)
     tensor([0.7311, 0.2689])
@@ -80,12 +80,12 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 @takes_tensors
 def gumbel_softmax(logits: Tensor, tau: float | Tensor = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """A sample of the Gumbel-softmax distribution; `hard` gives one-hot values with the soft ones' gradient
+    """A sample of the Gumbel-softmax distribution; `hard` returns one-hot values with the gradient of the soft ones
 
     Args:
         logits: unnormalized log probabilities, any shape.
-        tau: the temperature; a tensor has a gradient.
-        eps: of no account, with a warning.
+        tau: the temperature; a tensor gets a gradient.
+        eps: ignored with a warning.
         dim: the dimension of categories.
 
     >>> naru.nn.functional.gumbel_softmax(naru.zeros(4), hard=True).sum()

@@ -1,4 +1,4 @@
-"""`torch.nn.common_types`: names for the types of arguments, for annotations."""
+"""`torch.nn.common_types`: type aliases for annotations of arguments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .. import _C
 
 
 def _of(kind: Any, count: int | None) -> Any:
-    """One value of a kind, or a tuple of so many (None: of any number)."""
+    """One value of a type, or a tuple of `count` values (None: of any length)."""
     return kind | (tuple[kind, ...] if count is None else tuple[(kind,) * count])
 
 

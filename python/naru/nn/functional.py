@@ -1,6 +1,6 @@
 """`torch.nn.functional`: layers and losses as functions.
 
-What the core computes in one pass is taken from it; the rest is written with tensor operations.
+Functions that the core implements are called directly; the others are compositions of tensor operators.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     """`out[..., k] = input1 · weight[k] · input2 + bias[k]`.
 
     Args:
-        input1: shape (..., I). input2: shape (..., J), the same leading dimensions.
+        input1: shape (..., I). input2: shape (..., J), with the same leading dimensions.
         weight: shape (K, I, J). bias: shape (K,).
 
     >>> x, y = naru.tensor([1.0, 2.0]), naru.tensor([3.0, 4.0])
@@ -178,15 +178,15 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """The rows of `weight` (V, D) that the integers `input` (...) name, as a tensor (..., D).
+    """The rows of `weight` (V, D) at the indices `input` (...), as a tensor (..., D).
 
-    An index outside [0, V) raises IndexError. `padding_idx` names a row that gets no gradient. With `sparse` the gradient is a sparse
+    An index outside [0, V) raises IndexError. `padding_idx` is the index of a row that gets no gradient. With `sparse`, the gradient is a sparse
     tensor of the rows that were read.
 
     Args:
-        max_norm: rows with a greater norm are shrunk to it, in place, before they are read.
-        norm_type: the order of that norm.
-        scale_grad_by_freq: whether gradients are divided by how often a row is read.
+        max_norm: rows with a greater norm are renormalised to it, in place, before they are read.
+        norm_type: the order p of that norm.
+        scale_grad_by_freq: whether to divide gradients by how many times a row is read.
 
     >>> naru.nn.functional.embedding(naru.tensor([1, 0]), naru.tensor([[0.0, 1.0], [2.0, 3.0]]))
     tensor([[2., 3.],
@@ -211,17 +211,17 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """The sum, mean or greatest ("max") of the rows of `weight` (V, D) in each bag of the integers `input`: (bags, D).
+    """The sum, mean or maximum of the rows of `weight` (V, D) in each bag of the integers `input`: (bags, D).
 
     Args:
-        input: (N, L), a bag in each row, or a vector.
-        offsets: where each bag of a vector begins, and the last one's end with `include_last_offset`.
-        per_sample_weights: a factor for each integer, with mode "sum".
-        padding_idx: integers that are in no bag; their row gets no gradient.
-        sparse: the gradient is a sparse tensor of the rows that were read; not with mode "max".
-        max_norm: rows with a greater norm are shrunk to it, in place, before they are read.
-        norm_type: the order of that norm.
-        scale_grad_by_freq: whether gradients are divided by how often a row is read.
+        input: (N, L), one bag per row; or a vector.
+        offsets: the start of each bag of a vector, and with `include_last_offset` the end of the last one.
+        per_sample_weights: a factor for each index, with mode "sum" only.
+        padding_idx: an index that is skipped in bags; its row gets no gradient.
+        sparse: whether the gradient is a sparse tensor of the rows that were read; not with mode "max".
+        max_norm: rows with a greater norm are renormalised to it, in place, before they are read.
+        norm_type: the order p of that norm.
+        scale_grad_by_freq: whether to divide gradients by how many times a row is read.
 
     >>> import naru
     >>> naru.nn.functional.embedding_bag(naru.tensor([[0, 2]]), naru.tensor([[1.0], [2.0], [4.0]]), mode="sum")
@@ -256,8 +256,8 @@ def grouped_mm(
     """Products of groups of matrices.
 
     Args:
-        mat_a, mat_b: (G, M, K) and (G, K, N); or one or both with 2 dimensions, of which `offs` divides the one that has no groups.
-        offs: int32, where each group ends.
+        mat_a, mat_b: (G, M, K) and (G, K, N); or one or both with 2 dimensions, where `offs` divides the dimension into groups.
+        offs: int32, the end of each group.
         bias: not supported (RuntimeError), as in PyTorch.
         out_dtype: the result's dtype; that of mat_a if None.
 
@@ -274,7 +274,7 @@ def grouped_mm(
 
 @takes_tensors
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """Integers (...) as int64 rows (..., num_classes) with a single 1.
+    """Encodes integers (...) as int64 rows (..., num_classes) with a single 1.
 
     >>> import naru
     >>> naru.nn.functional.one_hot(naru.tensor([0, 2]), 3)
@@ -294,7 +294,7 @@ _layer_norm = _C.layer_norm
 
 def _check_normalized_shape(input: Tensor, normalized_shape: Sequence[int]) -> None:
     want = list(_C.Size(normalized_shape))
-    # size(d) and not shape: a nested tensor may have no shape.
+    # size(d) instead of shape: a nested tensor may have no shape.
     if not want or len(want) > input.dim() or any(input.size(d - len(want)) != n for d, n in enumerate(want)):
         raise RuntimeError(
             f"Given normalized_shape={want}, expected input with shape [*, {', '.join(map(str, want))}], "
@@ -339,10 +339,10 @@ def rms_norm(
 
 @takes_tensors
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
-    """`input` divided by its p-norm along `dim`, the norm being at least `eps`.
+    """`input` divided by its p-norm along `dim`, where the norm is clamped to at least `eps`.
 
     Args:
-        out: a tensor that takes the result.
+        out: the output tensor.
 
     >>> naru.nn.functional.normalize(naru.tensor([[3.0, 4.0]]))
     tensor([[0.6000, 0.8000]])
@@ -356,7 +356,7 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
     """The p-norm of x1 - x2 + eps along the last dimension.
 
     Args:
-        keepdim: whether the last dimension stays, with size 1.
+        keepdim: whether to keep the last dimension, with size 1.
 
     >>> naru.nn.functional.pairwise_distance(naru.tensor([[0.0, 0.0]]), naru.tensor([[3.0, 4.0]]))
     tensor([5.0000])
@@ -365,7 +365,7 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """The cosine of the angle between x1 and x2 along `dim`; each norm counts as at least `eps`.
+    """The cosine of the angle between x1 and x2 along `dim`; norms are clamped to at least `eps`.
 
     >>> naru.nn.functional.cosine_similarity(naru.tensor([[1.0, 0.0]]), naru.tensor([[1.0, 1.0]]))
     tensor([0.7071])

@@ -1,4 +1,4 @@
-"""`torch.nn.grad`: the gradients of convolutions by their input and by their weight, as functions."""
+"""`torch.nn.grad`: the gradients of convolutions with respect to their input and their weight, as functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CONVOLUTIONS = {1: _C.conv1d, 2: _C.conv2d, 3: _C.conv3d}
 
 
 def _gradient(n: int, by: int, operands: list[Any], grad_output: Tensor, rest: tuple) -> Tensor:
-    """The gradient by operand `by`, of which only the size is given: a convolution is linear in each."""
+    """The gradient by operand `by`. Only that operand's size is needed, as a convolution is linear in each operand."""
     other: Tensor = operands[1 - by]
     with enable_grad():
         leaf = _C.zeros(tuple(operands[by]), dtype=other.dtype, device=other.device).requires_grad_()
@@ -28,13 +28,13 @@ def _gradient(n: int, by: int, operands: list[Any], grad_output: Tensor, rest: t
 def conv1d_input(
     input_size: Any, weight: Tensor, grad_output: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Tensor:
-    """The gradient of conv1d by its input, of size input_size (N, C, L), from that of its result. weight (O, C / groups, k).
+    """The gradient of conv1d with respect to its input, given the gradient of its result.
 
     Args:
         input_size: (N, C, L), the shape of the gradient.
         weight: shape (O, C / groups, k).
         grad_output: the gradient of conv1d's result, (N, O, length).
-        stride, padding, dilation, groups: those that conv1d was called with.
+        stride, padding, dilation, groups: the arguments of conv1d.
 
     >>> naru.nn.grad.conv1d_input((1, 1, 4), naru.tensor([[[1.0, 2.0]]]), naru.ones(1, 1, 3))
     tensor([[[1., 3., 3., 2.]]])
@@ -45,13 +45,13 @@ def conv1d_input(
 def conv2d_input(
     input_size: Any, weight: Tensor, grad_output: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Tensor:
-    """The gradient of conv2d by its input, of size input_size (N, C, H, W), from that of its result. weight (O, C / groups, h, w).
+    """The gradient of conv2d with respect to its input, given the gradient of its result.
 
     Args:
         input_size: (N, C, H, W), the shape of the gradient.
         weight: shape (O, C / groups, h, w).
         grad_output: the gradient of conv2d's result, (N, O, height, width).
-        stride, padding, dilation, groups: those that conv2d was called with.
+        stride, padding, dilation, groups: the arguments of conv2d.
 
     >>> naru.nn.grad.conv2d_input((1, 1, 2, 3), naru.ones(1, 1, 1, 2), naru.ones(1, 1, 2, 2))
     tensor([[[[1., 2., 1.],
@@ -63,13 +63,13 @@ def conv2d_input(
 def conv3d_input(
     input_size: Any, weight: Tensor, grad_output: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Tensor:
-    """The gradient of conv3d by its input, of size input_size (N, C, D, H, W), from that of its result. weight (O, C / groups, d, h, w).
+    """The gradient of conv3d with respect to its input, given the gradient of its result.
 
     Args:
         input_size: (N, C, D, H, W), the shape of the gradient.
         weight: shape (O, C / groups, d, h, w).
         grad_output: the gradient of conv3d's result, (N, O, depth, height, width).
-        stride, padding, dilation, groups: those that conv3d was called with.
+        stride, padding, dilation, groups: the arguments of conv3d.
 
     >>> naru.nn.grad.conv3d_input((1, 1, 1, 1, 3), naru.ones(1, 1, 1, 1, 2), naru.ones(1, 1, 1, 1, 2)).flatten()
     tensor([1., 2., 1.])
@@ -80,13 +80,13 @@ def conv3d_input(
 def conv1d_weight(
     input: Tensor, weight_size: Any, grad_output: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Tensor:
-    """The gradient of conv1d by its weight, of size weight_size (O, C / groups, k), from that of its result. input (N, C, L).
+    """The gradient of conv1d with respect to its weight, given the gradient of its result.
 
     Args:
         input: shape (N, C, L).
         weight_size: (O, C / groups, k), the shape of the gradient.
         grad_output: the gradient of conv1d's result, (N, O, length).
-        stride, padding, dilation, groups: those that conv1d was called with.
+        stride, padding, dilation, groups: the arguments of conv1d.
 
     >>> naru.nn.grad.conv1d_weight(naru.arange(4.0).reshape(1, 1, 4), (1, 1, 2), naru.ones(1, 1, 3))
     tensor([[[3., 6.]]])
@@ -97,13 +97,13 @@ def conv1d_weight(
 def conv2d_weight(
     input: Tensor, weight_size: Any, grad_output: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Tensor:
-    """The gradient of conv2d by its weight, of size weight_size (O, C / groups, h, w), from that of its result. input (N, C, H, W).
+    """The gradient of conv2d with respect to its weight, given the gradient of its result.
 
     Args:
         input: shape (N, C, H, W).
         weight_size: (O, C / groups, h, w), the shape of the gradient.
         grad_output: the gradient of conv2d's result, (N, O, height, width).
-        stride, padding, dilation, groups: those that conv2d was called with.
+        stride, padding, dilation, groups: the arguments of conv2d.
 
     >>> naru.nn.grad.conv2d_weight(naru.arange(6.0).reshape(1, 1, 2, 3), (1, 1, 1, 2), naru.ones(1, 1, 2, 2))
     tensor([[[[ 8., 12.]]]])
@@ -114,13 +114,13 @@ def conv2d_weight(
 def conv3d_weight(
     input: Tensor, weight_size: Any, grad_output: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Tensor:
-    """The gradient of conv3d by its weight, of size weight_size (O, C / groups, d, h, w), from that of its result. input (N, C, D, H, W).
+    """The gradient of conv3d with respect to its weight, given the gradient of its result.
 
     Args:
         input: shape (N, C, D, H, W).
         weight_size: (O, C / groups, d, h, w), the shape of the gradient.
         grad_output: the gradient of conv3d's result, (N, O, depth, height, width).
-        stride, padding, dilation, groups: those that conv3d was called with.
+        stride, padding, dilation, groups: the arguments of conv3d.
 
     >>> naru.nn.grad.conv3d_weight(naru.arange(3.0).reshape(1, 1, 1, 1, 3), (1, 1, 1, 1, 2), naru.ones(1, 1, 1, 1, 2)).flatten()
     tensor([1., 3.])

@@ -1,4 +1,4 @@
-"""`torch.nn.init`: functions that fill a tensor in place with starting values. None of them records a gradient."""
+"""`torch.nn.init`: functions that initialise a tensor in place. They do not record gradients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _seeded(generator: Any) -> dict[str, Any]:
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor by which weights before `nonlinearity` are scaled; `param` is leaky_relu's negative slope.
+    """The recommended scale of weights before `nonlinearity`; `param` is leaky_relu's negative slope.
 
     >>> round(naru.nn.init.calculate_gain('relu'), 4)
     1.4142
@@ -28,10 +28,10 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
-    """Fills with numbers uniform in [a, b).
+    """Fills with values from the uniform distribution on [a, b).
 
     Args:
-        generator: draws the numbers; the default one if None.
+        generator: the random number generator; the default one if None.
 
     >>> w = naru.empty(2, 2)
     >>> naru.nn.init.uniform_(w, 2.0, 2.0)
@@ -43,12 +43,12 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
-    """Fills with normal numbers.
+    """Fills with values from the normal distribution.
 
     Args:
         mean: the mean.
         std: the standard deviation.
-        generator: draws the numbers; the default one if None.
+        generator: the random number generator; the default one if None.
 
     >>> w = naru.empty(2, 2)
     >>> naru.nn.init.normal_(w, 2.0, 0.0)
@@ -62,12 +62,12 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
-    """Fills with normal numbers that lie in [a, b]; those outside are drawn again.
+    """Fills with values from the normal distribution, truncated to [a, b]: values outside are redrawn.
 
     Args:
         mean: the mean.
         std: the standard deviation.
-        generator: draws the numbers; the default one if None.
+        generator: the random number generator; the default one if None.
 
     >>> w = naru.empty(2, 2)
     >>> naru.nn.init.trunc_normal_(w).abs().max() <= 2
@@ -77,7 +77,7 @@ def trunc_normal_(
 
 
 def _no_grad_trunc_normal_(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any = None) -> Tensor:
-    """`trunc_normal_` by the private name of PyTorch's that programs import."""
+    """`trunc_normal_` under a private name of PyTorch's that programs import."""
     return trunc_normal_(tensor, mean, std, a, b, generator)
 
 
@@ -128,10 +128,10 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Fills the weight of a convolution so that it passes its channels through.
+    """Fills the weight of a convolution so that the convolution preserves its channels.
 
     Args:
-        groups: of channels that are passed through apart from each other.
+        groups: the number of groups of channels; each is preserved separately.
 
     >>> naru.nn.init.dirac_(naru.empty(1, 1, 3)).flatten()
     tensor([0., 1., 0.])
@@ -140,7 +140,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
-    """The number of inputs and outputs that one element of a weight's output and input connects to."""
+    """(fan_in, fan_out) of a weight: the numbers of inputs per output, and of outputs per input."""
     if tensor.dim() < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
     field = math.prod(tensor.shape[2:])
@@ -155,11 +155,11 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Uniform in ± gain · sqrt(6 / (fan_in + fan_out)).
+    """Fills with values uniform in ± gain · sqrt(6 / (fan_in + fan_out)).
 
     Args:
-        tensor: of at least two dimensions (ValueError).
-        generator: draws the numbers; the default one if None.
+        tensor: at least two dimensions (ValueError).
+        generator: the random number generator; the default one if None.
 
     >>> naru.nn.init.xavier_uniform_(naru.empty(3, 3)).abs().max() <= 1
     tensor(True)
@@ -169,11 +169,11 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Normal with standard deviation gain · sqrt(2 / (fan_in + fan_out)).
+    """Fills with normal values with standard deviation gain · sqrt(2 / (fan_in + fan_out)).
 
     Args:
-        tensor: of at least two dimensions (ValueError).
-        generator: draws the numbers; the default one if None.
+        tensor: at least two dimensions (ValueError).
+        generator: the random number generator; the default one if None.
 
     >>> naru.nn.init.xavier_normal_(naru.empty(200, 200)).std().round(decimals=2)
     tensor(0.0700)
@@ -190,14 +190,14 @@ def _warn_empty() -> None:
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
-    """Uniform in ± gain · sqrt(3 / fan).
+    """Fills with values uniform in ± gain · sqrt(3 / fan).
 
     Args:
-        tensor: of at least two dimensions (ValueError).
-        a: the negative slope of leaky_relu.
+        tensor: at least two dimensions (ValueError).
+        a: leaky_relu's negative slope.
         mode: "fan_in" keeps the variance of forward, "fan_out" that of backward.
-        nonlinearity: what follows, as of `calculate_gain`.
-        generator: draws the numbers; the default one if None.
+        nonlinearity: the function that follows the weights, as in `calculate_gain`.
+        generator: the random number generator; the default one if None.
 
     >>> naru.nn.init.kaiming_uniform_(naru.empty(2, 3), nonlinearity="linear").abs().max() <= 1
     tensor(True)
@@ -213,14 +213,14 @@ def kaiming_uniform_(
 def kaiming_normal_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
-    """Normal with standard deviation gain / sqrt(fan).
+    """Fills with normal values with standard deviation gain / sqrt(fan).
 
     Args:
-        tensor: of at least two dimensions (ValueError).
-        a: the negative slope of leaky_relu.
+        tensor: at least two dimensions (ValueError).
+        a: leaky_relu's negative slope.
         mode: "fan_in" keeps the variance of forward, "fan_out" that of backward.
-        nonlinearity: what follows, as of `calculate_gain`.
-        generator: draws the numbers; the default one if None.
+        nonlinearity: the function that follows the weights, as in `calculate_gain`.
+        generator: the random number generator; the default one if None.
 
     >>> naru.nn.init.kaiming_normal_(naru.empty(200, 200), nonlinearity="relu").std().round(decimals=2)
     tensor(0.1000)
@@ -233,11 +233,11 @@ def kaiming_normal_(
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
-    """A (semi-)orthogonal matrix, the dimensions after the first taken together.
+    """Fills with a (semi-)orthogonal matrix, where the dimensions after the first are flattened.
 
     Args:
-        gain: a factor.
-        generator: draws the numbers; the default one if None.
+        gain: the scale of the matrix.
+        generator: the random number generator; the default one if None.
 
     >>> w = naru.empty(2, 2)
     >>> naru.nn.init.orthogonal_(w).det().abs().round()
@@ -247,11 +247,11 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
-    """Normal numbers, of which the share `sparsity` of each column is 0.
+    """Fills a matrix with normal values, and sets the fraction `sparsity` of each column to 0.
 
     Args:
-        std: the standard deviation of the others.
-        generator: draws the numbers; the default one if None.
+        std: the standard deviation of the values that are not 0.
+        generator: the random number generator; the default one if None.
 
     >>> w = naru.empty(2, 2)
     >>> naru.nn.init.sparse_(w, sparsity=0.5).eq(0).sum(0)
@@ -261,7 +261,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
 
 
 def _deprecated(new: Callable[..., Tensor], call: str, shown: str) -> Callable[..., Tensor]:
-    """The old name of a function; `call` of the new one prints `shown`."""
+    """Makes the deprecated alias of a function; `call` of the new one prints `shown` in its doctest."""
     old_name = new.__name__[:-1]
 
     def old(*args: Any, **kwargs: Any) -> Tensor:

@@ -14,7 +14,7 @@ __all__ = ["Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer
 
 
 class Parameter(Tensor):
-    """A tensor that is a module's parameter: assigned to a `Module`, it joins its `parameters()`.
+    """A tensor that is a module's parameter: when it is assigned to a `Module`, it is added to its `parameters()`.
 
     Args:
         data: the values (any shape); an empty tensor if None. The parameter shares its storage.
@@ -34,16 +34,16 @@ class Parameter(Tensor):
         if not isinstance(data, Tensor):
             raise TypeError(f"Parameter: data must be a Tensor, got {type(data).__name__}; make one with torch.tensor(data)")
         made = Tensor._make_subclass(cls, data, requires_grad)
-        _C._mark_memory(made, "parameter")  # as histories of memory tell it
+        _C._mark_memory(made, "parameter")  # its category in memory histories
         return made
 
     def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
-        # __new__ has made the tensor; the base's __init__ would make another.
+        # __new__ has created the tensor; the base's __init__ would create another.
         pass
 
     def __deepcopy__(self, memo: dict) -> Parameter:
         if id(self) not in memo:
-            # Whatever shares its memory (a buffer, a view of several parameters) shares that of the copy.
+            # Tensors that share its memory (a buffer, a view of several parameters) share the copy's memory, too.
             flat = storage_copy(self.detach(), memo)
             data = self.detach().clone() if flat is None else flat.as_strided(self.shape, self.stride(), self.storage_offset()).detach()
             memo[id(self)] = type(self)(data, self.requires_grad)
@@ -84,19 +84,19 @@ class Buffer(Tensor):
 
 
 class _Uninitialized:
-    """A tensor whose shape is not known yet: `materialize(shape)` makes it one of the plain kind, in place."""
+    """Base of tensors whose shape is not known yet: `materialize(shape)` turns one into a plain parameter or buffer, in place."""
 
     becomes: ClassVar[type]
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
-        """Gives it memory, whose contents are undefined; without device and dtype, those it was made with."""
+        """Allocates memory with undefined contents; device and dtype default to those given to the constructor."""
         of = self.data
         device, dtype = of.device if device is None else device, of.dtype if dtype is None else dtype
         self.data = _C.empty(shape, device=device, dtype=dtype)
         self.__class__ = self.becomes
 
     def share_memory_(self) -> Any:
-        """RuntimeError: there is no memory yet."""
+        """Raises RuntimeError, as there is no memory yet."""
         raise RuntimeError(
             "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters before calling "
             "`module.share_memory()`."
@@ -122,7 +122,7 @@ class UninitializedParameter(_Uninitialized, Parameter):
 
     Args:
         requires_grad: whether gradients will be computed for it.
-        device, dtype: of the tensor to come; `materialize(shape)` makes it.
+        device, dtype: the device and dtype that `materialize(shape)` uses by default.
 
     >>> p = naru.nn.UninitializedParameter()
     >>> p.materialize((2, 3))
@@ -149,7 +149,7 @@ class UninitializedBuffer(_Uninitialized, Buffer):
 
     Args:
         requires_grad: whether gradients will be computed for it.
-        device, dtype: of the tensor to come; `materialize(shape)` makes it.
+        device, dtype: the device and dtype that `materialize(shape)` uses by default.
         persistent: whether the buffer is part of the module's state_dict.
 
     >>> b = naru.nn.UninitializedBuffer()
@@ -170,10 +170,10 @@ class UninitializedBuffer(_Uninitialized, Buffer):
 
 
 def is_lazy(param: Any) -> bool:
-    """Whether it is a parameter or buffer whose shape is not known yet.
+    """Whether `param` is a parameter or buffer whose shape is not known yet.
 
     Args:
-        param: anything.
+        param: any object.
 
     >>> layer = naru.nn.LazyLinear(2)
     >>> before = naru.nn.parameter.is_lazy(layer.weight)

@@ -1,4 +1,4 @@
-"""`torch.onnx`: modules as ONNX files, by tracing one call. It needs the package onnx (`pip install onnx`).
+"""`torch.onnx`: exports modules to ONNX by tracing one call. Requires the package onnx (`pip install onnx`).
 
 >>> import naru
 >>> program = naru.onnx.export(naru.nn.Linear(3, 2), (naru.ones(1, 3),))  # doctest: +SKIP
@@ -28,7 +28,7 @@ _DEFAULT_OPSET, _LEAST_OPSET = 18, 14
 
 
 class TrainingMode(enum.Enum):
-    """In which mode a module is traced.
+    """The mode in which a module is traced.
 
     >>> naru.onnx.TrainingMode.EVAL.name
     'EVAL'
@@ -38,7 +38,7 @@ class TrainingMode(enum.Enum):
 
 
 class OperatorExportTypes(enum.Enum):
-    """What becomes of functions without ONNX: only ONNX is known here.
+    """How to export functions that ONNX lacks; only ONNX is supported.
 
     >>> naru.onnx.OperatorExportTypes.ONNX.name
     'ONNX'
@@ -48,7 +48,7 @@ class OperatorExportTypes(enum.Enum):
 
 
 def is_in_onnx_export() -> bool:
-    """Whether a module is being traced for an export.
+    """True while a module is traced for an export.
 
     >>> naru.onnx.is_in_onnx_export()
     False
@@ -76,7 +76,7 @@ class ONNXProgram:
         self.model_proto = model_proto
 
     def save(self, destination: Any, **options: Any) -> None:
-        """Writes the file, whole or not at all."""
+        """Writes the file atomically."""
         from .._serialization.atomic_file import atomic_file
 
         data = self.model_proto.SerializeToString()
@@ -88,7 +88,7 @@ class ONNXProgram:
 
 
 class _Recorder(TorchFunctionMode):
-    """Writes the functions that are called with traced values into a graph."""
+    """Records the functions called with traced values into a graph."""
 
     _sees_all, _sees_operators = True, False
 
@@ -144,7 +144,7 @@ def _named(model: Any) -> dict[int, str]:
 
 
 def _input_names(model: Any, args: tuple, kwargs: dict[str, Any], given: Any) -> list[tuple[str, Tensor]]:
-    """The tensors among the arguments, each with a name: one given, or that of the parameter."""
+    """The tensor arguments, each with a name: the given one, or the parameter's."""
     forward = getattr(model, "forward", model)
     try:
         bound = dict(inspect.signature(forward).bind(*args, **kwargs).arguments)
@@ -170,7 +170,7 @@ def _trace(model: Any, args: tuple, kwargs: dict[str, Any], opset: int, inputs: 
 
 
 def _dynamic(inputs: list[tuple[str, Tensor]], axes: Any, shapes: Any) -> dict[str, dict[int, str]]:
-    """{input: {dimension: its name}}, of dynamic_axes or dynamic_shapes."""
+    """{input: {dimension: its name}}, from dynamic_axes or dynamic_shapes."""
     found: dict[str, dict[int, str]] = {}
     if isinstance(shapes, (tuple, list)):
         shapes = {name: shape for (name, _), shape in zip(inputs, shapes)}
@@ -183,7 +183,7 @@ def _dynamic(inputs: list[tuple[str, Tensor]], axes: Any, shapes: Any) -> dict[s
 
 
 def _other_values(value: Any) -> Any:
-    """The arguments with other elements: they stand in another order, floating-point ones with another sign and size."""
+    """The arguments with other values: elements in reverse order, and floating-point ones with other signs and magnitudes."""
     from ..utils._pytree import tree_map
 
     def other(x: Any) -> Any:
@@ -196,7 +196,7 @@ def _other_values(value: Any) -> Any:
 
 
 def _grown(value: Any, inputs: list[tuple[str, Tensor]], dynamic: dict[str, dict[int, str]]) -> Any:
-    """The arguments with dynamic dimensions one longer."""
+    """The arguments with each dynamic dimension enlarged by one."""
     from ..utils._pytree import tree_map
 
     def longer(x: Any) -> Any:
@@ -258,22 +258,21 @@ def export(
     training: Any = TrainingMode.EVAL,
     **options: Any,
 ) -> ONNXProgram:
-    """Calls `model` with `args`, and writes what it called as an ONNX model to the file `f`, if one is given.
+    """Traces a call of `model` with `args` and exports it as an ONNX model, which is also written to the file `f`, if given.
 
     Args:
-        model: a module, or a function of tensors. It is traced in evaluation mode unless `training` says otherwise.
-        args: a tensor, or a tuple of the arguments, of which a last dict holds those by name; `kwargs` are others by name.
-        input_names, output_names: names of tensors in the order of the arguments and results.
-        opset_version: 14 or later (18).
-        dynamic_axes: {name: {dimension: its name}} (or a list of dimensions) of inputs and outputs whose sizes may vary; dynamic_shapes says it of inputs, as in
-            PyTorch. The module is then traced twice, and what differs between the traces must be multiples of these sizes.
-        verbose: of no account.
+        model: a module, or a function of tensors. It is traced in evaluation mode unless `training` is set.
+        args: a tensor, or a tuple of the arguments, in which a trailing dict holds keyword arguments; `kwargs` are further keyword arguments.
+        input_names, output_names: names of the input and output tensors, in order.
+        opset_version: 14 or later (default 18).
+        dynamic_axes: {name: {dimension: its name}} (or a list of dimensions) of inputs and outputs whose sizes may vary; dynamic_shapes does this
+            for inputs, as in PyTorch. The module is then traced twice, and constants that differ between the traces must be multiples of these sizes.
+        verbose: ignored.
 
-    What else PyTorch takes is accepted, and says nothing here. It is traced once more with other values: what depends on them
-    without being seen is an error. Returns an ONNXProgram.
-    ImportError where the package onnx is not installed, UnsupportedOperatorError for a function of which no ONNX is known here, OnnxExporterError where
-    sizes cannot vary, ValueError for another opset; a warning where other
-    values lead to other calls.
+    PyTorch's other options are accepted and ignored. The module is traced once more with other values, to detect constants that depend on the
+    inputs in ways that tracing cannot see; that is an error. Returns an ONNXProgram. Raises ImportError if the package onnx is not installed,
+    UnsupportedOperatorError for a function that has no ONNX form here, OnnxExporterError if sizes cannot vary, ValueError for another opset. Warns
+    if other values lead to other calls.
 
     >>> try:
     ...     naru.onnx.export(naru.nn.ReLU(), (naru.ones(2),)).model_proto.graph.node[0].op_type

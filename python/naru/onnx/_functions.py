@@ -1,5 +1,5 @@
-"""The ONNX of functions: elementwise ones, shapes, reductions, products. `HANDLERS` has a function for each name: (graph, result, *arguments) to the
-name of the value that the result is, or a list of names."""
+"""ONNX forms of functions: elementwise, shape, reduction and product functions. `HANDLERS` maps a name to a function (graph, result, *arguments)
+that returns the name of the result's value, or a list of names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HANDLERS: dict[str, Callable[..., Any]] = {}
 
 
 def handler(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Puts a function into the table."""
+    """Registers a function in the table."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
         HANDLERS.update(dict.fromkeys(names, function))
@@ -43,7 +43,7 @@ def _unary(kind: str) -> Callable[..., Any]:
 
 
 def binary(g: Graph, kind: str, result: Tensor, a: Any, b: Any) -> str:
-    """Two operands, cast to the result's dtype."""
+    """Adds a node with two operands, cast to the result's dtype."""
     return g.node(kind, g.value(a, result.dtype), g.value(b, result.dtype))
 
 

@@ -1,4 +1,4 @@
-"""The ONNX of layers: convolutions, norms, pools, embeddings, attention, recurrent layers, padding, resizing."""
+"""ONNX forms of layers: convolution, normalization, pooling, embedding, attention, recurrent layers, padding, resizing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _tuple(value: Any, count: int) -> list[int]:
 
 
 def _batched(g: Graph, x: Tensor, dims: int) -> str:
-    """The name of x with a batch dimension, which it may lack."""
+    """The name of x with a batch dimension, added if it has none."""
     return g.value(x) if x.dim() == dims + 2 else g.reshape(g.value(x), [1, *x.shape])
 
 
@@ -256,7 +256,7 @@ def multi_head_attention(
         if bias is not None:
             name = g.node("Add", name, g.slice(g.value(bias), i * embed, (i + 1) * embed, 0))
         split = g.reshape(name, [x.shape[0], x.shape[1], heads, embed // heads])
-        parts.append(g.node("Transpose", split, perm=[1, 2, 3, 0] if i == 1 else [1, 2, 0, 3]))  # (N, heads, L, E); the keys turned
+        parts.append(g.node("Transpose", split, perm=[1, 2, 3, 0] if i == 1 else [1, 2, 0, 3]))  # (N, heads, L, E); the keys are transposed
     dtype = query.dtype
     scores = g.node("Mul", g.node("MatMul", parts[0], parts[1]), g.constant(1 / math.sqrt(embed // heads), dtype))
     for given, shape in ((mask, None), (padding, [key.shape[1], 1, 1, key.shape[0]])):
@@ -280,7 +280,7 @@ def multi_head_attention(
     return [out, g.reduce("ReduceMean", weights, [1], False) if average else weights]
 
 
-# ONNX's order of gates from PyTorch's.
+# For each of ONNX's gates, in its order, the index of PyTorch's gate.
 _GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}
 
 
@@ -312,7 +312,7 @@ def _recurrent(kind: str, activation: str | None = None) -> Any:
             out, *last = g.node(kind, *inputs, outputs=1 + len(ends), **options)
             for end, value in zip(ends, last):
                 end.append(value)
-            # (L, ways, N, H) to (L, N, ways * H)
+            # (L, directions, N, H) to (L, N, directions * H)
             batch = x.shape[0 if first else 1]
             length = x.shape[1 if first else 0]
             name = g.reshape(g.node("Transpose", out, perm=[0, 2, 1, 3]), [length, batch, ways * hidden])

@@ -1,4 +1,4 @@
-"""`torch.onnx.errors`: what an export raises."""
+"""`torch.onnx.errors`: exceptions and warnings of the exporter."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["OnnxExporterError", "OnnxExporterWarning", "UnsupportedOperatorError
 
 
 class OnnxExporterWarning(UserWarning):
-    """What an export warns with.
+    """Category of the exporter's warnings.
 
     >>> issubclass(naru.onnx.errors.OnnxExporterWarning, UserWarning)
     True
@@ -14,7 +14,7 @@ class OnnxExporterWarning(UserWarning):
 
 
 class OnnxExporterError(RuntimeError):
-    """A module that cannot be written as ONNX.
+    """Raised for a module that cannot be exported.
 
     >>> issubclass(naru.onnx.errors.UnsupportedOperatorError, naru.onnx.errors.OnnxExporterError)
     True
@@ -22,7 +22,7 @@ class OnnxExporterError(RuntimeError):
 
 
 class UnsupportedOperatorError(OnnxExporterError):
-    """A function of which the exporter knows no ONNX: its message names it.
+    """Raised for a function that has no ONNX form here; the message names it.
 
     >>> issubclass(naru.onnx.errors.UnsupportedOperatorError, RuntimeError)
     True

@@ -1,4 +1,4 @@
-"""Adafactor."""
+"""The Adafactor optimizer."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ def _require(good: bool, text: str, value: Any) -> None:
 
 
 class Adafactor(Descent):
-    """Steps scaled by a mean square of gradients that is kept as a row and a column of each matrix (Shazeer and Stern, 2018).
+    """Scales steps by running means of squared gradients, stored as a row and a column for each matrix (Shazeer and Stern, 2018).
 
     Args:
-        params: parameters or groups; real ones.
-        lr: the greatest step relative to a parameter's root mean square; at step t it is at most 1 / sqrt(t).
-        beta2_decay: the mean of squares takes t ** beta2_decay of the new one.
-        eps: the least estimate of a row's mean (the type's eps if None), and the least size of a parameter.
-        d: updates whose root mean square is more are scaled down to it.
-        weight_decay: the share of lr by which parameters shrink.
-        foreach: of no account: many parameters are always updated together.
-        maximize: climbs instead.
+        params: parameters or groups; not complex.
+        lr: the largest step relative to a parameter's root mean square; at step t it is at most 1 / sqrt(t).
+        beta2_decay: the weight of the new squares in the running mean is t ** beta2_decay.
+        eps: the lower bounds of a row's mean (the dtype's eps if None) and of a parameter's root mean square.
+        d: updates with a larger root mean square are scaled down to it.
+        weight_decay: decoupled weight decay: p is multiplied by 1 - lr · weight_decay.
+        foreach: ignored: the parameters of a group are always updated together.
+        maximize: maximises the objective instead of minimising it.
 
     ValueError for options out of range.
 

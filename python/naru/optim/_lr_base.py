@@ -1,4 +1,4 @@
-"""The base of learning-rate schedules."""
+"""The base class of learning-rate schedules."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _warn(text: str, stacklevel: int = 3) -> None:
 
 
 def _set_rate(group: dict[str, Any], value: Any) -> None:
-    if hasattr(group["lr"], "fill_"):  # a rate given as a tensor stays one
+    if hasattr(group["lr"], "fill_"):  # a learning rate given as a tensor stays a tensor
         group["lr"].fill_(value)
     else:
         group["lr"] = value
@@ -33,7 +33,7 @@ def _number(value: Any) -> Any:
 
 
 def _copied(value: Any) -> Any:
-    """A rate or momentum of its own: a tensor that the program goes on changing is not shared."""
+    """A copy of a rate or momentum, so that later writes to the user's tensor have no effect."""
     return value.clone() if hasattr(value, "clone") else value
 
 
@@ -51,11 +51,11 @@ def _watch_step(optimizer: Any) -> None:
 
 
 class LRScheduler:
-    """Base of the schedules. A subclass defines `get_lr`, the rates for `last_epoch`, in order of the groups.
+    """Base of the schedules. A subclass defines `get_lr`, which returns the rates for `last_epoch`, one for each group.
 
     Args:
         optimizer: the optimizer whose groups' "lr" is set.
-        last_epoch: the epoch to go on from; -1 starts anew and notes each group's rate as "initial_lr".
+        last_epoch: the epoch to resume from; -1 starts from the beginning and stores each group's rate as "initial_lr".
 
     >>> class Halved(naru.optim.lr_scheduler.LRScheduler):
     ...     def get_lr(self):
@@ -89,18 +89,18 @@ class LRScheduler:
 
     @staticmethod
     def _count_steps_of(optimizer: Optimizer) -> None:
-        """Lets the schedule see whether the optimizer has stepped."""
+        """Makes the optimizer record that it has stepped."""
         if hasattr(optimizer, "_opt_called"):
             return
         optimizer._opt_called = False  # type: ignore[attr-defined]
         optimizer._step_watched = getattr(optimizer.step, "__func__", None)  # type: ignore[attr-defined]
-        if not hasattr(optimizer, "_optimizer_step_post_hooks"):  # another package's wrapper around an optimizer: its step is replaced
+        if not hasattr(optimizer, "_optimizer_step_post_hooks"):  # a wrapper of another package, without hooks: replace its step
             _watch_step(optimizer)
             return
 
         def note(opt: Any, args: Any, kwargs: Any) -> None:
             opt._opt_called = True
-            handle.remove()  # once is enough
+            handle.remove()  # only the first step matters
 
         handle = optimizer.register_step_post_hook(note)
 
@@ -113,15 +113,15 @@ class LRScheduler:
     _is_initial = False
 
     def _undo(self) -> None:
-        """Takes the last step's count back, for a schedule that begins anew."""
+        """Reverts the count of the last step, for a schedule that restarts."""
         self.last_epoch -= 1
 
     def get_lr(self) -> list[Any]:
-        """The rates for `last_epoch`; for subclasses."""
+        """The rates for `last_epoch`; subclasses define it."""
         raise NotImplementedError
 
     def get_last_lr(self) -> list[float]:
-        """The rates set last.
+        """The last rates that were set.
 
         >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
         >>> naru.optim.lr_scheduler.StepLR(optimizer, 1).get_last_lr()
@@ -130,7 +130,7 @@ class LRScheduler:
         return self._last_lr
 
     def step(self, epoch: int | None = None) -> None:
-        """Goes one epoch on (or to `epoch`) and sets the rates.
+        """Advances one epoch (or to `epoch`) and sets the rates.
 
         >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
         >>> schedule = naru.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
@@ -170,7 +170,7 @@ class LRScheduler:
         return [_number(group["lr"]) for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
-        """All of the schedule's state but the optimizer.
+        """The schedule's state, without the optimizer.
 
         >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
         >>> naru.optim.lr_scheduler.StepLR(optimizer, 1).state_dict()["last_epoch"]
@@ -179,7 +179,7 @@ class LRScheduler:
         return {key: value for key, value in self.__dict__.items() if key not in ("optimizer", "_is_initial")}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes back what `state_dict` gave.
+        """Restores a state that `state_dict` returned.
 
         >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
         >>> schedule = naru.optim.lr_scheduler.StepLR(optimizer, 1)

@@ -1,4 +1,4 @@
-"""Schedules that go up and down: warm restarts, one cycle, many cycles."""
+"""Cyclic schedules: warm restarts, one cycle, many cycles."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _PHASE = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Cosine annealing that starts again after T_0 epochs, then after T_0 · T_mult, and so on.
+    """Cosine annealing with restarts after T_0 epochs, then after T_0 · T_mult more, and so on.
 
     Args:
         optimizer: the optimizer whose groups' "lr" is set.
-        eta_min: the least rate.
-        last_epoch: the epoch to go on from; -1 starts anew.
+        eta_min: the lowest rate.
+        last_epoch: the epoch to resume from; -1 starts from the beginning.
 
     >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
     >>> schedule = naru.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
@@ -51,7 +51,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:  # type: ignore[override]
-        """Goes one epoch on, or to `epoch`, which may be a fraction (epoch + batch / batches)."""
+        """Advances one epoch, or to `epoch`, which may be a fraction (epoch + batch / batches)."""
         if epoch is None and self.last_epoch < 0:
             epoch = 0
         if epoch is None:
@@ -78,17 +78,17 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 
 class OneCycleLR(LRScheduler):
-    """Up from max_lr / div_factor to max_lr, then down to the start rate / final_div_factor; a step for each batch.
+    """Rises from max_lr / div_factor to max_lr, then falls to the initial rate / final_div_factor. Call `step` after each batch.
 
     Args:
-        max_lr: the highest rate, one or one for each group.
-        total_steps: the number of steps, or epochs and steps_per_epoch.
-        pct_start: the share of steps that go up.
+        max_lr: the highest rate: one for all groups, or a list.
+        total_steps: the number of steps; alternatively, give epochs and steps_per_epoch.
+        pct_start: the fraction of steps in which the rate rises.
         anneal_strategy: "cos" or "linear".
-        cycle_momentum: momentum (or beta1) moves the other way, between base_momentum and max_momentum.
-        three_phase: come down as long as up, then to the end rate.
+        cycle_momentum: momentum (or beta1) moves in the opposite direction, between max_momentum and base_momentum.
+        three_phase: fall to the initial rate in as many steps as the rise took, then to the final rate.
         optimizer: the optimizer whose groups' "lr" is set.
-        last_epoch: the epoch to go on from; -1 starts anew.
+        last_epoch: the epoch to resume from; -1 starts from the beginning.
 
     >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
     >>> schedule = naru.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=4)
@@ -133,7 +133,7 @@ class OneCycleLR(LRScheduler):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         self._anneal_func_type = anneal_strategy
         last = self.total_steps - 1
-        # As PyTorch's checkpoints have them: the last step, and what the rate and the momentum go from and to.
+        # Same format as in PyTorch's checkpoints: the last step of a phase, and between which values the rate and the momentum move.
         rise = ("initial_lr", "max_lr", "max_momentum", "base_momentum")
         if three_phase:
             fall = ("max_lr", "initial_lr", "base_momentum", "max_momentum")
@@ -194,18 +194,18 @@ class OneCycleLR(LRScheduler):
 
 
 class CyclicLR(LRScheduler):
-    """Between base_lr and max_lr, up in step_size_up steps and down in step_size_down; a step for each batch.
+    """Rises from base_lr to max_lr in step_size_up steps and falls back in step_size_down. Call `step` after each batch.
 
     Args:
         optimizer: the optimizer whose groups' "lr" is set.
-        mode: "triangular", "triangular2" (the amplitude is halved each cycle) or "exp_range" (it goes with gamma to the power of the step).
-        gamma: of "exp_range".
-        scale_fn: a function that gives the amplitude's factor, instead of `mode`.
-        scale_mode: whether scale_fn is given the "cycle" or the number of "iterations".
-        cycle_momentum: whether momentum moves the other way.
-        base_momentum: the least momentum.
-        max_momentum: the greatest momentum.
-        last_epoch: the epoch to go on from; -1 starts anew.
+        mode: "triangular", "triangular2" (the amplitude is halved each cycle) or "exp_range" (it is multiplied by gamma ** step).
+        gamma: the base for "exp_range".
+        scale_fn: a function that returns the factor of the amplitude, instead of `mode`.
+        scale_mode: whether scale_fn is called with the number of the "cycle" or of "iterations".
+        cycle_momentum: whether momentum moves in the opposite direction.
+        base_momentum: the lowest momentum.
+        max_momentum: the highest momentum.
+        last_epoch: the epoch to resume from; -1 starts from the beginning.
 
     >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
     >>> schedule = naru.optim.lr_scheduler.CyclicLR(optimizer, base_lr=0.1, max_lr=1.0, step_size_up=2, cycle_momentum=False)
@@ -258,7 +258,7 @@ class CyclicLR(LRScheduler):
         self.base_lrs = _per_group(base_lr, optimizer, "base_lr")
 
     def scale_fn(self, x: float) -> float:
-        """The factor of the amplitude, for a cycle's or an iteration's number."""
+        """The factor of the amplitude for a number of the cycle or the iteration."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         if self.mode == "triangular":
@@ -280,13 +280,13 @@ class CyclicLR(LRScheduler):
         return [base + (top - base) * height * scale for base, top in zip(self.base_lrs, self.max_lrs)]
 
     def state_dict(self) -> dict[str, Any]:
-        """The state without functions, which files may not hold: of an object that is called, its attributes."""
+        """The state without functions, which can't be saved; for callable objects, their attributes."""
         state, custom = super().state_dict(), self._scale_fn_custom
         state["_scale_fn_custom"] = None if custom is None or inspect.isroutine(custom) else dict(custom.__dict__)
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes back what `state_dict` gave; the schedule's own function stays, with the attributes that were saved."""
+        """Restores a state that `state_dict` returned; the schedule keeps its function, and gets the saved attributes."""
         saved = dict(state_dict)
         attributes = saved.pop("_scale_fn_custom", None)
         super().load_state_dict(saved)

@@ -1,4 +1,4 @@
-"""Schedules by the number of epochs alone: steps, lines and powers."""
+"""Schedules that depend only on the epoch: steps, linear and polynomial decay."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class StepLR(LRScheduler):
-    """The rate times gamma every `step_size` epochs.
+    """Multiplies the rate by gamma every `step_size` epochs.
 
     Args:
         optimizer: the optimizer whose groups' "lr" is set.
         gamma: the factor.
-        last_epoch: the epoch to go on from; -1 starts anew.
+        last_epoch: the epoch to resume from; -1 starts from the beginning.
 
     >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
     >>> schedule = naru.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
@@ -43,12 +43,12 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """The rate times gamma at each of the epochs `milestones`.
+    """Multiplies the rate by gamma at each of the epochs `milestones`.
 
     Args:
         optimizer: the optimizer whose groups' "lr" is set.
         gamma: the factor.
-        last_epoch: the epoch to go on from; -1 starts anew.
+        last_epoch: the epoch to resume from; -1 starts from the beginning.
 
     >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
     >>> schedule = naru.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 3], gamma=0.5)
@@ -79,7 +79,7 @@ class ConstantLR(LRScheduler):
     Args:
         optimizer: the optimizer whose groups' "lr" is set.
         factor: in [0, 1]; ValueError for others.
-        last_epoch: the epoch to go on from; -1 starts anew.
+        last_epoch: the epoch to resume from; -1 starts from the beginning.
 
     >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
     >>> schedule = naru.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
@@ -109,12 +109,12 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """The initial rate times a factor that goes from start_factor to end_factor in `total_iters` epochs.
+    """The initial rate times a factor that moves linearly from start_factor to end_factor in `total_iters` epochs.
 
     Args:
         optimizer: the optimizer whose groups' "lr" is set.
         start_factor: above 0 and at most 1; end_factor: in [0, 1]. ValueError for others.
-        last_epoch: the epoch to go on from; -1 starts anew.
+        last_epoch: the epoch to resume from; -1 starts from the beginning.
 
     >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
     >>> schedule = naru.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.5, total_iters=2)
@@ -155,11 +155,11 @@ class LinearLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """The rate times gamma every epoch.
+    """Multiplies the rate by gamma every epoch.
 
     Args:
         optimizer: the optimizer whose groups' "lr" is set.
-        last_epoch: the epoch to go on from; -1 starts anew.
+        last_epoch: the epoch to resume from; -1 starts from the beginning.
 
     >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
     >>> schedule = naru.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
@@ -181,11 +181,11 @@ class ExponentialLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """initial rate · (1 - epoch / total_iters) ** power, 0 from epoch total_iters on.
+    """initial rate · (1 - epoch / total_iters) ** power; 0 from epoch total_iters on.
 
     Args:
         optimizer: the optimizer whose groups' "lr" is set.
-        last_epoch: the epoch to go on from; -1 starts anew.
+        last_epoch: the epoch to resume from; -1 starts from the beginning.
 
     >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
     >>> schedule = naru.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=4)

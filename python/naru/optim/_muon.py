@@ -1,4 +1,4 @@
-"""Muon."""
+"""Muon, an optimizer for matrices."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["Muon"]
 
 
 class Muon(Descent):
-    """Momentum that is orthogonalized, for the matrices of hidden layers (Jordan et al., 2024). Biases, embeddings and last layers want another optimizer.
+    """Orthogonalized momentum, for the matrices of hidden layers (Jordan et al., 2024). Use another optimizer for biases, embeddings and last layers.
 
     Args:
-        params: parameters or groups; of 2 dimensions (ValueError).
-        lr: the step before it is adjusted to a matrix's shape.
-        weight_decay: the share of lr by which parameters shrink.
-        momentum, nesterov: of the running mean of gradients.
-        ns_coefficients, ns_steps: of Newton and Schulz's iteration, which is done in bfloat16.
-        eps: the least norm that a matrix is divided by first.
-        adjust_lr_fn: "original" (or None), "match_rms_adamw" or "spectral_unclamped": how lr goes with a matrix's shape.
+        params: parameters or groups; ValueError unless they have 2 dimensions.
+        lr: the learning rate before it is adjusted to a matrix's shape.
+        weight_decay: decoupled weight decay: p is multiplied by 1 - lr · weight_decay.
+        momentum, nesterov: the decay rate of the running mean of gradients, and whether to use Nesterov's momentum.
+        ns_coefficients, ns_steps: the coefficients and the number of Newton-Schulz iterations, which run in bfloat16.
+        eps: the lower bound of the norm by which a matrix is divided first.
+        adjust_lr_fn: "original" (or None), "match_rms_adamw" or "spectral_unclamped": how lr depends on a matrix's shape.
 
     >>> p = naru.nn.Parameter(naru.eye(2)); p.grad = naru.eye(2)
     >>> naru.optim.Muon([p], lr=0.1).step()

@@ -1,4 +1,4 @@
-"""Hooks of optimizers: around steps, of one optimizer or of all, and around saving and loading."""
+"""Optimizer hooks around steps, of one optimizer or of all, and around saving and loading."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _global_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
 _global_post_hooks: OrderedDict[int, Callable] = OrderedDict()
 
-# The hooks of one optimizer.
+# The names of the hook dicts of one optimizer.
 _HOOKS = (
     "_optimizer_step_pre_hooks",
     "_optimizer_step_post_hooks",
@@ -38,9 +38,9 @@ def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
     """Calls `hook(optimizer, args, kwargs)` before each step of every optimizer.
 
     Args:
-        hook: what it returns, if not None, are the new args and kwargs.
+        hook: the hook; its result, if not None, is the new (args, kwargs).
 
-    Returns a handle whose `remove()` takes the hook away.
+    Returns a handle whose `remove()` removes the hook.
 
     >>> from naru.optim.optimizer import register_optimizer_step_pre_hook
     >>> handle = register_optimizer_step_pre_hook(lambda optimizer, args, kwargs: print(type(optimizer).__name__))
@@ -55,9 +55,9 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
     """Calls `hook(optimizer, args, kwargs)` after each step of every optimizer.
 
     Args:
-        hook: what it returns is of no account.
+        hook: the hook; its result is ignored.
 
-    Returns a handle whose `remove()` takes the hook away.
+    Returns a handle whose `remove()` removes the hook.
 
     >>> from naru.optim.optimizer import register_optimizer_step_post_hook
     >>> handle = register_optimizer_step_post_hook(lambda optimizer, args, kwargs: print(type(optimizer).__name__))
@@ -69,7 +69,7 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
 
 
 class OptimizerHooks:
-    """The part of `Optimizer` that has to do with hooks."""
+    """The methods of `Optimizer` that register hooks."""
 
     if TYPE_CHECKING:
         _optimizer_step_pre_hooks: OrderedDict[int, Any]
@@ -82,13 +82,13 @@ class OptimizerHooks:
     def _begin_hooks(self) -> None:
         for name in _HOOKS:
             self.__dict__.setdefault(name, OrderedDict())
-        # At the first object of the class, as in PyTorch: a wrapper around an optimizer that never calls __init__ has no hooks.
+        # Wraps `step` when the first object of the class is created, as PyTorch does. A wrapper class that never calls __init__ has no hooks.
         step = getattr(type(self), "step", None)
         if step is not None and not hasattr(step, "hooked"):
             type(self).step = with_hooks(step)  # type: ignore[attr-defined]
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls `hook(optimizer, args, kwargs)` before each step; a pair that it returns replaces args and kwargs.
+        """Calls `hook(optimizer, args, kwargs)` before each step; if it returns a pair, that replaces args and kwargs.
 
         >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
         >>> handle = optimizer.register_step_pre_hook(lambda optimizer, args, kwargs: print("before"))
@@ -108,15 +108,15 @@ class OptimizerHooks:
         return _add(self._optimizer_step_post_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Calls `hook(optimizer)` before `state_dict` collects."""
+        """Calls `hook(optimizer)` at the start of `state_dict`."""
         return _add(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Calls `hook(optimizer, state_dict)` after `state_dict` has collected; what it returns, if not None, takes its place."""
+        """Calls `hook(optimizer, state_dict)` at the end of `state_dict`; its result, if not None, replaces the state."""
         return _add(self._optimizer_state_dict_post_hooks, hook, prepend)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Calls `hook(optimizer, state_dict)` before loading; what it returns, if not None, is loaded instead."""
+        """Calls `hook(optimizer, state_dict)` before loading; its result, if not None, is loaded instead."""
         return _add(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
@@ -125,7 +125,7 @@ class OptimizerHooks:
 
 
 def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
-    """`step` with the step hooks, those of all optimizers and the optimizer's own, around it."""
+    """`step` wrapped so that it runs the step hooks: those of all optimizers and the optimizer's own."""
 
     @functools.wraps(step)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:

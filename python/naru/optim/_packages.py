@@ -1,4 +1,4 @@
-"""What optimizers of others ask `torch.optim.optimizer` for."""
+"""Private names of `torch.optim.optimizer` that third-party optimizers import."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Tensor = _C.Tensor
 
 
 def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]:
-    """A step that runs without gradients, unless the optimizer is differentiable."""
+    """Decorates a step: gradients are disabled in it unless the optimizer is differentiable."""
 
     @functools.wraps(func)
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -26,12 +26,12 @@ def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]
 
 
 def _default_to_fused_or_foreach(params: list[Tensor], differentiable: bool, use_fused: bool = False) -> tuple[bool, bool]:
-    """(fused, foreach): neither; steps are fused without being asked."""
+    """(fused, foreach): always False, as naru fuses steps anyway."""
     return False, False
 
 
 def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
-    """The kinds of devices on which a step can be recorded."""
+    """The kinds of devices that support capturable steps."""
     return ["cuda", "xpu", "hpu", "privateuseone", *(["xla"] if supports_xla else [])]
 
 
@@ -48,7 +48,7 @@ def _dispatch_sqrt(x: Any) -> Any:
 
 
 def _view_as_real(params: list[Tensor], *state_and_grads: list[Tensor]) -> None:
-    """Complex parameters, and what goes with them, become real views."""
+    """Replaces complex parameters, and their states and gradients, by real views, in place."""
     for i, p in enumerate(params):
         if p.is_complex():
             params[i] = _C.view_as_real(p)

@@ -1,4 +1,4 @@
-"""Adadelta."""
+"""The Adadelta optimizer."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ __all__ = ["Adadelta"]
 
 
 class Adadelta(Descent):
-    """Steps scaled by the ratio of the running root mean squares of past steps (u) and gradients (v).
+    """Scales steps by the ratio of the running root mean squares of past steps (u) and gradients (v).
 
     v = rho · v + (1 - rho) · g²;  d = sqrt(u + eps) / sqrt(v + eps) · g;  u = rho · u + (1 - rho) · d²;  p -= lr · d.
 
     Args:
         params: parameters, pairs of name and parameter, or groups of them.
         weight_decay: adds weight_decay · p to the gradient.
-        foreach: of no account: many parameters are always updated together.
-        capturable: of no account: the steps are counted on the host, and can't be captured in a graph.
-        maximize: climbs instead.
-        differentiable: whether the step itself has a derivative.
+        foreach: ignored: the parameters of a group are always updated together.
+        capturable: ignored: the step count is on the host, so steps can't be captured in a graph.
+        maximize: maximises the objective instead of minimising it.
+        differentiable: whether autograd records the step.
 
     >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([0.5])
     >>> naru.optim.Adadelta([p], lr=1.0).step()

@@ -1,4 +1,4 @@
-"""Adagrad."""
+"""The Adagrad optimizer."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["Adagrad"]
 
 
 class Adagrad(Descent):
-    """Steps divided by the root of the sum of all squared gradients so far.
+    """Divides steps by the root of the sum of all squared gradients so far.
 
     At step t:  s += g²;  p -= lr / (1 + (t - 1) · lr_decay) · g / (sqrt(s) + eps).
 
     Args:
         params: parameters, pairs of name and parameter, or groups of them.
         weight_decay: adds weight_decay · p to the gradient.
-        initial_accumulator_value: what sums of squares begin with.
-        foreach: of no account: many parameters are always updated together.
-        maximize: climbs instead.
-        differentiable: whether the step itself has a derivative.
-        fused: of no account: updates are always fused.
+        initial_accumulator_value: the initial value of the sums of squares.
+        foreach: ignored: the parameters of a group are always updated together.
+        maximize: maximises the objective instead of minimising it.
+        differentiable: whether autograd records the step.
+        fused: ignored: updates are always fused.
 
     >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([0.5])
     >>> naru.optim.Adagrad([p], lr=0.1).step()
@@ -71,7 +71,7 @@ class Adagrad(Descent):
                 self._state_for(param, group)
 
     def share_memory(self) -> None:
-        """Moves the sums and counts of steps to memory that processes share."""
+        """Moves the sums and step counts to memory that processes share."""
         for state in self.state.values():
             state["sum"].share_memory_()
             state["step"].share_memory_()

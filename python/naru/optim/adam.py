@@ -1,4 +1,4 @@
-"""Adam and AdamW."""
+"""The optimizers Adam and AdamW."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ __all__ = ["Adam", "AdamW"]
 
 
 class Adam(Descent):
-    """Steps scaled by running means of the gradient (m) and of its square (v).
+    """Scales steps by running means of the gradient (m) and of its square (v).
 
     At step t:  p -= lr · m̂ / (sqrt(v̂) + eps)  with m̂ = m / (1 - beta1ᵗ), v̂ = v / (1 - beta2ᵗ). weight_decay adds
-    weight_decay · p to the gradient, or with decoupled_weight_decay shrinks p itself (AdamW). amsgrad takes the largest v
+    weight_decay · p to the gradient, or with decoupled_weight_decay shrinks p itself (AdamW). amsgrad uses the largest v
     so far.
 
     Args:
         params: parameters, pairs of name and parameter, or groups of them.
-        betas: of the running means of the gradient and of its square.
-        foreach: of no account: many parameters are always updated together.
-        maximize: climbs instead.
+        betas: the decay rates of the running means of the gradient and of its square.
+        foreach: ignored: the parameters of a group are always updated together.
+        maximize: maximises the objective instead of minimising it.
         capturable: whether `step()` may be captured in a graph.
-        differentiable: whether the step itself has a derivative.
-        fused: of no account: updates are always fused.
+        differentiable: whether autograd records the step.
+        fused: ignored: updates are always fused.
 
     >>> import naru
     >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([0.5])
@@ -100,7 +100,7 @@ class Adam(Descent):
             self._update_together(group, count, *_where(counts, count, params, states))
 
     def _update_on_device(self, group: dict[str, Any], params: list[Tensor]) -> None:
-        """One step of a group whose steps are counted on the device, so that a graph may hold it."""
+        """One step of a group whose step counts are on the device, so that it can be captured in a graph."""
         beta1, beta2 = group["betas"]
         states = [self._state_with_count(p, group) for p in params]
         for members in self._counted_together(params, states):
@@ -125,9 +125,9 @@ class Adam(Descent):
         return state
 
     def _counted_together(self, params: list[Tensor], states: list[dict[str, Any]]) -> list[list[int]]:
-        """The numbers of the parameters, those together that have always been stepped together: their counts are one vector's elements, each a tensor of its
-        own, and what follows from a count is computed once for all."""
-        vectors = self.__dict__.setdefault("_vectors", {})  # by the id of a count that stands first: the vector, all counts over it, its version
+        """Partitions the parameter indices into lists that have always been stepped together. Their step counts are elements of one vector, each a separate
+        tensor, so that values that depend on the count are computed once for all of them."""
+        vectors = self.__dict__.setdefault("_vectors", {})  # by the id of the first count: the vector, its counts, its version
         new: dict[Any, list[int]] = {}
         for i, (param, state) in enumerate(zip(params, states)):
             if state["step"] is None:
@@ -145,7 +145,7 @@ class Adam(Descent):
             if -1 not in members and vector._version == version:
                 found.append(members)
             elif any(i >= 0 for i in members):
-                del vectors[first]  # one of them has no gradient now, or has been given another count: from now on each is counted by itself
+                del vectors[first]  # a member has no gradient now, or its count was replaced: from now on each is counted separately
         taken = {i for members in found for i in members}
         return found + [[i] for i in range(len(params)) if i not in taken]
 
@@ -172,7 +172,7 @@ class Adam(Descent):
     def _update_together(
         self, group: dict[str, Any], count: int, params: list[Tensor], states: list[dict[str, Any]]
     ) -> None:
-        """Step number `count` of the parameters."""
+        """Step number `count` of the given parameters."""
         beta1, beta2 = group["betas"]
         _C._adam_step(
             *_with_state(group, params, states), count, number(group["lr"]), number(beta1), number(beta2), group["eps"],
@@ -181,14 +181,14 @@ class Adam(Descent):
 
 
 def _where(values: list[Any], value: Any, *lists: list[Any]) -> Iterator[list[Any]]:
-    """Of each list, the entries where `values` has `value`."""
+    """Filters each list to the entries whose `values` equal `value`."""
     return ([entry for entry, each in zip(entries, values) if each == value] for entries in lists)
 
 
 def _with_state(
     group: dict[str, Any], params: list[Tensor], states: list[dict[str, Any]]
 ) -> tuple[list[Tensor], ...]:
-    """Parameters, means, squares, largest squares (none without amsgrad)."""
+    """(parameters, means, means of squares, largest means of squares; the last empty without amsgrad)."""
     largest = [s["max_exp_avg_sq"] for s in states] if group["amsgrad"] else []
     return params, [s["exp_avg"] for s in states], [s["exp_avg_sq"] for s in states], largest
 
@@ -198,14 +198,14 @@ class AdamW(Adam):
 
     Args:
         params: parameters, pairs of name and parameter, or groups of them.
-        betas: of the running means of the gradient and of its square.
-        eps: added to what is divided by.
-        amsgrad: whether the largest mean of squares so far counts.
-        maximize: climbs instead.
-        foreach: of no account: many parameters are always updated together.
+        betas: the decay rates of the running means of the gradient and of its square.
+        eps: added to the denominator.
+        amsgrad: whether to use the largest mean of squares so far.
+        maximize: maximises the objective instead of minimising it.
+        foreach: ignored: the parameters of a group are always updated together.
         capturable: whether `step()` may be captured in a graph.
-        differentiable: whether the step itself has a derivative.
-        fused: of no account: updates are always fused.
+        differentiable: whether autograd records the step.
+        fused: ignored: updates are always fused.
 
     >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([0.5])
     >>> naru.optim.AdamW([p], lr=0.1).step()

@@ -1,4 +1,4 @@
-"""Adamax and NAdam, two relatives of Adam."""
+"""The Adamax and NAdam optimizers, variants of Adam."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Adamax", "NAdam"]
 
 
 def check_betas(lr: Any, betas: tuple[float, float], eps: float, weight_decay: float) -> None:
-    """ValueError for options of Adam's kind that are out of range."""
+    """ValueError for Adam's options if they are out of range."""
     check_option("learning rate", lr, number(lr) >= 0.0)
     check_option("epsilon value", eps, eps >= 0.0)
     for i in (0, 1):
@@ -23,18 +23,18 @@ def check_betas(lr: Any, betas: tuple[float, float], eps: float, weight_decay: f
 
 
 class Adamax(Descent):
-    """Adam with the largest decayed gradient in place of the root mean square.
+    """Adam with the largest decayed gradient instead of the root mean square.
 
     Args:
         params: parameters, pairs of name and parameter, or groups of them.
-        lr: the step.
-        betas: of the running means of the gradient and of its square.
-        eps: added to what is divided by.
+        lr: the learning rate.
+        betas: the decay rates of the running means of the gradient and of its square.
+        eps: added to the denominator.
         weight_decay: adds weight_decay · p to the gradient.
-        foreach: of no account: many parameters are always updated together.
-        maximize: climbs instead.
-        differentiable: whether the step itself has a derivative.
-        capturable: of no account: the steps are counted on the host, and can't be captured in a graph.
+        foreach: ignored: the parameters of a group are always updated together.
+        maximize: maximises the objective instead of minimising it.
+        differentiable: whether autograd records the step.
+        capturable: ignored: the step count is on the host, so steps can't be captured in a graph.
 
     >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([0.5])
     >>> naru.optim.Adamax([p], lr=0.1).step()
@@ -83,16 +83,16 @@ class NAdam(Descent):
 
     Args:
         params: parameters, pairs of name and parameter, or groups of them.
-        lr: the step.
-        betas: of the running means of the gradient and of its square.
-        eps: added to what is divided by.
+        lr: the learning rate.
+        betas: the decay rates of the running means of the gradient and of its square.
+        eps: added to the denominator.
         weight_decay: adds weight_decay · p to the gradient.
-        momentum_decay: how fast the momentum's share grows.
+        momentum_decay: how fast the momentum coefficient grows.
         decoupled_weight_decay: whether weight_decay shrinks the parameters themselves, as in AdamW.
-        foreach: of no account: many parameters are always updated together.
-        maximize: climbs instead.
-        capturable: of no account: the steps are counted on the host, and can't be captured in a graph.
-        differentiable: whether the step itself has a derivative.
+        foreach: ignored: the parameters of a group are always updated together.
+        maximize: maximises the objective instead of minimising it.
+        capturable: ignored: the step count is on the host, so steps can't be captured in a graph.
+        differentiable: whether autograd records the step.
 
     >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([0.5])
     >>> naru.optim.NAdam([p], lr=0.1).step()

@@ -1,4 +1,4 @@
-"""ASGD."""
+"""Averaged stochastic gradient descent."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class ASGD(Descent):
 
     Args:
         params: parameters or groups.
-        lr: eta at the start; after step t it is lr / (1 + lambd · lr · t) ** alpha.
-        lambd: the share of eta by which parameters decay at each step.
-        alpha: how fast eta falls.
+        lr: the initial eta; after step t eta is lr / (1 + lambd · lr · t) ** alpha.
+        lambd: the decay term: at each step, p is multiplied by 1 - lambd · eta.
+        alpha: the exponent with which eta decreases.
         t0: the step from which on parameters are averaged.
         weight_decay: adds weight_decay · p to the gradient.
-        foreach: of no account: many parameters are always updated together.
-        maximize: climbs instead.
-        differentiable: whether the step itself has a derivative.
-        capturable: of no account: the steps are counted on the host, and can't be captured in a graph.
+        foreach: ignored: the parameters of a group are always updated together.
+        maximize: maximises the objective instead of minimising it.
+        differentiable: whether autograd records the step.
+        capturable: ignored: the step count is on the host, so steps can't be captured in a graph.
 
     ValueError for options out of range.
 

@@ -1,4 +1,4 @@
-"""L-BFGS. Directions and the search along them are in C++ (naru/optim_steps.h)."""
+"""L-BFGS. The directions and the line search are computed in C++ (naru/optim/steps.h)."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ __all__ = ["LBFGS"]
 
 
 class LBFGS(Optimizer):
-    """Quasi-Newton steps (Liu and Nocedal, 1989) over all parameters as one vector. There is one group of parameters (ValueError), on one device.
+    """Quasi-Newton steps (Liu and Nocedal, 1989) over all parameters as one vector. Only one parameter group is allowed (ValueError), on one device.
 
     Args:
-        params: parameters; complex ones are pairs of real ones.
-        lr: the length of a step, or where the search for one begins.
-        max_iter: the iterations of a step at most.
-        max_eval: the evaluations of the closure in a step, max_iter · 5 / 4 if None.
-        tolerance_grad: a step ends where no element of the gradient is more.
-        tolerance_change: a step ends where neither the loss nor a parameter changes by more.
-        history_size: how many past iterations are remembered.
+        params: parameters; complex ones are treated as pairs of real ones.
+        lr: the length of a step, or the initial length of the line search.
+        max_iter: the maximum number of iterations per step.
+        max_eval: the maximum number of calls of the closure per step; max_iter · 5 / 4 if None.
+        tolerance_grad: a step ends when no element of the gradient exceeds it.
+        tolerance_change: a step ends when neither the loss nor a parameter changes by more than it.
+        history_size: how many past iterations are kept.
         line_search_fn: None, or "strong_wolfe".
-        maximize: whether the loss is to grow.
+        maximize: whether to maximise the loss.
 
-    `step(closure)` calls the closure, which clears the gradients, computes the loss and its gradients and returns it, several times; it returns the first loss.
+    `step(closure)` calls the closure several times, and returns the first loss. The closure clears the gradients, computes the loss and its gradients, and
+    returns the loss.
 
     >>> import naru
     >>> p = naru.nn.Parameter(naru.tensor([3.0, -1.0]))
@@ -93,14 +94,14 @@ class LBFGS(Optimizer):
             start += p.numel()
 
     def _evaluate(self, closure: Callable[[], Any]) -> tuple[Any, float, Tensor]:
-        """(what the closure returns, the loss that falls, its gradient)"""
+        """(the result of the closure, the loss to minimise, its gradient)"""
         with enable_grad():
             found = closure()
         loss = float(found)
         return found, -loss if self.param_groups[0].get("maximize", False) else loss, self._gather_flat_grad()
 
     def _search(self, closure: Callable[[], Any], t: float, d: Tensor, loss: float, grad: Tensor, slope: float, most: int) -> Any:
-        """(loss, gradient, t, evaluations) where a search along d ends; the parameters stay."""
+        """(loss, gradient, t, evaluations) at the end of a line search along d; the parameters are restored."""
         before = [p.clone() for p in self._params]
 
         def at(length: float) -> tuple[float, Tensor]:
@@ -113,7 +114,7 @@ class LBFGS(Optimizer):
         return _C._strong_wolfe(at, t, d, loss, grad, slope, 1e-9, most)
 
     def _remember(self, state: dict[str, Any], grad: Tensor, most: int) -> None:
-        """Takes the last step into the history, where the function curves upwards along it."""
+        """Adds the last step to the history if the curvature along it is positive."""
         change, step = grad - state["prev_flat_grad"], state["d"] * number(state["t"])
         curve = change.dot(step).item()
         if not curve > 1e-10:
@@ -126,10 +127,10 @@ class LBFGS(Optimizer):
         state["H_diag"] = change.new_tensor(curve / change.dot(change).item())
 
     def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
-        """Up to max_iter iterations; returns the loss before them.
+        """Runs up to max_iter iterations; returns the loss before them.
 
         Args:
-            closure: a function that computes the loss and its gradients anew, and returns the loss.
+            closure: a function that computes the loss and its gradients, and returns the loss.
 
         >>> p = naru.nn.Parameter(naru.tensor([3.0]))
         >>> optimizer = naru.optim.LBFGS([p])

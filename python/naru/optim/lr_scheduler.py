@@ -1,4 +1,4 @@
-"""Learning-rate schedules: `scheduler.step()` after each epoch (or batch) sets the rates of the optimizer's groups."""
+"""Learning-rate schedules: `scheduler.step()` after each epoch (or batch) sets the learning rates of the optimizer's groups."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _LRScheduler = LRScheduler
 
 
 class LambdaLR(LRScheduler):
-    """initial rate · lr_lambda(epoch); one function for all groups or one for each.
+    """initial rate · lr_lambda(epoch); lr_lambda is one function for all groups or a list of one for each.
 
     Args:
         optimizer: the optimizer whose groups' "lr" is set.
-        last_epoch: the epoch to go on from; -1 starts anew.
+        last_epoch: the epoch to resume from; -1 starts from the beginning.
 
     >>> import naru
     >>> opt = naru.optim.SGD([naru.nn.Parameter(naru.zeros(1))], lr=1.0)
@@ -44,7 +44,7 @@ class LambdaLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """The state without functions; callable objects are kept by their attributes."""
+        """The state without functions; for callable objects, their attributes."""
         state = {k: v for k, v in super().state_dict().items() if k != "lr_lambdas"}
         state["lr_lambdas"] = [
             None if not hasattr(fn, "__dict__") or hasattr(fn, "__code__") else dict(fn.__dict__) for fn in self.lr_lambdas
@@ -52,7 +52,7 @@ class LambdaLR(LRScheduler):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes back what `state_dict` gave."""
+        """Restores a state that `state_dict` returned."""
         saved = dict(state_dict)
         for fn, attributes in zip(self.lr_lambdas, saved.pop("lr_lambdas")):
             if attributes is not None:
@@ -64,12 +64,12 @@ class LambdaLR(LRScheduler):
 
 
 class MultiplicativeLR(LambdaLR):
-    """Each epoch's rate is the last one's times lr_lambda(epoch).
+    """Multiplies the previous epoch's rate by lr_lambda(epoch).
 
     Args:
         optimizer: the optimizer whose groups' "lr" is set.
         lr_lambda: a function of the epoch, or a list of one for each group.
-        last_epoch: the epoch to go on from; -1 starts anew.
+        last_epoch: the epoch to resume from; -1 starts from the beginning.
 
     >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
     >>> schedule = naru.optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5)
@@ -84,13 +84,13 @@ class MultiplicativeLR(LambdaLR):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """From the initial rate down to eta_min in T_max epochs, along a cosine, and up again.
+    """Follows a cosine from the initial rate down to eta_min in T_max epochs, and up again.
 
     eta_min + (initial rate - eta_min) · (1 + cos(π · epoch / T_max)) / 2
 
     Args:
         optimizer: the optimizer whose groups' "lr" is set.
-        last_epoch: the epoch to go on from; -1 starts anew.
+        last_epoch: the epoch to resume from; -1 starts from the beginning.
 
     >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
     >>> schedule = naru.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=2)
@@ -110,7 +110,7 @@ class CosineAnnealingLR(LRScheduler):
         if self._step_count == 1 and self.last_epoch > 0:
             return self._closed()
         if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
-            # Leaving the lowest point, where the ratio of neighbouring rates is 0 / 0.
+            # At the lowest point the ratio of consecutive rates is 0 / 0.
             rise = (1 - math.cos(math.pi / self.T_max)) / 2
             return [rate + (base - self.eta_min) * rise for base, rate in zip(self.base_lrs, rates)]
         now = 1 + math.cos(math.pi * self.last_epoch / self.T_max)
@@ -125,12 +125,12 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class SequentialLR(LRScheduler):
-    """One schedule after the other; the next takes over at each of the epochs `milestones`.
+    """Runs schedules one after another; the next one takes over at each of the epochs `milestones`.
 
     Args:
         optimizer: the optimizer whose groups' "lr" is set.
         schedulers: schedules of that optimizer, one more than milestones.
-        last_epoch: the epoch to go on from; -1 starts anew.
+        last_epoch: the epoch to resume from; -1 starts from the beginning.
 
     >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
     >>> warm = naru.optim.lr_scheduler.ConstantLR(optimizer, factor=0.1, total_iters=2)
@@ -160,7 +160,7 @@ class SequentialLR(LRScheduler):
         self._schedulers = schedulers
         self._milestones = milestones
         self.last_epoch = 0
-        # Making the schedules has changed the rates: back to the start, then the first one's first step.
+        # Creating the schedules has changed the rates. Restore the initial rates, then do the first schedule's initial step.
         for group in optimizer.param_groups:
             _set_rate(group, group["initial_lr"])
         for scheduler in schedulers:
@@ -170,11 +170,11 @@ class SequentialLR(LRScheduler):
         self._go_on(last_epoch)
 
     def _go_on(self, last_epoch: int) -> None:
-        """The schedules as they are behind that many epochs: which of them is the one, how far it is and its rate follow from going through all."""
+        """Advances the schedules to `last_epoch` by stepping through all epochs, which sets the active schedule, its epoch and its rate."""
         import warnings
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # nothing has been learnt meanwhile, nor should have been
+            warnings.simplefilter("ignore")  # suppress warnings that the optimizer has not stepped
             for _ in range(last_epoch + 1):
                 self.step()
 
@@ -183,7 +183,7 @@ class SequentialLR(LRScheduler):
             scheduler._undo()
 
     def step(self) -> None:  # type: ignore[override]
-        """Goes one epoch on."""
+        """Advances one epoch."""
         self.last_epoch += 1
         i = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[i]
@@ -194,13 +194,13 @@ class SequentialLR(LRScheduler):
         self._last_lr = scheduler.get_last_lr()
 
     def state_dict(self) -> dict[str, Any]:
-        """The state, with that of each schedule."""
+        """The state, including that of each schedule."""
         state = {k: v for k, v in LRScheduler.state_dict(self).items() if k != "_schedulers"}
         state["_schedulers"] = [s.state_dict() for s in self._schedulers]
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes back what `state_dict` gave."""
+        """Restores a state that `state_dict` returned."""
         saved = dict(state_dict)
         for scheduler, state in zip(self._schedulers, saved.pop("_schedulers")):
             scheduler.load_state_dict(state)
@@ -208,11 +208,11 @@ class SequentialLR(LRScheduler):
 
 
 class ChainedScheduler(LRScheduler):
-    """Several schedules at once: each step applies all of them.
+    """Applies several schedules at each step.
 
     Args:
         schedulers: schedules of one optimizer (ValueError for none, and for several optimizers).
-        optimizer: theirs; that of the first if None.
+        optimizer: the schedules' optimizer; that of the first if None.
 
     >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
     >>> halved = naru.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
@@ -243,12 +243,12 @@ class ChainedScheduler(LRScheduler):
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """The rate times `factor` when a measure has not improved for more than `patience` epochs.
+    """Multiplies the rate by `factor` when a metric has not improved for more than `patience` epochs.
 
     Args:
-        mode: "min" (the measure should fall) or "max".
+        mode: "min" (the metric should decrease) or "max".
         threshold: an improvement counts if it exceeds this, relative ("rel") or absolute ("abs").
-        cooldown: epochs to wait after a reduction. min_lr: lower bounds. eps: smaller changes are not made.
+        cooldown: epochs to wait after a reduction. min_lr: lower bounds. eps: smaller changes are ignored.
         optimizer: the optimizer whose groups' "lr" is set.
         threshold_mode: "rel" or "abs".
 
@@ -301,7 +301,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether a reduction was made less than `cooldown` epochs ago."""
+        """Whether the last reduction was less than `cooldown` epochs ago."""
         return self.cooldown_counter > 0
 
     def is_better(self, a: float, best: float) -> bool:
@@ -314,10 +314,10 @@ class ReduceLROnPlateau(LRScheduler):
         return a < bound if self.mode == "min" else a > bound
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Takes the epoch's measure and reduces the rates where it is time.
+        """Records the epoch's metric, and reduces the rates if needed.
 
         Args:
-            metrics: the measure, a number or a tensor of one element.
+            metrics: the metric, a number or a tensor of one element.
 
         >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
         >>> schedule = naru.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=0)
@@ -346,7 +346,7 @@ class ReduceLROnPlateau(LRScheduler):
         self._last_lr = self._rates()
 
     def _fit_bounds(self) -> None:
-        """Groups that were added to the optimizer get the one bound there is."""
+        """Extends `min_lrs` to groups that were added to the optimizer, if there is one bound for all."""
         count = len(self.optimizer.param_groups)
         if count == len(self.min_lrs):
             return

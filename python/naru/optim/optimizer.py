@@ -41,7 +41,7 @@ class _Required:
 
 required = _Required()
 
-# State that is counted on the host in float32, whatever the parameter is.
+# State that is kept on the host in float32, whatever the parameter's device and dtype.
 _ON_HOST = ("step", "mu_product", "eta", "mu")
 
 
@@ -49,11 +49,11 @@ class Optimizer(OptimizerHooks):
     """Base of all optimizers.
 
     Args:
-        params: parameters, pairs of name and parameter, or dicts, each a group with "params" and options of its own.
-        defaults: the options of groups that do not say otherwise.
+        params: parameters, pairs of name and parameter, or dicts, each a group with "params" and its own options.
+        defaults: the default options of groups.
 
-    A subclass defines `step`. Parameters keep their identity when a model moves to another device, so that an
-    optimizer may be made before or after; its state follows them.
+    A subclass defines `step`. Parameters keep their identity when a model moves to another device, so an
+    optimizer may be created before or after; its state follows them.
 
     >>> class Descent(naru.optim.Optimizer):
     ...     def __init__(self, params, lr):
@@ -101,7 +101,7 @@ class Optimizer(OptimizerHooks):
         """Adds a group: a dict with "params" and any options that differ from the defaults.
 
         Args:
-            param_group: the dict. ValueError for parameters that are in a group already.
+            param_group: the dict. ValueError for parameters that already are in a group.
 
         >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
         >>> optimizer.add_param_group({"params": [naru.nn.Parameter(naru.ones(1))], "lr": 0.5})
@@ -157,7 +157,7 @@ class Optimizer(OptimizerHooks):
         self.param_groups.append(group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drops the gradients of all parameters, or zeroes them with set_to_none=False.
+        """Sets the gradients of all parameters to None, or zeroes them with set_to_none=False.
 
         >>> p = naru.nn.Parameter(naru.ones(1)); p.grad = naru.ones(1)
         >>> naru.optim.SGD([p], lr=1.0).zero_grad()
@@ -177,7 +177,7 @@ class Optimizer(OptimizerHooks):
                     param.grad.zero_()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Updates the parameters once; `closure` computes the loss again and returns it.
+        """Updates the parameters once; `closure`, if given, recomputes the loss and returns it.
 
         >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([2.0])
         >>> naru.optim.SGD([p], lr=0.25).step()
@@ -188,11 +188,11 @@ class Optimizer(OptimizerHooks):
 
     profile_hook_step = staticmethod(with_hooks)
 
-    # False: numbers that change from step to step are worked out by the host, so that a replayed step (`naru.Graph`) would be wrong.
+    # False if the host computes numbers that change from step to step, so that a replayed step (`naru.Graph`) would be wrong.
     _may_be_captured = True
 
     def _stateful(self, group: dict[str, Any]) -> bool:
-        """Whether the first step makes something that later ones go on with."""
+        """Whether the first step creates state that later steps use."""
         return False
 
     def _check_capture(self) -> None:
@@ -212,19 +212,19 @@ class Optimizer(OptimizerHooks):
             return closure()
 
     def _state_on_device(self, param: Tensor) -> dict[str, Any]:
-        """The state of `param`, moved after it if the parameter has changed device."""
+        """The state of `param`, moved to the parameter's device if that has changed."""
         state = self.state[param]
         for key, value in state.items():
             if key not in _ON_HOST and isinstance(value, Tensor):
                 if value.device != param.device:
                     _move_state(state, param.device)
-                break  # all that is not the host's is where the first is
+                break  # all tensors except those on the host are on one device: checking the first is enough
         return state
 
     # --- state -------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """{"state": a dict for each parameter's number, "param_groups": the options with the numbers as "params"}.
+        """{"state": a dict for each parameter index, "param_groups": the options, with the indices as "params"}.
 
         >>> p = naru.nn.Parameter(naru.ones(1)); p.grad = naru.ones(1)
         >>> optimizer = naru.optim.SGD([p], lr=1.0, momentum=0.5)
@@ -250,10 +250,10 @@ class Optimizer(OptimizerHooks):
         return collected
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes back what `state_dict` gave. Tensors that have the parameter's device and dtype are used as they are, not copied.
+        """Restores a state that `state_dict` returned. Tensors that already have the parameter's device and dtype are not copied.
 
         Args:
-            state_dict: what it gave. ValueError where the groups' sizes differ.
+            state_dict: the state. ValueError if the groups' sizes differ.
 
         >>> first = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=0.5)
         >>> second = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
@@ -296,7 +296,7 @@ class Optimizer(OptimizerHooks):
             else:
                 state[number] = value
         groups = []
-        for mine, theirs in zip(self.param_groups, copy.deepcopy(saved)):  # at once: what groups share, they share still
+        for mine, theirs in zip(self.param_groups, copy.deepcopy(saved)):  # one deepcopy, so that groups keep sharing what they shared
             group = {key: value for key, value in theirs.items() if key != "params"}
             if "param_names" in mine and "param_names" not in group:
                 group["param_names"] = mine["param_names"]
@@ -326,25 +326,25 @@ class Optimizer(OptimizerHooks):
 
 
 def _move_state(state: dict[str, Any], device: _C.device) -> None:
-    """Moves a parameter's state to where the parameter is."""
+    """Moves a parameter's state to the parameter's device."""
     for key, value in state.items():
         if isinstance(value, Tensor) and key not in _ON_HOST:
             state[key] = value.to(device)
 
 
 def check_option(name: str, value: Any, good: bool) -> None:
-    """ValueError with PyTorch's text if an option's value is not good."""
+    """ValueError with PyTorch's text unless `good`."""
     if not good:
         raise ValueError(f"Invalid {name}: {value}")
 
 
 def as_real(tensor: Tensor) -> Tensor:
-    """The elements of a complex tensor as pairs, in the same memory and without history; a real tensor itself."""
+    """A complex tensor as pairs of real numbers, in the same memory and without history; a real tensor itself."""
     return _C.view_as_real(tensor.detach().resolve_conj()) if tensor.is_complex() else tensor
 
 
 def number(value: Any) -> float:
-    """An option that may be given as a tensor with one element."""
+    """The value of an option that may be a one-element tensor, as a float."""
     if isinstance(value, Tensor) and value.numel() != 1:
         raise ValueError(f"Tensor lr must be 1-element (got shape {list(value.shape)})")
     return float(value.item()) if isinstance(value, Tensor) else value

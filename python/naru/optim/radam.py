@@ -1,4 +1,4 @@
-"""RAdam."""
+"""The RAdam optimizer."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ __all__ = ["RAdam"]
 
 
 class RAdam(Descent):
-    """Adam whose steps are rectified by how many gradients have been seen (Liu et al., 2020); the first few steps are those of momentum alone.
+    """Adam with steps rectified by the number of gradients so far (Liu et al., 2020); the first few steps use momentum alone.
 
     Args:
         params: parameters, pairs of name and parameter, or groups of them.
-        lr: the step.
-        betas: of the running means of the gradient and of its square.
-        eps: added to what is divided by.
+        lr: the learning rate.
+        betas: the decay rates of the running means of the gradient and of its square.
+        eps: added to the denominator.
         weight_decay: adds weight_decay · p to the gradient.
         decoupled_weight_decay: whether weight_decay shrinks the parameters themselves, as in AdamW.
-        foreach: of no account: many parameters are always updated together.
-        maximize: climbs instead.
-        capturable: of no account: the steps are counted on the host, and can't be captured in a graph.
-        differentiable: whether the step itself has a derivative.
+        foreach: ignored: the parameters of a group are always updated together.
+        maximize: maximises the objective instead of minimising it.
+        capturable: ignored: the step count is on the host, so steps can't be captured in a graph.
+        differentiable: whether autograd records the step.
 
     ValueError for options out of range.
 

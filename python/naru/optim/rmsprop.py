@@ -1,4 +1,4 @@
-"""RMSprop."""
+"""The RMSprop optimizer."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["RMSprop"]
 
 
 class RMSprop(Descent):
-    """Steps divided by the root of a running mean of the squared gradient.
+    """Divides steps by the root of a running mean of the squared gradient.
 
-    v = alpha · v + (1 - alpha) · g²;  p -= lr · g / (sqrt(v) + eps). centered subtracts the running mean of g, squared,
-    from v. With momentum the steps are summed up first.
+    v = alpha · v + (1 - alpha) · g²;  p -= lr · g / (sqrt(v) + eps). centered subtracts the square of the running mean of g
+    from v. With momentum, the steps are accumulated first.
 
     Args:
         params: parameters, pairs of name and parameter, or groups of them.
         weight_decay: adds weight_decay · p to the gradient.
         capturable: whether `step()` may be captured in a graph.
-        foreach: of no account: many parameters are always updated together.
-        maximize: climbs instead.
-        differentiable: whether the step itself has a derivative.
+        foreach: ignored: the parameters of a group are always updated together.
+        maximize: maximises the objective instead of minimising it.
+        differentiable: whether autograd records the step.
 
     >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([0.5])
     >>> naru.optim.RMSprop([p], lr=0.1).step()

@@ -1,4 +1,4 @@
-"""Rprop."""
+"""The Rprop optimizer."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ __all__ = ["Rprop"]
 
 
 class Rprop(Descent):
-    """Resilient backpropagation: a step size for each element, which grows while its gradient keeps its sign, and shrinks where it turns.
+    """Resilient backpropagation: each element has a step size, which grows while its gradient keeps its sign, and shrinks when the sign changes.
 
     Args:
         params: parameters or groups.
-        lr: the step size that each element begins with.
-        etas: the factors of a step size that shrinks and that grows.
-        step_sizes: the least and the greatest step size.
-        capturable: of no account: the steps are counted on the host, and can't be captured in a graph.
-        foreach: of no account: many parameters are always updated together.
-        maximize: climbs instead.
-        differentiable: whether the step itself has a derivative.
+        lr: the initial step size of each element.
+        etas: the factors by which a step size shrinks and grows.
+        step_sizes: the smallest and the largest step size.
+        capturable: ignored: the step count is on the host, so steps can't be captured in a graph.
+        foreach: ignored: the parameters of a group are always updated together.
+        maximize: maximises the objective instead of minimising it.
+        differentiable: whether autograd records the step.
 
     ValueError for options out of range.
 

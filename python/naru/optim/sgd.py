@@ -17,13 +17,13 @@ class SGD(Descent):
     """Gradient descent with momentum.
 
     With g the gradient plus weight_decay · p:  v = momentum · v + (1 - dampening) · g (the first time v = g), and
-    p -= lr · v, or lr · (g + momentum · v) with nesterov. maximize climbs instead.
+    p -= lr · v, or lr · (g + momentum · v) with nesterov. maximize maximises the objective.
 
     Args:
         params: parameters, pairs of name and parameter, or groups of them.
-        foreach: of no account: many parameters are always updated together.
-        differentiable: whether the step itself has a derivative.
-        fused: of no account: updates are always fused.
+        foreach: ignored: the parameters of a group are always updated together.
+        differentiable: whether autograd records the step.
+        fused: ignored: updates are always fused.
 
     >>> import naru
     >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([0.5])

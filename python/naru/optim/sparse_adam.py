@@ -14,16 +14,16 @@ __all__ = ["SparseAdam"]
 
 
 class SparseAdam(Descent):
-    """Adam that moves only what a sparse gradient has coordinates for: parameters and moments of the other rows stay as they are.
+    """Adam that updates only the rows for which a sparse gradient has coordinates; parameters and moments of other rows are unchanged.
 
-    For dense gradients it raises RuntimeError. The count of steps is a parameter's, not a row's.
+    RuntimeError for dense gradients. Steps are counted per parameter, not per row.
 
     Args:
         params: parameters, pairs of name and parameter, or groups of them.
-        lr: the step.
-        betas: of the running means of the gradient and of its square.
-        eps: added to what is divided by.
-        maximize: climbs instead.
+        lr: the learning rate.
+        betas: the decay rates of the running means of the gradient and of its square.
+        eps: added to the denominator.
+        maximize: maximises the objective instead of minimising it.
 
     >>> table = naru.nn.Embedding.from_pretrained(naru.zeros(3, 1), freeze=False, sparse=True)
     >>> table(naru.tensor([1])).sum().backward()

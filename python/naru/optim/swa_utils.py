@@ -1,4 +1,4 @@
-"""`torch.optim.swa_utils`: averages of a model's parameters over its training, and the rate to go with them."""
+"""`torch.optim.swa_utils`: averages of a model's parameters during training, and the learning-rate schedule for them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _check_decay(decay: float) -> None:
 
 
 def _in_place(average: Callable[[Tensor, Tensor, Any], Tensor]) -> Callable[[Any, Any, Any], None]:
-    """The same for lists of tensors, whose elements are written."""
+    """Lifts an averaging function to lists of tensors, which it updates in place."""
 
     def update(averaged: PARAM_LIST, current: PARAM_LIST, count: Any) -> None:
         with _C.no_grad():
@@ -55,7 +55,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tens
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[PARAM_LIST, PARAM_LIST, Any], None]:
-    """The same for lists, whose averages are written. ValueError unless decay is in [0, 1].
+    """Like `get_ema_avg_fn`, for lists of tensors, and in place. ValueError unless decay is in [0, 1].
 
     >>> averages = [naru.tensor(4.0)]
     >>> naru.optim.swa_utils.get_ema_multi_avg_fn(0.75)(averages, [naru.tensor(8.0)], 1)
@@ -66,7 +66,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[PARAM_LIST, PARAM_LI
 
 
 def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
-    """The function (average, value, count) -> the mean of count + 1 values, of which `average` is that of the first ones.
+    """The function (average, value, count) -> the mean of count + 1 values, where `average` is the mean of the first `count`.
 
     >>> naru.optim.swa_utils.get_swa_avg_fn()(naru.tensor(4.0), naru.tensor(8.0), naru.tensor(3))
     tensor(5.)
@@ -80,7 +80,7 @@ def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
 
 
 def get_swa_multi_avg_fn() -> Callable[[PARAM_LIST, PARAM_LIST, Any], None]:
-    """The same for lists, whose averages are written.
+    """Like `get_swa_avg_fn`, for lists of tensors, and in place.
 
     >>> averages = [naru.tensor(4.0)]
     >>> naru.optim.swa_utils.get_swa_multi_avg_fn()(averages, [naru.tensor(8.0)], naru.tensor(3))
@@ -91,14 +91,14 @@ def get_swa_multi_avg_fn() -> Callable[[PARAM_LIST, PARAM_LIST, Any], None]:
 
 
 class AveragedModel(Module):
-    """A copy of a model (`module`) whose parameters are averages of the model's.
+    """A copy of a model (`module`) whose parameters are running averages of the model's.
 
     Args:
         model: the model that is copied.
-        device: where the copy lives; the model's device if None.
-        avg_fn: the function (average, value, count) that gives the next average; equal weights if None.
-        multi_avg_fn: one for lists, which writes the averages; not both (AssertionError).
-        use_buffers: whether buffers are averaged, too; else they are the model's.
+        device: the device of the copy; the model's device if None.
+        avg_fn: the function (average, value, count) that returns the next average; equal weights if None.
+        multi_avg_fn: a function of lists that updates the averages in place; not together with avg_fn (AssertionError).
+        use_buffers: whether buffers are averaged, too; otherwise they are copied from the model.
 
     >>> import naru
     >>> model = naru.nn.Linear(1, 1, bias=False)
@@ -132,7 +132,7 @@ class AveragedModel(Module):
         self.use_buffers = use_buffers
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the averaged model gives."""
+        """The output of the averaged model."""
         return self.module(*args, **kwargs)
 
     def _tensors(self, model: Module) -> list[Tensor]:
@@ -140,7 +140,7 @@ class AveragedModel(Module):
         return [t.detach() for t in itertools.chain(model.parameters(), buffers)]
 
     def update_parameters(self, model: Module) -> None:
-        """Takes in what the model is now; the first time it is copied."""
+        """Updates the averages with the model's current parameters; the first call copies them."""
         own = self._tensors(self.module)
         new = [value.to(average.device) for average, value in zip(own, self._tensors(model))]
         count = int(self.n_averaged.item())
@@ -163,12 +163,12 @@ class AveragedModel(Module):
 
 
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
-    """Computes the running means and variances of the model's batch norms anew, by one pass over the batches of `loader`.
+    """Recomputes the running means and variances of the model's batch norms, in one pass over the batches of `loader`.
 
     Args:
         loader: batches, or lists whose first element is one.
-        model: the model, called with each batch in training mode; its mode stays.
-        device: where batches are moved to first.
+        model: the model, called with each batch in training mode; its mode is restored.
+        device: the device that batches are moved to first.
 
     >>> norm = naru.nn.BatchNorm1d(1)
     >>> naru.optim.swa_utils.update_bn([naru.tensor([[1.0], [3.0]]), naru.tensor([[5.0], [7.0]])], norm)
@@ -197,10 +197,10 @@ class SWALR(LRScheduler):
 
     Args:
         optimizer: the optimizer whose groups' "lr" is set.
-        swa_lr: the rate to arrive at, for all groups or a list of one for each.
-        anneal_epochs: after how many epochs.
+        swa_lr: the final rate: one for all groups, or a list of one for each.
+        anneal_epochs: the number of epochs until then.
         anneal_strategy: "cos" or "linear". ValueError for others.
-        last_epoch: the epoch to go on from; -1 starts anew.
+        last_epoch: the epoch to resume from; -1 starts from the beginning.
 
     >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
     >>> schedule = naru.optim.swa_utils.SWALR(optimizer, swa_lr=0.0, anneal_epochs=4, anneal_strategy="linear")
@@ -227,11 +227,11 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def anneal_func(self, t: float) -> float:
-        """The share of the way to swa_lr, at a share of the epochs."""
+        """The fraction of the distance to swa_lr, for a fraction of the epochs."""
         return t if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * t)) / 2
 
     def get_lr(self) -> list[float]:
-        """The rates of the epoch that begins."""
+        """The rates for the current epoch."""
         step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)

@@ -1,8 +1,8 @@
-"""`torch.profiler`: how long the program's calls take, and where.
+"""`torch.profiler`: how long function calls take, and where.
 
-What is measured is each call of a function of naru's on the thread that profiles, on the host, and what the queues gave to devices meanwhile, by the
-devices' own clocks: fused groups by the operators in them, products, copies. Small work of the cpu is done within the call. A call has the device time of
-what it handed over; of a fused group, that is the call that could not wait for it.
+It measures each call of a naru function on the profiled thread, on the host, and the work that queues submit to devices, with the
+devices' clocks: fused groups with their operators, products, copies. Small work on the cpu runs within the call. A call's device time is that of
+the work it submitted; a fused group is submitted by the call that needs its result.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class ProfilerActivity(enum.Enum):
-    """What is profiled.
+    """The activities to profile.
 
     >>> naru.profiler.ProfilerActivity.CPU in naru.profiler.supported_activities()
     True
@@ -47,7 +47,7 @@ class ProfilerActivity(enum.Enum):
 
 
 class ProfilerAction(enum.Enum):
-    """What is done in a step.
+    """What the profiler does in a step.
 
     >>> naru.profiler.schedule(wait=1, warmup=1, active=1)(1)
     <ProfilerAction.WARMUP: 1>
@@ -60,7 +60,7 @@ class ProfilerAction(enum.Enum):
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """What can be asked for.
+    """The supported activities.
 
     >>> with naru.virtual("cuda", count=1):
     ...     naru.profiler.ProfilerActivity.CUDA in naru.profiler.supported_activities()
@@ -71,7 +71,7 @@ def supported_activities() -> set[ProfilerActivity]:
 
 
 def kineto_available() -> bool:
-    """Whether traces can be taken: yes.
+    """Whether traces can be recorded: True.
 
     >>> kineto_available()
     True
@@ -80,11 +80,11 @@ def kineto_available() -> bool:
 
 
 def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0) -> Callable[[int], ProfilerAction]:
-    """For each step what is done in it: `skip_first` are skipped; then, `repeat` times (0: always), `wait` steps nothing, `warmup` steps without
-    a record, and `active` steps that are recorded.
+    """The action for each step: `skip_first` steps are skipped; then, `repeat` times (0: forever), `wait` steps do nothing, `warmup` steps run without
+    recording, and `active` steps are recorded.
 
     Args:
-        skip_first_wait: another number than 0 leaves the first `wait` steps out.
+        skip_first_wait: nonzero skips the first `wait` steps.
 
     >>> actions = schedule(wait=1, warmup=1, active=2, repeat=1)
     >>> [actions(i).name for i in range(5)]
@@ -117,12 +117,12 @@ def _default_schedule_fn(_: int) -> ProfilerAction:
 
 
 def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use_gzip: bool = False) -> Callable[[Any], None]:
-    """For on_trace_ready: writes a trace to a folder, as TensorBoard's plugin looks for it.
+    """For on_trace_ready: writes a trace to a folder, in the layout of TensorBoard's plugin.
 
     Args:
-        dir_name: the folder, which is made.
-        worker_name: what the file's name begins with; the machine's name and the process's number if None.
-        use_gzip: whether the file is compressed.
+        dir_name: the folder, created if missing.
+        worker_name: prefix of the file name; the host name and process id if None.
+        use_gzip: whether to compress the file.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -141,11 +141,11 @@ def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use
 
 
 class record_function:
-    """A block (or function) of its own in what is profiled; nothing where nothing is.
+    """A labeled range in the profile, for a block or function; does nothing unless profiling.
 
     Args:
         name: its name.
-        args: of no account.
+        args: ignored.
 
     >>> with naru.profiler.profile() as profiled:
     ...     with naru.profiler.record_function("a part"):
@@ -177,18 +177,18 @@ class record_function:
 
 
 class profile:
-    """Profiles what is called within it.
+    """Profiles the calls within it.
 
     Args:
-        schedule: for each step (see `schedule`) what is done; all is recorded without one. `step()` ends a step.
-        on_trace_ready: called with the profiler when the steps to be recorded are over.
-        record_shapes: sizes of the tensors that a call is given.
-        profile_memory: the memory of all devices over time (see `naru.memory_history`), for traces and pages; and for tables
-            the bytes of what each call gave, but not those that it needs for itself, nor a backward's.
-        with_stack: the lines of the program that led to each call.
-        with_flops: operations of products, convolutions, attention (of a backward's, too), sums and products of elements.
-        activities, with_modules: taken.
-        use_cuda: of no account.
+        schedule: a function from step number to action (see `schedule`); by default everything is recorded. `step()` ends a step.
+        on_trace_ready: called with the profiler when the recorded steps are complete.
+        record_shapes: record the sizes of tensor arguments.
+        profile_memory: record the memory of all devices over time (see `naru.memory_history`), for traces and pages; and for tables
+            the bytes of each call's results, excluding temporaries and backward.
+        with_stack: record the source lines that led to each call.
+        with_flops: count the operations of products, convolutions, attention (including backward), elementwise sums and products.
+        activities, with_modules: accepted.
+        use_cuda: ignored.
 
     >>> import naru
     >>> with profile() as p, record_function("sums"):
@@ -235,11 +235,11 @@ class profile:
         self.stop()
 
     def start(self) -> None:
-        """Begins."""
+        """Starts profiling."""
         self._apply(self.current_action)
 
     def stop(self) -> None:
-        """Ends; what was recorded is ready."""
+        """Stops profiling; the results are then available."""
         recorded = self._recorder is not None
         self._finish()
         if recorded and self.on_trace_ready:
@@ -269,7 +269,7 @@ class profile:
                 self._memory.__exit__()
 
     def step(self) -> None:
-        """The next step begins."""
+        """Begins the next step."""
         before = self.current_action
         self.step_num += 1
         self.current_action = self.schedule(self.step_num)
@@ -283,7 +283,7 @@ class profile:
         self._apply(self.current_action)
 
     def events(self) -> EventList:
-        """The calls that were recorded, in order, and behind them what devices other than the cpu did.
+        """The recorded calls, in order, followed by the work of devices other than the cpu.
 
         >>> with naru.profiler.profile() as profiled:
         ...     _ = naru.ones(2)
@@ -294,12 +294,12 @@ class profile:
         return EventList(found, self.profile_memory, self.with_flops)
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False) -> EventList:
-        """What was recorded, by name (and sizes).
+        """The recorded calls, summed by name (and sizes).
 
         Args:
-            group_by_input_shape: whether calls with other sizes count apart.
-            group_by_stack_n: how many of the innermost callers tell calls apart, where with_stack notes them.
-            group_by_overload_name: of no account.
+            group_by_input_shape: whether calls with different sizes are separate.
+            group_by_stack_n: number of innermost callers that distinguish calls, if recorded with with_stack.
+            group_by_overload_name: ignored.
 
         >>> with naru.profiler.profile() as profiled:
         ...     _ = naru.ones(2) + naru.ones(2)
@@ -309,10 +309,10 @@ class profile:
         return self.events().key_averages(group_by_input_shape, group_by_stack_n)
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Adds a word to traces.
+        """Adds a metadata entry to traces.
 
         Args:
-            key: its name. value: the word.
+            key: its name. value: its text.
 
         >>> import pathlib, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -326,31 +326,31 @@ class profile:
         self._metadata[key] = value
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        """Adds a value, as JSON, to traces."""
+        """Adds a metadata entry to traces, with a JSON value."""
         self._metadata[key] = json.loads(value)
 
     def preset_metadata_json(self, key: str, value: str) -> None:
-        """The same, before it has begun."""
+        """Same as add_metadata_json, before profiling starts."""
         self.add_metadata_json(key, value)
 
     def export_chrome_trace(self, path: str) -> None:
-        """Writes a trace that chrome://tracing and Perfetto show: calls, what each stream of each device did, and, with profile_memory, memory by
-        device; packed where the name ends with .gz."""
+        """Writes a trace for chrome://tracing and Perfetto: calls, the work on each stream of each device, and, with profile_memory, memory by
+        device; gzipped if the name ends with .gz."""
         from ._export import chrome_trace
 
         chrome_trace(path, self._events, self._kernels, self._memory, self._metadata)
 
     def export_page(self, path: str | os.PathLike[str]) -> None:
-        """Writes one self-contained page of HTML that shows the same over time."""
+        """Writes one self-contained HTML page that shows the same over time."""
         from ._export import page
 
         page(os.fspath(path), self._events, self._kernels, self._memory)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Writes the callers of each call and its time, a line each, as tools that draw flame graphs read them.
+        """Writes the call stack and time of each call, one per line, in the input format of flame graph tools.
 
         Args:
-            path: a file, which is written anew.
+            path: a file, which is overwritten.
             metric: "self_cpu_time_total" or "self_device_time_total" ("self_cuda_time_total").
 
         AssertionError without with_stack=True; ValueError for another metric.
@@ -359,13 +359,13 @@ class profile:
         self.events().export_stacks(path, metric)
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
-        """Pauses the record of calls, or goes on with it.
+        """Pauses or resumes recording.
 
         Args:
             enable: whether calls are recorded from here on.
-            activities: of no account: calls are what is paused.
+            activities: ignored: recording of calls is what pauses.
 
-        RuntimeError where nothing is recorded.
+        RuntimeError if the profiler is not recording.
         """
         if self._recorder is None:
             raise RuntimeError("toggle_collection_dynamic() of a profiler that records nothing: call it between start() and stop()")

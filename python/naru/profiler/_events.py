@@ -1,4 +1,4 @@
-"""What a profiler records: single calls, and all calls of one name."""
+"""The records of a profiler: single calls, and sums over all calls with the same name."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ class DeviceType(enum.Enum):
 
 
 class Interval(NamedTuple):
-    """From when to when, in microseconds."""
+    """A start and end time, in microseconds."""
 
     start: float
     end: float
 
     def elapsed_us(self) -> float:
-        """How long."""
+        """The duration."""
         return self.end - self.start
 
 
 def time_text(us: float) -> str:
-    """A time in the unit that suits it."""
+    """A time with a suitable unit."""
     if us >= 1e6:
         return f"{us / 1e6:.3f}s"
     return f"{us / 1e3:.3f}ms" if us >= 1e3 else f"{us:.3f}us"
 
 
 class _Figures:
-    """What single calls and sums of them have in common: figures by PyTorch's older names, and as texts."""
+    """Base of single calls and sums: figures under PyTorch's older names, and as text."""
 
     cpu_time_str = property(lambda self: time_text(self.cpu_time))
     cpu_time_total_str = property(lambda self: time_text(self.cpu_time_total))
@@ -60,7 +60,7 @@ class _Figures:
 class FunctionEvent(_Figures):
     """One call: times in microseconds, memory in bytes.
 
-    Memory is that of results: a call has used what the tensors that it gave hold, if no other call within it has made them.
+    Memory is that of results: the storages of a call's results, unless they were allocated by a nested call.
     """
 
     fwd_thread = None
@@ -81,9 +81,9 @@ class FunctionEvent(_Figures):
         self.device_time_total = self.self_device_time_total = 0.0
         self.self_cpu_memory_usage = self.self_device_memory_usage = 0
         self.on_device, self.stream = False, 0
-        self.device, self.line, self.given = "", "", start  # of what a device did: where, for which line, and when it was handed over
+        self.device, self.line, self.given = "", "", start  # for device work: the device, the source line, and the submission time
 
-    # A device's work takes no time of the host.
+    # Device work takes no host time.
     cpu_time_total = property(lambda self: 0.0 if self.kind in DEVICE_KINDS else self.end - self.start)
     cpu_time = cpu_time_total
     self_cpu_time_total = property(lambda self: self.cpu_time_total - sum(c.cpu_time_total for c in self.cpu_children))
@@ -96,7 +96,7 @@ class FunctionEvent(_Figures):
 
     @property
     def device_type(self) -> DeviceType:
-        """A `DeviceType`: CUDA of what a device other than the cpu did."""
+        """A `DeviceType`: CUDA for work of a device other than the cpu."""
         return DeviceType.CUDA if self.on_device and self.device != "cpu" else DeviceType.CPU
 
     def __repr__(self) -> str:
@@ -114,7 +114,7 @@ _SUMS = (
 
 
 class FunctionEventAvg(_Figures):
-    """All calls of one name."""
+    """All calls with one name."""
 
     cpu_time_total = self_cpu_time_total = device_time_total = self_device_time_total = 0.0
     count = cpu_memory_usage = self_cpu_memory_usage = device_memory_usage = self_device_memory_usage = flops = 0
@@ -127,7 +127,7 @@ class FunctionEventAvg(_Figures):
     device_time = property(lambda self: self.device_time_total / max(self.count, 1))
 
     def add(self, event: FunctionEvent | FunctionEventAvg) -> FunctionEventAvg:
-        """Counts a call, or the calls of another name."""
+        """Adds a call, or the sum of other calls."""
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(event, name))
         return self

@@ -1,4 +1,4 @@
-"""What a profiler recorded as a trace in Chrome's format, and as a page."""
+"""Exports a profile as a trace in Chrome's format, and as an HTML page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _track(kernel: FunctionEvent) -> str:
 
 
 def chrome_trace(path: str, events: list[FunctionEvent], kernels: list[FunctionEvent], memory: memory_history | None, more: dict[str, Any]) -> None:
-    """Writes a trace: calls by thread, what each stream of each device did, with an arrow from the call that handed it over, and memory by device."""
+    """Writes a trace: calls by thread, the work on each stream of each device, with an arrow from the call that submitted it, and memory by device."""
     pid = os.getpid()
     out: list[dict[str, Any]] = [{"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": "python"}}]
     for e in events:
@@ -42,7 +42,7 @@ def chrome_trace(path: str, events: list[FunctionEvent], kernels: list[FunctionE
 
 
 def page(path: str | Path, events: list[FunctionEvent], kernels: list[FunctionEvent], memory: memory_history | None) -> Path:
-    """Writes a page that shows all that over time."""
+    """Writes an HTML page that shows the same over time."""
     zero = min([e.start for e in [*events, *kernels]] + ([memory._began * 1e6] if memory is not None else []), default=0.0)
     texts: dict[str, int] = {}
     tracks: dict[str, list[list[Any]]] = {}

@@ -1,4 +1,4 @@
-"""How a profiler records: calls on a thread, and what devices do meanwhile."""
+"""The recorder of a profiler: records calls on a thread, and the devices' work."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _here = _Local()
 
 
 def active() -> Recorder | None:
-    """What records on this thread."""
+    """The active recorder of this thread."""
     return _here.recorders[-1] if _here.recorders else None
 
 
 class _DeviceLog:
-    """The process's log of what devices do, for all who record: a profiler may begin and end within another, or on another thread."""
+    """The process-wide log of device work, shared by all recorders: profilers may be nested, or on different threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -51,7 +51,7 @@ class _DeviceLog:
                 _C._begin_instruction_log()
 
     def _take(self) -> None:
-        """Ends the log and gives what is in it to all."""
+        """Ends the log and adds its content to all recorders."""
         for device, stream, name, line, given, begun, ended in _C._end_instruction_log() if self._recorders else ():
             kernel = FunctionEvent(name, "gpu_memcpy" if name.startswith("copy ") else "kernel", begun, None, 0)
             kernel.end, kernel.given, kernel.device, kernel.line, kernel.on_device = ended, given, device, line, True
@@ -65,7 +65,7 @@ _log = _DeviceLog()
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:
-    """The tensors in what a function is given or gives."""
+    """The tensors in a function's arguments or results."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, (tuple, list)):
@@ -79,7 +79,7 @@ _OURS = str(Path(__file__).parent.parent)
 
 
 def _callers() -> list[str]:
-    """The lines of the program that led here, the innermost first; not naru's own."""
+    """The source lines that led here, innermost first, without naru's own."""
     found = []
     frame = sys._getframe(2)
     while frame is not None:
@@ -90,22 +90,22 @@ def _callers() -> list[str]:
     return found
 
 
-_ONE_EACH = {f"{name}{end}" for name in ("add", "sub", "mul", "div") for end in ("", "_")}  # an operation an element
+_ONE_EACH = {f"{name}{end}" for name in ("add", "sub", "mul", "div") for end in ("", "_")}  # one operation per element
 
 
 class Recorder(TorchFunctionMode):
-    """Records each call on a thread: its time, and where asked for its operands' shapes, memory, callers and operations."""
+    """Records each call on a thread: its time, and optionally its operands' shapes, memory, callers and operations."""
 
     def __init__(self, shapes: bool = False, memory: bool = False, stack: bool = False, flops: bool = False) -> None:
         self.shapes, self.memory, self.stack, self.flops = shapes, memory, stack, flops
         self._counter: _C._FlopCounter | None = None
         self.events: list[FunctionEvent] = []
-        self.kernels: list[FunctionEvent] = []  # what devices did, the cpu's queue among them
-        self._open: list[tuple[FunctionEvent, set[int]]] = []  # with the storages that calls within have made
+        self.kernels: list[FunctionEvent] = []  # the work of devices, including the cpu's queue
+        self._open: list[tuple[FunctionEvent, set[int]]] = []  # with the storages allocated by nested calls
         self.paused = False
 
     def start(self) -> None:
-        """Begins."""
+        """Starts recording."""
         _log.join(self)
         if self.flops:
             self._counter = _C._FlopCounter()
@@ -113,7 +113,7 @@ class Recorder(TorchFunctionMode):
         _here.recorders.append(self)
 
     def stop(self) -> None:
-        """Ends, and waits for the devices."""
+        """Stops recording, and waits for the devices."""
         _here.recorders.remove(self)
         self.__exit__()
         if self._counter is not None:
@@ -122,7 +122,7 @@ class Recorder(TorchFunctionMode):
         self._give_times()
 
     def _give_times(self) -> None:
-        """Calls have the time of what they handed to devices: of a fused group, the call that could not wait for it."""
+        """Attributes device time to the calls that submitted the work; a fused group belongs to the call that forced its submission."""
         waiting = sorted((k for k in self.kernels if k.device != "cpu"), key=lambda k: k.given, reverse=True)
         stack: list[FunctionEvent] = []
         for event in [*self.events, None]:
@@ -141,7 +141,7 @@ class Recorder(TorchFunctionMode):
                 stack.append(event)
 
     def begin(self, name: str, kind: str, shapes: Any) -> FunctionEvent:
-        """A call begins."""
+        """Records the start of a call."""
         event = FunctionEvent(name, kind, _C._log_time(), shapes, len(self._open), len(self.events), _callers() if self.stack else None)
         if self._open:
             event.cpu_parent = self._open[-1][0]
@@ -151,7 +151,7 @@ class Recorder(TorchFunctionMode):
         return event
 
     def end(self, result: Any = None, given: Any = ()) -> None:
-        """The call that began last is over: what it gave, and what it was given."""
+        """Records the end of the innermost open call, with its result and arguments (`given`)."""
         event, made = self._open.pop()
         event.end = _C._log_time()
         if not self.memory:

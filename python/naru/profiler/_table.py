@@ -1,4 +1,4 @@
-"""Events of a profiler, or sums of them, as a list, a table, and files."""
+"""Lists of profiler events or sums of them, with tables and exports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _METRICS = ("self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total"
 
 
 def _memory_text(size: int) -> str:
-    """A number of bytes in the unit that suits it."""
+    """A number of bytes with a suitable unit."""
     for unit, name in ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB")):
         if abs(size) >= unit:
             return f"{size / unit:.2f} {name}"
@@ -22,7 +22,7 @@ def _memory_text(size: int) -> str:
 
 
 def _flops_unit(counts: list[int]) -> tuple[float, str]:
-    """The unit in which the greatest number has between 1 and 1,000."""
+    """The unit in which the largest number is between 1 and 1,000."""
     most, unit, names = max(counts, default=0), 1.0, ["FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs"]
     while most / unit >= 1000 and len(names) > 1:
         unit *= 1000.0
@@ -35,7 +35,7 @@ def _shortened(text: str, width: int | None) -> str:
 
 
 class EventList(list):
-    """Events, or sums of them."""
+    """A list of events, or sums of them."""
 
     def __init__(self, events: Iterable[Any] = (), profile_memory: bool = False, with_flops: bool = False) -> None:
         super().__init__(events)
@@ -47,7 +47,7 @@ class EventList(list):
     def key_averages(
         self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False, include_python_functions: bool = False
     ) -> EventList:  # fmt: skip
-        """By name, and sizes and callers if asked for, in the order of the first of each."""
+        """Sums by name, and optionally sizes and callers, in order of first occurrence."""
         found: dict[Any, FunctionEventAvg] = {}
         for event in self:
             shapes, stack = event.input_shapes if group_by_input_shapes else None, event.stack[:group_by_stack_n]
@@ -56,29 +56,29 @@ class EventList(list):
         return self._like(found.values())
 
     def total_average(self) -> FunctionEventAvg:
-        """All together."""
+        """The sum of all events."""
         whole = FunctionEventAvg("Total")
         for event in self:
             whole.add(event)
         return whole
 
     self_cpu_time_total = property(lambda self: sum(e.self_cpu_time_total for e in self))
-    # Of what devices did, not of the calls that asked for it: each once.
+    # From the devices' events, not the calls that submitted the work, so that each is counted once.
     self_device_time_total = property(lambda self: sum(e.self_device_time_total for e in self if e.on_device))
 
     def table(
         self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int | None = 75, max_name_column_width: int | None = 55,
         max_shapes_column_width: int | None = 80, header: str | None = None, top_level_events_only: bool = False, time_unit: str | None = None,
     ) -> str:  # fmt: skip
-        """The events as a table, each column as wide as it must be.
+        """The events as a table with columns as wide as necessary.
 
         Args:
-            sort_by: a figure: "cpu_time", "cpu_time_total", "self_cpu_time_total", "self_cpu_memory_usage", "count" and kin.
-            row_limit: how many rows there are at most; all if negative.
-            max_name_column_width, max_src_column_width, max_shapes_column_width: longer texts are cut; None: never.
-            header: a line above.
-            top_level_events_only: leaves out calls within other calls.
-            time_unit: of no account: each time has the unit that suits it.
+            sort_by: a column: "cpu_time", "cpu_time_total", "self_cpu_time_total", "self_cpu_memory_usage", "count" etc.
+            row_limit: maximum number of rows; all if negative.
+            max_name_column_width, max_src_column_width, max_shapes_column_width: longer text is truncated; None: never.
+            header: a line above the table.
+            top_level_events_only: exclude nested calls.
+            time_unit: ignored: each time is shown in a suitable unit.
         """
         rows = [e for e in self if not top_level_events_only or getattr(e, "cpu_parent", None) is None]
         if sort_by is not None:
@@ -95,7 +95,7 @@ class EventList(list):
         return "\n".join([*lines, rule, *totals, ""])
 
     def _columns(self, rows: list[Any], name_width: int | None, src_width: int | None, shapes_width: int | None) -> list[tuple[str, list[str]]]:
-        """Titles, and under each the texts of the rows."""
+        """Column titles, each with the cells of its rows."""
         cpu, device = self.self_cpu_time_total or 1.0, self.self_device_time_total
 
         def times(what: str) -> list[str]:
@@ -133,21 +133,21 @@ class EventList(list):
         return self.table()
 
     def export_chrome_trace(self, path: str) -> None:
-        """Writes a trace of the calls that chrome://tracing and Perfetto show."""
+        """Writes a trace of the calls for chrome://tracing and Perfetto."""
         from ._export import chrome_trace
 
         chrome_trace(path, [e for e in self if not e.on_device], [e for e in self if e.on_device], None, {})
 
     def supported_export_stacks_metrics(self) -> list[str]:
-        """What `export_stacks` takes as a metric."""
+        """The metrics that `export_stacks` accepts."""
         return list(_METRICS)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Writes the callers of each call and a figure, a line each, as tools that draw flame graphs read them; profile(with_stack=True) notes callers.
+        """Writes the call stack and a metric of each call, one per line, in the input format of flame graph tools; needs profile(with_stack=True).
 
         Args:
-            path: a file, which is written anew.
-            metric: the figure, in microseconds. ValueError for another than those of `supported_export_stacks_metrics()`.
+            path: a file, which is overwritten.
+            metric: the metric, in microseconds. ValueError if not in `supported_export_stacks_metrics()`.
         """
         if metric not in _METRICS:
             raise ValueError(f"metric should be one of: {list(_METRICS)}")

@@ -1,4 +1,4 @@
-"""`torch.profiler.profiler`: the same names."""
+"""`torch.profiler.profiler`: the same names as `torch.profiler`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torch.signal.windows: weights that fall off towards both ends, symmetric or, with sym=False, one period of a repeated window.
+"""torch.signal.windows: window functions, symmetric or, with sym=False, periodic.
 
 >>> import naru as torch
 >>> torch.signal.windows.hann(5)

@@ -11,9 +11,9 @@ Tensor = _C.Tensor
 
 __all__ = ["assert_close", "assert_allclose", "make_tensor"]
 
-_WIDEST: dict[type, Any] = {float: _C.float64, complex: _C.complex128}  # of Python's numbers
+_WIDEST: dict[type, Any] = {float: _C.float64, complex: _C.complex128}  # for Python numbers
 
-# The tolerances for each dtype, relative and absolute.
+# The default relative and absolute tolerance per dtype.
 _TOLERANCES = {
     "float16": (1e-3, 1e-5),
     "bfloat16": (1.6e-2, 1e-5),
@@ -42,11 +42,11 @@ def assert_close(
     check_stride: bool = False,
     msg: Any = None,
 ) -> None:
-    """AssertionError unless |actual - expected| <= atol + rtol · |expected| everywhere.
+    """Raises AssertionError unless |actual - expected| <= atol + rtol · |expected| everywhere.
 
-    Takes tensors, numbers, arrays, and sequences and dicts of them, `actual` and `expected`. `rtol` and `atol` that are not given follow
-    the dtype. `equal_nan`: NaN equals NaN. `check_device`, `check_dtype`, `check_stride` and `check_layout`: these must be equal too.
-    `allow_subclasses` is taken. `msg`: the error's text, or a function of the one that it would have.
+    Accepts tensors, numbers, arrays, and sequences and dicts of them, `actual` and `expected`. Defaults of `rtol` and `atol` depend on
+    the dtype. `equal_nan`: NaN equals NaN. `check_device`, `check_dtype`, `check_stride` and `check_layout`: whether these must be equal, too.
+    `allow_subclasses` is ignored. `msg`: the error message, or a function of the default message.
 
     >>> naru.testing.assert_close(naru.tensor([1.0]), naru.tensor([1.0000001]))
     """
@@ -159,7 +159,7 @@ def _compare_tensors(
 
 
 def _compare_sparse(a: Tensor, b: Tensor, where: str, rtol: Any, atol: Any, equal_nan: bool) -> None:
-    """Place by place and value by value, if both are of one layout; else as dense ones."""
+    """Compares indices and values, if both have the same layout; otherwise compares dense copies."""
     from .._sparse_tensors import parts_of
 
     def compare(x: Tensor, y: Tensor, name: str) -> None:
@@ -190,8 +190,8 @@ def _largest(values: Tensor) -> str:
 
 
 def assert_allclose(actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None, equal_nan: bool = True, msg: str = "") -> None:
-    """The older form of `assert_close`: takes anything that becomes a tensor as `actual` and `expected`, and does not compare dtypes. `rtol`,
-    `atol`, `equal_nan` and `msg` as there.
+    """The older form of `assert_close`: accepts anything convertible to a tensor as `actual` and `expected`, and does not compare dtypes. `rtol`,
+    `atol`, `equal_nan` and `msg` as in assert_close.
 
     >>> naru.testing.assert_allclose([1.0, 2.0], naru.tensor([1.0, 2.0], dtype=naru.float64))
     """
@@ -215,11 +215,11 @@ def make_tensor(
     exclude_zero: bool = False,
     memory_format: Any = None,
 ) -> Tensor:
-    """A tensor of `shape`, `dtype` and `device`, of random values from `low` up to `high`, which is left out (by default -9 and 9 for floating
-    and complex dtypes, -9 and 10 for integers, False or True for bool). Both are brought into the dtype's range.
+    """A tensor of `shape`, `dtype` and `device`, with random values in [`low`, `high`) (by default [-9, 9) for floating and complex dtypes,
+    [-9, 10) for integers, False or True for bool). Both bounds are clamped to the dtype's range.
 
-    `requires_grad` as usual. `noncontiguous`: its elements do not lie side by side. `exclude_zero`: ones, or the smallest normal number, in
-    the place of zeros. `memory_format` says how it lies in memory. ValueError if no value of the dtype lies between `low` and `high`, if one
+    `requires_grad` as usual. `noncontiguous`: gaps between elements. `exclude_zero`: zeros are replaced with ones, or with the smallest normal
+    number. `memory_format`: the layout in memory. ValueError if no value of the dtype is between `low` and `high`, if one
     of them is NaN, or for `requires_grad` of integers.
 
     >>> x = naru.testing.make_tensor(2, 3, dtype=naru.float32, low=0, high=1)

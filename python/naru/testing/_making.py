@@ -1,4 +1,4 @@
-"""The tensors that `make_tensor` makes."""
+"""The implementation of `make_tensor`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .._functions.dtype_limits import finfo, iinfo
 
 
 def _bounds(dtype: Any, low: Any, high: Any) -> tuple[Any, Any]:
-    """The interval [low, high) within what the dtype holds; integers for dtypes that hold integers."""
+    """The interval [low, high) clamped to the dtype's range; integers for integer dtypes."""
     name = str(dtype).removeprefix("torch.")
     continuous = dtype.is_floating_point or dtype.is_complex
     if name == "bool":
@@ -21,7 +21,7 @@ def _bounds(dtype: Any, low: Any, high: Any) -> tuple[Any, Any]:
         least, most, usual = info.min, info.max, (-9, 9)
     else:
         range_of = iinfo(dtype)
-        # Random integers end before an int64, so that the largest one cannot be drawn.
+        # The upper bound of random integers is an exclusive int64, so that the largest int64 is never drawn.
         least, most, usual = range_of.min, min(range_of.max + 1, 2**63 - 1), (-9, 10)
     low, high = (given if given is not None else default for given, default in zip((low, high), usual))
     if low != low or high != high:
@@ -43,7 +43,7 @@ def _bounds(dtype: Any, low: Any, high: Any) -> tuple[Any, Any]:
 
 
 def _uniform(sizes: list[int], dtype: Any, device: Any, low: float, high: float) -> Any:
-    # The weights of both ends stay finite where high - low does not.
+    # Interpolating between both ends stays finite even if high - low overflows.
     share = _C.rand(sizes, dtype=_C.float64, device=device)
     return (share * high + (1.0 - share) * low).clamp(low, high).to(dtype)
 
@@ -51,7 +51,7 @@ def _uniform(sizes: list[int], dtype: Any, device: Any, low: float, high: float)
 def made(
     sizes: list[int], dtype: Any, device: Any, low: Any, high: Any, noncontiguous: bool, exclude_zero: bool, memory_format: Any
 ) -> Any:
-    """Random values of `dtype`, laid out as was asked for."""
+    """Random values of `dtype`, in the requested memory layout."""
     if noncontiguous and memory_format is not None:
         raise ValueError("make_tensor(): `noncontiguous` and `memory_format` are mutually exclusive; give one of them")
     low, high = _bounds(dtype, low, high)

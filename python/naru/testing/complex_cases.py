@@ -1,5 +1,5 @@
-"""Cases with complex numbers. Operands and results are real, two tensors for the parts of one, so that gradients are compared with differences by
-each part, and devices bit by bit, like those of any other case."""
+"""Cases with complex numbers. Operands and results are pairs of real tensors, so that gradients are checked by finite differences for
+each part, and devices are compared bitwise, as in all other cases."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import naru
 
 
 def _pairs(values):
-    """x, y, u, v ... as x + iy, u + iv ..."""
+    """Combines x, y, u, v ... to x + iy, u + iv ..."""
     return [naru.complex(a, b) if isinstance(a, naru.Tensor) else a + 1j * b for a, b in zip(values[::2], values[1::2])]
 
 
@@ -40,7 +40,7 @@ def complex_cases(Case) -> list:
     binary = [
         ("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("div", np.divide), ("pow", np.power), ("eq", np.equal), ("ne", np.not_equal),
     ]  # fmt: skip
-    # Away from zeros, poles and cuts, near which differences say nothing.
+    # Away from zeros, poles and branch cuts, near which finite differences are inaccurate.
     cases = [C(name, getattr(t, name), f, one, 0.25, 0.85, tolerance=60) for name, f in unary]
     cases += [C(name, getattr(t, name), f, two, 0.25, 2, gradient=name not in ("eq", "ne")) for name, f in binary]
     cases += [
@@ -93,12 +93,12 @@ def _conv1d(x, w, b):
     return np.stack([np.einsum("nci,oci->no", x[:, :, 2 * i : 2 * i + 3], w) for i in range(5)], -1) + b[:, None]
 
 
-# Complex operators are made of real ones, and each of many kernels: some of each kind stand for all where kernels take long to compile.
+# Complex operators are compositions of many real kernels: where kernels are slow to compile, a few of each kind represent all.
 _FEW = ["mul", "div", "exp", "abs", "eq", "sum", "prod", "mm", "index", "where", "stack", "flip", "write to the real part"]
 
 
 def with_few_complex(cases: list) -> list:
-    """The cases without most of those above, and without others that are made of many kernels."""
+    """The cases without most complex ones, and without others that consist of many kernels."""
     cases = [c for c in cases if not c.extra.get("many kernels")]
     return [c for c in cases if not c.name.startswith("complex ") or c.name.removeprefix("complex ") in _FEW]
 

@@ -1,4 +1,4 @@
-"""Cases of reductions into indexed places, running extremes, counting, and what is made of tensors side by side (see operator_cases)."""
+"""Cases of scatter reductions, running maxima and minima, counting, and joining tensors (see operator_cases)."""
 
 from __future__ import annotations
 

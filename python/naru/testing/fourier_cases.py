@@ -1,5 +1,5 @@
-"""Cases of Fourier transforms (see operator_cases). Complex operands are two real ones, complex results are (..., 2) real ones, so that gradients are compared
-with differences by each part."""
+"""Cases of Fourier transforms (see operator_cases). Complex operands are two real ones, complex results are (..., 2) real ones, so that gradients are
+checked by finite differences for each part."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 import naru
 
-# Only hosts transform; other devices fall back, with the same bits.
+# Transforms run on the host; other devices fall back, with the same bits.
 HOST = {"host": True}
 
 
@@ -24,14 +24,14 @@ def _parts(z: Any) -> Any:
 
 
 def _frames(x: Any, window: Any, n: int, hop: int) -> Any:
-    """(..., n / 2 + 1, frames) of a signal that is reflected at both ends."""
+    """(..., n / 2 + 1, frames): the short-time Fourier transform of a signal with reflection padding."""
     x = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(n // 2, n // 2)], mode="reflect")
     frames = np.stack([x[..., i : i + n] for i in range(0, x.shape[-1] - n + 1, hop)], -1)
     return np.fft.rfft(frames * window[:, None], axis=-2)
 
 
 def _added(z: Any, window: Any, n: int, hop: int) -> Any:
-    """The signal of such transforms: frames added up, over the windows' squares."""
+    """The inverse of `_frames`: overlapping frames added up, divided by the sum of squared windows."""
     frames = np.fft.irfft(z, n, axis=-2) * window[:, None]
     total, squares = (np.zeros(z.shape[:-2] + (n + hop * (z.shape[-1] - 1),)) for _ in range(2))
     for i in range(z.shape[-1]):
@@ -69,7 +69,7 @@ def fourier_cases(Case: Any) -> list:  # noqa: N803
         Case("fft.fftshift", lambda a: F.fftshift(a), np.fft.fftshift, [(4, 5)]),
         Case("fft.ifftshift", lambda a: F.ifftshift(a, dim=1), lambda a: np.fft.ifftshift(a, 1), [(4, 5)]),
         C("stft", lambda x, w: naru.stft(x, 8, 3, window=w, return_complex=True), lambda x, w: _frames(x, w, 8, 3), [(2, 30), (8,)]),
-        # The host looks whether windows overlap.
+        # The host checks whether windows overlap.
         Case("istft", lambda a, b, w: naru.istft(naru.complex(a, b), 8, 2, window=w + 2), lambda a, b, w: _added(a + 1j * b, w + 2, 8, 2), [(2, 5, 7), (2, 5, 7), (8,)],
              -1, 1, tolerance=20, extra={**HOST, "reads": True}),
     ]  # fmt: skip

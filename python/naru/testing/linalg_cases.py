@@ -1,4 +1,4 @@
-"""Cases of linear algebra (see operator_cases). What is unique up to signs or an order is made unique first, or multiplied together again."""
+"""Cases of linear algebra (see operator_cases). Results that are unique only up to signs or order are normalized, or multiplied together."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 import naru
 
 L = naru.linalg
-# LAPACK's bits are a library's, and differ from processor to processor; other devices than hosts fall back.
+# LAPACK's bits depend on the library and the processor; devices other than the host fall back.
 LIBRARY = {"library": True}
-# The host reads whether a matrix was singular, so that no capture can hold the call.
+# The host reads whether a matrix was singular, so the call cannot be captured.
 READS = {**LIBRARY, "reads": True}
 
 
@@ -20,7 +20,7 @@ def _t(a: Any) -> Any:
 
 
 def _good(a: Any) -> Any:
-    """Square matrices far from singular, of elements from -1 to 1."""
+    """Well-conditioned square matrices, with elements from -1 to 1."""
     return a + 3 * (naru.eye(a.shape[-1], dtype=a.dtype, device=a.device) if isinstance(a, naru.Tensor) else np.eye(a.shape[-1]))
 
 
@@ -37,7 +37,7 @@ def _like(array: Any, t: Any) -> Any:
 
 
 def _unique_qr(a: Any, mode: str = "reduced") -> tuple:
-    """With R's diagonal positive."""
+    """QR with a positive diagonal of R."""
     if isinstance(a, naru.Tensor):
         q, r = L.qr(a, mode)
         sign = r.diagonal(dim1=-2, dim2=-1).sign()
@@ -48,7 +48,7 @@ def _unique_qr(a: Any, mode: str = "reduced") -> tuple:
 
 
 def _eigenvectors(a: Any, triangle: str = "L") -> tuple:
-    """The eigenvalues, and each vector times itself, weighted."""
+    """The eigenvalues, and the weighted outer product of each eigenvector with itself."""
     if isinstance(a, naru.Tensor):
         w, v = L.eigh(a, triangle)
         return (v * _like(_weights(a.shape[-1]), a)) @ v.mT, w
@@ -57,7 +57,7 @@ def _eigenvectors(a: Any, triangle: str = "L") -> tuple:
 
 
 def _eigenspaces(a: Any) -> tuple:
-    """Of a matrix whose eigenvalues are real and far apart: their order is that of their size; each vector times its row of the inverse, weighted."""
+    """For `a` with real, well-separated eigenvalues, in sorted order: the weighted product of each eigenvector with its row of the inverse."""
     if isinstance(a, naru.Tensor):
         w, v = L.eig(a)
         order = w.real.argsort(-1)
@@ -70,7 +70,7 @@ def _eigenspaces(a: Any) -> tuple:
 
 
 def _apart(a: Any) -> Any:
-    """With a diagonal that keeps eigenvalues real and far apart."""
+    """Adds a diagonal that keeps eigenvalues real and well separated."""
     steps = 5.0 * np.arange(a.shape[-1])
     return a + (_like(np.diag(steps), a) if isinstance(a, naru.Tensor) else np.diag(steps))
 
@@ -92,7 +92,7 @@ def _exponential(a: Any) -> Any:
 
 
 def _reflectors(a: Any, tau: Any, c: Any) -> Any:
-    """H1 ... Hk times c."""
+    """The product of Householder reflectors H1 ... Hk and c."""
     for i in reversed(range(tau.shape[-1])):
         v = np.where(np.arange(a.shape[-2]) > i, a[..., i], 0.0)
         v = np.where(np.arange(a.shape[-2]) == i, 1.0, v)[..., None]

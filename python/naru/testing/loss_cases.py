@@ -1,4 +1,4 @@
-"""Operator cases of losses, and of functions that belong to no other family (see operator_cases.py)."""
+"""Operator cases of losses, and of functions in no other family (see operator_cases.py)."""
 
 from __future__ import annotations
 

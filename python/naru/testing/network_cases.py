@@ -1,4 +1,4 @@
-"""Operator cases of images: convolution, pooling, normalisation, resampling (see operator_cases.py)."""
+"""Operator cases for images: convolution, pooling, normalization, resampling (see operator_cases.py)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import naru
 
 
 def _slices(k, strides, counts):
-    """The elements that place k of a window meets, for each dimension."""
+    """The elements that kernel position k meets in all windows, one slice per dimension."""
     return tuple(slice(p, p + s * (n - 1) + 1, s) for p, s, n in zip(k, strides, counts))
 
 
@@ -80,7 +80,7 @@ def convolution_cases(C):  # noqa: N803
 
 
 def _pooled(x, kernel, stride, padding, dilation, sizes, f):
-    """f(elements of the window, flat numbers of them) at each position."""
+    """f(elements of the window, their flat indices) at each position."""
     n = x.ndim - 2
     kernel, stride, padding, dilation = (v if isinstance(v, tuple) else (v,) * n for v in (kernel, stride, padding, dilation))
     out = np.empty((*x.shape[:2], *sizes))
@@ -122,7 +122,7 @@ def _unpool(x):
 
 
 def _fractional(x, sample):
-    """Windows of 2 x 2, five of them in each direction."""
+    """Fractional max pooling with 2 x 2 windows, five in each direction."""
     alpha = (x.shape[-1] - 2) / 4
     starts = [int((i + sample) * alpha) - int(sample * alpha) for i in range(4)] + [x.shape[-1] - 2]
     return np.stack([np.stack([x[..., i:i + 2, j:j + 2].max((-1, -2)) for j in starts], -1) for i in starts], -2)
@@ -173,7 +173,7 @@ def normalisation_cases(C):  # noqa: N803
     return [
         C("batch_norm", lambda x, w, b: f.batch_norm(x, None, None, w, b, True), lambda x, w, b: _normalised(x, (0, 2, 3), w, b),
           [(4, 3, 5, 6), (3,), (3,)], tolerance=20),
-        # (Transposed: a row that is repeated through stride 0 leaves each channel with a variance.)
+        # (Transposed: with a row repeated through stride 0, each channel must still have a variance.)
         C("batch_norm (N, C)", lambda x: f.batch_norm(x.t(), None, None, training=True), lambda x: _normalised(x.T, (0,)), [(5, 9)],
           tolerance=20),
         C("batch_norm eval", lambda x, w, b: f.batch_norm(x, (w * 0 + 0.5).detach(), (w * 0 + 2).detach(), w, b),
@@ -187,7 +187,7 @@ def normalisation_cases(C):  # noqa: N803
 
 
 def _matrix(size, out, weights):
-    """The matrix whose row p has weights(p): pairs of element and weight."""
+    """The matrix whose row p has the (element, weight) pairs of weights(p)."""
     m = np.zeros((out, size))
     for p in range(out):
         for e, w in weights(p):
@@ -263,7 +263,7 @@ def _folded(c, sizes, k):
 
 
 def _sampled(x, grid, inside, weights, reach):
-    """inside(place, size) for places; weights(t) of the elements floor(place) + reach."""
+    """Grid sampling. inside(p, size) applies the padding mode; weights(t) are those of the elements floor(p) + reach."""
     out = np.zeros((*x.shape[:2], *grid.shape[1:-1]))
     for n in np.ndindex(grid.shape[0], *grid.shape[1:-1]):
         places = [((g + 1) * s - 1) / 2 for g, s in zip(grid[n][::-1], x.shape[2:])]

@@ -1,7 +1,7 @@
-"""The one list of operator cases, for `naru selftest` and for naru's own tests: every device runs all of it, with NumPy in float64 as the oracle.
+"""The list of operator cases, used by `naru selftest` and by naru's own tests: every device runs all cases, with float64 NumPy as the oracle.
 
-A case draws its operands (float64 arrays), says what naru computes from them and what NumPy computes. `layouts` turns each operand
-into tensors whose memory looks different and whose elements are the same.
+A case draws its operands (float64 arrays), and has the naru computation and the NumPy computation. `layouts` turns each operand
+into tensors with different memory layouts and the same elements.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Case:
     lo: float = -3
     hi: float = 3
     gradient: bool = True
-    integers: Sequence[int] = ()      # operands that hold integers below this bound: (operand, bound) pairs
-    tolerance: float = 0              # in units of 1e-6 relative, beyond what float32 rounding of the operands explains
+    integers: Sequence[int] = ()      # operands that hold integers below a bound: (operand, bound) pairs
+    tolerance: float = 0              # in units of 1e-6 relative, in addition to float32 rounding of the operands
     bits: bool = True                 # the same bits on every device, thread count and instruction set
     extra: dict = field(default_factory=dict)
 
@@ -51,13 +51,13 @@ class Case:
             if i in bounds:
                 arrays.append(rng.integers(0, bounds[i], shape).astype(np.int64))
             else:
-                # Values float32 and float64 both hold, so that the oracle sees the operands naru sees.
+                # Values that both float32 and float64 represent, so that the oracle has exactly naru's operands.
                 arrays.append(rng.uniform(self.lo, self.hi, shape).astype(np.float32).astype(np.float64))
         return arrays
 
 
 def layouts(array: np.ndarray, device: str, dtype) -> dict:
-    """The same elements in memory of every kind."""
+    """The same elements in every memory layout."""
     def put(a):
         kind = dtype if a.dtype.kind == "f" else None
         return naru.tensor(np.ascontiguousarray(a), dtype=kind, device=device)
@@ -80,7 +80,7 @@ _lgamma = np.vectorize(math.lgamma, otypes=[float])
 
 
 def _digamma(x):
-    # Abramowitz and Stegun 6.3.5 and 6.3.18: up to where the asymptotic series holds, then the series.
+    # Abramowitz and Stegun 6.3.5 and 6.3.18: recurrence up to where the asymptotic series holds, then the series.
     x = np.array(x, float)
     shift = np.zeros_like(x)
     for _ in range(20):
@@ -91,7 +91,7 @@ def _digamma(x):
 
 
 def _zeta(s, q):
-    # Euler and Maclaurin, from far out.
+    # Euler-Maclaurin summation, starting far out.
     terms = sum((q + k) ** -s for k in range(100))
     a = q + 100
     return terms + a ** (1 - s) / (s - 1) + a ** -s / 2 + s * a ** (-s - 1) / 12 - s * (s + 1) * (s + 2) * a ** (-s - 3) / 720
@@ -112,7 +112,7 @@ def _softplus(a):
     return np.logaddexp(a, 0)
 
 
-# NumPy's words for the rows of the elementwise table.
+# NumPy equivalents of the rows of the elementwise table.
 REFERENCES = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "floor_divide": np.floor_divide,
     "div_trunc": lambda a, b: np.trunc(a / b), "remainder": np.remainder, "fmod": np.fmod, "pow": np.power, "atan2": np.arctan2,
@@ -140,7 +140,7 @@ REFERENCES = {
     "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor, "bitwise_not": np.bitwise_not,
     "bitwise_left_shift": np.left_shift, "bitwise_right_shift": np.right_shift, "where": np.where,
 }
-# Where a rounded operand moves the result by a whole step, or the derivative is 0 or jumps, finite differences say nothing.
+# Rounding an operand can change the result by a whole step, or the derivative is 0 or jumps: finite differences do not apply.
 NO_DIFFERENCES = {"floor_divide", "div_trunc", "remainder", "fmod", "copysign"}
 
 
@@ -282,16 +282,16 @@ def as_tuple(x):
     return x if isinstance(x, tuple) else (x,)
 
 
-# What a few correctly rounded steps lose at most, relative to the largest element.
+# Error bound of a few correctly rounded steps, relative to the largest element.
 STEPS = {"float32": 2e-6, "float64": 1e-13}
 
 
 def compare(case: Case, got, arrays: list, dtype) -> float:
-    """The largest error of a case's results in ulp of `dtype` at the largest element; AssertionError where they are wrong."""
+    """The largest error of a case's results in ulp of `dtype` at the largest element; AssertionError if they are wrong."""
     wanted, got = as_tuple(case.reference(*arrays)), as_tuple(got)
     assert len(got) == len(wanted), f"{len(got)} results in place of {len(wanted)}"
     name = str(dtype).removeprefix("torch.")
-    # Some ulp of its own size, plus what a sum of that many terms loses.
+    # A few ulp of the result's size, plus the rounding error of a sum with that many terms.
     step = STEPS[name] * (1 + case.tolerance / 2)
     worst = 0.0
     for g, w in zip(got, wanted):
@@ -310,23 +310,23 @@ def compare(case: Case, got, arrays: list, dtype) -> float:
 
 
 def differentiable(case, arrays) -> list:
-    """Numbers of the operands that a gradient flows to."""
+    """The indices of the operands that receive a gradient."""
     flags = case.extra.get("differentiable", [True] * len(arrays))
     return [i for i, a in enumerate(arrays) if a.dtype.kind == "f" and flags[i]]
 
 
 def on_device(arrays: list, device: str, dtype) -> list:
-    """Operands as tensors: floating-point ones of that dtype, the others as they are."""
+    """Operands as tensors: floating-point ones in `dtype`, the others in their own dtype."""
     return [naru.tensor(a, dtype=dtype if a.dtype.kind == "f" else None, device=device) for a in arrays]
 
 
 def bits(t) -> bytes:
-    """The elements of a tensor, byte by byte."""
+    """The bytes of a tensor's elements."""
     return t.detach().cpu().contiguous().numpy().tobytes()
 
 
 def result_bits(case, device: str = "cpu", shapes=None) -> list:
-    """What a case gives in float32, and its gradients, byte by byte."""
+    """The bytes of a case's results in float32, and of its gradients."""
     arrays = case.operands(6, shapes)
     operands = on_device(arrays, device, naru.float32)
     wanted = differentiable(case, arrays) if case.gradient else []
@@ -339,7 +339,7 @@ def result_bits(case, device: str = "cpu", shapes=None) -> list:
 
 
 def digests() -> dict:
-    """A digest of each case's bits; elementwise cases also over a shape that is worth fusing."""
+    """A digest of each case's bits; elementwise cases also run on a shape large enough for fusion."""
     out = {}
     for case in CASES:
         data = b"".join(result_bits(case))

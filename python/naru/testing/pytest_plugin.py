@@ -1,10 +1,10 @@
-"""A pytest plugin: the fixture `virtual_devices`, for tests of code that uses devices on machines without any.
+"""A pytest plugin with the fixture `virtual_devices`, for testing code that uses devices on machines without any.
 
     def test_my_model_on_four_gpus(virtual_devices):
         virtual_devices("cuda", count=4, memory="1GiB")
         ...
 
-It is there wherever naru is installed. What a test defines is put back when it ends.
+It is available wherever naru is installed. Devices are restored when the test ends.
 """
 
 from __future__ import annotations

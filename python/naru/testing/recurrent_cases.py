@@ -28,7 +28,7 @@ def _gru(x, h, w, v, b, c):
 
 
 def _over(step, x, states):
-    """A sequence (T, N, I), step by step: the outputs, and the states after it."""
+    """Applies `step` over a sequence (T, N, I): the outputs, and the final states."""
     outs = []
     for row in x:
         states = step(row, *states)

@@ -1,4 +1,4 @@
-"""Cases of places among sorted elements, bins, elements written by place, and torch.special (see operator_cases)."""
+"""Cases of searching sorted elements, histograms, indexed writes, and torch.special (see operator_cases)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _erfc = np.vectorize(math.erfc, otypes=[float])
 
 
 def _bessel(x: Any, n: int) -> Any:
-    """The integral over half a turn, by the trapezoidal rule, which is exact up to rounding here."""
+    """Bessel's integral over half a period, by the trapezoidal rule, which is exact up to rounding here."""
     angle = (np.arange(400) + 0.5) * np.pi / 400
     return (np.exp(x[..., None] * np.cos(angle)) * np.cos(n * angle)).mean(-1)
 
@@ -37,13 +37,13 @@ def _bessel_k(x: Any, n: int) -> Any:
 
 
 def _bessel_y0(x: Any) -> Any:
-    """Neumann's series."""
+    """Bessel function Y0 by Neumann's series."""
     series = sum((-1) ** k * _bessel_j(x, 2 * k) / k for k in range(1, 40))
     return 2 / np.pi * (np.log(x / 2) + 0.5772156649015329) * _bessel_j(x, 0) - 4 / np.pi * series
 
 
 def _incomplete_gamma(a: Any, x: Any) -> Any:
-    """The power series, of which all terms are positive."""
+    """The incomplete gamma function by its power series, whose terms are all positive."""
     term = total = 1 / a
     for k in range(1, 400):
         term = term * x / (a + k)
@@ -52,7 +52,7 @@ def _incomplete_gamma(a: Any, x: Any) -> Any:
 
 
 def _airy(x: Any) -> Any:
-    """The power series about 0."""
+    """Airy functions by the power series about 0."""
     f, g = np.ones_like(x), np.array(x)
     total = 0.3550280538878172392600 * f - 0.2588194037928067984052 * g
     for k in range(1, 40):
@@ -66,7 +66,7 @@ def _lower_median(row: Any) -> Any:
 
 
 def _holes(a: Any) -> Any:
-    """Without what is greater than 1."""
+    """Replaces elements greater than 1 with NaN."""
     return naru.where(a > 1, float("nan"), a) if isinstance(a, naru.Tensor) else np.where(a > 1, np.nan, a)
 
 
@@ -88,7 +88,7 @@ def _masked(a: Any, v: Any) -> Any:
 
 def _nanquantile(a: Any) -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # NumPy's, of a column that has no numbers: NaN is what is wanted of it
+        warnings.simplefilter("ignore")  # NumPy warns about an all-NaN column, whose expected result is NaN
         return np.nanquantile(_holes(a), 0.3, axis=0)
 
 
@@ -100,7 +100,7 @@ def selecting_cases(C: Any) -> list:  # noqa: N803
     t, S = naru, naru.special  # noqa: N806
     lengths = [2, 0, 5]
     many = {"many kernels": True}
-    reads = {"reads": True}  # the host must know values, so that no capture can hold the call
+    reads = {"reads": True}  # the host reads values, so the call cannot be captured
     return [
         C("nanmedian", lambda a: t.nanmedian(_holes(a), 1)[0], _nanmedian, [(5, 9)]),
         C("nanquantile", lambda a: t.nanquantile(_holes(a), 0.3, dim=0), _nanquantile, [(9, 5)]),

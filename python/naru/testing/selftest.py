@@ -1,4 +1,4 @@
-"""`naru selftest DEVICE`: every operator case on a device, in memory of every kind, against float64 on the CPU."""
+"""`naru selftest DEVICE`: runs every operator case on a device, in every memory layout, against float64 on the CPU."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FAMILIES = {
     "fused": "fused gelu",
 }
 _FAMILY = {word: family for family, words in FAMILIES.items() for word in words.split()}
-# Empty, one element, and tails that fill no vector.
+# Empty, one element, and sizes that leave a partial vector.
 REDUCED = [(2, 1), (3, 129), (129, 3), (2, 500)]
 SIZES = [(0,), (3, 0), (), (1,), (17,), (129,), (1000,), (5000,)]
 
@@ -37,7 +37,7 @@ def family_of(case: Case) -> str:
 
 @dataclass
 class Family:
-    """What came of a family's checks."""
+    """The results of a family's checks."""
 
     checks: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -49,12 +49,12 @@ class Family:
 
 
 def variants(case: Case, device: str, dtype, quick: bool) -> Iterator[tuple[str, list, list]]:
-    """A case's operands in memory of every kind: (name, tensors, the arrays that they hold)."""
+    """A case's operands in every memory layout: (name, tensors, the arrays with their values)."""
     arrays = case.operands(1)
     kinds = [layouts(a, device, dtype) for a in arrays]
     for name in ("contiguous", "transposed") if quick else ("contiguous", "transposed", "offset", "strided"):
         yield name, [k.get(name, k["contiguous"]) for k in kinds], arrays
-    # The first row again and again, through stride 0.
+    # The first row repeated, through stride 0.
     arrays = [np.repeat(a[:1], len(a), 0) if a.ndim and a.shape[0] else a for a in arrays]
     operands = on_device([a[:1] if a.ndim else a for a in arrays], device, dtype)
     yield "stride 0", [t.expand(a.shape) for t, a in zip(operands, arrays)], arrays
@@ -74,7 +74,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _made(case: Case, device: str, dtype: Any, quick: bool, found: Family) -> Any:
-    """The operands of a case. What goes wrong while a device makes them is a finding, too."""
+    """The operands of a case. Errors while a device creates them are reported, too."""
     try:
         yield from variants(case, device, dtype, quick)
     except Exception as wrong:
@@ -91,7 +91,7 @@ def _check(case: Case, device: str, dtypes: list, quick: bool, found: Family) ->
             except NotImplementedError as unsupported:
                 found.missing.append(f"{case.name}: {_reason(unsupported)}")
                 return
-            except Exception as wrong:  # whatever a device does wrong is a finding, and the next case is tried all the same
+            except Exception as wrong:  # record any error of a device, and continue with the next case
                 found.wrong.append(f"{case.name}, {name}, {str(dtype).removeprefix('torch.')}: {_reason(wrong)}")
                 continue
             if dtype is naru.float32 and error > found.worst:
@@ -105,7 +105,7 @@ def _check(case: Case, device: str, dtypes: list, quick: bool, found: Family) ->
 
 
 def run(device: str, quick: bool = False, tell: Callable[[str], None] = lambda name: None) -> dict[str, Family]:
-    """Runs all cases on a device; what came of it, by family. Quick: float32 in two layouts, no gradients. tell: is told each case before it runs."""
+    """Runs all cases on a device; returns the results by family. Quick: float32 in two layouts, no gradients. tell: called with each case before it runs."""
     dtypes = [naru.float32]
     if not quick and naru._C._describe_device(device)["fp64"]:
         dtypes.append(naru.float64)
@@ -117,7 +117,7 @@ def run(device: str, quick: bool = False, tell: Callable[[str], None] = lambda n
 
 
 def report(device: str, found: dict[str, Family], quick: bool = False) -> tuple[str, bool]:
-    """The table of a run, and whether nothing was wrong."""
+    """The table of a run, and whether there were no errors."""
     bits = not quick and device != "cpu"
     rows = [("operators", "cases", "checks", "wrong", "missing", "worst error") + (("bits of cpu",) if bits else ())]
     for name, f in found.items():
@@ -136,6 +136,6 @@ def report(device: str, found: dict[str, Family], quick: bool = False) -> tuple[
 
 
 def figures(device: str, found: dict[str, Family]) -> dict[str, Any]:
-    """A run as `naru selftest --json` gives it."""
+    """A run in the format of `naru selftest --json`."""
     return {"device": device, "name": naru._C.device_name(device), "right": not any(f.wrong for f in found.values()),
             "families": {name: asdict(f) for name, f in found.items()}}  # fmt: skip

@@ -1,4 +1,4 @@
-"""Cases of sparse tensors (see operator_cases): made of coordinates and values, with equal coordinates, and compared as dense ones."""
+"""Cases of sparse tensors (see operator_cases): built from coordinates and values, with duplicate coordinates, and compared as dense tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases of uint16, uint32 and uint64 (see operator_cases): numbers of all their bits, made of small ones by a product that wraps around."""
+"""Cases of uint16, uint32 and uint64 (see operator_cases): numbers that use all bits, made from small ones by a product that wraps around."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _array(x: Any, bits: int) -> Any:
 
 
 def _signed(x: Any) -> Any:
-    """The bits, as a type that results are compared in."""
+    """The bits, as a dtype in which results can be compared."""
     return x.view(getattr(naru, str(x.dtype).removeprefix("torch.u"))).long()
 
 

@@ -1,4 +1,4 @@
-"""`torch.utils`: data loading, checkpoints of computations, trees, benchmarks, hooks' handles."""
+"""`torch.utils`: data loading, activation checkpointing, pytrees, benchmarks, hook handles."""
 
 from __future__ import annotations
 

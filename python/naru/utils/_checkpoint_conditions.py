@@ -1,4 +1,4 @@
-"""What `torch.utils.checkpoint` notes to run a part again as it ran."""
+"""The state that `torch.utils.checkpoint` records in order to recompute a region under the same conditions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class _Conditions:
-    """What a run depends on beside its arguments: the random state, and autocast."""
+    """The inputs of a run other than its arguments: the random state, and autocast."""
 
     def __init__(self, preserve_rng_state: bool) -> None:
         self.rng = random.get_rng_state() if preserve_rng_state else None

@@ -1,4 +1,4 @@
-"""Exceptions that travel to another thread or process."""
+"""Exceptions passed to another thread or process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class _KeyText(str):
-    """A text that KeyError, which shows the repr of its argument, shows as it is."""
+    """A string that KeyError, which shows the repr of its argument, prints unquoted."""
 
     def __repr__(self) -> str:
         return str(self)
@@ -19,7 +19,7 @@ class ExceptionWrapper:
     """An exception's type and its traceback as text, to be raised in another thread or process.
 
     Args:
-        exc_info: as `sys.exc_info()` gives it, which is the default.
+        exc_info: as returned by `sys.exc_info()`, which is the default.
         where: completes "Caught ValueError ...".
 
     >>> from naru.nn.parallel.parallel_apply import ExceptionWrapper
@@ -38,7 +38,7 @@ class ExceptionWrapper:
         self.where = where
 
     def reraise(self) -> None:
-        """Raises an exception of the same type; RuntimeError where that type can't be made from one text."""
+        """Raises an exception of the same type; RuntimeError if that type cannot be constructed from a string."""
         name = self.exc_type.__name__
         text = f"Caught {name} {self.where}.\nOriginal {self.exc_msg}"
         if self.exc_type is KeyError:
@@ -55,7 +55,7 @@ class ExceptionWrapper:
     def __reduce__(self) -> Any:
         try:
             pickle.dumps(self.exc_type)
-        except Exception:  # a local class, say: the other process does not know it
+        except Exception:  # e.g. a local class, which the other process cannot import
             return _remade, (RuntimeError, self.exc_msg, self.where)
         return _remade, (self.exc_type, self.exc_msg, self.where)
 

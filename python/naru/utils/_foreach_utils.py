@@ -1,4 +1,4 @@
-"""`torch.utils._foreach_utils`: what optimizers of others group their tensors by."""
+"""`torch.utils._foreach_utils`: the grouping of tensors that third-party optimizers use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _get_fused_kernels_supported_devices() -> list[str]:
 
 
 def _group_tensors_by_device_and_dtype(tensorlistlist: list[list[Any]], with_indices: bool = False) -> dict[tuple[Any, Any], tuple[list[list[Any]], list[int]]]:
-    """Lists of equal length, of tensors or None, cut by device and dtype of the first list's tensors: {(device, dtype): (lists, positions)}."""
+    """Groups lists of equal length, of tensors or None, by device and dtype of the first list's tensors: {(device, dtype): (lists, positions)}."""
     groups: dict[tuple[Any, Any], tuple[list[list[Any]], list[int]]] = {}
     for i, first in enumerate(tensorlistlist[0]):
         key = (None, None) if first is None else (first.device, first.dtype)

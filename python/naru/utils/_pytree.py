@@ -1,7 +1,7 @@
-"""`torch.utils._pytree`: nested containers as a list of leaves and a description of how they were nested.
+"""`torch.utils._pytree`: flattens nested containers to a list of leaves and a spec of the structure.
 
-Nodes are lists, tuples, named tuples, dicts (also OrderedDict and defaultdict), deques and what is registered; everything else is a leaf,
-None too.
+Nodes are lists, tuples, named tuples, dicts (also OrderedDict and defaultdict), deques and registered classes; everything else is a leaf,
+including None.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _get_node_type(tree: Any) -> Any:
 
 
 class NodeDef(NamedTuple):
-    """How a class of nodes is taken apart and put together."""
+    """How a class of nodes is flattened and unflattened."""
 
     type: Any
     flatten_fn: Callable[[Any], tuple[list, Any]]
@@ -57,7 +57,7 @@ class NodeDef(NamedTuple):
 
 
 class _Supported(Mapping):
-    """The classes of nodes: read as a dict."""
+    """A read-only dict of the registered classes of nodes."""
 
     def __getitem__(self, kind: Any) -> NodeDef:
         if kind not in NODES and kind is not namedtuple:
@@ -88,7 +88,7 @@ def _dict_unflatten(values: Iterable, context: Any) -> dict[Any, Any]:
 
 
 class TreeSpec:
-    """How a tree was nested: the root's class, its context, and the specs of its children. A leaf is one of class None."""
+    """The structure of a tree: the root's class, its context, and the specs of its children. The class of a leaf is None."""
 
     __slots__ = ("_type", "_context", "_children", "num_nodes", "num_leaves", "num_children")
 
@@ -103,14 +103,14 @@ class TreeSpec:
 
     @property
     def type(self) -> Any:
-        """The root's class; None of a leaf."""
+        """The root's class; None for a leaf."""
         from collections import namedtuple
 
         return namedtuple if self._type is tuple.__new__ else self._type
 
     @property
     def context(self) -> Any:
-        """What its children do not say: a dict's keys, a named tuple's class."""
+        """The root's data other than its children: a dict's keys, a named tuple's class."""
         return self._context
 
     children_specs = property(lambda self: self._children)
@@ -120,7 +120,7 @@ class TreeSpec:
         return self._children.copy()
 
     def child(self, index: int) -> TreeSpec:
-        """The spec of one child."""
+        """The spec of a child."""
         return self._children[index]
 
     def is_leaf(self) -> bool:
@@ -128,13 +128,13 @@ class TreeSpec:
         return self._type is None
 
     def entries(self) -> list:
-        """What the root's children are found by."""
+        """The keys of the root's children."""
         if self._type in DICTS:
             return list(self._context[1] if self._type is defaultdict else self._context)
         return list(range(self.num_children))
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
-        """The tree with these leaves. ValueError where there are more or fewer than it has."""
+        """The tree with these leaves. ValueError if their number does not match."""
         values = list(leaves)
         if len(values) != self.num_leaves:
             raise ValueError(
@@ -149,7 +149,7 @@ class TreeSpec:
         return node_of(self._type).unflatten([c._build(leaves) for c in self._children], self._context)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
-        """The subtrees of `tree` where this spec has its leaves. ValueError where it is nested otherwise."""
+        """The subtrees of `tree` at the leaves of this spec. ValueError if the structures do not match."""
         found: list[Any] = []
         self._flatten_up_to(tree, found)
         return found
@@ -209,7 +209,7 @@ _LEAF = TreeSpec(None, None, [])
 
 
 def tree_is_leaf(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> bool:
-    """Whether a tree is a leaf: of no class of nodes, or one for which is_leaf(tree) is true."""
+    """Whether a tree is a leaf: not a node, or is_leaf(tree) is true."""
     return (is_leaf is not None and is_leaf(tree)) or node_type(tree) is None
 
 
@@ -238,14 +238,14 @@ def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
-    """The tree that has these leaves and was nested so."""
+    """The tree with this structure and these leaves."""
     if not isinstance(treespec, TreeSpec):
         raise TypeError(f"Expected `treespec` to be an instance of PyTreeSpec but got item of type {type(treespec)}.")
     return treespec.unflatten(leaves)
 
 
 def tree_iter(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Iterable[Any]:
-    """The leaves, one after the other."""
+    """Iterates over the leaves."""
     return iter(tree_leaves(tree, is_leaf))
 
 
@@ -255,12 +255,12 @@ def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list
 
 
 def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> TreeSpec:
-    """How a tree is nested."""
+    """The spec of a tree."""
     return tree_flatten(tree, is_leaf)[1]
 
 
 def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
-    """The tree of func(leaf, ...) with the leaves of `tree` and what `rests` have in their places.
+    """The tree of func(leaf, ...), with corresponding parts of `rests` as further arguments.
 
     >>> tree_map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
     {'a': 11, 'b': [22]}
@@ -270,7 +270,7 @@ def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable
 
 
 def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
-    """Calls func with the leaves, and returns the tree."""
+    """Calls func on the leaves, and returns the tree itself."""
     leaves, spec = tree_flatten(tree, is_leaf)
     deque(map(func, leaves, *(spec.flatten_up_to(rest) for rest in rests)), maxlen=0)
     return tree
@@ -283,39 +283,39 @@ def _holds(type_or_types: Any) -> Callable[[Any], bool]:
 
 
 def map_only(type_or_types: Any) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
-    """A decorator: the function is applied to objects of these types, others stay."""
+    """A decorator: applies the function to objects of these types, and returns others unchanged."""
     fits = _holds(type_or_types)
     return lambda func: lambda x: func(x) if fits(x) else x
 
 
 def tree_map_only(type_or_types: Any, func: Callable[[Any], Any], tree: Any, is_leaf: Any = None) -> Any:
-    """`tree_map` for leaves of these types; others stay."""
+    """`tree_map` for leaves of these types; others are unchanged."""
     return tree_map(map_only(type_or_types)(func), tree, is_leaf=is_leaf)
 
 
 def tree_map_only_(type_or_types: Any, func: Callable[[Any], Any], tree: Any, is_leaf: Any = None) -> Any:
-    """`tree_map_` for leaves of these types."""
+    """`tree_map_` for leaves of these types; others are ignored."""
     return tree_map_(map_only(type_or_types)(func), tree, is_leaf=is_leaf)
 
 
 def tree_all(pred: Callable[[Any], bool], tree: Any, is_leaf: Any = None) -> bool:
-    """Whether pred(leaf) is true of all leaves."""
+    """Whether pred(leaf) is true for all leaves."""
     return all(map(pred, tree_leaves(tree, is_leaf)))
 
 
 def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: Any = None) -> bool:
-    """Whether pred(leaf) is true of any leaf."""
+    """Whether pred(leaf) is true for any leaf."""
     return any(map(pred, tree_leaves(tree, is_leaf)))
 
 
 def tree_all_only(type_or_types: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: Any = None) -> bool:
-    """`tree_all` of the leaves of these types."""
+    """`tree_all` over the leaves of these types."""
     fits = _holds(type_or_types)
     return all(pred(x) for x in tree_leaves(tree, is_leaf) if fits(x))
 
 
 def tree_any_only(type_or_types: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: Any = None) -> bool:
-    """`tree_any` of the leaves of these types."""
+    """`tree_any` over the leaves of these types."""
     fits = _holds(type_or_types)
     return any(pred(x) for x in tree_leaves(tree, is_leaf) if fits(x))
 
@@ -331,24 +331,24 @@ def _paths(path: tuple, tree: Any, is_leaf: Any) -> Iterable[tuple[tuple, Any]]:
 
 
 def tree_leaves_with_path(tree: Any, is_leaf: Any = None) -> list[tuple[tuple, Any]]:
-    """(path, leaf) of each leaf."""
+    """(path, leaf) for each leaf."""
     return list(_paths((), tree, is_leaf))
 
 
 def tree_flatten_with_path(tree: Any, is_leaf: Any = None) -> tuple[list[tuple[tuple, Any]], TreeSpec]:
-    """((path, leaf) of each leaf, spec)."""
+    """((path, leaf) for each leaf, spec)."""
     return tree_leaves_with_path(tree, is_leaf), tree_structure(tree, is_leaf)
 
 
 def tree_map_with_path(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Any = None) -> Any:
-    """`tree_map` of func(path, leaf, ...)."""
+    """`tree_map` with func(path, leaf, ...)."""
     found, spec = tree_flatten_with_path(tree, is_leaf)
     others = [spec.flatten_up_to(rest) for rest in rests]
     return spec.unflatten(func(path, leaf, *more) for (path, leaf), *more in zip(found, *others))
 
 
 def _broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: Any = None) -> list[Any] | None:
-    """A leaf of `tree` for each leaf of the spec: one that stands for a whole subtree counts for all its leaves. None where it does not fit."""
+    """Broadcasts `tree` to the spec and returns its leaves: a leaf for a whole subtree is repeated. None if the structures do not match."""
     if tree_is_leaf(tree, is_leaf):
         return [tree] * treespec.num_leaves
     if treespec.is_leaf() or node_type(tree) != treespec._type:
@@ -366,7 +366,7 @@ def _broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: Any = None
 
 
 def treespec_pprint(treespec: TreeSpec) -> str:
-    """The spec as a tree of stars."""
+    """The spec printed as a tree of asterisks."""
 
     class Star:
         def __repr__(self) -> str:

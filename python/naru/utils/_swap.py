@@ -1,4 +1,4 @@
-"""`swap_tensors`: two Tensor objects exchange what they are."""
+"""`swap_tensors`: exchanges the contents of two Tensor objects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _poisoned(grad_outputs: Any) -> None:
 
 
 def _check_owners(t: Tensor, name: str) -> None:
-    """Nothing else may refer to the tensor but the graph that leads to it, which is spoiled."""
+    """RuntimeError if anything but an AccumulateGrad node refers to the tensor; that node then raises if backward reaches it."""
     count = t._use_count()
     if count == 1:
         return
@@ -32,10 +32,10 @@ def _check_owners(t: Tensor, name: str) -> None:
 
 
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:
-    """Exchanges what two Tensor objects are: class, attributes, elements, gradient and history; who holds the one sees the other.
+    """Exchanges two Tensor objects: class, attributes, elements, gradient and history; references to one then see the other.
 
     Args:
-        t1, t2: tensors that nothing but their objects refers to (no weak references, views, or graphs that saved them; RuntimeError).
+        t1, t2: tensors without other references (weak references, views, or graphs that saved them; RuntimeError).
 
     >>> a, b = naru.zeros(2), naru.nn.Parameter(naru.ones(3))
     >>> naru.utils.swap_tensors(a, b)

@@ -1,4 +1,4 @@
-"""The nodes of nested containers: how each class of them is taken apart and put together; and the keys that name their children."""
+"""The registry of node classes: how each is flattened and unflattened; and the keys of their children."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SequenceKey:
-    """A position in a list or tuple."""
+    """An index in a list or tuple."""
 
     idx: int
 
@@ -20,13 +20,13 @@ class SequenceKey:
         return f"[{self.idx!r}]"
 
     def get(self, tree: Any) -> Any:
-        """The child at the position."""
+        """The child at the index."""
         return tree[self.idx]
 
 
 @dataclass(frozen=True)
 class MappingKey:
-    """A key of a dict."""
+    """A dict key."""
 
     key: Any
 
@@ -40,7 +40,7 @@ class MappingKey:
 
 @dataclass(frozen=True)
 class GetAttrKey:
-    """An attribute."""
+    """An attribute name."""
 
     name: str
 
@@ -53,14 +53,14 @@ class GetAttrKey:
 
 
 def key_get(obj: Any, kp: Iterable[Any]) -> Any:
-    """The part of `obj` that a path of keys leads to."""
+    """The part of `obj` at a path of keys."""
     for key in kp:
         obj = key.get(obj)
     return obj
 
 
 def keystr(kp: Iterable[Any]) -> str:
-    """A path of keys as text.
+    """A path of keys as a string.
 
     >>> keystr((MappingKey("a"), SequenceKey(1)))
     "['a'][1]"
@@ -69,7 +69,7 @@ def keystr(kp: Iterable[Any]) -> str:
 
 
 class _Node(NamedTuple):
-    """How a class of nodes is taken apart, (children, context), and put together again."""
+    """How a class of nodes is flattened, to (children, context), and unflattened."""
 
     flatten: Callable[[Any], tuple[list, Any]]
     unflatten: Callable[[Iterable, Any], Any]
@@ -105,9 +105,9 @@ DICTS = (dict, OrderedDict, defaultdict)
 def register_pytree_node(
     cls: type, flatten_fn: Callable[[Any], tuple[Any, Any]], unflatten_fn: Callable[[Iterable, Any], Any], **names: Any
 ) -> None:
-    """Makes objects of `cls` nodes: flatten_fn(x) gives (children, context), unflatten_fn(children, context) an object again.
+    """Registers `cls` as a node: flatten_fn(x) returns (children, context), unflatten_fn(children, context) the object.
 
-    ValueError where the class is registered already. serialized_type_name and kin are taken and not used; flatten_with_keys_fn names children.
+    ValueError if the class is already registered. serialized_type_name and similar arguments are ignored; flatten_with_keys_fn names the children.
     """
     if cls in NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
@@ -127,7 +127,7 @@ _register_pytree_node = _private_register_pytree_node = register_pytree_node
 
 
 def register_dataclass(cls: type, *, field_names: list[str] | None = None, drop_field_names: list[str] | None = None, **names: Any) -> None:
-    """Makes a dataclass's objects nodes, whose children are its fields."""
+    """Registers a dataclass as a node, whose children are its fields."""
     import dataclasses
 
     fields = field_names or [f.name for f in dataclasses.fields(cls) if f.init and f.name not in (drop_field_names or ())]
@@ -140,7 +140,7 @@ def register_dataclass(cls: type, *, field_names: list[str] | None = None, drop_
 
 
 def is_namedtuple_class(cls: type) -> bool:
-    """Whether a class is of named tuples."""
+    """Whether a class is a named tuple class."""
     fields = getattr(cls, "_fields", None)
     return isinstance(cls, type) and issubclass(cls, tuple) and isinstance(fields, tuple) and all(type(f) is str for f in fields)
 
@@ -159,7 +159,7 @@ _is_namedtuple_instance = is_namedtuple_instance
 
 
 def node_type(tree: Any) -> Any:
-    """The key under which the tree's root is known, or None of a leaf."""
+    """The key under which the class of the root of `tree` is registered, or None for a leaf."""
     kind = type(tree)
     if kind in NODES:
         return kind

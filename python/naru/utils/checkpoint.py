@@ -1,7 +1,7 @@
-"""`torch.utils.checkpoint`: memory for time. What backward needs of a part of the program is computed again in backward rather than kept.
+"""`torch.utils.checkpoint`: trades compute for memory: a checkpointed region is recomputed in backward instead of keeping its activations.
 
-Without reentrance (the way to prefer) tensors that operators within the part would keep are left out by hooks on saved tensors; the first that
-backward asks for has the part run again. With it the part is one node, whose backward runs it again and calls backward within.
+Non-reentrant (recommended): hooks on saved tensors discard what operators in the region would save; the first one that backward unpacks triggers the
+recomputation. Reentrant: the region is one node, whose backward recomputes it and calls backward recursively.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 
 
 class CheckpointError(RuntimeError):
-    """The second run of a part is not like its first.
+    """The recomputation of a region does not match the original run.
 
     >>> from naru.utils.checkpoint import CheckpointError, checkpoint
     >>> sizes = iter([2, 3])
@@ -47,7 +47,7 @@ class CheckpointError(RuntimeError):
 
 
 class DefaultDeviceType:
-    """For PyTorch's sake: the kind of device whose random state is kept. Here one generator serves all devices.
+    """For compatibility with PyTorch: the kind of device whose random state is kept. In naru one generator serves all devices.
 
     >>> naru.utils.checkpoint.DefaultDeviceType.get_device_type()
     'cuda'
@@ -67,10 +67,10 @@ class DefaultDeviceType:
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
-    """Devices of the tensors among the arguments, and the state of the generator, which is one for all.
+    """The devices of the tensor arguments, and the state of the generator, which all devices share.
 
     Args:
-        args: anything; only tensors on devices are looked at.
+        args: anything; only tensors on devices are used.
 
     >>> with naru.virtual("cuda", count=1):
     ...     devices, states = naru.utils.checkpoint.get_device_states(naru.ones(1, device="cuda"), 3)
@@ -82,12 +82,12 @@ def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
 
 
 def set_device_states(devices: Any, states: Any, *, device_type: str | None = None) -> None:
-    """Takes back what `get_device_states` gave.
+    """Restores the state returned by `get_device_states`.
 
     Args:
-        devices: indices, which are of no concern.
+        devices: indices, ignored.
         states: states of the generator.
-        device_type: the devices' kind, of no concern either.
+        device_type: the devices' kind, ignored.
 
     >>> state = naru.get_rng_state()
     >>> before = naru.rand(1)
@@ -100,7 +100,7 @@ def set_device_states(devices: Any, states: Any, *, device_type: str | None = No
 
 
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The tensors among `inputs` (a tuple) without history, requiring gradients as they did.
+    """The tensors in `inputs` (a tuple) detached from their history, with the same requires_grad.
 
     Args:
         inputs: a tuple (RuntimeError for anything else).
@@ -116,10 +116,10 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def check_backward_validity(inputs: Iterable[Any]) -> None:
-    """Warns where no tensor requires gradients.
+    """Warns if no tensor requires grad.
 
     Args:
-        inputs: anything; only tensors are looked at.
+        inputs: anything; only tensors are used.
 
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as caught:
@@ -133,7 +133,7 @@ def check_backward_validity(inputs: Iterable[Any]) -> None:
 
 
 def noop_context_fn() -> tuple[Any, Any]:
-    """Two contexts that do nothing.
+    """Returns two contexts that do nothing.
 
     >>> forward, again = naru.utils.checkpoint.noop_context_fn()
     >>> with forward:
@@ -144,7 +144,7 @@ def noop_context_fn() -> tuple[Any, Any]:
 
 
 class CheckpointFunction(Function):
-    """The part as one node: `checkpoint(..., use_reentrant=True)`.
+    """A reentrant checkpoint as one autograd node: `checkpoint(..., use_reentrant=True)`.
 
     >>> from naru.utils.checkpoint import checkpoint
     >>> y = checkpoint(naru.sin, naru.zeros(1, requires_grad=True), use_reentrant=True)
@@ -154,7 +154,7 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
-        """Runs the part without history, keeping its arguments."""
+        """Runs the region without recording history, and saves its arguments."""
         check_backward_validity(args)
         ctx.run_function = run_function
         ctx.conditions = _Conditions(preserve_rng_state)
@@ -166,7 +166,7 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        """Runs the part again, and backward through it."""
+        """Recomputes the region, and runs backward through it."""
         if _C._backward_has_inputs():
             raise RuntimeError(
                 "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter to "
@@ -189,7 +189,7 @@ class CheckpointFunction(Function):
 
 
 class _Stop(BaseException):
-    """Ends a second run when all that is asked for is there; no error that anyone on the way should take up."""
+    """Stops a recomputation once all needed tensors are there; a BaseException, so that user code does not catch it."""
 
 
 _ALLOWED = ("default", "none")
@@ -206,10 +206,10 @@ def _setting(name: str, value: bool | None) -> Iterator[None]:
 
 
 def set_checkpoint_early_stop(enable: bool) -> Any:
-    """A context in which second runs end as soon as backward has what it needs (they do unless told otherwise), or do not.
+    """A context in which recomputations stop as soon as backward has what it needs (the default), or do not.
 
     Args:
-        enable: whether they end early.
+        enable: whether they stop early.
 
     >>> from naru.utils.checkpoint import checkpoint, set_checkpoint_early_stop
     >>> def part(x):
@@ -225,10 +225,10 @@ def set_checkpoint_early_stop(enable: bool) -> Any:
 
 
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Any:
-    """A context in which errors of second runs list what was saved, or do not.
+    """A context in which errors of recomputations list the saved tensors, or do not.
 
     Args:
-        enabled: whether they do; None: as `checkpoint`'s `debug` says.
+        enabled: whether they do; None: use `checkpoint`'s `debug`.
 
     >>> from naru.utils.checkpoint import checkpoint, set_checkpoint_debug_enabled
     >>> x = naru.zeros(1, requires_grad=True)
@@ -245,7 +245,7 @@ def _metadata(t: Tensor) -> dict[str, Any]:
 
 
 class _Holder:
-    """Stands in the graph for a tensor that was not kept."""
+    """Placeholder in the graph for a tensor that was not kept."""
 
     __slots__ = ("__weakref__", "number")
 
@@ -254,13 +254,13 @@ class _Holder:
 
 
 class _Frame:
-    """One checkpointed call: what it would have kept, in order, and how to compute it again."""
+    """A checkpointed call: metadata of the tensors it would have saved, in order, and how to run it again."""
 
     def __init__(self, again: Callable[[], Any], early_stop: bool, check: str, debug: bool) -> None:
         self.again, self.early_stop, self.check, self.debug, self.done = again, early_stop, check, debug, False
         self.kept: list[weakref.ref[_Holder]] = []
         self.known: list[dict[str, Any]] = []
-        self.values: dict[Any, dict[int, Tensor]] = {}  # of the backward pass that asked last
+        self.values: dict[Any, dict[int, Tensor]] = {}  # of the most recent backward pass
 
     def pack(self, tensor: Tensor) -> _Holder:
         holder = _Holder(len(self.kept))
@@ -289,7 +289,7 @@ class _Frame:
 
         def pack(tensor: Tensor) -> Tensor:
             if len(found) >= len(self.kept):
-                if not self.done:  # gradients within the function ask for a part of it
+                if not self.done:  # a gradient computed inside the function needs only a part of it
                     return tensor.detach()
                 raise CheckpointError(
                     "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward pass." + self._tip()
@@ -363,17 +363,17 @@ def checkpoint(
     respect_saved_tensors_hooks: bool | None = None,
     **kwargs: Any,
 ) -> Any:
-    """function(*args, **kwargs), of which backward computes again what it needs.
+    """Calls function(*args, **kwargs) so that backward recomputes the tensors it needs.
 
     Args:
-        use_reentrant: False is the way to prefer; left out it is True, with a warning. With True no keyword arguments are handed on, one of
-            `args` must require gradients, and `torch.autograd.grad` and `inputs=` of backward raise RuntimeError.
-        preserve_rng_state: the second run draws the same random numbers.
-        context_fn: gives the contexts of the first and the second run.
-        determinism_check: "default" compares shapes, dtypes and devices of what the runs keep (CheckpointError), "none" nothing.
-        early_stop: the second run ends when all is there that backward needs.
-        debug: whether errors of second runs list what was saved; not with use_reentrant=True (ValueError).
-        respect_saved_tensors_hooks: of no account; not with use_reentrant=True (ValueError).
+        use_reentrant: False is recommended; if omitted, it is True, with a warning. With True, keyword arguments are not supported, one of
+            `args` must require grad, and `torch.autograd.grad` and `inputs=` of backward raise RuntimeError.
+        preserve_rng_state: whether the recomputation draws the same random numbers.
+        context_fn: returns the contexts of the original run and the recomputation.
+        determinism_check: "default" compares shapes, dtypes and devices of the tensors saved in both runs (CheckpointError), "none" nothing.
+        early_stop: whether the recomputation stops once backward has all it needs.
+        debug: whether errors of recomputations list the saved tensors; not with use_reentrant=True (ValueError).
+        respect_saved_tensors_hooks: ignored; not with use_reentrant=True (ValueError).
 
     >>> import naru
     >>> x = naru.tensor([0.0, 1.0], requires_grad=True)
@@ -401,14 +401,14 @@ def checkpoint(
 
 
 def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any) -> Any:
-    """The functions (or the modules of a Sequential) one after the other, in `segments` parts of which all but the last are checkpointed.
+    """Calls the functions (or the modules of a Sequential) one after the other, in `segments` parts, of which all but the last are checkpointed.
 
     Args:
         functions: a Sequential, or a list of functions of one argument.
-        segments: how many parts.
-        input: the first one's argument.
+        segments: the number of parts.
+        input: the argument of the first function.
         use_reentrant: as in `checkpoint`.
-        kwargs: preserve_rng_state, as in `checkpoint`; ValueError for others.
+        kwargs: preserve_rng_state, as in `checkpoint`; ValueError for other keywords.
 
     >>> model = naru.nn.Sequential(naru.nn.Tanh(), naru.nn.ReLU(), naru.nn.Sigmoid())
     >>> x = naru.zeros(1, requires_grad=True)

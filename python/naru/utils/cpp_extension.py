@@ -1,4 +1,4 @@
-"""`torch.utils.cpp_extension`: PyTorch's extensions are built against PyTorch's headers, and there are none here; each name says what to use."""
+"""`torch.utils.cpp_extension`: naru cannot build PyTorch extensions, which need PyTorch's headers; each name raises an error with an alternative."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def _refuse(name: str) -> NoReturn:
 
 
 def load(*args: Any, **kwargs: Any) -> NoReturn:
-    """NotImplementedError, with what to use.
+    """Raises NotImplementedError, with an alternative.
 
-    Raises NotImplementedError whatever it is given: extensions of PyTorch's are not built here.
+    Raises NotImplementedError for all arguments: naru does not build PyTorch extensions.
 
     >>> try:
     ...     naru.utils.cpp_extension.load("mine", ["mine.cpp"])
@@ -33,9 +33,9 @@ def load(*args: Any, **kwargs: Any) -> NoReturn:
 
 
 def load_inline(*args: Any, **kwargs: Any) -> NoReturn:
-    """NotImplementedError, with what to use.
+    """Raises NotImplementedError, with an alternative.
 
-    Raises NotImplementedError whatever it is given: extensions of PyTorch's are not built here.
+    Raises NotImplementedError for all arguments: naru does not build PyTorch extensions.
 
     >>> try:
     ...     naru.utils.cpp_extension.load_inline("mine", "int f() { return 1; }")
@@ -47,9 +47,9 @@ def load_inline(*args: Any, **kwargs: Any) -> NoReturn:
 
 
 def CppExtension(*args: Any, **kwargs: Any) -> NoReturn:
-    """NotImplementedError, with what to use.
+    """Raises NotImplementedError, with an alternative.
 
-    Raises NotImplementedError whatever it is given: extensions of PyTorch's are not built here.
+    Raises NotImplementedError for all arguments: naru does not build PyTorch extensions.
 
     >>> try:
     ...     naru.utils.cpp_extension.CppExtension("mine", ["mine.cpp"])
@@ -61,9 +61,9 @@ def CppExtension(*args: Any, **kwargs: Any) -> NoReturn:
 
 
 def CUDAExtension(*args: Any, **kwargs: Any) -> NoReturn:
-    """NotImplementedError, with what to use.
+    """Raises NotImplementedError, with an alternative.
 
-    Raises NotImplementedError whatever it is given: extensions of PyTorch's are not built here.
+    Raises NotImplementedError for all arguments: naru does not build PyTorch extensions.
 
     >>> try:
     ...     naru.utils.cpp_extension.CUDAExtension("mine", ["mine.cu"])
@@ -75,9 +75,9 @@ def CUDAExtension(*args: Any, **kwargs: Any) -> NoReturn:
 
 
 def include_paths(*args: Any, **kwargs: Any) -> NoReturn:
-    """NotImplementedError, with what to use.
+    """Raises NotImplementedError, with an alternative.
 
-    Raises NotImplementedError whatever it is given: extensions of PyTorch's are not built here.
+    Raises NotImplementedError for all arguments: naru does not build PyTorch extensions.
 
     >>> try:
     ...     naru.utils.cpp_extension.include_paths()
@@ -89,9 +89,9 @@ def include_paths(*args: Any, **kwargs: Any) -> NoReturn:
 
 
 def library_paths(*args: Any, **kwargs: Any) -> NoReturn:
-    """NotImplementedError, with what to use.
+    """Raises NotImplementedError, with an alternative.
 
-    Raises NotImplementedError whatever it is given: extensions of PyTorch's are not built here.
+    Raises NotImplementedError for all arguments: naru does not build PyTorch extensions.
 
     >>> try:
     ...     naru.utils.cpp_extension.library_paths()
@@ -103,9 +103,9 @@ def library_paths(*args: Any, **kwargs: Any) -> NoReturn:
 
 
 class BuildExtension:
-    """NotImplementedError, with what to use.
+    """Raises NotImplementedError, with an alternative.
 
-    Raises NotImplementedError whatever it is given: extensions of PyTorch's are not built here.
+    Raises NotImplementedError for all arguments: naru does not build PyTorch extensions.
 
     >>> try:
     ...     naru.utils.cpp_extension.BuildExtension()
@@ -119,7 +119,7 @@ class BuildExtension:
 
     @classmethod
     def with_options(cls, **options: Any) -> NoReturn:
-        """NotImplementedError, with what to use."""
+        """Raises NotImplementedError, with an alternative."""
         _refuse("BuildExtension")
 
 

@@ -1,4 +1,4 @@
-"""`torch.utils.deterministic`: `fill_uninitialized_memory`, whether deterministic mode fills what `empty` gives with NaN, the greatest integer or true.
+"""`torch.utils.deterministic`: `fill_uninitialized_memory`, whether deterministic mode fills the result of `empty` with NaN, the largest integer or True.
 
 >>> naru.utils.deterministic.fill_uninitialized_memory
 True

@@ -1,4 +1,4 @@
-"""DLPack: arrays of other libraries as tensors and the other way round, without a copy."""
+"""DLPack: exchanges tensors with arrays of other libraries, without copying."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Tensor = _C.Tensor
 
 
 class DLDeviceType(enum.IntEnum):
-    """The kinds of device that DLPack knows.
+    """The device types of DLPack.
 
     >>> naru.utils.dlpack.DLDeviceType(1).name
     'kDLCPU'
@@ -29,8 +29,8 @@ class DLDeviceType(enum.IntEnum):
 
 
 def dlpack_device(self: Tensor) -> tuple[DLDeviceType, int]:
-    """(kind, index) of the device, as DLPack numbers them: the host, or one of NVIDIA's devices. Others are of no kind that other libraries know
-    (kDLExtDev), as their memory has no address that those could use: virtual devices, and OpenCL's.
+    """(device type, index) of the device, in DLPack's numbering: the host, or an NVIDIA device. Others are of an unknown type (kDLExtDev), as their
+    memory has no address that other libraries could use: virtual devices, and OpenCL's.
 
     Args:
         self: the tensor.
@@ -53,10 +53,10 @@ def dlpack(
 ) -> Any:
     """A DLPack capsule over the tensor's memory (copy: over a copy), which it keeps alive.
 
-    max_version: the newest version of DLPack that the consumer reads, from (1, 0) on with a versioned capsule. dl_device: (1, 0) for memory of the host,
-    a copy of what is on a device. stream: the consumer's; the values are there when this returns, as all work of the device is waited for, and what the stream was given by the end of the
-    loan is done before the memory is used otherwise. Errors:
-    BufferError for a tensor that requires grad, on a device whose memory others can't use where the host was not asked for, or where copy=False forbids
+    max_version: the newest DLPack version that the consumer supports; from (1, 0) on, the capsule is versioned. dl_device: (1, 0) requests host memory,
+    which is a copy for a tensor on a device. stream: the consumer's stream; the data is ready when this returns, as it waits for all work of the device, and
+    the memory is not reused before the work that the stream was given until the capsule's release is done. Errors:
+    BufferError for a tensor that requires grad, on a device whose memory others cannot use unless host memory was requested, or if copy=False forbids
     the copy.
 
     Args:
@@ -83,7 +83,7 @@ def dlpack(
         if copy is False:
             raise BufferError(f"__dlpack__: a tensor on {self.device} as memory of the host is a copy, which copy=False forbids")
         return _C._to_dlpack(self.cpu(), versioned, False)
-    # Without one the protocol means the default stream.
+    # The protocol's default is the default stream.
     return _C._to_dlpack(self, versioned, bool(copy), 1 if stream is None else stream)
 
 
@@ -91,9 +91,9 @@ _TYPE_CODES = {"float": "f", "int": "i", "uint": "u", "complex": "c"}
 
 
 def cuda_array_interface(self: Tensor) -> dict[str, Any]:
-    """Where the elements are in an NVIDIA device's memory, for libraries that read `__cuda_array_interface__` (Numba, CuPy): address, shape, strides in
-    bytes and type, and the stream behind which others may use them, in the protocol's version 3. AttributeError for a tensor elsewhere (virtual devices have no such
-    memory) and for bfloat16, RuntimeError for one that requires grad.
+    """The location of the elements in an NVIDIA device's memory, for libraries that read `__cuda_array_interface__` (Numba, CuPy): address, shape,
+    strides in bytes, dtype, and the stream after which they may be used, in version 3 of the protocol. AttributeError for a tensor elsewhere (virtual
+    devices have no such memory) and for bfloat16, RuntimeError for one that requires grad.
 
     Args:
         self: the tensor.
@@ -136,11 +136,11 @@ def to_dlpack(tensor: Tensor) -> Any:
 
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor over the memory of an array of another library (anything with `__dlpack__`), or of a capsule; the memory is shared. Arrays on NVIDIA's
-    devices stay there (naru has run that over a driver in place of NVIDIA's, never on a GPU).
+    """A tensor that shares the memory of another library's array (anything with `__dlpack__`), or of a capsule. Arrays on NVIDIA devices
+    stay there (tested in naru with a substitute for NVIDIA's driver, never on a GPU).
 
-    device: where the tensor is to be (a copy, if it is not there already). copy: True for memory of its own, False for an error where a copy
-    would be needed.
+    device: the device of the result (a copy, if the array is elsewhere). copy: True forces a copy, False raises an error if a copy would
+    be needed.
 
     Args:
         ext_tensor: the other library's array, or a capsule.
@@ -152,7 +152,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     >>> a
     array([7., 1., 2.])
     """
-    if isinstance(ext_tensor, Tensor) and ext_tensor.device.type != "cpu":  # of naru's own memory no address has to be handed over
+    if isinstance(ext_tensor, Tensor) and ext_tensor.device.type != "cpu":  # naru's own memory needs no address exchange
         tensor = ext_tensor.detach().clone() if copy else ext_tensor.detach()
     elif not hasattr(ext_tensor, "__dlpack__"):
         tensor = _C._from_dlpack(ext_tensor)
@@ -167,7 +167,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
                 )
             options["dl_device"] = (DLDeviceType.kDLCPU, 0)
         elif kind == DLDeviceType.kDLCUDA:
-            options["stream"] = 1  # the default one, which the core waits for, and all others
+            options["stream"] = 1  # the default stream; the core waits for it and all others
         try:
             capsule = ext_tensor.__dlpack__(max_version=(1, 0), **options)
         except TypeError:  # a library from before version 1

@@ -1,6 +1,6 @@
-"""`torch.utils.flop_counter`: how many floating-point operations matrix products, convolutions and attention take, by module and operator.
+"""`torch.utils.flop_counter`: counts floating-point operations of matrix products, convolutions and attention, by module and operator.
 
-The core counts (naru/flops.h): what an operator asks for counts, whether a program, a layer or backward called it.
+The core counts (naru/flops.h): operations count per operator call, whether the program, a layer or backward calls it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ flop_registry: dict[Any, Callable[..., int]] = {}
 
 
 def _of_shapes(formula: Callable[..., int]) -> Callable[..., int]:
-    """The formula of shapes as one of tensors."""
+    """Converts a formula over shapes into one over tensors."""
     if getattr(formula, "_get_raw", False):
         return formula
 
@@ -38,11 +38,11 @@ def _of_shapes(formula: Callable[..., int]) -> Callable[..., int]:
 
 
 def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """A decorator: the function says how many operations a call of an operator takes.
+    """A decorator: registers the function as the operation count of an operator call.
 
     Args:
         targets: operators of `torch.ops`, one or a list. ValueError for anything else.
-        get_raw: the function gets the arguments, and the result as `out_val`; without it shapes in place of tensors, and `out_shape`.
+        get_raw: pass the arguments, and the result as `out_val`; otherwise shapes replace tensors, and the result is `out_shape`.
 
     >>> import naru
     >>> @naru.library.custom_op("example::half", mutates_args=())
@@ -71,7 +71,7 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Call
 
 
 class _Formulas(TorchFunctionMode):
-    """Asks formulas of the program's own in place of the core's count."""
+    """Calls user-defined formulas instead of the core's count."""
 
     def __init__(self, counter: FlopCounterMode, formulas: dict[Any, Callable[..., int]]) -> None:
         self._counter, self._formulas = counter, formulas
@@ -89,17 +89,17 @@ class _Formulas(TorchFunctionMode):
 
 
 class FlopCounterMode:
-    """Counts the operations of what is called within `with FlopCounterMode() as counter:`, backward among it.
+    """Counts the operations of calls within `with FlopCounterMode() as counter:`, including backward.
 
-    A multiplication and an addition are one operation each. Attention counts as if nothing were masked. Shapes alone count, so tensors on
-    the meta device do as well. Threads other than the one that entered are not seen.
+    A multiplication and an addition are one operation each. Attention counts as if nothing were masked. Counts depend only on shapes, so tensors on
+    the meta device count as well. Only the thread that entered is counted.
 
     Args:
-        mods: of no account, with a UserWarning.
-        depth: how deep in modules the table goes.
-        display: whether the table is printed at the end.
-        custom_mapping: {operator: formula}, as of `register_flop_formula`; a formula whose attribute `_get_raw` is true gets tensors.
-        skip_unsupported: of no account: what has no formula is called, and counts nothing.
+        mods: ignored, with a UserWarning.
+        depth: the depth of modules in the table.
+        display: whether to print the table at the end.
+        custom_mapping: {operator: formula}, as in `register_flop_formula`; a formula whose attribute `_get_raw` is true gets tensors.
+        skip_unsupported: ignored: operators without a formula count as 0.
 
     >>> import naru
     >>> layer = naru.nn.Linear(3, 4)
@@ -140,7 +140,7 @@ class FlopCounterMode:
             print(self.get_table(self.depth))
 
     def _settle(self, instead: dict[Any, int] | None = None) -> None:
-        """What was counted since the last time, or what is given in its place, goes to the modules that are being called."""
+        """Adds the operations counted since the last call, or those given in `instead`, to the modules being called."""
         if self._counter is None:
             return
         now = self._counter.by_operator
@@ -152,19 +152,19 @@ class FlopCounterMode:
                     self.flop_counts[module][operator] += count
 
     def get_flop_counts(self) -> dict[str, dict[Any, int]]:
-        """{module: {operator: operations}}; "Global" is all of the program, and a module counts what is called within it."""
+        """{module: {operator: operations}}; "Global" is the whole program, and a module includes the modules it calls."""
         return {module: dict(counts) for module, counts in self.flop_counts.items()}
 
     def get_total_flops(self) -> int:
-        """All of them."""
+        """The total number of operations."""
         return sum(self.flop_counts["Global"].values())
 
     def get_unsupported_ops(self) -> Counter[str]:
-        """Empty: no operator is left out for its kind."""
+        """Empty: no operator is excluded as unsupported."""
         return Counter()
 
     def get_table(self, depth: int | None = None) -> str:
-        """A text with a line a module, down to `depth` (the counter's own unless given), and a line an operator of it."""
+        """A text table with a line per module, down to `depth` (default: the counter's own), and a line per operator in it."""
         depth = self.depth if depth is None else depth
         total = self.get_total_flops()
         unit = min(len(_SUFFIXES) - 1, max(0, len(str(total)) - 2) // 3)  # at least two digits before the point
@@ -176,7 +176,7 @@ class FlopCounterMode:
             return [(indent + name, f"{n / 1000**unit:.3f}{_SUFFIXES[unit]}", part) for (name, n), part in zip(named, share)]
 
         modules = sorted(m for m in self.flop_counts if m != "Global" and (depth is None or m.count(".") < depth))
-        whole = any(sum(self.flop_counts[m].values()) >= total for m in modules)  # a module that did all
+        whole = any(sum(self.flop_counts[m].values()) >= total for m in modules)  # a module that accounts for everything
         rows = [] if whole or not total else lines("Global", "")
         for module in modules:
             rows += lines(module, " " * (module.count(".") + (not whole)))

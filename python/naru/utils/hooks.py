@@ -1,4 +1,4 @@
-"""The handle by which a registered hook is removed."""
+"""The handle that removes a registered hook."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["RemovableHandle"]
 
 
 class RemovableHandle:
-    """Takes a hook out of the dict it was registered in; also a context manager.
+    """Removes a hook from the dict it was registered in; also a context manager.
 
     Args:
         hooks_dict: the dict of hooks, keyed by handle id.

@@ -1,4 +1,4 @@
-"""`torch.utils.module_tracker`: which modules are being called, or are being gone through by backward."""
+"""`torch.utils.module_tracker`: tracks the modules being called, in forward and backward."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def _differentiable(tree: Any) -> list[_C.Tensor]:
 
 
 class ModuleTracker:
-    """Within `with ModuleTracker() as tracker:`, `tracker.parents` is the set of the names of modules that are being called, "Global" among them.
+    """Within `with ModuleTracker() as tracker:`, `tracker.parents` is the set of the names of modules being called, including "Global".
 
-    A name is that of the outermost module's class and the path from there: "ResNet.layer1.0". In backward a module is there from the gradients of its
-    results to those of its inputs; one whose inputs need no gradients stays to the end of backward. `on_change` is called before the set changes.
+    A name is the class of the outermost module and the path from there: "ResNet.layer1.0". In backward, a module is active from the gradients of its
+    results to those of its inputs; if its inputs need no gradients, it stays active to the end of backward. `on_change` is called before the set changes.
 
     >>> import naru
     >>> layer = naru.nn.Sequential(naru.nn.Linear(2, 1))
@@ -39,7 +39,7 @@ class ModuleTracker:
         self._on_change = on_change or (lambda: None)
         self._names: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self._handles: list[Any] = []
-        self._resets = False  # whether this backward will
+        self._resets = False  # whether a reset at the end of this backward is registered
 
     @property
     def is_bw(self) -> bool:
@@ -56,7 +56,7 @@ class ModuleTracker:
         self._handles.clear()
 
     def _name_of(self, module: Any) -> str:
-        """Its children are named with it, so that they have the name of the one they were first called by."""
+        """The module's name. Its children are named at the same time, so that they keep the name from the first module that called them."""
         if module not in self._names:
             self._names[module] = type(module).__name__
             for path, child in module.named_modules():

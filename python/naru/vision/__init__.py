@@ -1,6 +1,6 @@
-"""`torchvision`'s small core: data sets in local files, transforms, boxes, and the definitions of well-known networks.
+"""The core of `torchvision`: datasets read from local files, transforms, box operators and the definitions of well-known networks.
 
-Nothing is downloaded, ever. Under `naru run`, `import torchvision` gives this package where no torchvision is installed.
+Nothing is ever downloaded. Under `naru run`, `import torchvision` imports this package if torchvision is not installed.
 
 >>> from naru.vision import models, transforms
 >>> sum(p.numel() for p in models.mobilenet_v2(width_mult=0.25, num_classes=10).parameters())
@@ -16,10 +16,10 @@ from . import _names
 if TYPE_CHECKING:
     from . import datasets, io, models, ops, transforms, tv_tensors, utils
 
-# The first part says which torchvision's semantics these are, the local part whose package it is.
+# The release number is torchvision's, whose semantics these are; the local part names the package.
 __version__ = "0.25.0+naru"
 
-# Imported when they are first asked for: torchvision imports all of them.
+# Imported on first access: torchvision imports all of these submodules.
 _SUBMODULES = frozenset("datasets io models ops transforms tv_tensors utils".split())
 _BACKENDS = ("PIL",)
 
@@ -37,7 +37,7 @@ def __dir__() -> list[str]:
 
 
 def set_image_backend(backend: str) -> None:
-    """Accepts 'PIL' as `backend`, which reads all images here; a ValueError of another.
+    """Sets the package that reads images. `backend` must be 'PIL', the only one here; anything else raises ValueError.
 
     >>> naru.vision.set_image_backend("PIL")
     """
@@ -46,7 +46,7 @@ def set_image_backend(backend: str) -> None:
 
 
 def get_image_backend() -> str:
-    """The name of the package that reads images: 'PIL'.
+    """Returns the name of the package that reads images: 'PIL'.
 
     >>> naru.vision.get_image_backend()
     'PIL'
@@ -55,7 +55,7 @@ def get_image_backend() -> str:
 
 
 def disable_beta_transforms_warning() -> None:
-    """Does nothing, as in torchvision: `transforms.v2` is no beta any more.
+    """Does nothing, as in torchvision: `transforms.v2` is no longer in beta.
 
     >>> naru.vision.disable_beta_transforms_warning()
     """

@@ -1,4 +1,4 @@
-"""What torchvision has and naru.vision lacks: errors that say so."""
+"""Error messages for names that torchvision has and naru.vision lacks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ HINT = "docs/vision.md lists what is"
 
 
 def said(qualified: str) -> str:
-    """The sentence about a name (with `torchvision.`) that naru.vision lacks."""
+    """The message for a name (with its `torchvision.` prefix) that naru.vision lacks."""
     return f"{qualified} is not in naru.vision yet; {HINT}"
 
 
 def fail(module: str, name: str, depth: int = 1) -> None:
-    """Raises the AttributeError (in `from module import name`: the ImportError) about a name that `module`, by its `__name__`, lacks.
+    """Raises AttributeError (ImportError for `from module import name`) for a name that the module named `module` lacks.
 
-    depth: how many calls lie between this and the access.
+    depth: the number of stack frames between this function and the access.
     """
     public = "torchvision" + module.removeprefix("naru.vision")
     if not name.startswith("_"):
@@ -29,7 +29,7 @@ def fail(module: str, name: str, depth: int = 1) -> None:
 
 
 def module_getattr(module: str) -> Callable[[str], Any]:
-    """The `__getattr__` of a module of naru.vision, by its `__name__`."""
+    """Returns the `__getattr__` for a module of naru.vision, given the module's `__name__`."""
 
     def __getattr__(name: str) -> Any:
         fail(module, name)

@@ -1,4 +1,4 @@
-"""Pillow, which is an optional dependency: it is imported when an image is first made, read or recognised."""
+"""Pillow is an optional dependency: it is imported when an image is first created, read or checked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def pillow(part: str = "Image") -> Any:
-    """The module `PIL.<part>`; an ImportError that says what to install where there is none.
+    """Imports and returns the module `PIL.<part>`. Raises ImportError with installation instructions if Pillow is missing.
 
     >>> from naru.vision._pil import pillow
     >>> pillow("ImageColor").getrgb("red")
@@ -26,6 +26,6 @@ def pillow(part: str = "Image") -> Any:
 
 
 def is_pil(image: Any) -> bool:
-    """Whether `image` is a PIL image; False where Pillow was never imported, for then nobody has one."""
+    """True if `image` is a PIL image. False if Pillow was never imported, since no PIL image can exist then."""
     module = sys.modules.get("PIL.Image")
     return module is not None and isinstance(image, module.Image)

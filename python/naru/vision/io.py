@@ -1,4 +1,4 @@
-"""`torchvision.io` for pictures, by Pillow."""
+"""`torchvision.io` for images, by means of Pillow."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __getattr__ = _names.module_getattr(__name__)
 
 
 class ImageReadMode(Enum):
-    """In which channels a picture is read: as it is, or converted.
+    """The color channels in which an image is read: unchanged, or converted.
 
     >>> naru.vision.io.ImageReadMode["GRAY"].value
     1
@@ -39,7 +39,7 @@ _MODES = {ImageReadMode.GRAY: "L", ImageReadMode.GRAY_ALPHA: "LA", ImageReadMode
 
 
 def read_file(path: Any) -> Any:
-    """The bytes of the file `path`, uint8.
+    """Returns the contents of the file `path` as a uint8 tensor.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -53,7 +53,7 @@ def read_file(path: Any) -> Any:
 
 
 def write_file(filename: Any, data: Any) -> None:
-    """Writes a tensor of bytes, `data`, to the file `filename`.
+    """Writes `data`, a uint8 tensor, to the file `filename`.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -67,8 +67,8 @@ def write_file(filename: Any, data: Any) -> None:
 
 
 def decode_image(input: Any, mode: Any = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False) -> Any:
-    """(C, H, W), uint8, of `input`, a file's path or its bytes as a tensor. `mode`: an `ImageReadMode` or its name. `apply_exif_orientation`:
-    turned as the file says. RuntimeError where Pillow can't read it.
+    """Decodes `input`, a file path or the file's bytes as a tensor, to a (C, H, W) uint8 tensor. `mode`: an `ImageReadMode` or its name.
+    `apply_exif_orientation`: rotates the image as its EXIF data says. Raises RuntimeError if Pillow can't read it.
 
     >>> file = naru.vision.io.encode_png(naru.tensor([[[0, 7]]], dtype=naru.uint8))
     >>> naru.vision.io.decode_image(file)
@@ -91,7 +91,7 @@ def decode_image(input: Any, mode: Any = ImageReadMode.UNCHANGED, apply_exif_ori
 
 
 def read_image(path: Any, mode: Any = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False) -> Any:
-    """(C, H, W), uint8, of the file `path`; `mode` and `apply_exif_orientation` as for `decode_image`.
+    """Reads the image file `path` into a (C, H, W) uint8 tensor; `mode` and `apply_exif_orientation` as for `decode_image`.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -115,7 +115,7 @@ def _encoded(input: Any, format: str, **options: Any) -> Any:
 
 
 def encode_png(input: Any, compression_level: int = 6) -> Any:
-    """The bytes of a PNG file of `input` (1 or 3, H, W), uint8. `compression_level`: 0 to 9.
+    """Encodes `input`, uint8 (1 or 3, H, W), as PNG; returns the file's bytes. `compression_level`: 0 to 9.
 
     >>> bytes(naru.vision.io.encode_png(naru.zeros(1, 2, 2, dtype=naru.uint8))[1:4].tolist())
     b'PNG'
@@ -124,7 +124,7 @@ def encode_png(input: Any, compression_level: int = 6) -> Any:
 
 
 def encode_jpeg(input: Any, quality: int = 75) -> Any:
-    """The bytes of a JPEG file of `input` (1 or 3, H, W), uint8. `quality`: 1 to 100.
+    """Encodes `input`, uint8 (1 or 3, H, W), as JPEG; returns the file's bytes. `quality`: 1 to 100.
 
     >>> naru.vision.io.encode_jpeg(naru.zeros(1, 2, 2, dtype=naru.uint8))[:2]
     tensor([255, 216], dtype=torch.uint8)
@@ -133,7 +133,7 @@ def encode_jpeg(input: Any, quality: int = 75) -> Any:
 
 
 def write_png(input: Any, filename: Any, compression_level: int = 6) -> None:
-    """Writes `input` (1 or 3, H, W), uint8, to the PNG file `filename`. `compression_level`: 0 to 9.
+    """Writes `input`, uint8 (1 or 3, H, W), to the PNG file `filename`. `compression_level`: 0 to 9.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -146,7 +146,7 @@ def write_png(input: Any, filename: Any, compression_level: int = 6) -> None:
 
 
 def write_jpeg(input: Any, filename: Any, quality: int = 75) -> None:
-    """Writes `input` (1 or 3, H, W), uint8, to the JPEG file `filename`. `quality`: 1 to 100.
+    """Writes `input`, uint8 (1 or 3, H, W), to the JPEG file `filename`. `quality`: 1 to 100.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

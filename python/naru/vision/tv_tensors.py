@@ -1,4 +1,4 @@
-"""`torchvision.tv_tensors`: a tensor that is known to be a picture. What operators make of it is a plain tensor."""
+"""`torchvision.tv_tensors`: tensors marked as images. Operators return plain tensors."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __getattr__ = _names.module_getattr(__name__)
 
 
 class Image(naru.Tensor):
-    """A picture (..., C, H, W), of `data`: a PIL image, a tensor or what `torch.as_tensor` takes; the transforms of `v2` know it from other
-    tensors. `dtype`, `device` and `requires_grad`: those of the data without. ValueError for fewer than two dimensions.
+    """An image (..., C, H, W) made from `data`: a PIL image, a tensor or anything that `torch.as_tensor` accepts. The `v2` transforms treat it as
+    an image. `dtype`, `device` and `requires_grad` default to those of the data. Raises ValueError for fewer than two dimensions.
 
     >>> image = naru.vision.tv_tensors.Image([[0.0, 1.0]])
     >>> image.shape, type(image).__name__, type(image + 1).__name__
@@ -43,7 +43,7 @@ class Image(naru.Tensor):
 
 
 def wrap(wrappee: Any, *, like: Any, **kwargs: Any) -> Any:
-    """The tensor `wrappee` as what `like` is.
+    """Converts the tensor `wrappee` to the type of `like`.
 
     >>> image = naru.vision.tv_tensors.Image(naru.ones(1, 1, 2))
     >>> type(naru.vision.tv_tensors.wrap(image + 1, like=image)).__name__

@@ -1,4 +1,4 @@
-"""`torchvision.utils`: tensors as pictures to look at."""
+"""`torchvision.utils`: image grids, image files and annotations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __getattr__ = _names.module_getattr(__name__)
 
 
 def _as_images(tensor: Any) -> Any:
-    """(N, C, H, W), grey ones in three channels, of one image, many, or a list of them."""
+    """Converts one image, a batch, or a list of images to (N, C, H, W); greyscale images get three channels."""
     if not isinstance(tensor, naru.Tensor):
         if not isinstance(tensor, (list, tuple)):
             raise TypeError(f"tensor or list of tensors expected, got {type(tensor)}")
@@ -50,12 +50,12 @@ def make_grid(
     scale_each: bool = False,
     pad_value: float = 0.0,
 ) -> Any:
-    """One picture (C, H, W) of many, `tensor` (N, C, H, W) or a list of (C, H, W), `nrow` in a row, `padding` pixels of `pad_value` between
-    them.
+    """Arranges `tensor` (N, C, H, W), or a list of (C, H, W), into one image (C, H, W) with `nrow` images per row, separated by `padding` pixels of
+    `pad_value`.
 
     Args:
-        normalize: brings values to 0..1, from `value_range` (low, high) or, if None, from the least to the greatest.
-        scale_each: of each picture, not of all.
+        normalize: scale values to 0..1 from `value_range` (low, high) or, if None, from the minimum and maximum.
+        scale_each: normalize each image separately.
 
     >>> naru.vision.utils.make_grid(naru.ones(2, 1, 1, 1), padding=1)[0]
     tensor([[0., 0., 0., 0., 0.],
@@ -82,8 +82,8 @@ def make_grid(
 
 @naru.no_grad()
 def save_image(tensor: Any, fp: Any, format: str | None = None, **kwargs: Any) -> None:
-    """Writes `tensor`, an image of 0..1, or many as a grid, to `fp`, a file or a path; `kwargs` are those of `make_grid`. `format`: by the
-    file's name without (ValueError where that says none).
+    """Writes `tensor`, an image with values in 0..1 or a batch as a grid, to `fp`, a file object or a path; `kwargs` are passed to `make_grid`.
+    `format` defaults to the file name's extension (ValueError if that is missing or unknown).
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -111,7 +111,7 @@ def _palette(count: int) -> list[tuple[int, ...]]:
 
 
 def _colors(colors: Any, count: int) -> list[tuple[int, ...]]:
-    """A colour for each of `count` things: of none, of one, of a list."""
+    """Expands a color specification (None, one color, or a list) to `count` colors."""
     if colors is None:
         return _palette(count)
     if isinstance(colors, list):
@@ -156,15 +156,16 @@ def draw_bounding_boxes(
     font_size: int | None = None,
     label_colors: Any = None,
 ) -> Any:
-    """The `image` (1 or 3, H, W; bytes, or 0..1) with `boxes` (N, 4) of (x1, y1, x2, y2) drawn on it, in three channels.
+    """Draws `boxes` (N, 4), rows of (x1, y1, x2, y2), on the `image` (1 or 3, H, W; uint8, or floating point in 0..1). Returns an image with three
+    channels.
 
     Args:
         labels: a text for each box, or None for none.
-        colors: names or triplets, one for all or a list; None: a palette.
-        fill: boxes are filled, and can be seen through.
-        width: of the lines, in pixels.
-        font, font_size: a TrueType file.
-        label_colors: of the texts, as colors; None: those of the boxes.
+        colors: color names or RGB triplets, one for all boxes or a list; None: a palette.
+        fill: fill the boxes with a translucent color.
+        width: line width, in pixels.
+        font, font_size: a TrueType file, and the font size.
+        label_colors: colors of the labels, given like `colors`; None: those of the boxes.
 
     >>> x = naru.zeros(1, 4, 4, dtype=naru.uint8)
     >>> naru.vision.utils.draw_bounding_boxes(x, naru.tensor([[0, 0, 2, 2]]), colors="red")[0]
@@ -201,8 +202,8 @@ def draw_bounding_boxes(
 
 @naru.no_grad()
 def draw_segmentation_masks(image: Any, masks: Any, alpha: float = 0.8, colors: Any = None) -> Any:
-    """The `image` (3, H, W; bytes, or 0..1) with `masks` (H, W) or (N, H, W) of bool laid over it, black where several lie; `alpha` 0 shows
-    the image alone, 1 the masks. `colors`: names or triplets, one for all or a list; None: a palette.
+    """Draws bool `masks` (H, W) or (N, H, W) over the `image` (3, H, W; uint8, or floating point in 0..1). Pixels in several masks are black.
+    `alpha` 0 shows only the image, 1 only the masks. `colors`: color names or RGB triplets, one for all masks or a list; None: a palette.
 
     >>> mask = naru.tensor([[True, False]])
     >>> naru.vision.utils.draw_segmentation_masks(naru.zeros(3, 1, 2), mask, alpha=1.0, colors="red")[:, 0, 0]

@@ -39,12 +39,12 @@ graph, is_current_stream_capturing = graphs_of_kind(_KIND)
 
 
 def is_available() -> bool:
-    """Whether there is a device that works."""
+    """Whether a working device is available."""
     return _C.is_available(_KIND)
 
 
 def why_unavailable() -> str:
-    """The reason why there is no device that works, and what to do about it, as `naru doctor` says it; "" where there is one."""
+    """The reason why no device is available and how to fix it, as shown by `naru doctor`; "" if one is available."""
     return _C.why_unavailable(_KIND)
 
 
@@ -54,13 +54,13 @@ def device_count() -> int:
 
 
 def init() -> None:
-    """Raises RuntimeError with the reason where there is no device."""
+    """Raises RuntimeError with the reason if there is no device."""
     if not is_available():
         raise RuntimeError(f"xpu is not available: {why_unavailable()}")
 
 
 def is_initialized() -> bool:
-    """Whether there is a device to use."""
+    """Whether there is a device."""
     return is_available()
 
 
@@ -70,7 +70,7 @@ def _need(device: Any = None) -> _C.device:
 
 
 def current_device() -> int:
-    """The index of the current device; RuntimeError with the reason where there is none."""
+    """The index of the current device; RuntimeError with the reason if there is none."""
     init()
     return _C.current_device(_KIND)
 
@@ -93,12 +93,12 @@ def get_device_name(device: Any = None) -> str:
 
 
 def get_device_properties(device: Any = None) -> DeviceProperties:
-    """Name, memory and the like of a `device` (the current one)."""
+    """The name, memory and other properties of a `device` (the current one)."""
     return DeviceProperties(_need(device))
 
 
 def get_device_capability(device: Any = None) -> dict[str, Any]:
-    """What a `device` (the current one) can do: a dict, as PyTorch gives for this kind.
+    """The capabilities of a `device` (the current one): a dict, as in PyTorch for this kind.
 
     >>> with naru.virtual("xpu"):
     ...     naru.xpu.get_device_capability()["has_fp64"]
@@ -108,66 +108,66 @@ def get_device_capability(device: Any = None) -> dict[str, Any]:
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether bfloat16 works on the devices; naru computes it everywhere, so that `including_emulation` changes nothing."""
+    """Whether the devices support bfloat16; naru computes it on all devices, so `including_emulation` has no effect."""
     return is_available()
 
 
 def is_tf32_supported() -> bool:
-    """False: products are naru's own here, and float32 is computed as float32."""
+    """Returns False: naru's own products compute float32 as float32."""
     return False
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes in tensors on a `device` (the current one)."""
+    """Bytes used by tensors on a `device` (the current one)."""
     return _C.memory_allocated(_need(device))
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """The most bytes in tensors on a `device` (the current one) so far, or since `reset_peak_memory_stats`."""
+    """Peak bytes used by tensors on a `device` (the current one), since the start or `reset_peak_memory_stats`."""
     return _C.max_memory_allocated(_need(device))
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Bytes held from the `device` (the current one), in tensors or kept for new ones."""
+    """Bytes reserved from the `device` (the current one): used by tensors, or cached."""
     return _C.memory_reserved(_need(device))
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """The most bytes held from the `device` (the current one)."""
+    """Peak bytes reserved from the `device` (the current one)."""
     return _C.max_memory_reserved(_need(device))
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Starts the peaks of a `device` (the current one) anew."""
+    """Resets the peak statistics of a `device` (the current one)."""
     _C.reset_peak_memory_stats(_need(device))
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
-    """The figures of the allocator of a `device` (the current one), under PyTorch's names."""
+    """The allocator statistics of a `device` (the current one), under PyTorch's names."""
     from .._device.memory import stats
 
     return stats(_need(device))
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """(free, total) bytes of a `device` (the current one), as its driver sees it."""
+    """(free, total) bytes of a `device` (the current one), as reported by its driver."""
     target = _need(device)
     return _C._free_memory(target), _C.total_memory(target)
 
 
 def empty_cache() -> None:
-    """Gives memory that is kept for new tensors back to the devices."""
+    """Returns cached free memory to the devices."""
     for i in range(device_count()):
         _C.empty_cache(_C.device(_KIND, i))
 
 
 def get_rng_state(device: Any = "xpu") -> _C.Tensor:
-    """The generator's state (uint8); there is one generator, whatever `device` says."""
+    """The generator's state (uint8); there is one generator, whatever `device` is."""
     return _C.default_generator.get_state()
 
 
 def set_rng_state(new_state: _C.Tensor, device: Any = "xpu") -> None:
-    """Takes back `new_state`, which `get_rng_state` gave; there is one generator, whatever `device` says."""
+    """Restores `new_state`, as returned by `get_rng_state`; there is one generator, whatever `device` is."""
     _C.default_generator.set_state(new_state)
 
 
@@ -177,7 +177,7 @@ def get_rng_state_all() -> list[_C.Tensor]:
 
 
 def set_rng_state_all(new_states: list[_C.Tensor]) -> None:
-    """Takes back `new_states`, which `get_rng_state_all` gave."""
+    """Restores `new_states`, as returned by `get_rng_state_all`."""
     for state in new_states:
         set_rng_state(state)
 
@@ -189,7 +189,7 @@ class device(DeviceGuard):
 
 
 class device_of(DeviceGuard):
-    """`with torch.xpu.device_of(obj):` makes the device of the tensor `obj` the current one, if it is one of xpu's."""
+    """`with torch.xpu.device_of(obj):` makes the device of the tensor `obj` the current one, if it is an xpu device."""
 
     _kind = _KIND
 
@@ -204,12 +204,12 @@ class device_of(DeviceGuard):
 
 
 def can_device_access_peer(device: Any, peer: Any) -> bool:
-    """Whether copies from `device` to `peer` need not pass through the host's memory; tried out the first time."""
+    """Whether copies from `device` to `peer` can bypass host memory; tested on first use."""
     return _C._can_access_peer(_need(device), _need(peer))
 
 
 def get_arch_list() -> list[str]:
-    """Empty: kernels are compiled as they are needed, for the device at hand."""
+    """Empty: kernels are compiled when needed, for the actual device."""
     return []
 
 

@@ -1,7 +1,7 @@
-"""What an interpreter runs first that a program under `naru run` has started: `torch` means naru there, too.
+"""Imported at startup by interpreters that a program under `naru run` launches: `torch` is naru there, too.
 
-The folder of this file stands first in PYTHONPATH. Nothing of naru is loaded before `torch` is asked for; a `sitecustomize` of the machine's own, which
-this one hides, is run as well.
+This file's folder is first in PYTHONPATH. No part of naru is loaded until `torch` is imported. The `sitecustomize` of the machine, which this one
+shadows, is run as well.
 """
 
 import os
@@ -9,7 +9,7 @@ import sys
 
 
 class _Waiting:
-    """The first finder: puts naru's into its place when something of torch's is asked for."""
+    """The first finder: replaces itself by naru's finder on the first import of torch."""
 
     waits_for_naru = True
     _NAMES = ("torch", "safetensors", "torchvision", "functorch")

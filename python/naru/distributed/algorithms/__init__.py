@@ -1,4 +1,4 @@
-"""`torch.distributed.algorithms`: of it, communication hooks of DistributedDataParallel."""
+"""`torch.distributed.algorithms`: only communication hooks of DistributedDataParallel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.distributed.elastic`: of it, what programs that torchrun starts import."""
+"""`torch.distributed.elastic`: only what programs started by torchrun import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.distributed.nn`: collectives that gradients go through."""
+"""`torch.distributed.nn`: differentiable collectives."""
 
 from __future__ import annotations
 

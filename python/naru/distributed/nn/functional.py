@@ -1,4 +1,4 @@
-"""`torch.distributed.nn.functional`: collectives with gradients, which go the other way between the ranks."""
+"""`torch.distributed.nn.functional`: differentiable collectives; backward communicates in the opposite direction."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _group_of(group: Any) -> Any:
 
 
 def all_reduce(tensor: Tensor, op: Any = _groups.ReduceOp.SUM, group: Any = None) -> Tensor:
-    """The sum (or what `op` says) of all ranks' `tensor`, whose gradient is the sum of all ranks' gradients. `group`: which ranks.
+    """The sum (or other reduction `op`) of all ranks' `tensor`; its gradient is the sum of all ranks' gradients. `group`: the ranks.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> naru.distributed.nn.functional.all_reduce(naru.ones(2))
@@ -73,7 +73,7 @@ def all_reduce(tensor: Tensor, op: Any = _groups.ReduceOp.SUM, group: Any = None
 
 
 def all_gather(tensor: Tensor, group: Any = None) -> tuple[Tensor, ...]:
-    """All ranks' `tensor`; its gradient is the sum of what each rank finds for it. `group`: which ranks.
+    """All ranks' `tensor`; its gradient is the sum of each rank's gradient for it. `group`: the ranks.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> naru.distributed.nn.functional.all_gather(naru.ones(2))
@@ -84,7 +84,7 @@ def all_gather(tensor: Tensor, group: Any = None) -> tuple[Tensor, ...]:
 
 
 def broadcast(tensor: Tensor, src: int, group: Any = None) -> Tensor:
-    """Rank `src`'s `tensor`, whose gradient is the sum of all ranks' on that rank, and zero on others. `group`: which ranks.
+    """Rank `src`'s `tensor`; its gradient is the sum of all ranks' on that rank, and zero on others. `group`: the ranks.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> naru.distributed.nn.functional.broadcast(naru.ones(2), src=0)

@@ -1,4 +1,4 @@
-"""`torch.distributed.optim`: optimizers of several processes."""
+"""`torch.distributed.optim`: optimizers distributed over processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ZeroRedundancyOptimizer`: each process keeps the optimizer's state of a part of the parameters."""
+"""`ZeroRedundancyOptimizer`: each process keeps the optimizer state of a part of the parameters."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def _to_cpu(value: Any) -> Any:
 
 
 class ZeroRedundancyOptimizer(Optimizer):
-    """An optimizer whose state is shared out: each process updates the parameters that are its own, and sends them to the others.
+    """An optimizer with sharded state: each process updates its own parameters, and sends them to the others.
 
-    Parameters go to the process with the least elements so far, the largest first. Gradients must be the same everywhere, as
+    Parameters are assigned, largest first, to the process with the fewest elements so far. Gradients must be equal on all processes, as
     DistributedDataParallel makes them.
 
     Args:
-        params: as of any optimizer.
-        optimizer_class: which one, as torch.optim.Adam.
-        process_group: which processes; None: all.
-        parameters_as_bucket_view: accepted.
-        overlap_with_ddp: False; the other way is not in naru.
+        params: as in any optimizer.
+        optimizer_class: the optimizer, such as torch.optim.Adam.
+        process_group: the processes; None: all.
+        parameters_as_bucket_view: ignored.
+        overlap_with_ddp: must be False; naru does not support overlapping.
         defaults: options of optimizer_class.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
@@ -73,7 +73,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         self._make_local()
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Adds `param_group`, whose parameters are shared out as the others were."""
+        """Adds `param_group`, and assigns its parameters in the same way as the others."""
         super().add_param_group(param_group)
         added = self.param_groups[-1]
         for p in sorted(added["params"], key=lambda p: -p.numel()):
@@ -95,13 +95,13 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     @staticmethod
     def _fill(group: dict[str, Any], local: dict[str, Any]) -> None:
-        """The options that the inner optimizer has by default."""
+        """Fills in the default options of the inner optimizer."""
         for key, value in local.items():
             group.setdefault(key, value)
 
     def _make_local(self) -> None:
         groups = [{**self._options(group), "params": self._mine(group)} for group in self.param_groups]
-        # An optimizer takes no empty list of groups, but groups that are empty.
+        # Optimizers reject an empty list of groups, but accept empty groups.
         self.optim = self._optimizer_class(groups, **self._optimizer_defaults)
         for group, local in zip(self.param_groups, self.optim.param_groups, strict=True):
             self._fill(group, local)
@@ -111,8 +111,8 @@ class ZeroRedundancyOptimizer(Optimizer):
             other.update(self._options(group))
 
     def step(self, closure: Callable[[], Any] | None = None, **kwargs: Any) -> Any:
-        """Updates this process's parameters, and takes the others' from them. `closure` computes the loss again."""
-        self._options_to(self.param_groups, self.optim.param_groups)  # schedulers write to the outer ones
+        """Updates this process's parameters, and receives the others. `closure` recomputes the loss."""
+        self._options_to(self.param_groups, self.optim.param_groups)  # schedulers modify the outer groups
         loss = self.optim.step(closure, **kwargs) if closure is not None else self.optim.step(**kwargs)
         self._options_to(self.optim.param_groups, self.param_groups)
         self._exchange()
@@ -130,14 +130,14 @@ class ZeroRedundancyOptimizer(Optimizer):
         raise NotImplementedError("ZeroRedundancyOptimizer.join_hook is not in naru: give all ranks as many batches")
 
     def consolidate_state_dict(self, to: int = 0) -> None:
-        """Gathers all processes' state on rank `to`, where `state_dict` can be called then. Called by all."""
+        """Gathers all processes' state on rank `to`, where `state_dict` can then be called. All processes must call it."""
         self._options_to(self.param_groups, self.optim.param_groups)
         states: list[Any] | None = [None] * self.world_size if self.rank == to else None
         gather_object(_to_cpu(self.optim.state_dict()["state"]), states, group=self.process_group, group_dst=to)
         self._all_states = states or []
 
     def state_dict(self) -> dict[str, Any]:
-        """The state of all parameters, as the plain optimizer would give it. RuntimeError unless `consolidate_state_dict` was called before."""
+        """The state of all parameters, in the format of the plain optimizer. RuntimeError unless `consolidate_state_dict` was called before."""
         if not self._all_states:
             raise RuntimeError(
                 "Optimizer state has not been consolidated on this rank. "
@@ -154,7 +154,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         return {"state": dict(sorted(state.items())), "param_groups": groups}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes this process's part of a whole `state_dict`, as `state_dict` or the plain optimizer gives it."""
+        """Loads this process's part of a full `state_dict`, as returned by `state_dict` or the plain optimizer."""
         saved = state_dict["param_groups"]
         if [len(g["params"]) for g in saved] != [len(g["params"]) for g in self.param_groups]:
             raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")

@@ -1,4 +1,4 @@
-"""`torch.distributed.tensor`: there are no tensors of several processes; packages ask whether one is a `DTensor`, and name placements."""
+"""`torch.distributed.tensor`: naru has no distributed tensors; packages check for `DTensor`, and use placement classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a tensor of several processes lies on a dimension of a mesh. Plain values: packages make them as they are imported; there are no such tensors."""
+"""Placements of a distributed tensor on a mesh dimension. Plain values: packages create them at import; naru has no distributed tensors."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ __all__ = ["Partial", "Placement", "Replicate", "Shard"]
 
 
 class Placement:
-    """What `Shard`, `Replicate` and `Partial` have in common.
+    """Base of `Shard`, `Replicate` and `Partial`.
 
     >>> naru.distributed.tensor.Replicate().is_replicate()
     True
     """
 
     def is_shard(self, dim: int | None = None) -> bool:
-        """Whether it cuts a tensor along `dim`, or along any dimension."""
+        """Whether the tensor is sharded along `dim`, or along any dimension."""
         return isinstance(self, Shard) and dim in (None, self.dim)
 
     def is_replicate(self) -> bool:
@@ -25,13 +25,13 @@ class Placement:
         return isinstance(self, Replicate)
 
     def is_partial(self, reduce_op: str | None = None) -> bool:
-        """Whether the tensor is what `reduce_op`, or anything, makes of the processes' own."""
+        """Whether the tensor is a pending reduction by `reduce_op`, or by any operation, of the processes' values."""
         return isinstance(self, Partial) and reduce_op in (None, self.reduce_op)
 
 
 @dataclass(frozen=True)
 class Shard(Placement):
-    """Each process has a piece of the tensor, cut along a dimension.
+    """Each process has a shard of the tensor, split along a dimension.
 
     Args:
         dim: the dimension.
@@ -59,7 +59,7 @@ class Replicate(Placement):
 
 @dataclass(frozen=True)
 class Partial(Placement):
-    """The tensor is what a reduction makes of the processes' own.
+    """The tensor is a pending reduction of the processes' values.
 
     Args:
         reduce_op: "sum", "avg", "min", "max" or "product".

@@ -1,1 +1,1 @@
-"""Where PyTorch keeps the class of nested tensors, which files and programs name."""
+"""PyTorch's package for the class of nested tensors, whose name is used in files and programs."""

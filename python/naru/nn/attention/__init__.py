@@ -1,4 +1,4 @@
-"""`torch.nn.attention`: what does attention (a library as a whole, or products and a softmax), and masks by formula."""
+"""`torch.nn.attention`: selection of attention kernels (fused, or products and a softmax), and masks given by formulas."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WARN_FOR_UNFUSED_KERNELS = False
 
 
 class SDPBackend(IntEnum):
-    """The kernels that PyTorch has for attention.
+    """PyTorch's kernels for attention.
 
     >>> naru.nn.attention.SDPBackend.MATH, naru.nn.attention.SDPBackend(1).name
     (<SDPBackend.MATH: 0>, 'FLASH_ATTENTION')
@@ -35,7 +35,7 @@ class SDPBackend(IntEnum):
         return f"<SDPBackend.{self.name}: {self.value}>"
 
 
-# What each is called in `torch.backends.cuda`.
+# The name of each in `torch.backends.cuda`.
 _SWITCHES = {
     SDPBackend.MATH: ("enable_math_sdp", "math_sdp_enabled"),
     SDPBackend.FLASH_ATTENTION: ("enable_flash_sdp", "flash_sdp_enabled"),
@@ -55,13 +55,13 @@ def _note(backends: list[SDPBackend]) -> None:
 
 @contextlib.contextmanager
 def sdpa_kernel(backends: list[SDPBackend] | SDPBackend, set_priority: bool = False) -> Iterator[dict]:
-    """A context manager that names the kernels attention may use. With none but MATH it is made of products and a softmax everywhere; with any other, cuDNN
-    does it as a whole on cuda, where it takes it. (See `torch.backends.cuda`, which tells what was named.)
+    """A context manager that selects the kernels attention may use. With only MATH, attention is computed from products and a softmax on every device; with
+    any other, cuDNN computes fused attention on cuda, if it supports the case. (See `torch.backends.cuda` for the selected kernels.)
 
     AssertionError for anything but an SDPBackend or a list of them.
 
     Args:
-        set_priority: of no account.
+        set_priority: ignored.
 
     >>> import naru
     >>> from naru.nn.attention import SDPBackend, sdpa_kernel

@@ -1,4 +1,4 @@
-"""`torch.nn.attention.bias`: the causal masks by formula, for `scaled_dot_product_attention`."""
+"""`torch.nn.attention.bias`: causal masks given by a formula, for `scaled_dot_product_attention`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_le
 
 
 class CausalVariant(IntEnum):
-    """Which corner of the mask the diagonal starts from.
+    """The corner of the mask where the diagonal starts.
 
     >>> list(naru.nn.attention.bias.CausalVariant)
     [<CausalVariant.UPPER_LEFT: 1>, <CausalVariant.LOWER_RIGHT: 2>]
@@ -26,13 +26,13 @@ class CausalVariant(IntEnum):
 
 
 class CausalBias(Tensor):
-    """A causal mask (seq_len_q, seq_len_kv) that is not written down: position i sees those up to i (UPPER_LEFT), or as many less as keys are more.
+    """A causal mask (seq_len_q, seq_len_kv) that is not stored: query i sees keys up to i (UPPER_LEFT), or up to i + seq_len_kv - seq_len_q (LOWER_RIGHT).
 
-    `attn_mask` of `scaled_dot_product_attention`. AssertionError for another variant.
+    Use it as `attn_mask` of `scaled_dot_product_attention`. AssertionError for another variant.
 
     Args:
         variant: a `CausalVariant`.
-        seq_len_q, seq_len_kv: how many queries and how many keys.
+        seq_len_q, seq_len_kv: the numbers of queries and keys.
 
     >>> from naru.nn.attention.bias import CausalBias, CausalVariant
     >>> q, k = naru.ones(1, 2, 1), naru.ones(1, 3, 1)
@@ -83,7 +83,7 @@ def _sizes(size: tuple, name: str) -> tuple[int, int]:
 
 
 def causal_upper_left(*size: int) -> CausalBias:
-    """The causal mask whose diagonal starts from the upper left corner: size is (queries, keys).
+    """The causal mask whose diagonal starts in the upper left corner; size is (queries, keys).
 
     >>> from naru.nn.attention.bias import causal_upper_left
     >>> causal_upper_left(2, 3)
@@ -94,7 +94,7 @@ def causal_upper_left(*size: int) -> CausalBias:
 
 
 def causal_lower_right(*size: int) -> CausalBias:
-    """The causal mask whose diagonal ends in the lower right corner: size is (queries, keys).
+    """The causal mask whose diagonal ends in the lower right corner; size is (queries, keys).
 
     >>> from naru.nn.attention.bias import causal_lower_right
     >>> causal_lower_right(2, 3)

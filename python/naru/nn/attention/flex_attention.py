@@ -19,11 +19,11 @@ __all__ = ["AuxOutput", "AuxRequest", "BlockMask", "and_masks", "create_block_ma
 
 
 class AuxRequest(NamedTuple):
-    """What `flex_attention` returns besides: the logarithms of the sums of exponentials, and the greatest scores, of each row.
+    """Additional results of `flex_attention` to request: the logarithms of the sums of exponentials, and the maximum scores, of each row.
 
     Args:
-        lse: the logarithms of the sums of exponentials.
-        max_scores: the greatest scores.
+        lse: whether to return the logarithms of the sums of exponentials.
+        max_scores: whether to return the maximum scores.
 
     >>> from naru.nn.attention.flex_attention import AuxRequest, flex_attention
     >>> x = naru.ones(1, 1, 2, 1)
@@ -37,11 +37,11 @@ class AuxRequest(NamedTuple):
 
 
 class AuxOutput(NamedTuple):
-    """What was asked for by an AuxRequest, (B, H, L) each; else None.
+    """The results that an AuxRequest requested, (B, H, L) each; None if not requested.
 
     Args:
         lse: the logarithms of the sums of exponentials.
-        max_scores: the greatest scores.
+        max_scores: the maximum scores.
 
     >>> from naru.nn.attention.flex_attention import AuxRequest, flex_attention
     >>> x = naru.ones(1, 1, 2, 1)
@@ -54,10 +54,10 @@ class AuxOutput(NamedTuple):
 
 
 def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
-    """The mask that hides nothing.
+    """A mask mod that masks nothing.
 
     Args:
-        batch, head, token_q, token_kv: positions, integer tensors that broadcast against each other.
+        batch, head, token_q, token_kv: indices, integer tensors that broadcast against each other.
 
     >>> from naru.nn.attention.flex_attention import create_mask, noop_mask
     >>> create_mask(noop_mask, None, None, 1, 3, device="cpu")
@@ -80,7 +80,7 @@ def _joined(masks: tuple, join: Callable[[Tensor, Tensor], Tensor], start: bool)
 
 
 def or_masks(*mask_mods: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The mask that shows what one of these shows. RuntimeError for what can't be called.
+    """A mask mod that shows what any of the given ones shows. RuntimeError for objects that are not callable.
 
     Args:
         mask_mods: functions f(b, h, q_idx, kv_idx).
@@ -96,7 +96,7 @@ def or_masks(*mask_mods: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def and_masks(*mask_mods: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The mask that shows what all of these show. RuntimeError for what can't be called.
+    """A mask mod that shows what all of the given ones show. RuntimeError for objects that are not callable.
 
     Args:
         mask_mods: functions f(b, h, q_idx, kv_idx).
@@ -112,17 +112,17 @@ def and_masks(*mask_mods: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _positions(batch: int, heads: int, queries: int, keys: int, device: Any) -> list[Tensor]:
-    """The numbers of batch, head, query and key, each along a dimension of its own, so that functions of them broadcast."""
+    """The indices of batch, head, query and key, each along a separate dimension, so that functions of them broadcast."""
     shapes = ((-1, 1, 1, 1), (-1, 1, 1), (-1, 1), (-1,))
     return [_C.arange(n, device=device).view(shape) for n, shape in zip((batch, heads, queries, keys), shapes)]
 
 
 def create_mask(mod_fn: Callable[..., Tensor], B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None) -> Tensor:
-    """Which keys each query sees, bool (B, H, Q_LEN, KV_LEN).
+    """The mask of the keys that each query sees, bool (B, H, Q_LEN, KV_LEN).
 
     Args:
-        mod_fn: a mask mod, f(b, h, q_idx, kv_idx), or a score mod, f(score, b, h, q_idx, kv_idx), of which -inf hides. It is called once, with tensors that
-            broadcast against each other; so it may compute and index, not branch.
+        mod_fn: a mask mod, f(b, h, q_idx, kv_idx), or a score mod, f(score, b, h, q_idx, kv_idx), where -inf masks. It is called once, with tensors that
+            broadcast against each other; so it must not branch on values.
         B, H: 1 if None.
         device: the current device of the best kind if None.
 
@@ -144,19 +144,19 @@ def create_mask(mod_fn: Callable[..., Tensor], B: int | None, H: int | None, Q_L
 
 
 def _in_order(blocks: Tensor) -> tuple[Tensor, Tensor]:
-    """(how many blocks of keys each block of queries has, their numbers first)"""
+    """(the number of key blocks of each query block, key block indices with the selected ones first)"""
     order = _C.argsort(blocks.to(_C.int32), dim=-1, descending=True, stable=True)
     return blocks.sum(-1).to(_C.int32), order.to(_C.int32)
 
 
 class BlockMask:
-    """A mask mod, and which blocks of the scores it shows in part (kv_num_blocks, kv_indices) and whole (full_kv_num_blocks, full_kv_indices).
+    """A mask mod, and the blocks of scores that it shows in part (kv_num_blocks, kv_indices) and in full (full_kv_num_blocks, full_kv_indices).
 
-    Made by `create_block_mask`. naru's attention goes by the mask mod alone.
+    Made by `create_block_mask`. naru's attention uses only the mask mod.
 
     Args:
-        mask: which keys each query sees, bool (B, H, queries, keys).
-        BLOCK_SIZE: of queries and of keys.
+        mask: bool (B, H, queries, keys).
+        BLOCK_SIZE: the block sizes of queries and of keys.
         mask_mod: f(b, h, q_idx, kv_idx).
 
     >>> from naru.nn.attention.flex_attention import create_block_mask
@@ -190,7 +190,7 @@ class BlockMask:
         return 100 * (1 - self._blocks.float().mean().item())
 
     def to_dense(self) -> Tensor:
-        """Which blocks are computed, int32 (B, H, blocks of queries, blocks of keys)."""
+        """The mask of blocks to compute, int32 (B, H, blocks of queries, blocks of keys)."""
         return self._blocks.to(_C.int32)
 
     def to(self, device: Any) -> BlockMask:
@@ -212,13 +212,13 @@ def create_block_mask(
     _compile: bool = False,
     **options: Any,
 ) -> BlockMask:
-    """The BlockMask of a mask mod: see `create_mask`. BLOCK_SIZE: of queries and keys. Other options have no effect.
+    """The BlockMask of a mask mod; see `create_mask`. Other options are ignored.
 
     Args:
-        mask_mod: f(b, h, q_idx, kv_idx). B, H: how many batches and heads it differs for; 1 if None.
-        Q_LEN, KV_LEN: how many queries and how many keys.
+        mask_mod: f(b, h, q_idx, kv_idx). B, H: the sizes of batch and heads, if mask_mod depends on them; 1 if None.
+        Q_LEN, KV_LEN: the numbers of queries and keys.
         device: the best kind's current device if None.
-        BLOCK_SIZE: one size, or those of queries and of keys.
+        BLOCK_SIZE: one block size, or those of queries and of keys.
 
     >>> from naru.nn.attention.flex_attention import create_block_mask
     >>> mask = create_block_mask(lambda b, h, q, k: q >= k, None, None, 8, 8, device="cpu", BLOCK_SIZE=4)
@@ -264,19 +264,19 @@ def flex_attention(
     *,
     return_aux: AuxRequest | None = None,
 ) -> Any:
-    """softmax(score_mod(query · keyᵀ · scale)) · value, over the keys that block_mask shows; a query that sees none gives 0.
+    """softmax(score_mod(query · keyᵀ · scale)) · value, over the keys that block_mask shows; a fully masked query gives 0.
 
     Args:
         query: (B, Hq, L, E). key: (B, Hkv, S, E). value: (B, Hkv, S, Ev). The result is (B, Hq, L, Ev).
-        score_mod: f(score, b, h, q_idx, kv_idx), called once with all scores and tensors of positions that broadcast against them.
-        block_mask: what `create_block_mask` made.
+        score_mod: f(score, b, h, q_idx, kv_idx), called once with all scores and index tensors that broadcast against them.
+        block_mask: the result of `create_block_mask`.
         scale: 1 / sqrt(E) if None.
         enable_gqa: heads of key and value are repeated to those of query.
-        return_lse: whether to return the logarithms of the sums of exponentials (B, Hq, L), too; return_aux: what else.
-        kernel_options: takes no effect.
+        return_lse: whether to return the logarithms of the sums of exponentials (B, Hq, L), too; return_aux: an AuxRequest for more results.
+        kernel_options: ignored.
 
-    Without score_mod, and with nothing else to return, it is `scaled_dot_product_attention`, whose memory does not grow with L · S but for the mask.
-    ValueError for sizes that do not fit.
+    Without score_mod and additional results, it calls `scaled_dot_product_attention`, whose memory, except for the mask, does not grow with L · S.
+    ValueError for invalid sizes.
 
     >>> import naru
     >>> from naru.nn.attention.flex_attention import flex_attention

@@ -1,4 +1,4 @@
-"""The layers, one file for each family."""
+"""The layers of `torch.nn`, one file for each family."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .rnn import *
 from .sparse import *
 from .transformer import *
 
-# PyTorch's modules, by what programs import from them.
+# PyTorch's module names, from which programs import classes that are elsewhere here.
 _ELSEWHERE = {
     "adaptive": "AdaptiveLogSoftmaxWithLoss",
     "channelshuffle": "ChannelShuffle",

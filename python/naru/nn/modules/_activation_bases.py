@@ -1,4 +1,4 @@
-"""What activations of one kind of option have in common."""
+"""Base classes of activations that share the same options."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from .module import Module
 
 
 class _Inplace(Module):
-    """Base of the activations without other options than `inplace`."""
+    """Base of the activations whose only option is `inplace`."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()

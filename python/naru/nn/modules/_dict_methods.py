@@ -1,4 +1,4 @@
-"""What ParameterDict does as every dict does it."""
+"""The methods of ParameterDict that every dict has."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class DictMethods:
-    """On top of `_keys`, item access, `pop` and `update`."""
+    """Needs `_keys`, item access, `pop` and `update`."""
 
     if TYPE_CHECKING:
         _keys: dict[str, None]
@@ -26,24 +26,24 @@ class DictMethods:
         def _of(self, pairs: Iterable[tuple[str, Any]]) -> ParameterDict: ...
 
     def popitem(self) -> tuple[str, Any]:
-        """Removes the pair of name and value that was added last, and returns it; KeyError where there is none."""
+        """Removes and returns the (name, value) pair that was added last; KeyError if there is none."""
         if not self._keys:
             raise KeyError("popitem(): ParameterDict is empty")
         key = next(reversed(self._keys))
         return key, self.pop(key)
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """The value under `key`, which is `default` from now on where there was none."""
+        """The value under `key`; inserts `default` if there is none."""
         if key not in self._keys:
             self[key] = default
         return self[key]
 
     def copy(self) -> ParameterDict:
-        """A ParameterDict of its own with the same parameters."""
+        """A new ParameterDict with the same parameters."""
         return self._of(self.items())
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """A ParameterDict with `default` under each of `keys`."""
+        """A new ParameterDict with `default` under each of `keys`."""
         return self._of((key, default) for key in keys)
 
     def __reversed__(self) -> Iterator[str]:

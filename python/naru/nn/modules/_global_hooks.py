@@ -1,4 +1,4 @@
-"""Hooks of all modules: of their calls, and of what is registered with them."""
+"""Hooks of all modules: on calls, and on the registration of parameters, buffers and submodules."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _global_forward_always: dict[int, bool] = {}
 _global_forward_kwargs: dict[int, bool] = {}
 _global_forward_pre_hooks: dict[int, Callable] = {}
 _global_backward_hooks: dict[int, Callable] = {}
-_global_backward_last_node: dict[int, bool] = {}  # those of register_module_backward_hook
+_global_backward_last_node: dict[int, bool] = {}  # hooks of register_module_backward_hook
 _global_backward_pre_hooks: dict[int, Callable] = {}
-# All of them, so that a call without hooks tests one dict.
+# All global hooks, so that a call without hooks tests only one dict.
 _global_call_hooks: dict[int, bool] = {}
 
 _registration_hooks: dict[str, dict[int, Callable]] = {"parameter": {}, "buffer": {}, "module": {}}
@@ -35,9 +35,9 @@ def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
     """Calls `hook(module, args)` before every module's forward.
 
     Args:
-        hook: what it returns, if not None, takes the place of the arguments.
+        hook: its result, if not None, replaces the arguments.
 
-    Returns a handle whose `remove()` takes the hook away.
+    Returns a handle whose `remove()` removes the hook.
 
     >>> handle = naru.nn.modules.module.register_module_forward_pre_hook(lambda module, args: print(type(module).__name__))
     >>> _ = naru.nn.Sequential(naru.nn.ReLU(), naru.nn.Tanh())(naru.ones(1))
@@ -55,10 +55,10 @@ def register_module_forward_hook(
     """Calls `hook(module, args, output)` after every module's forward; with_kwargs: `hook(module, args, kwargs, output)`.
 
     Args:
-        hook: what it returns, if not None, takes the place of the output.
-        always_call: whether it is called, too, where forward raises.
+        hook: its result, if not None, replaces the output.
+        always_call: whether to call the hook even if forward raises.
 
-    Returns a handle whose `remove()` takes the hook away.
+    Returns a handle whose `remove()` removes the hook.
 
     >>> handle = naru.nn.modules.module.register_module_forward_hook(lambda module, args, output: output + 1)
     >>> naru.nn.ReLU()(naru.tensor([-1.0, 1.0]))
@@ -73,9 +73,9 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
     """Calls `hook(module, grad_input, grad_output)` when the gradients of a module's inputs have been computed.
 
     Args:
-        hook: what it returns, if not None, takes the place of grad_input.
+        hook: its result, if not None, replaces grad_input.
 
-    Returns a handle whose `remove()` takes the hook away.
+    Returns a handle whose `remove()` removes the hook.
 
     >>> handle = naru.nn.modules.module.register_module_full_backward_hook(lambda module, grad_input, grad_output: print(grad_input))
     >>> x = naru.tensor([-1.0, 1.0], requires_grad=True)
@@ -89,12 +89,12 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, grad_output)` before every module's backward; what it returns replaces grad_output.
+    """Calls `hook(module, grad_output)` before every module's backward; its result, if not None, replaces grad_output.
 
     Args:
-        hook: called with a module and a tuple of the gradients of its outputs.
+        hook: the hook; grad_output is a tuple of the gradients of the module's outputs.
 
-    Returns a handle whose `remove()` takes the hook away.
+    Returns a handle whose `remove()` removes the hook.
 
     >>> handle = naru.nn.modules.module.register_module_full_backward_pre_hook(lambda module, grad_output: print(grad_output))
     >>> x = naru.tensor([-1.0, 1.0], requires_grad=True)
@@ -106,12 +106,12 @@ def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Removabl
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, grad_input, grad_output)` of the last node that every module's forward made; see `Module.register_backward_hook`.
+    """Calls `hook(module, grad_input, grad_output)` for the last node of every module's forward; see `Module.register_backward_hook`.
 
     Args:
-        hook: what it returns, if not None, takes the place of grad_input.
+        hook: its result, if not None, replaces grad_input.
 
-    Returns a handle whose `remove()` takes the hook away. RuntimeError beside register_module_full_backward_hook, which is to be preferred.
+    Returns a handle whose `remove()` removes the hook. RuntimeError together with register_module_full_backward_hook, which is preferable.
 
     >>> handle = naru.nn.modules.module.register_module_backward_hook(lambda module, grad_input, grad_output: print(grad_input))
     >>> x = naru.tensor([-1.0, 1.0], requires_grad=True)
@@ -131,10 +131,10 @@ def _register(kind: str, hook: Callable[..., Any]) -> RemovableHandle:
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, name, parameter)` where a parameter is registered; what it returns, if not None, takes its place.
+    """Calls `hook(module, name, parameter)` when a parameter is registered; its result, if not None, replaces the parameter.
 
     Args:
-        hook: of all modules; the handle that is returned takes it away by `remove()`.
+        hook: applies to all modules; `remove()` of the returned handle removes it.
 
     >>> from naru.nn.modules.module import register_module_parameter_registration_hook
     >>> handle = register_module_parameter_registration_hook(lambda module, name, parameter: print(name, tuple(parameter.shape)))
@@ -147,10 +147,10 @@ def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> Rem
 
 
 def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, name, buffer)` where a buffer is registered; what it returns, if not None, takes its place.
+    """Calls `hook(module, name, buffer)` when a buffer is registered; its result, if not None, replaces the buffer.
 
     Args:
-        hook: of all modules; the handle that is returned takes it away by `remove()`.
+        hook: applies to all modules; `remove()` of the returned handle removes it.
 
     >>> handle = naru.nn.modules.module.register_module_buffer_registration_hook(lambda module, name, buffer: print(name))
     >>> naru.nn.Module().register_buffer("scale", naru.ones(1))
@@ -161,10 +161,10 @@ def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> Remova
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, name, submodule)` where a module is registered; what it returns, if not None, takes its place.
+    """Calls `hook(module, name, submodule)` when a submodule is registered; its result, if not None, replaces the submodule.
 
     Args:
-        hook: of all modules; the handle that is returned takes it away by `remove()`.
+        hook: applies to all modules; `remove()` of the returned handle removes it.
 
     >>> handle = naru.nn.modules.module.register_module_module_registration_hook(lambda module, name, submodule: print(name, submodule))
     >>> _ = naru.nn.Sequential(naru.nn.ReLU())
@@ -175,7 +175,7 @@ def register_module_module_registration_hook(hook: Callable[..., Any]) -> Remova
 
 
 def registered(kind: str, module: Any, name: str, value: Any) -> Any:
-    """What is to be registered in place of a value, by the hooks."""
+    """Applies the registration hooks to a value; returns the value to register."""
     for hook in list(_registration_hooks[kind].values()):
         new = hook(module, name, value)
         value = value if new is None else new
@@ -183,7 +183,7 @@ def registered(kind: str, module: Any, name: str, value: Any) -> Any:
 
 
 class WithGlobalHooks(types.ModuleType):
-    """`torch.nn.modules.module`: who puts another dict in the place of one of the hooks of all modules has its hooks called."""
+    """The module type of `torch.nn.modules.module`: assigning a dict to one of its global hook attributes replaces the registered hooks."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         held = globals().get(name)

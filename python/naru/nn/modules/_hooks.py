@@ -1,4 +1,4 @@
-"""Backward hooks of modules: a marker node around a module's inputs and one around its outputs."""
+"""Backward hooks of modules: one graph node at a module's inputs and one at its outputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Tensor = _C.Tensor
 
 
 def _mark(tensors: tuple, on_grads: Callable[[tuple], tuple]) -> tuple:
-    """Copies of `tensors` behind one graph node whose backward calls `on_grads` with all their gradients."""
+    """Passes `tensors` through one graph node, whose backward calls `on_grads` with all their gradients."""
     from ...autograd import Function
 
     class BackwardHookFunction(Function):
@@ -43,7 +43,7 @@ class BackwardHooks:
         self.count_inputs = 0
 
     def watch_inputs(self, args: tuple) -> tuple:
-        """`args` with its tensors behind a node that calls the hooks once their gradients are known."""
+        """Passes the tensors in `args` through a node that calls the hooks once their gradients are known."""
         where = [i for i, arg in enumerate(args) if isinstance(arg, Tensor)]
         self.count_inputs = len(args)
         if not _C.is_grad_enabled() or not any(args[i].requires_grad for i in where):
@@ -52,7 +52,7 @@ class BackwardHooks:
 
         def on_grads(grads: tuple) -> tuple:
             if self.grad_outputs is None:
-                # Gradients that come past the module's outputs, as in double backward.
+                # The gradients bypass the module's outputs, as in double backward.
                 return grads
             full: list[Any] = [None] * len(args)
             for i, grad in zip(where, grads):
@@ -67,7 +67,7 @@ class BackwardHooks:
         return tuple(marked)
 
     def watch_outputs(self, result: Any) -> Any:
-        """`result` with its tensors behind a node that notes the gradients of the outputs."""
+        """Passes the tensors in `result` through a node that records the gradients of the outputs."""
         if not isinstance(result, (Tensor, tuple)):
             warnings.warn(
                 "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors "
@@ -96,7 +96,7 @@ class BackwardHooks:
                 full[i] = grad
             self.grad_outputs = tuple(full)
             if not self.inputs_watched:
-                # No input needs a gradient: this is the last that backward sees of the module.
+                # No input requires a gradient, so no later node can call the hooks: call them now.
                 changed = self._run((None,) * self.count_inputs)
                 if any(grad is not None for grad in changed):
                     raise RuntimeError(
@@ -124,7 +124,7 @@ class BackwardHooks:
 
 
 def watch_last_node(module: Any, hooks: list[Callable], args: tuple, result: Any) -> None:
-    """Calls `hooks` in the backward of the node that made the first tensor of `result`; FutureWarning where that is not all of forward."""
+    """Calls `hooks` in the backward of the node that made the first tensor of `result`; FutureWarning if forward has more nodes."""
     first = result
     while not isinstance(first, Tensor):
         first = next(v for v in first.values() if isinstance(v, Tensor)) if isinstance(first, dict) else first[0]
@@ -144,7 +144,7 @@ def watch_last_node(module: Any, hooks: list[Callable], args: tuple, result: Any
 
 
 def _doubt_of_last_node(node: Any, args: tuple, result: Any) -> tuple[str, str] | None:
-    """Why the gradients of a node are not a module's, and which are missing; None where they may be."""
+    """The reason why the gradients of a node are not the module's, and which ones are missing; None if they may be the module's."""
     outputs = (result,) if isinstance(result, Tensor) else result
     if not (isinstance(outputs, tuple) and all(isinstance(o, Tensor) for o in outputs)):
         return "Using non-full backward hooks on a Module that does not return a single Tensor or a tuple of Tensors", "of the grad_output"

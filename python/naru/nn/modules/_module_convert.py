@@ -1,4 +1,4 @@
-"""Moving, casting and switching of whole modules."""
+"""Moving, casting and mode switches of whole modules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Tensor = _C.Tensor
 
 
 class ConvertMethods:
-    """The part of `Module` that changes all of its parameters and buffers."""
+    """The methods of `Module` that change all of its parameters and buffers."""
 
     if TYPE_CHECKING:
         training: bool
@@ -29,7 +29,7 @@ class ConvertMethods:
         """Calls `fn` on every submodule, children first, and on this module; returns self.
 
         Args:
-            fn: a function of a module.
+            fn: a function that accepts a module.
 
         >>> _ = naru.nn.Sequential(naru.nn.ReLU(), naru.nn.Tanh()).apply(lambda module: print(type(module).__name__))
         ReLU
@@ -42,9 +42,9 @@ class ConvertMethods:
         return self
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Replaces the values of all parameters, gradients and buffers by `fn` of them.
+        """Replaces the values of all parameters, gradients and buffers by the results of `fn`.
 
-        Parameters stay the same objects, so that an optimizer made before keeps working.
+        Parameters stay the same objects, so existing optimizers keep working.
         """
         if recurse:
             for module in self.children():
@@ -76,7 +76,7 @@ class ConvertMethods:
                 param.grad = new_grad
 
     def _swap_parameter(self, name: str, param: Any, made: Tensor, new_grad: Tensor | None) -> None:
-        """The parameter's object and that of its gradient stay, and stand for the converted tensors from now on."""
+        """Swaps the converted tensors into the existing objects of the parameter and its gradient."""
         from ...utils import swap_tensors
 
         grad = param.grad
@@ -84,7 +84,7 @@ class ConvertMethods:
             made = Parameter(made, param.requires_grad)
         try:
             if grad is not None:
-                param.grad = None  # which is held by nobody else then
+                param.grad = None  # so that the gradient has no other reference, which swap_tensors requires
             swap_tensors(param, made)
             if grad is not None and new_grad is not None:
                 swap_tensors(grad, new_grad)
@@ -97,7 +97,7 @@ class ConvertMethods:
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Moves and casts parameters and buffers, in place: `to(device)`, `to(dtype)`, `to(device, dtype)`, `to(tensor)`.
 
-        Only floating-point tensors are cast; `memory_format` is for those of 4 and 5 dimensions. Returns self.
+        Only floating-point tensors are cast; `memory_format` applies to tensors of 4 and 5 dimensions. Returns self.
 
         >>> layer = naru.nn.Linear(3, 2).to(naru.float64)
         >>> layer.weight.dtype
@@ -132,7 +132,7 @@ class ConvertMethods:
         """Moves parameters and buffers to `device` without copying their values.
 
         Args:
-            device: where. recurse: whether submodules go along.
+            device: the target device. recurse: whether to move submodules, too.
 
         >>> layer = naru.nn.Linear(3, 2, device="meta").to_empty(device="cpu")
         >>> layer.weight.device
@@ -207,7 +207,7 @@ class ConvertMethods:
         return self._apply(lambda t: t.type(dst_type))
 
     def train(self, mode: bool = True) -> Self:
-        """Sets training mode (Dropout and the like act) on all submodules; returns self.
+        """Sets training mode (which affects Dropout, batch norm and similar layers) on all submodules; returns self.
 
         Args:
             mode: True for training, False for evaluation.
@@ -243,7 +243,7 @@ class ConvertMethods:
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drops all gradients, or zeroes them with set_to_none=False.
+        """Sets all gradients to None, or zeroes them with set_to_none=False.
 
         >>> layer = naru.nn.Linear(2, 1)
         >>> layer(naru.ones(2)).sum().backward()
@@ -264,9 +264,9 @@ class ConvertMethods:
                 param.grad.zero_()
 
     def share_memory(self) -> Self:
-        """Moves parameters and buffers into memory that processes forked from here on share: what one writes the others read.
+        """Moves parameters and buffers into memory shared with processes that are forked later: each one sees the others' writes.
 
-        NotImplementedError where tensors can't be shared. What is on a device stays where it is.
+        NotImplementedError where tensors can't be shared. Tensors on other devices are not moved.
 
         >>> naru.nn.Linear(3, 2).share_memory().weight.is_shared()
         True
@@ -281,7 +281,7 @@ class ConvertMethods:
         return self._apply(share)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Does nothing: naru compiles as it runs.
+        """Does nothing: naru compiles kernels as it runs.
 
         >>> layer = naru.nn.ReLU()
         >>> layer.compile()
@@ -291,7 +291,7 @@ class ConvertMethods:
 
 
 def _parse_to(args: tuple, kwargs: dict) -> tuple[Any, Any, bool]:
-    """The (device, dtype, non_blocking) that the arguments of `Module.to` name."""
+    """Parses the arguments of `Module.to` into (device, dtype, non_blocking)."""
     device, dtype, non_blocking = kwargs.pop("device", None), kwargs.pop("dtype", None), kwargs.pop("non_blocking", False)
     tensor = kwargs.pop("tensor", None)
     kwargs.pop("memory_format", None)

@@ -1,4 +1,4 @@
-"""Hooks of modules: their registration and the calls that run them."""
+"""Registration of a module's hooks, and the calls that run them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 class HookMethods:
-    """The part of `Module` that has to do with hooks."""
+    """The methods of `Module` that register hooks."""
 
     if TYPE_CHECKING:
         forward: Callable[..., Any]
@@ -33,21 +33,21 @@ class HookMethods:
         _forward_pre_hooks: OrderedDict[int, Any]
         _forward_pre_hooks_with_kwargs: OrderedDict[int, bool]
 
-    # Becomes True on an instance when its first hook is registered, so that a call without hooks tests one flag.
+    # Set to True on an instance when its first hook is registered, so that a call without hooks tests one flag.
     _hooked: bool = False
-    # Whether its backward hooks are those of register_full_backward_hook; None before there is one.
+    # Whether its backward hooks were registered by register_full_backward_hook; None if there are none.
     _is_full_backward_hook: bool | None = None
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """Calls `hook(module, args)` before forward; what it returns, if not None, becomes the arguments.
+        """Calls `hook(module, args)` before forward; its result, if not None, replaces the arguments.
 
         Args:
-            prepend: whether it is called before the others.
-            with_kwargs: whether it is called as `hook(module, args, kwargs)`, and returns both.
+            prepend: whether the hook is called before the others.
+            with_kwargs: whether it is called as `hook(module, args, kwargs)`, and returns a pair (args, kwargs).
 
-        Returns a handle whose `remove()` takes the hook away.
+        Returns a handle whose `remove()` removes the hook.
 
         >>> layer = naru.nn.ReLU()
         >>> handle = layer.register_forward_pre_hook(lambda module, args: (args[0] + 1,))
@@ -72,14 +72,14 @@ class HookMethods:
         with_kwargs: bool = False,
         always_call: bool = False,
     ) -> RemovableHandle:
-        """Calls `hook(module, args, output)` after forward; what it returns, if not None, becomes the output.
+        """Calls `hook(module, args, output)` after forward; its result, if not None, replaces the output.
 
         Args:
-            prepend: whether it is called before the others.
+            prepend: whether the hook is called before the others.
             with_kwargs: whether it is called as `hook(module, args, kwargs, output)`.
-            always_call: whether it is called, too, where forward raises.
+            always_call: whether to call the hook even if forward raises.
 
-        Returns a handle whose `remove()` takes the hook away.
+        Returns a handle whose `remove()` removes the hook.
 
         >>> layer = naru.nn.ReLU()
         >>> handle = layer.register_forward_hook(lambda module, args, output: output * 2)
@@ -103,12 +103,12 @@ class HookMethods:
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Calls `hook(module, grad_input, grad_output)` once the gradients of the inputs have been computed.
 
-        What it returns, if not None, replaces grad_input in what follows.
+        If the hook returns a value other than None, it replaces grad_input for the rest of backward.
 
         Args:
-            prepend: whether it is called before the others.
+            prepend: whether the hook is called before the others.
 
-        Returns a handle whose `remove()` takes the hook away.
+        Returns a handle whose `remove()` removes the hook.
 
         >>> layer = naru.nn.ReLU()
         >>> handle = layer.register_full_backward_hook(lambda module, grad_input, grad_output: print(grad_input))
@@ -130,13 +130,13 @@ class HookMethods:
         return handle
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls `hook(module, grad_input, grad_output)` with the gradients of the last node that forward made: where that is not all of forward,
-        they are not those of the module's inputs (FutureWarning). Use `register_full_backward_hook`; RuntimeError beside that.
+        """Calls `hook(module, grad_input, grad_output)` with the gradients of the last node of forward. If forward has more nodes, these are not the
+        gradients of the module's inputs (FutureWarning). Prefer `register_full_backward_hook`; RuntimeError if both are used.
 
         Args:
-            hook: what it returns, if not None, takes the place of grad_input.
+            hook: its result, if not None, replaces grad_input.
 
-        Returns a handle whose `remove()` takes the hook away.
+        Returns a handle whose `remove()` removes the hook.
 
         >>> layer = naru.nn.ReLU()
         >>> handle = layer.register_backward_hook(lambda module, grad_input, grad_output: print(grad_input))
@@ -146,12 +146,12 @@ class HookMethods:
         return self._add_backward_hook(hook, full=False)
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Calls `hook(module, grad_output)` before the module's backward; what it returns replaces grad_output.
+        """Calls `hook(module, grad_output)` before the module's backward; its result, if not None, replaces grad_output.
 
         Args:
-            prepend: whether it is called before the others.
+            prepend: whether the hook is called before the others.
 
-        Returns a handle whose `remove()` takes the hook away.
+        Returns a handle whose `remove()` removes the hook.
 
         >>> layer = naru.nn.ReLU()
         >>> handle = layer.register_full_backward_pre_hook(lambda module, grad_output: (grad_output[0] * 2,))
@@ -168,7 +168,7 @@ class HookMethods:
         return handle
 
     def _get_backward_hooks(self) -> tuple[list[Any], list[Any]]:
-        """(full hooks, those of the last node) of this module's backward, those of all modules among them."""
+        """(full hooks, hooks of the last node) for this module's backward, including global ones."""
         full: list[Any] = []
         last: list[Any] = []
         (last if _global_backward_last_node else full).extend(_global_backward_hooks.values())
@@ -201,7 +201,7 @@ class HookMethods:
                 watch_last_node(self, last, args, result)
             return result
         except Exception:
-            # Hooks registered with always_call run although forward failed; what they raise gives way to the cause.
+            # Hooks registered with always_call run although forward failed; forward's error takes precedence over theirs.
             for key, hook in [*_global_forward_hooks.items(), *self._forward_hooks.items()]:
                 always = key in self._forward_hooks_always_called or key in _global_forward_always
                 if always and key not in called:

@@ -1,4 +1,4 @@
-"""The members of modules, one after the other: parameters, buffers, modules below."""
+"""Iteration over the parameters, buffers and submodules of a module."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Tensor = _C.Tensor
 
 
 class MemberMethods:
-    """The part of `Module` that goes through its members."""
+    """The methods of `Module` that iterate over its members."""
 
     if TYPE_CHECKING:
         _parameters: dict[str, Any]
@@ -39,12 +39,12 @@ class MemberMethods:
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """Pairs of dotted name and parameter; one that is shared comes once.
+        """Pairs of dotted name and parameter; a shared parameter appears once.
 
         Args:
-            prefix: put in front of all names.
-            recurse: whether those of submodules come, too.
-            remove_duplicate: whether one that is shared comes once.
+            prefix: prepended to all names.
+            recurse: whether to include those of submodules.
+            remove_duplicate: whether a shared parameter appears only once.
 
         >>> [(name, tuple(p.shape)) for name, p in naru.nn.Sequential(naru.nn.Linear(3, 2)).named_parameters()]
         [('0.weight', (2, 3)), ('0.bias', (2,))]
@@ -66,9 +66,9 @@ class MemberMethods:
         """Pairs of dotted name and buffer.
 
         Args:
-            prefix: put in front of all names.
-            recurse: whether those of submodules come, too.
-            remove_duplicate: whether one that is shared comes once.
+            prefix: prepended to all names.
+            recurse: whether to include those of submodules.
+            remove_duplicate: whether a shared buffer appears only once.
 
         >>> [name for name, _ in naru.nn.BatchNorm1d(2).named_buffers()]
         ['running_mean', 'running_var', 'num_batches_tracked']
@@ -85,7 +85,7 @@ class MemberMethods:
             yield buffer
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """Pairs of name and direct submodule; one that is shared comes once.
+        """Pairs of name and direct submodule; a shared one appears once.
 
         >>> list(naru.nn.Sequential(naru.nn.ReLU(), naru.nn.Tanh()).named_children())
         [('0', ReLU()), ('1', Tanh())]
@@ -108,12 +108,12 @@ class MemberMethods:
     def named_modules(
         self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        """Pairs of dotted name and module, this one first; a shared module comes once.
+        """Pairs of dotted name and module, starting with this module; a shared module appears once.
 
         Args:
-            memo: modules that are left out, to which those that come are added.
-            prefix: put in front of all names.
-            remove_duplicate: whether one that is shared comes once.
+            memo: the set of modules to skip; modules are added to it as they are visited.
+            prefix: prepended to all names.
+            remove_duplicate: whether a shared module appears only once.
 
         >>> [name for name, _ in naru.nn.Sequential(naru.nn.Sequential(naru.nn.ReLU())).named_modules()]
         ['', '0', '0.0']
@@ -131,7 +131,7 @@ class MemberMethods:
                 yield from module.named_modules(memo, path, remove_duplicate)
 
     def modules(self) -> Iterator[Module]:
-        """This module and all below it.
+        """This module and all of its submodules, recursively.
 
         >>> [type(m).__name__ for m in naru.nn.Sequential(naru.nn.ReLU()).modules()]
         ['Sequential', 'ReLU']

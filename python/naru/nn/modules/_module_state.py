@@ -1,4 +1,4 @@
-"""The state of modules: what `state_dict` collects and `load_state_dict` takes back."""
+"""The state of modules: `state_dict` and `load_state_dict`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Tensor = _C.Tensor
 
 
 class _IncompatibleKeys(NamedTuple("IncompatibleKeys", [("missing_keys", list), ("unexpected_keys", list)])):
-    """What `load_state_dict` returns: keys the module lacks and keys it does not know."""
+    """The result of `load_state_dict`: keys missing in the state, and keys that the module does not have."""
 
     __slots__ = ()
 
@@ -32,7 +32,7 @@ class _IncompatibleKeys(NamedTuple("IncompatibleKeys", [("missing_keys", list), 
 
 
 class _WrappedHook:
-    """A hook before loading, and the module that it is called with, if it is. Under its name in the files of modules saved whole."""
+    """A load_state_dict pre-hook, and the module to call it with, if any. Keeps PyTorch's name, which files of whole modules contain."""
 
     def __init__(self, hook: Callable[..., Any], module: Any = None) -> None:
         self.hook, self.with_module = hook, module is not None
@@ -59,7 +59,7 @@ class _WrappedHook:
 
 
 class StateMethods:
-    """The part of `Module` that saves and loads."""
+    """The methods of `Module` that save and load its state."""
 
     if TYPE_CHECKING:
         _parameters: dict[str, Any]
@@ -74,7 +74,7 @@ class StateMethods:
     _version: int = 1
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls `hook(module, prefix, keep_vars)` before `state_dict` collects.
+        """Calls `hook(module, prefix, keep_vars)` at the start of `state_dict`.
 
         >>> layer = naru.nn.ReLU()
         >>> handle = layer.register_state_dict_pre_hook(lambda module, prefix, keep_vars: print("collecting"))
@@ -86,7 +86,7 @@ class StateMethods:
         return handle
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls `hook(module, state_dict, prefix, local_metadata)` after `state_dict` has collected.
+        """Calls `hook(module, state_dict, prefix, local_metadata)` at the end of `state_dict`.
 
         >>> layer = naru.nn.Linear(1, 1)
         >>> def drop_bias(module, state_dict, prefix, local_metadata):
@@ -97,7 +97,7 @@ class StateMethods:
         """
         handle = RemovableHandle(self._state_dict_hooks)
         if not hasattr(hook, "__dict__") or hasattr(hook, "__self__"):
-            hook = functools.partial(hook)  # which takes the mark
+            hook = functools.partial(hook)  # a partial accepts attributes
         hook._from_public_api = True  # type: ignore[attr-defined]  # its result must be None
         self._state_dict_hooks[handle.id] = hook
         return handle
@@ -112,7 +112,7 @@ class StateMethods:
         return handle
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls `hook(module, state_dict, prefix, metadata, strict, missing, unexpected, errors)` before loading.
+        """Calls `hook(module, state_dict, prefix, metadata, strict, missing, unexpected, errors)` before its parameters are loaded.
 
         >>> layer = naru.nn.Linear(1, 1)
         >>> def rename(module, state_dict, prefix, metadata, strict, missing, unexpected, errors):
@@ -143,7 +143,7 @@ class StateMethods:
         return handle
 
     def get_extra_state(self) -> Any:
-        """State beyond parameters and buffers, for a subclass to define together with `set_extra_state`.
+        """Additional state beyond parameters and buffers; a subclass defines it together with `set_extra_state`.
 
         >>> class Counter(naru.nn.Module):
         ...     count = 3
@@ -160,10 +160,10 @@ class StateMethods:
         )
 
     def set_extra_state(self, state: Any) -> None:
-        """Takes back what `get_extra_state` gave.
+        """Restores the state that `get_extra_state` returned.
 
         Args:
-            state: what it gave.
+            state: the result of `get_extra_state`.
 
         >>> class Counter(naru.nn.Module):
         ...     count = 3
@@ -197,7 +197,7 @@ class StateMethods:
     def state_dict(
         self, *args: Any, destination: dict | None = None, prefix: str = "", keep_vars: bool = False
     ) -> dict[str, Any]:
-        """All parameters and persistent buffers by dotted name, detached but sharing memory with the module.
+        """A dict of all parameters and persistent buffers by dotted name, detached but sharing memory with the module.
 
         >>> from naru import nn
         >>> list(nn.Linear(2, 1).state_dict())
@@ -271,7 +271,7 @@ class StateMethods:
 
     @staticmethod
     def _same_elements(tied: dict[int, tuple[Tensor, Tensor]], target: Tensor, value: Tensor) -> bool:
-        """Whether the parameter has not been given another value yet, or one of the same elements: then its modules go on sharing one."""
+        """Whether a tied parameter is loaded for the first time, or again with equal values: then the modules keep sharing one parameter."""
         if id(target) not in tied:
             return True
         first = tied[id(target)][1]
@@ -325,7 +325,7 @@ class StateMethods:
             )
 
     def _swap_in(self, name: str, target: Tensor, value: Tensor, assign: bool) -> None:
-        """The target's object comes to stand for what `module_load` makes of the value."""
+        """Swaps the result of `module_load` into the target's object."""
         from ...utils import swap_tensors
 
         with _C.no_grad():
@@ -346,11 +346,11 @@ class StateMethods:
 
         Args:
             state_dict: what `state_dict()` returned; tensors may be on any device.
-            strict: keys that are missing or unknown raise RuntimeError.
-            assign: take the tensors themselves instead of copying their values.
+            strict: whether missing or unexpected keys raise RuntimeError.
+            assign: whether to use the tensors themselves instead of copying their values.
 
         Returns:
-            the lists missing_keys and unexpected_keys.
+            a named tuple of the lists missing_keys and unexpected_keys.
 
         >>> layer = naru.nn.Linear(2, 1, bias=False)
         >>> layer.load_state_dict({"weight": naru.tensor([[1.0, 2.0]])})
@@ -370,7 +370,7 @@ class StateMethods:
         if metadata is not None:
             state_dict._metadata = metadata  # type: ignore[attr-defined]
 
-        tied: dict[int, tuple[Tensor, Tensor]] = {}  # by the parameter that was there: itself, kept so that its id stays, and what has taken its place
+        tied: dict[int, tuple[Tensor, Tensor]] = {}  # by the id of the old parameter: the parameter, kept so that its id stays valid, and its replacement
 
         def load(module: Any, local: Mapping[str, Any], prefix: str) -> None:
             local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})

@@ -1,4 +1,4 @@
-"""What the pooling modules of one, two and three dimensions have in common."""
+"""Base classes of the pooling modules of one, two and three dimensions."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ Tensor = _C.Tensor
 
 
 class _MaxPoolNd(Module):
-    """The greatest element of each window of (N, C, d1...) or (C, d1...).
+    """The maximum of each window of (N, C, d1...) or (C, d1...).
 
     Args:
-        kernel_size, stride, dilation: of the window: its size, its step (its size if None), the distance of its elements.
-        padding: added on both sides; counts as less than every number.
-        return_indices: also the elements' places in their channel, which max unpooling takes.
-        ceil_mode: sizes are rounded up.
+        kernel_size, stride, dilation: the window's size, its step (kernel_size if None), and the spacing between its elements.
+        padding: added on both sides; it never is the maximum.
+        return_indices: whether to return also the elements' indices within their channel (int64), which max unpooling needs.
+        ceil_mode: whether output sizes are rounded up instead of down.
     """
 
     _function: Any = None
@@ -52,7 +52,7 @@ class _MaxPoolNd(Module):
 
 
 class _MaxUnpoolNd(Module):
-    """Puts elements back where max pooling found them, among zeros."""
+    """Puts elements back to the indices where max pooling found them; the rest is zeros."""
 
     _dims = 0
     _function: Any = None
@@ -94,7 +94,7 @@ class _LPPoolNd(Module):
 
 
 class _AdaptiveMaxPoolNd(Module):
-    """The greatest elements of as many windows as asked for, which cover the input."""
+    """The maxima of `output_size` windows that cover the input."""
 
     _function: Any = None
 
@@ -111,7 +111,7 @@ class _AdaptiveMaxPoolNd(Module):
 
 
 class _AdaptiveAvgPoolNd(Module):
-    """The means of as many windows as asked for, which cover the input."""
+    """The means of `output_size` windows that cover the input."""
 
     _function: Any = None
 

@@ -133,7 +133,7 @@ class Threshold(Module):
 
 
 class Hardtanh(Module):
-    """x held between min_val and max_val; `inplace` writes it into the input.
+    """x clamped to [min_val, max_val]; `inplace` writes it into the input.
 
     >>> naru.nn.Hardtanh()(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-1.0000,  0.5000,  1.0000])
@@ -191,12 +191,12 @@ class LeakyReLU(Module):
 
 
 class PReLU(Module):
-    """x where x > 0, else weight · x with a learned weight, one for all or one for each channel
+    """x where x > 0, else weight · x with learned weights, one for all channels or one for each
 
     Args:
         num_parameters: 1, or the number of channels.
-        init: what they begin as.
-        device, dtype: of the parameters; the defaults if None.
+        init: the initial value of the weights.
+        device, dtype: the parameters' device and dtype; the defaults if None.
 
     >>> naru.nn.PReLU()(naru.tensor([-2.0, 0.5, 3.0])).detach()
     tensor([-0.5000,  0.5000,  3.0000])
@@ -209,7 +209,7 @@ class PReLU(Module):
         self.weight = Parameter(_C.full((num_parameters,), float(init), device=device, dtype=dtype))
 
     def reset_parameters(self) -> None:
-        """Sets the weight back to its start."""
+        """Resets the weight to its initial value."""
         with _C.no_grad():
             self.weight.fill_(self.init)
 
@@ -327,7 +327,7 @@ class Hardshrink(_Lambda):
 
 
 class Softshrink(_Lambda):
-    """x moved towards 0 by lambd
+    """x shrunk towards 0 by lambd, 0 within lambd of it
 
     >>> naru.nn.Softshrink()(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-1.5000,  0.0000,  2.5000])

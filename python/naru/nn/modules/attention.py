@@ -1,4 +1,4 @@
-"""Attention of several heads as a module."""
+"""Multi-head attention as a module."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ __all__ = ["MultiheadAttention"]
 
 
 class MultiheadAttention(Module):
-    """Attention of several heads (Vaswani et al., 2017): each of num_heads sees E / num_heads features of projections of query, key and value.
+    """Multi-head attention (Vaswani et al., 2017): each of num_heads heads attends over E / num_heads features of the projected query, key and value.
 
     Args:
         embed_dim: E, the features of query and of the result.
-        num_heads: how many heads; divides embed_dim (AssertionError).
-        dropout: the probability with which weights become 0, in training.
-        bias: whether the projections have biases (they start as 0).
-        add_bias_kv: whether there is one more key and value, learned.
-        add_zero_attn: whether there is one more key and value of zeros.
+        num_heads: the number of heads; AssertionError unless it divides embed_dim.
+        dropout: the dropout probability of attention weights, in training.
+        bias: whether the projections have biases (initially 0).
+        add_bias_kv: whether to append a learned key and value.
+        add_zero_attn: whether to append a key and value of zeros.
         kdim, vdim: the features of key and value; E if None.
-        batch_first: whether tensors are (N, L, E) in place of (L, N, E).
-        device, dtype: of the parameters; the defaults if None.
+        batch_first: whether tensors are (N, L, E) instead of (L, N, E).
+        device, dtype: the parameters' device and dtype; the defaults if None.
 
     Parameters: in_proj_weight (3 E, E), or q_proj_weight (E, E), k_proj_weight (E, kdim) and v_proj_weight (E, vdim), uniform by Glorot's bound;
     in_proj_bias (3 E,); out_proj, a Linear; bias_k and bias_v (1, 1, E).
@@ -118,15 +118,15 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """The result and the weights; `functional.multi_head_attention_forward` says of what shapes, and what the masks mean.
+        """Returns the result and the weights; see `functional.multi_head_attention_forward` for their shapes and the masks.
 
         Args:
-            query, key, value: (L, N, E), (S, N, kdim) and (S, N, vdim), or with N first as batch_first has it, or without N. With
-                batch_first also nested tensors (N, L, E) and so on, without masks: each sequence by itself, weights padded with 0.
-            key_padding_mask: keys that do not count, (N, S).
-            need_weights: whether the weights are returned, too; average_attn_weights: as their mean over the heads.
-            attn_mask: (L, S) or (N · num_heads, L, S), bool (True: does not take part) or added to the scores.
-            is_causal: whether attn_mask is the causal one, which must be given.
+            query, key, value: (L, N, E), (S, N, kdim) and (S, N, vdim), or with N first if batch_first, or without N. With
+                batch_first also nested tensors (N, L, E) and so on, without masks: attention within each sequence, weights padded with 0.
+            key_padding_mask: keys to ignore, (N, S).
+            need_weights: whether to return the weights; average_attn_weights: whether to average them over the heads.
+            attn_mask: (L, S) or (N · num_heads, L, S), bool (True: masked out) or added to the scores.
+            is_causal: whether attn_mask is the causal mask, which must be given.
 
         >>> attention = naru.nn.MultiheadAttention(4, 2)
         >>> x = naru.ones(3, 1, 4)
@@ -144,7 +144,7 @@ class MultiheadAttention(Module):
         padding = _canonical_mask(key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", query.dtype)
         mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, False)
         turn = self.batch_first and query.dim() == 3
-        if turn:  # what is one tensor stays one
+        if turn:  # transpose the same tensor only once, so that it stays one object
             turned = {id(t): t.transpose(0, 1) if t.dim() == 3 else t for t in (query, key, value)}
             query, key, value = (turned[id(t)] for t in (query, key, value))
         out, weights = F.multi_head_attention_forward(
@@ -157,10 +157,10 @@ class MultiheadAttention(Module):
         return (out.transpose(0, 1) if turn else out), weights
 
     def merge_masks(self, attn_mask: Tensor | None, key_padding_mask: Tensor | None, query: Tensor) -> tuple[Tensor | None, int | None]:
-        """The two masks as one, and of which kind it is: 0 attn_mask, 1 key_padding_mask, 2 both, as (N, num_heads, L, S)."""
+        """The merged mask, and its kind: 0 attn_mask, 1 key_padding_mask, 2 both, with shape (N, num_heads, L, S)."""
         return merge_masks(attn_mask, key_padding_mask, query, self.num_heads)
 
 
-# Where PyTorch has it, and files of whole modules look for it.
+# PyTorch's module for this class, which files of whole modules name.
 MultiheadAttention.__module__ = activation.__name__
 activation.MultiheadAttention = MultiheadAttention  # type: ignore[attr-defined]

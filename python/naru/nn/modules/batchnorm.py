@@ -15,7 +15,7 @@ __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "InstanceNorm1d", "Insta
 
 
 class _NormBase(_Affine):
-    """What normalisations of channels hold: weight and bias, running statistics."""
+    """Base of normalisations per channel: weight, bias and running statistics."""
 
     _version = 2
     num_features: int
@@ -47,14 +47,14 @@ class _NormBase(_Affine):
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
-        """Mean 0, variance 1, no batches."""
+        """Resets the running mean to 0, the running variance to 1, and the number of batches to 0."""
         if self.track_running_stats:
             self.running_mean.zero_()
             self.running_var.fill_(1)
             self.num_batches_tracked.zero_()
 
     def reset_parameters(self) -> None:
-        """Sets weight to 1, bias to 0, and the running statistics to where they start."""
+        """Sets weight to 1, bias to 0, and resets the running statistics."""
         self.reset_running_stats()
         super().reset_parameters()
 
@@ -71,7 +71,7 @@ class _NormBase(_Affine):
         version = local_metadata.get("version", None)
         key = prefix + "num_batches_tracked"
         if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
-            # Files from before there was a count.
+            # Files saved before the number of batches was tracked.
             state_dict[key] = _C.tensor(0, dtype=_C.int64) if self.num_batches_tracked is None else self.num_batches_tracked
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
@@ -84,9 +84,9 @@ class _BatchNorm(_NormBase):
         average = self.momentum if self.momentum is not None else 0.0
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
-            if self.momentum is None:  # the mean of all batches
+            if self.momentum is None:  # cumulative mean of all batches
                 average = 1.0 / float(self.num_batches_tracked)
-        # Without running statistics it is the batch's that count, in evaluation too.
+        # Without running statistics, use the batch's, in evaluation too.
         by_batch = self.training or (self.running_mean is None and self.running_var is None)
         running = (self.running_mean, self.running_var) if not self.training or self.track_running_stats else (None, None)
         return F.batch_norm(input, *running, self.weight, self.bias, by_batch, average, self.eps)
@@ -96,11 +96,11 @@ class BatchNorm1d(_BatchNorm):
     """(x - mean) / sqrt(variance + eps) · weight + bias for each channel of (N, C) or (N, C, L) (Ioffe and Szegedy, 2015).
 
     Args:
-        num_features: C.
-        momentum: how far the running statistics move towards those of a batch; None: they are the mean of all batches.
-        affine: whether there are weight (starts as 1) and bias (starts as 0).
-        track_running_stats: whether there are running statistics, which count in evaluation.
-        device, dtype: of the parameters; the defaults if None.
+        num_features: C, the number of channels.
+        momentum: the weight of a batch's statistics in the running ones; None: the running statistics are the mean of all batches.
+        affine: whether there are a weight (initially 1) and a bias (initially 0).
+        track_running_stats: whether to keep running statistics, which evaluation uses.
+        device, dtype: the parameters' device and dtype; the defaults if None.
 
     >>> import naru
     >>> naru.nn.BatchNorm1d(1, affine=False)(naru.tensor([[1.0], [3.0]]))
@@ -114,16 +114,16 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """`BatchNorm1d` for (N, C, H, W).
+    """`BatchNorm1d` for images (N, C, H, W).
 
     Args:
-        num_features: C.
-        eps: added to variances before their root is taken.
-        momentum: how far the running statistics move towards those of a batch.
-        affine: whether there are weight (starts as 1) and bias (starts as 0).
-        track_running_stats: whether there are running statistics, which count in evaluation.
-        device, dtype: of the parameters; the defaults if None.
-        bias: False for the weight alone.
+        num_features: C, the number of channels.
+        eps: added to variances before the square root.
+        momentum: the weight of a batch's statistics in the running ones.
+        affine: whether there are a weight (initially 1) and a bias (initially 0).
+        track_running_stats: whether to keep running statistics, which evaluation uses.
+        device, dtype: the parameters' device and dtype; the defaults if None.
+        bias: False keeps only the weight.
 
     >>> naru.nn.BatchNorm2d(1)(naru.ones(1, 1, 2, 2)).shape
     torch.Size([1, 1, 2, 2])
@@ -135,16 +135,16 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """`BatchNorm1d` for (N, C, D, H, W).
+    """`BatchNorm1d` for volumes (N, C, D, H, W).
 
     Args:
-        num_features: C.
-        eps: added to variances before their root is taken.
-        momentum: how far the running statistics move towards those of a batch.
-        affine: whether there are weight (starts as 1) and bias (starts as 0).
-        track_running_stats: whether there are running statistics, which count in evaluation.
-        device, dtype: of the parameters; the defaults if None.
-        bias: False for the weight alone.
+        num_features: C, the number of channels.
+        eps: added to variances before the square root.
+        momentum: the weight of a batch's statistics in the running ones.
+        affine: whether there are a weight (initially 1) and a bias (initially 0).
+        track_running_stats: whether to keep running statistics, which evaluation uses.
+        device, dtype: the parameters' device and dtype; the defaults if None.
+        bias: False keeps only the weight.
 
     >>> naru.nn.BatchNorm3d(1)(naru.ones(1, 1, 2, 2, 2)).shape
     torch.Size([1, 1, 2, 2, 2])
@@ -156,19 +156,19 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over the batches of all processes (torch.distributed), (N, C, ...) of any rank from 2 on.
+    """Batch normalisation over the batches of all processes (torch.distributed), for (N, C, ...) with at least 2 dimensions.
 
-    In training each channel's mean and variance are those of all processes' batches, and gradients go through them. In a single process, and in
-    evaluation, it is that of the batch.
+    In training, the mean and variance of each channel are computed over the batches of all processes, and gradients flow through them. In a single
+    process, and in evaluation, it is the same as batch norm.
 
     Args:
-        num_features: C.
-        eps: added to variances before their root is taken.
-        momentum: how far the running statistics move towards those of a batch; None: they are the mean of all batches.
-        affine: whether there are weight (starts as 1) and bias (starts as 0). bias: False for the weight alone.
-        track_running_stats: whether there are running statistics, which count in evaluation.
-        process_group: which processes; None: all.
-        device, dtype: of the parameters and buffers; the defaults if None.
+        num_features: C, the number of channels.
+        eps: added to variances before the square root.
+        momentum: the weight of a batch's statistics in the running ones; None: the running statistics are the mean of all batches.
+        affine: whether there are a weight (initially 1) and a bias (initially 0). bias: False keeps only the weight.
+        track_running_stats: whether to keep running statistics, which evaluation uses.
+        process_group: the group of processes; all processes if None.
+        device, dtype: those of the parameters and buffers; the defaults if None.
 
     >>> naru.nn.SyncBatchNorm(1, affine=False)(naru.tensor([[1.0], [3.0]]))
     tensor([[-1.0000],
@@ -198,16 +198,16 @@ class SyncBatchNorm(_BatchNorm):
             raise ValueError("SyncBatchNorm number of input channels should be non-zero")
 
     def forward(self, input: Tensor) -> Tensor:
-        """`input` normalised, over all processes' batches in training."""
+        """Normalises `input`, over all processes' batches in training."""
         self._check_input_dim(input)
         group = self._group() if self.training else None
         return super().forward(input) if group is None else self._over(group, input)
 
     def _group(self) -> Any:
-        """Those whose batches count; None where that is this process alone."""
+        """The group of processes to normalise over; None if that is only this process."""
         import sys
 
-        # Nobody has begun one where it was never imported.
+        # If the module was never imported, no group exists.
         groups = sys.modules.get("naru.distributed._groups")
         if groups is None or not groups.is_initialized():
             return None
@@ -221,7 +221,7 @@ class SyncBatchNorm(_BatchNorm):
         shape = [1, channels] + [1] * (input.dim() - 2)
         x = input.float() if input.dtype in (_C.float16, _C.bfloat16) else input
         number = _C.full((1,), float(x.numel() // channels), dtype=x.dtype, device=x.device)
-        # Two sums over all: the second of what is left when the mean is taken off, which rounds less.
+        # Two reductions over the group. The second sums centred values, which reduces rounding errors.
         total = all_reduce(_C.cat([x.sum(others), number]), group=group)
         count = total[channels].detach()
         mean = total[:channels] / count
@@ -247,10 +247,10 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Any:
-        """The module with SyncBatchNorm in the place of each batch norm, with the same parameters and statistics.
+        """Replaces each batch norm in the module by SyncBatchNorm, with the same parameters and statistics. Returns the module.
 
         Args:
-            process_group: as of the constructor.
+            process_group: as in the constructor.
 
         >>> model = naru.nn.SyncBatchNorm.convert_sync_batchnorm(naru.nn.Sequential(naru.nn.BatchNorm1d(2)))
         >>> type(model[0]).__name__
@@ -273,7 +273,7 @@ class SyncBatchNorm(_BatchNorm):
 
 
 class _InstanceNorm(_NormBase):
-    """Normalises each channel of each image over its positions."""
+    """Normalises each channel of each sample over its positions."""
 
     _dims = 0
 
@@ -329,16 +329,16 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """(x - mean) / sqrt(variance + eps) · weight + bias for each channel of each image, (N, C, L) or (C, L) (Ulyanov et al., 2016).
+    """(x - mean) / sqrt(variance + eps) · weight + bias for each channel of each sample, (N, C, L) or (C, L) (Ulyanov et al., 2016).
 
-    Args: as those of `BatchNorm1d`; without weight, bias and running statistics unless asked for.
+    Args: as in `BatchNorm1d`, but by default without weight, bias and running statistics.
 
     Args:
-        num_features: C.
-        momentum: how far the running statistics move towards those of a batch.
-        affine: whether there are weight (starts as 1) and bias (starts as 0).
-        track_running_stats: whether there are running statistics, which count in evaluation.
-        device, dtype: of the parameters; the defaults if None.
+        num_features: C, the number of channels.
+        momentum: the weight of a batch's statistics in the running ones.
+        affine: whether there are a weight (initially 1) and a bias (initially 0).
+        track_running_stats: whether to keep running statistics, which evaluation uses.
+        device, dtype: the parameters' device and dtype; the defaults if None.
 
     >>> import naru
     >>> naru.nn.InstanceNorm1d(1)(naru.tensor([[[1.0, 3.0]]]))
@@ -352,13 +352,13 @@ class InstanceNorm2d(_InstanceNorm):
     """`InstanceNorm1d` for (N, C, H, W) or (C, H, W).
 
     Args:
-        num_features: C.
-        eps: added to variances before their root is taken.
-        momentum: how far the running statistics move towards those of a batch.
-        affine: whether there are weight (starts as 1) and bias (starts as 0).
-        track_running_stats: whether there are running statistics, which count in evaluation.
-        device, dtype: of the parameters; the defaults if None.
-        bias: False for the weight alone.
+        num_features: C, the number of channels.
+        eps: added to variances before the square root.
+        momentum: the weight of a batch's statistics in the running ones.
+        affine: whether there are a weight (initially 1) and a bias (initially 0).
+        track_running_stats: whether to keep running statistics, which evaluation uses.
+        device, dtype: the parameters' device and dtype; the defaults if None.
+        bias: False keeps only the weight.
 
     >>> naru.nn.InstanceNorm2d(1)(naru.tensor([[[1.0, 3.0]]]))
     tensor([[[-1.0000,  1.0000]]])
@@ -371,13 +371,13 @@ class InstanceNorm3d(_InstanceNorm):
     """`InstanceNorm1d` for (N, C, D, H, W) or (C, D, H, W).
 
     Args:
-        num_features: C.
-        eps: added to variances before their root is taken.
-        momentum: how far the running statistics move towards those of a batch.
-        affine: whether there are weight (starts as 1) and bias (starts as 0).
-        track_running_stats: whether there are running statistics, which count in evaluation.
-        device, dtype: of the parameters; the defaults if None.
-        bias: False for the weight alone.
+        num_features: C, the number of channels.
+        eps: added to variances before the square root.
+        momentum: the weight of a batch's statistics in the running ones.
+        affine: whether there are a weight (initially 1) and a bias (initially 0).
+        track_running_stats: whether to keep running statistics, which evaluation uses.
+        device, dtype: the parameters' device and dtype; the defaults if None.
+        bias: False keeps only the weight.
 
     >>> naru.nn.InstanceNorm3d(1)(naru.tensor([[[[1.0, 3.0]]]]))
     tensor([[[[-1.0000,  1.0000]]]])

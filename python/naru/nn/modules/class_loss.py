@@ -1,4 +1,4 @@
-"""Losses over several classes, of sequences and of triplets, and the distances they use."""
+"""Losses for several classes, for sequences and for triplets, and distances as modules."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle between two tensors along `dim`; each norm counts as at least `eps`.
+    """The cosine of the angle between two tensors along `dim`; norms are clamped to at least `eps`.
 
     >>> naru.nn.CosineSimilarity()(naru.tensor([[1.0, 0.0]]), naru.tensor([[1.0, 1.0]]))
     tensor([0.7071])
@@ -45,7 +45,7 @@ class PairwiseDistance(Module):
     """The p-norm of x1 - x2 + eps along the last dimension.
 
     Args:
-        keepdim: whether the last dimension stays, with size 1.
+        keepdim: whether to keep the last dimension, with size 1.
 
     >>> naru.nn.PairwiseDistance()(naru.tensor([[0.0, 0.0]]), naru.tensor([[3.0, 4.0]]))
     tensor([5.0000])
@@ -65,7 +65,7 @@ class MultiMarginLoss(_WeightedLoss):
     """The mean over classes i other than the target y of max(0, margin - x[y] + x[i])^p, times weight[y]
 
     Args:
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.MultiMarginLoss()(naru.tensor([[2.0, 1.5]]), naru.tensor([0]))
@@ -94,10 +94,10 @@ class MultiMarginLoss(_WeightedLoss):
 
 
 class MultiLabelMarginLoss(_Loss):
-    """The sum over targets y and classes i that are none of max(0, 1 - (x[y] - x[i])), divided by the number of classes
+    """The sum over targets y and non-target classes i of max(0, 1 - (x[y] - x[i])), divided by the number of classes
 
     Args:
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.MultiLabelMarginLoss()(naru.tensor([[0.1, 0.2]]), naru.tensor([[1, -1]]))
@@ -113,7 +113,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 
     Args:
         weight: a factor for each class, (C,).
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.MultiLabelSoftMarginLoss()(naru.tensor([[0.1, 0.2]]), naru.tensor([[1.0, 0.0]]))
@@ -128,9 +128,9 @@ class CTCLoss(_Loss):
     """Connectionist temporal classification: see `functional.ctc_loss`.
 
     Args:
-        blank: the label that stands for none.
-        reduction: "mean" (each divided by its target's length first), "sum" or "none".
-        zero_infinity: whether targets that are too long for their input count as 0.
+        blank: the index of the blank label.
+        reduction: "mean" (each loss is divided by its target's length first), "sum" or "none".
+        zero_infinity: whether the loss of targets too long for their input is 0.
 
     >>> naru.nn.CTCLoss()(naru.zeros(2, 1, 2).log_softmax(-1), naru.tensor([[1]]), naru.tensor([2]), naru.tensor([1]))
     tensor(0.2877)
@@ -146,11 +146,11 @@ class CTCLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin); d is PairwiseDistance() where none is given.
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin); d is PairwiseDistance() by default.
 
     Args:
         distance_function: a function of two tensors, d.
-        swap: whether the distance of positive and negative counts where it is the smaller one.
+        swap: whether to use the distance between positive and negative where it is smaller than that between anchor and negative.
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.TripletMarginWithDistanceLoss()(naru.tensor([[0.0]]), naru.tensor([[1.0]]), naru.tensor([[3.0]]))
@@ -185,12 +185,12 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 
 class NLLLoss2d(NLLLoss):
-    """The old name of NLLLoss.
+    """The deprecated name of NLLLoss.
 
     Args:
         weight: a factor for each class, (C,).
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
-        ignore_index: a class that counts for nothing.
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
+        ignore_index: a class whose targets are ignored.
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.NLLLoss2d()(-naru.ones(1, 2, 1, 1), naru.tensor([[[0]]]))
@@ -215,10 +215,10 @@ class NLLLoss2d(NLLLoss):
 
 @dataclass(frozen=True)
 class LinearCrossEntropyOptions:
-    """How PyTorch divides `linear_cross_entropy` into chunks of the batch. naru takes them with a warning, and makes all logits at once.
+    """PyTorch's options to compute `linear_cross_entropy` in chunks of the batch. naru ignores them with a warning, and computes all logits at once.
 
     Args:
-        allow_retain_graph, batch_chunk_size, chunking_method, acc_policy, acc_dtype: kept, as PyTorch has it.
+        allow_retain_graph, batch_chunk_size, chunking_method, acc_policy, acc_dtype: stored and otherwise ignored.
 
     >>> naru.nn.LinearCrossEntropyOptions(batch_chunk_size=64).batch_chunk_size
     64
@@ -232,19 +232,19 @@ class LinearCrossEntropyOptions:
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):
-    """`functional.linear_cross_entropy` with a linear layer of its own, from (N, in_features) to (N, num_classes, *out_features).
+    """`functional.linear_cross_entropy` with its own linear layer, from (N, in_features) to (N, num_classes, *out_features).
 
     Args:
-        in_features: of the input's last dimension.
-        num_classes: how many classes there are.
-        out_features: more dimensions, each element of which is classified by itself.
+        in_features: the size of the input's last dimension.
+        num_classes: the number of classes.
+        out_features: additional dimensions; each element along them is classified separately.
         bias: whether the layer has a bias.
-        device, dtype: of the layer's parameters.
+        device, dtype: the device and dtype of the layer's parameters.
         reduction: "mean", "sum" or "none".
         weight: a factor for each class, (num_classes,); RuntimeError for another shape.
-        ignore_index: the class whose targets do not count.
-        label_smoothing: the share, in [0, 1], that all classes have of each target.
-        options: taken with a warning; see `LinearCrossEntropyOptions`.
+        ignore_index: the class whose targets are ignored.
+        label_smoothing: in [0, 1], how much of each target is distributed uniformly over all classes.
+        options: ignored with a warning; see `LinearCrossEntropyOptions`.
 
     >>> loss = naru.nn.LinearCrossEntropyLoss(2, 3)
     >>> _ = naru.nn.init.zeros_(loss.linear.weight)
@@ -307,16 +307,16 @@ class _ASMoutput(NamedTuple):
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """The softmax of many classes that are seldom seen (Grave et al., 2016).
+    """Adaptive softmax for many classes, most of them rare (Grave et al., 2016).
 
     Args:
-        cutoffs: rising numbers between 1 and n_classes - 1. Classes below the first stand in the head, the others in clusters between two.
-        div_value: cluster i has in_features / div_value^(i + 1) hidden features.
+        cutoffs: increasing numbers between 1 and n_classes - 1. Classes below the first are in the head, the others in clusters between two of them.
+        div_value: the projection of cluster i has in_features / div_value^(i + 1) hidden features.
         head_bias: whether the head has a bias.
-        device, dtype: of the parameters; the defaults if None.
+        device, dtype: the parameters' device and dtype; the defaults if None.
 
     Shapes: input (N, in_features) and target (N), or (in_features) and (). The result is (output, loss): the targets' log
-    probabilities, and minus their mean.
+    probabilities, and the negative of their mean.
 
     >>> softmax = naru.nn.AdaptiveLogSoftmaxWithLoss(4, 6, cutoffs=[2])
     >>> found = softmax(naru.ones(3, 4), naru.tensor([0, 3, 5]))
@@ -361,7 +361,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             )
 
     def reset_parameters(self) -> None:
-        """Draws all weights anew."""
+        """Reinitialises all weights."""
         self.head.reset_parameters()
         for cluster in self.tail:
             for layer in cluster:
@@ -384,7 +384,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         self._check(input_, target_)
         batched = target_.dim() > 0
         input, target = (input_, target_) if batched else (input_.unsqueeze(0), target_.unsqueeze(0))
-        # Where a row's target stands in the head (a class, or its cluster), and what the cluster adds to it.
+        # The index of a row's target in the head (a class or a cluster), and the log-probability within the cluster.
         output, place = input.new_zeros(target.size(0)), target
         for i, (low, high) in enumerate(pairwise(self.cutoffs)):
             rows = ((target >= low) & (target < high)).nonzero().squeeze(1)
@@ -404,7 +404,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return _C.cat([head[:, :first], *clusters], 1)
 
     def predict(self, input: Tensor) -> Tensor:
-        """The likeliest class of each row: (N, in_features) to (N)."""
+        """The most likely class of each row: (N, in_features) to (N)."""
         best = self.head(input).argmax(1)
         rows = (best >= self.shortlist_size).nonzero().squeeze(1)
         return best.index_copy(0, rows, self.log_prob(input[rows]).argmax(1)) if rows.numel() else best

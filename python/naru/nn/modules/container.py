@@ -1,4 +1,4 @@
-"""Modules and parameters in sequences and dicts."""
+"""Containers of modules and parameters: sequences and dicts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Sequential", "ModuleList", "ModuleDict", "ParameterList", "Parameter
 
 
 def _position(index: Any, length: int) -> int:
-    """`index` from 0 to length - 1; IndexError outside -length .. length - 1."""
+    """`index` normalised to 0 ... length - 1; IndexError if out of range."""
     index = operator.index(index)
     if not -length <= index < length:
         raise IndexError(f"index {index} is out of range")
@@ -31,7 +31,7 @@ def _position(index: Any, length: int) -> int:
 
 
 class _ModuleSequence(Module):
-    """What Sequential and ModuleList share: modules registered under the names "0", "1", ..."""
+    """Base of Sequential and ModuleList: modules registered under the names "0", "1", ..."""
 
     def _name_at(self, index: int) -> str:
         return next(itertools.islice(self._modules, _position(index, len(self._modules)), None))
@@ -74,7 +74,7 @@ class _ModuleSequence(Module):
         return self
 
     def pop(self, key: int | slice) -> Module:
-        """Removes the module at `key` and returns it."""
+        """Removes and returns the module at `key`."""
         module = self[key]
         del self[key]
         return module
@@ -86,9 +86,9 @@ class _ModuleSequence(Module):
 
 
 class Sequential(_ModuleSequence):
-    """Modules called one after the other, each with the output of the one before.
+    """Calls modules one after another, each with the output of the previous one.
 
-    Takes the modules, or one dict of names and modules.
+    Accepts the modules, or one dict of names and modules.
 
     >>> from naru import nn
     >>> nn.Sequential(nn.Linear(2, 3), nn.ReLU())
@@ -152,7 +152,7 @@ class Sequential(_ModuleSequence):
 
 
 class ModuleList(_ModuleSequence):
-    """A list of modules, so that their parameters belong to the module that holds the list.
+    """A list of modules, whose parameters are registered with the module that has the list as an attribute.
 
     >>> from naru import nn
     >>> nn.ModuleList([nn.Linear(2, 2) for _ in range(3)])
@@ -189,7 +189,7 @@ class ModuleList(_ModuleSequence):
         return self
 
     def __repr__(self) -> str:
-        # Neighbours that print alike are shown once, with their range and number.
+        # Consecutive modules with the same repr are shown once, with their range and number.
         texts = [repr(module) for module in self]
         if not texts:
             return self._get_name() + "()"
@@ -240,15 +240,15 @@ class ModuleDict(Module):
         self._modules.clear()
 
     def pop(self, key: str) -> Module:
-        """Removes the module under `key` and returns it."""
+        """Removes and returns the module under `key`."""
         return self._modules.pop(key)
 
     def keys(self) -> Any:
-        """The names."""
+        """The names of the modules."""
         return self._modules.keys()
 
     def items(self) -> Any:
-        """Pairs of name and module."""
+        """Pairs of (name, module)."""
         return self._modules.items()
 
     def values(self) -> Any:
@@ -256,7 +256,7 @@ class ModuleDict(Module):
         return self._modules.values()
 
     def update(self, modules: Any) -> None:
-        """Adds modules from a dict or from pairs; a name that exists is replaced.
+        """Adds modules from a dict or from pairs; existing names are replaced.
 
         >>> acts = naru.nn.ModuleDict({"a": naru.nn.ReLU()})
         >>> acts.update({"a": naru.nn.Tanh(), "b": naru.nn.ReLU()})
@@ -288,7 +288,7 @@ def _describe(value: Any, by_dtype: bool) -> str:
 
 
 class ParameterList(Module):
-    """A list of parameters; tensors that are added become parameters, other objects are kept as they are.
+    """A list of parameters; tensors become parameters when added; other objects are stored unchanged.
 
     Args:
         values: tensors and other objects.
@@ -348,7 +348,7 @@ class ParameterList(Module):
 
 
 class ParameterDict(DictMethods, Module):
-    """A dict of parameters; tensors that are added become parameters, other objects are kept as they are.
+    """A dict of parameters; tensors become parameters when added; other objects are stored unchanged.
 
     >>> list(naru.nn.ParameterDict({'w': naru.ones(2)}))
     ['w']
@@ -394,7 +394,7 @@ class ParameterDict(DictMethods, Module):
         return key in self._keys
 
     def keys(self) -> Any:
-        """The names."""
+        """The names of the values."""
         return self._keys.keys()
 
     def values(self) -> Iterable[Any]:
@@ -402,7 +402,7 @@ class ParameterDict(DictMethods, Module):
         return (self[key] for key in self._keys)
 
     def items(self) -> Iterable[tuple[str, Any]]:
-        """Pairs of name and value."""
+        """Pairs of (name, value)."""
         return ((key, self[key]) for key in self._keys)
 
     def get(self, key: str, default: Any = None) -> Any:
@@ -410,7 +410,7 @@ class ParameterDict(DictMethods, Module):
         return self[key] if key in self._keys else default
 
     def pop(self, key: str) -> Any:
-        """Removes the value under `key` and returns it."""
+        """Removes and returns the value under `key`."""
         value = self[key]
         del self[key]
         return value
@@ -424,7 +424,7 @@ class ParameterDict(DictMethods, Module):
         """Adds values from a dict or from pairs.
 
         Args:
-            parameters: tensors and other objects by name; those of a plain dict are added in the order of their names.
+            parameters: tensors and other objects by name; those of a plain dict are added sorted by name.
 
         >>> values = naru.nn.ParameterDict()
         >>> values.update({"scale": naru.ones(2)})

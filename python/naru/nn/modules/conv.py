@@ -19,12 +19,12 @@ _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 def _each(value: Any, n: int) -> tuple[int, ...]:
-    """A number for each of n dimensions."""
+    """Expands a value to one number for each of n dimensions."""
     return tuple(value) if isinstance(value, (tuple, list)) else (value,) * n
 
 
 class _ConvNd(Module):
-    """What all convolutions hold: weight, bias and how the window moves (tuples with a number for each dimension)."""
+    """Base of all convolutions: weight, bias, and the window's parameters (tuples with a number for each dimension)."""
 
     in_channels: int
     out_channels: int
@@ -78,7 +78,7 @@ class _ConvNd(Module):
         self.reset_parameters()
 
     def _padding_of_pad(self) -> list[int]:
-        """The padding as F.pad takes it: before and behind, the last dimension first."""
+        """The padding in the format of F.pad: before and after, the last dimension first."""
         if not isinstance(self.padding, str):
             return [p for p in reversed(self.padding) for _ in range(2)]
         amounts = []
@@ -97,7 +97,7 @@ class _ConvNd(Module):
         self.register_parameter("bias", value)
 
     def reset_parameters(self) -> None:
-        """Draws weight and bias anew, uniform in ± 1 / sqrt(elements of a window)."""
+        """Reinitialises weight and bias, uniform in ± 1 / sqrt(elements of a window)."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in = self.weight.numel() // self.weight.size(0) if self.weight.size(0) else 0
@@ -122,7 +122,7 @@ class _ConvNd(Module):
 
 
 class _Conv(_ConvNd):
-    """A convolution of as many dimensions as the class says."""
+    """A convolution; the class defines the number of dimensions."""
 
     _dims = 0
     _function: Any = None
@@ -170,20 +170,20 @@ class _Conv(_ConvNd):
 
 
 class Conv1d(_Conv):
-    """Sums of products of `weight` and each window of the input, plus `bias`.
+    """Convolution: sums of products of `weight` and each window of the input, plus `bias`.
 
     Args:
-        in_channels, out_channels: channels of the input and of the result.
-        kernel_size, stride, dilation: of the window: its size, its step, the distance of its elements.
+        in_channels, out_channels: the numbers of channels of the input and of the result.
+        kernel_size, stride, dilation: the window's size, its step, and the spacing between its elements.
         padding: zeros on both sides; 'same' keeps the length (stride 1), 'valid' adds none.
-        groups: of channels that are computed apart from each other.
+        groups: the number of groups of channels; each is convolved separately.
         bias: whether there is a bias.
         padding_mode: 'zeros', 'reflect', 'replicate' or 'circular'.
-        device, dtype: of the parameters; the defaults if None.
+        device, dtype: the parameters' device and dtype; the defaults if None.
 
     Shapes: (N, in_channels, L) or (in_channels, L) to (N, out_channels, L'), with
     L' = (L + 2 padding - dilation (kernel_size - 1) - 1) / stride + 1, rounded down.
-    weight (out_channels, in_channels / groups, kernel_size) and bias (out_channels) start uniform in ± 1 / sqrt(elements of a window).
+    weight (out_channels, in_channels / groups, kernel_size) and bias (out_channels) are initialised uniform in ± 1 / sqrt(elements of a window).
 
     >>> conv = naru.nn.Conv1d(1, 1, 2, bias=False)
     >>> _ = naru.nn.init.ones_(conv.weight)
@@ -198,12 +198,12 @@ class Conv1d(_Conv):
 
 
 class Conv2d(_Conv):
-    """The same as `Conv1d` for two dimensions: (N, in_channels, H, W) or (in_channels, H, W).
+    """`Conv1d` for two dimensions: (N, in_channels, H, W) or (in_channels, H, W).
 
     Args:
-        out_channels, groups, bias, padding_mode: as of `Conv1d`.
-        kernel_size, stride, padding, dilation: as of `Conv1d`, with a number for each dimension, or one for all.
-        device, dtype: of the parameters; the defaults if None.
+        out_channels, groups, bias, padding_mode: as in `Conv1d`.
+        kernel_size, stride, padding, dilation: as in `Conv1d`, with a number for each dimension, or one for all.
+        device, dtype: the parameters' device and dtype; the defaults if None.
 
     >>> import naru
     >>> naru.nn.Conv2d(3, 8, 3, stride=2, padding=1)(naru.ones(1, 3, 32, 32)).shape
@@ -215,12 +215,12 @@ class Conv2d(_Conv):
 
 
 class Conv3d(_Conv):
-    """The same as `Conv1d` for three dimensions: (N, in_channels, D, H, W) or (in_channels, D, H, W).
+    """`Conv1d` for three dimensions: (N, in_channels, D, H, W) or (in_channels, D, H, W).
 
     Args:
-        out_channels, groups, bias, padding_mode: as of `Conv1d`.
-        kernel_size, stride, padding, dilation: as of `Conv1d`, with a number for each dimension, or one for all.
-        device, dtype: of the parameters; the defaults if None.
+        out_channels, groups, bias, padding_mode: as in `Conv1d`.
+        kernel_size, stride, padding, dilation: as in `Conv1d`, with a number for each dimension, or one for all.
+        device, dtype: the parameters' device and dtype; the defaults if None.
 
     >>> naru.nn.Conv3d(1, 2, kernel_size=2)(naru.ones(1, 1, 2, 2, 2)).shape
     torch.Size([1, 2, 1, 1, 1])
@@ -231,7 +231,7 @@ class Conv3d(_Conv):
 
 
 class _ConvTransposeNd(_ConvNd):
-    """A transposed convolution of as many dimensions as the class says: what the gradient of a convolution by its input is."""
+    """A transposed convolution, the gradient of a convolution by its input; the class defines the number of dimensions."""
 
     _dims = 0
     _function: Any = None
@@ -271,7 +271,7 @@ class _ConvTransposeNd(_ConvNd):
         )
 
     def _output_padding(self, input: Tensor, output_size: Any) -> tuple[int, ...]:
-        """What must be added behind for the result to have `output_size`."""
+        """The output padding that gives the result the size `output_size`."""
         if output_size is None:
             return self.output_padding
         n = self._dims
@@ -311,13 +311,13 @@ class ConvTranspose1d(_ConvTransposeNd):
     """Adds `weight` times each element of the input to a window of the result, plus `bias`: the gradient of `Conv1d` by its input.
 
     Args:
-        padding: cut off on both sides. output_padding: added behind. The others as in `Conv1d`.
+        padding: removed from both sides of the result. output_padding: added at the end of the result. The others as in `Conv1d`.
         padding_mode: 'zeros'; ValueError for others.
-        device, dtype: of the parameters; the defaults if None.
+        device, dtype: the parameters' device and dtype; the defaults if None.
 
     Shapes: (N, in_channels, L) or (in_channels, L) to (N, out_channels, L'), with
-    L' = (L - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1; `output_size` in a call chooses among those that
-    a stride leaves open. weight (in_channels, out_channels / groups, kernel_size), bias (out_channels).
+    L' = (L - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1; the argument `output_size` of a call chooses among the sizes that
+    are possible with a stride. weight (in_channels, out_channels / groups, kernel_size), bias (out_channels).
 
     >>> conv = naru.nn.ConvTranspose1d(1, 1, 2, stride=2, bias=False)
     >>> _ = naru.nn.init.ones_(conv.weight)
@@ -330,19 +330,19 @@ class ConvTranspose1d(_ConvTransposeNd):
 
 
 class ConvTranspose2d(_ConvTransposeNd):
-    """The same as `ConvTranspose1d` for two dimensions: (N, in_channels, H, W) or (in_channels, H, W).
+    """`ConvTranspose1d` for two dimensions: (N, in_channels, H, W) or (in_channels, H, W).
 
     Args:
-        out_channels: of the result.
-        kernel_size: as of the module.
-        stride: of the window.
-        padding: cut off on both sides.
-        output_padding: added behind.
-        groups: of channels that are computed apart from each other.
+        out_channels: the number of channels of the result.
+        kernel_size: the size of the window.
+        stride: the step of the window.
+        padding: removed from both sides of the result.
+        output_padding: added at the end of the result.
+        groups: the number of groups of channels; each is convolved separately.
         bias: whether there is a bias.
-        dilation: the distance of a window's elements.
+        dilation: the spacing between a window's elements.
         padding_mode: 'zeros'; ValueError for others.
-        device, dtype: of the parameters; the defaults if None.
+        device, dtype: the parameters' device and dtype; the defaults if None.
 
     >>> conv = naru.nn.ConvTranspose2d(1, 1, 2, bias=False)
     >>> _ = naru.nn.init.ones_(conv.weight)
@@ -356,19 +356,19 @@ class ConvTranspose2d(_ConvTransposeNd):
 
 
 class ConvTranspose3d(_ConvTransposeNd):
-    """The same as `ConvTranspose1d` for three dimensions: (N, in_channels, D, H, W) or (in_channels, D, H, W).
+    """`ConvTranspose1d` for three dimensions: (N, in_channels, D, H, W) or (in_channels, D, H, W).
 
     Args:
-        out_channels: of the result.
-        kernel_size: as of the module.
-        stride: of the window.
-        padding: cut off on both sides.
-        output_padding: added behind.
-        groups: of channels that are computed apart from each other.
+        out_channels: the number of channels of the result.
+        kernel_size: the size of the window.
+        stride: the step of the window.
+        padding: removed from both sides of the result.
+        output_padding: added at the end of the result.
+        groups: the number of groups of channels; each is convolved separately.
         bias: whether there is a bias.
-        dilation: the distance of a window's elements.
+        dilation: the spacing between a window's elements.
         padding_mode: 'zeros'; ValueError for others.
-        device, dtype: of the parameters; the defaults if None.
+        device, dtype: the parameters' device and dtype; the defaults if None.
 
     >>> conv = naru.nn.ConvTranspose3d(1, 1, (1, 1, 2), bias=False)
     >>> _ = naru.nn.init.ones_(conv.weight)

@@ -1,4 +1,4 @@
-"""Dropout layers: they act in training mode only."""
+"""Dropout layers, which act only in training mode."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Dropout(_DropoutNd):
     """Zeroes each element with probability `p` and scales the rest by 1 / (1 - p).
 
     Args:
-        inplace: whether the input itself is changed and returned.
+        inplace: whether to overwrite the input and return it.
 
     >>> import naru
     >>> drop = naru.nn.Dropout(0.5).eval()
@@ -47,7 +47,7 @@ class Dropout1d(_DropoutNd):
 
     Args:
         p: the probability, in [0, 1] (ValueError).
-        inplace: whether the input itself is changed and returned.
+        inplace: whether to overwrite the input and return it.
 
     >>> x = naru.nn.Dropout1d(p=0.5)(naru.ones(4, 8, 2))
     >>> x.unique(), bool((x[..., 0] == x[..., 1]).all())
@@ -63,7 +63,7 @@ class Dropout2d(_DropoutNd):
 
     Args:
         p: the probability, in [0, 1] (ValueError).
-        inplace: whether the input itself is changed and returned.
+        inplace: whether to overwrite the input and return it.
 
     >>> x = naru.nn.Dropout2d(p=0.5)(naru.ones(4, 8, 1, 2))
     >>> x.unique(), bool((x[..., 0] == x[..., 1]).all())
@@ -79,7 +79,7 @@ class Dropout3d(_DropoutNd):
 
     Args:
         p: the probability, in [0, 1] (ValueError).
-        inplace: whether the input itself is changed and returned.
+        inplace: whether to overwrite the input and return it.
 
     >>> x = naru.nn.Dropout3d(p=0.5)(naru.ones(4, 8, 1, 1, 2))
     >>> x.unique(), bool((x[..., 0] == x[..., 1]).all())
@@ -91,11 +91,11 @@ class Dropout3d(_DropoutNd):
 
 
 class AlphaDropout(_DropoutNd):
-    """Dropout for SELU networks.
+    """Dropout that keeps mean and variance of a SELU network's activations.
 
     Args:
         p: the probability, in [0, 1] (ValueError).
-        inplace: whether the input itself is changed and returned.
+        inplace: whether to overwrite the input and return it.
 
     >>> naru.nn.AlphaDropout(p=0.5)(naru.ones(1000)).unique()
     tensor([-0.7792,  1.6656])
@@ -110,7 +110,7 @@ class FeatureAlphaDropout(_DropoutNd):
 
     Args:
         p: the probability, in [0, 1] (ValueError).
-        inplace: whether the input itself is changed and returned.
+        inplace: whether to overwrite the input and return it.
 
     >>> x = naru.nn.FeatureAlphaDropout(p=0.5)(naru.ones(4, 8, 2))
     >>> bool((x[..., 0] == x[..., 1]).all())

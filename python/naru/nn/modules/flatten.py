@@ -1,4 +1,4 @@
-"""Layers that change the shape only."""
+"""Layers that only change the shape."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Flatten", "Unflatten"]
 
 
 class Flatten(Module):
-    """Joins the dimensions start_dim to end_dim into one.
+    """Flattens the dimensions start_dim to end_dim into one.
 
     >>> naru.nn.Flatten()(naru.tensor([[[1, 2], [3, 4]]]))
     tensor([[1, 2, 3, 4]])

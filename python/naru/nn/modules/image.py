@@ -1,4 +1,4 @@
-"""Padding, resampling and rearranging images."""
+"""Layers that pad, resample and rearrange images."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if not TYPE_CHECKING:
 
 
 class _Pad(Module):
-    """Pads the last dimensions: `padding` is (in front, behind) of the last, then of the one before it; or one number for all."""
+    """Pads the last dimensions: `padding` is (before, after) for the last one, then for the one before it, and so on; or one number for all."""
 
     _dims = 0
     _mode = "constant"
@@ -69,7 +69,7 @@ class _ZeroPad(_ConstantPad):
 
 
 def _pads(base: type, kind: str, mode: str, what: str, shown: str) -> None:
-    """Defines kind1d, kind2d and kind3d; `shown` is 1, 2, 3 with one more at either end."""
+    """Defines kind1d, kind2d and kind3d; `shown` is the example [1, 2, 3] padded by one at either end."""
     for n in _DIMS:
         padding, left, right = ", ".join("11" + "00" * (n - 1)), "[" * (n + 1), "]" * (n + 1)
         doc = f"""Pads the last {n} dimension{"s" if n > 1 else ""} {what}: `padding` is (in front, behind), the last dimension first, or one number.
@@ -121,12 +121,12 @@ if TYPE_CHECKING:
 
 
 class Upsample(Module):
-    """Resamples (N, C, d1...) to `size`, or to its own size times `scale_factor`: `torch.nn.functional.interpolate`.
+    """Resamples (N, C, d1...) to `size`, or by `scale_factor`; see `torch.nn.functional.interpolate`.
 
     Args:
         mode: 'nearest', 'linear', 'bilinear', 'bicubic' or 'trilinear'.
-        align_corners: the corners' centres stay where they are; else their outer edges do.
-        recompute_scale_factor: what counts is the quotient of sizes, not the `scale_factor` given.
+        align_corners: whether the centres of the corner elements are aligned; otherwise, their outer edges are.
+        recompute_scale_factor: whether to compute the scale from the sizes instead of using `scale_factor`.
 
     >>> import naru
     >>> naru.nn.Upsample(scale_factor=2)(naru.tensor([[[1.0, 2.0]]]))
@@ -168,11 +168,11 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """`Upsample` of (N, C, H, W) by 'nearest'.
+    """`Upsample` of (N, C, H, W) with mode 'nearest'.
 
     Args:
-        size: the sizes of the result, or scale_factor: how many times the input's.
-        scale_factor: how many times the input's sizes, where `size` is not given.
+        size: the sizes of the result.
+        scale_factor: the factors of the input's sizes, if `size` is not given.
 
     >>> naru.nn.UpsamplingNearest2d(scale_factor=2)(naru.tensor([[[[1.0, 2.0]]]]))
     tensor([[[[1., 1., 2., 2.],
@@ -184,11 +184,11 @@ class UpsamplingNearest2d(Upsample):
 
 
 class UpsamplingBilinear2d(Upsample):
-    """`Upsample` of (N, C, H, W) by 'bilinear', corners aligned.
+    """`Upsample` of (N, C, H, W) with mode 'bilinear' and align_corners=True.
 
     Args:
-        size: the sizes of the result, or scale_factor: how many times the input's.
-        scale_factor: how many times the input's sizes, where `size` is not given.
+        size: the sizes of the result.
+        scale_factor: the factors of the input's sizes, if `size` is not given.
 
     >>> naru.nn.UpsamplingBilinear2d(size=(1, 3))(naru.tensor([[[[0.0, 1.0]]]]))
     tensor([[[[0.0000, 0.5000, 1.0000]]]])
@@ -199,7 +199,7 @@ class UpsamplingBilinear2d(Upsample):
 
 
 class PixelShuffle(Module):
-    """(..., C · r², H, W) to (..., C, H · r, W · r), r the `upscale_factor` (Shi et al., 2016).
+    """(..., C · r², H, W) to (..., C, H · r, W · r), where r is `upscale_factor` (Shi et al., 2016).
 
     >>> naru.nn.PixelShuffle(2)(naru.arange(4).reshape(4, 1, 1))
     tensor([[[0, 1],
@@ -218,7 +218,7 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """(..., C, H · r, W · r) to (..., C · r², H, W), r the `downscale_factor`.
+    """(..., C, H · r, W · r) to (..., C · r², H, W), where r is `downscale_factor`.
 
     >>> naru.nn.PixelUnshuffle(2)(naru.arange(4).reshape(1, 2, 2)).flatten(1)
     tensor([[0],
@@ -239,7 +239,7 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """Channels (groups, C / groups) in the order (C / groups, groups).
+    """Reorders channels from (groups, C / groups) to (C / groups, groups).
 
     >>> naru.nn.ChannelShuffle(2)(naru.arange(4.0).reshape(1, 4, 1, 1)).flatten()
     tensor([0., 2., 1., 3.])
@@ -257,13 +257,13 @@ class ChannelShuffle(Module):
 
 
 class Fold(Module):
-    """Columns (N, C · kernel_h · kernel_w, positions) added up where their windows are: (N, C, *output_size).
+    """Adds columns (N, C · kernel_h · kernel_w, positions) at the positions of their windows: (N, C, *output_size). The inverse of `Unfold` up to overlaps.
 
     Args:
-        kernel_size: of the windows.
-        dilation: the distance of a window's elements.
+        kernel_size: the size of the windows.
+        dilation: the spacing between a window's elements.
         padding: zeros on both sides.
-        stride: the step of the windows.
+        stride: the step between windows.
 
     >>> naru.nn.Fold((2, 2), kernel_size=2)(naru.ones(1, 4, 1))
     tensor([[[[1., 1.],
@@ -289,10 +289,10 @@ class Unfold(Module):
     """The windows of (N, C, H, W) as columns (N, C · kernel_h · kernel_w, positions).
 
     Args:
-        kernel_size: of the windows.
-        dilation: the distance of a window's elements.
+        kernel_size: the size of the windows.
+        dilation: the spacing between a window's elements.
         padding: zeros on both sides.
-        stride: the step of the windows.
+        stride: the step between windows.
 
     >>> naru.nn.Unfold(2)(naru.arange(6.0).reshape(1, 1, 2, 3))
     tensor([[[0., 1.],

@@ -1,4 +1,4 @@
-"""Modules that find out the size of their input at the first call."""
+"""Modules that determine their input size at the first call."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if not TYPE_CHECKING:
 
 
 class LazyModuleMixin:
-    """For modules whose `initialize_parameters(input)` makes their parameters at the first call; then they become `cls_to_become`."""
+    """For modules whose `initialize_parameters(input)` makes their parameters at the first call; their class then changes to `cls_to_become`."""
 
     cls_to_become: type | None = None
 
@@ -37,11 +37,11 @@ class LazyModuleMixin:
         self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
-        """Makes the parameters, given what the module was called with."""
+        """Makes the parameters, given the arguments of the first call."""
         raise NotImplementedError(f"initialize_parameters is not implemented for {self.__class__.__name__}")
 
     def has_uninitialized_params(self) -> bool:
-        """Whether there are parameters or buffers still to be made."""
+        """Whether any parameters or buffers are still uninitialised."""
         return any(is_lazy(t) for t in itertools.chain(self._parameters.values(), self._buffers.values()))
 
     def _infer_parameters(self, module: Any, args: tuple, kwargs: Any = None) -> None:
@@ -58,12 +58,12 @@ class LazyModuleMixin:
         super()._save_to_state_dict(destination, prefix, keep_vars)
         for name, t in itertools.chain(self._parameters.items(), self._buffers.items()):
             if is_lazy(t) and prefix + name in destination:
-                destination[prefix + name] = t  # as it is: there are no values yet
+                destination[prefix + name] = t  # stored unchanged, as it has no values yet
 
     def _lazy_load_hook(
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing: list, unexpected: list, errors: list
     ) -> None:
-        """Gives the parameters the shapes of those that will be loaded."""
+        """Initialises the parameters with the shapes of those to be loaded."""
         for name, t in itertools.chain(self._parameters.items(), self._buffers.items()):
             found = state_dict.get(prefix + name)
             if is_lazy(t) and found is not None and not is_lazy(found):
@@ -81,10 +81,10 @@ class LazyModuleMixin:
 
 
 class LazyLinear(LazyModuleMixin, Linear):
-    """`Linear` whose in_features is found out at the first call.
+    """`Linear` with in_features determined at the first call.
 
     Args:
-        device, dtype: of the parameters; the defaults if None.
+        device, dtype: the parameters' device and dtype; the defaults if None.
 
     >>> import naru
     >>> layer = naru.nn.LazyLinear(3)
@@ -118,7 +118,7 @@ class LazyLinear(LazyModuleMixin, Linear):
 
 
 class _LazyConv(LazyModuleMixin):
-    """A convolution whose in_channels is found out at the first call."""
+    """A convolution with in_channels determined at the first call."""
 
     def __init__(self, out_channels: int, kernel_size: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(0, out_channels, kernel_size, *args, **kwargs)
@@ -151,7 +151,7 @@ class _LazyConv(LazyModuleMixin):
 
 
 class _LazyNorm(LazyModuleMixin):
-    """A normalisation whose num_features is found out at the first call."""
+    """A normalisation with num_features determined at the first call."""
 
     def __init__(
         self,
@@ -200,7 +200,7 @@ _NORM_ARGS = """eps: added to variances before their root is taken.
 
 
 def _lazy(mixin: type, become: type) -> None:
-    """Defines Lazy<become>."""
+    """Defines the class Lazy<become>."""
     name = f"Lazy{become.__name__}"
     what = "in_channels" if mixin is _LazyConv else "num_features"
     arguments, ones = "2, kernel_size=1" if mixin is _LazyConv else "", ", ".join("35" + "2" * int(name[-2]))

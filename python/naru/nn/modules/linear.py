@@ -1,4 +1,4 @@
-"""Layers that are products with a weight."""
+"""Linear and bilinear layers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _linear = F.linear
 
 
 class Identity(Module):
-    """Returns its input; takes and ignores any arguments.
+    """Returns its input; the constructor accepts and ignores any arguments.
 
     >>> naru.nn.Identity()(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-2.0000,  0.5000,  3.0000])
@@ -37,12 +37,12 @@ class Linear(Module):
 
     Args:
         in_features: the size of the input's last dimension.
-        out_features: the size of the output's.
+        out_features: the size of the output's last dimension.
         bias: whether there is a bias.
-        device, dtype: of the parameters; the defaults if None.
+        device, dtype: the parameters' device and dtype; the defaults if None.
 
     Shapes: (..., in_features) to (..., out_features). weight (out_features, in_features) and bias (out_features,)
-    start uniform in ± 1 / sqrt(in_features).
+    are initialised uniform in ± 1 / sqrt(in_features).
 
     >>> import naru
     >>> naru.nn.Linear(4, 2)(naru.ones(3, 4)).shape
@@ -67,7 +67,7 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws weight and bias anew."""
+        """Reinitialises weight and bias."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
@@ -77,7 +77,7 @@ class Linear(Module):
         params = self._parameters
         try:
             return _linear(input, params["weight"], params["bias"])
-        except KeyError:  # a weight that is computed, not a parameter (pruning, weight norm)
+        except KeyError:  # a computed weight, not a parameter (pruning, weight norm)
             return _linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
@@ -85,7 +85,7 @@ class Linear(Module):
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """A `Linear` that tools for quantization leave alone; of attention's last layer."""
+    """A `Linear` that quantization tools do not convert; used for attention's output projection."""
 
 
 class Bilinear(Module):
@@ -94,7 +94,7 @@ class Bilinear(Module):
     Shapes: (..., in1_features) and (..., in2_features) to (..., out_features).
 
     Args:
-        device, dtype: of the parameters; the defaults if None.
+        device, dtype: the parameters' device and dtype; the defaults if None.
 
     >>> layer = naru.nn.Bilinear(2, 2, 1, bias=False)
     >>> _ = naru.nn.init.ones_(layer.weight)
@@ -125,7 +125,7 @@ class Bilinear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws weight and bias anew."""
+        """Reinitialises weight and bias."""
         bound = 1 / math.sqrt(self.weight.size(1))
         init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:

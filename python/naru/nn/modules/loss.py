@@ -41,7 +41,7 @@ class L1Loss(_Loss):
     """|input - target|
 
     Args:
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.L1Loss()(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
@@ -56,7 +56,7 @@ class MSELoss(_Loss):
     """(input - target)²
 
     Args:
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         reduction: "mean", "sum" or "none".
 
     >>> import naru
@@ -69,12 +69,12 @@ class MSELoss(_Loss):
 
 
 class NLLLoss(_WeightedLoss):
-    """The negative of the log-probability (N, C, ...) given to the class (N, ...).
+    """The negative log-probability in (N, C, ...) of the target classes (N, ...).
 
     Args:
         weight: a factor for each class, (C,).
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
-        ignore_index: a class that counts for nothing.
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
+        ignore_index: a class whose targets are ignored.
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.NLLLoss()(naru.tensor([[-0.5, -2.0]]), naru.tensor([0]))
@@ -101,9 +101,9 @@ class CrossEntropyLoss(_WeightedLoss):
 
     Args:
         weight: a factor for each class, (C,).
-        ignore_index: a class that counts for nothing.
-        label_smoothing: from 0 to 1, how far the target moves towards uniform.
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        ignore_index: a class whose targets are ignored.
+        label_smoothing: in [0, 1], how much of the target is distributed uniformly over all classes.
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.CrossEntropyLoss()(naru.tensor([[2.0, 0.0]]), naru.tensor([0]))
@@ -139,7 +139,7 @@ class BCELoss(_WeightedLoss):
 
     Args:
         weight: a factor for each element, which broadcasts.
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.BCELoss()(naru.tensor([0.5, 0.9]), naru.tensor([1.0, 1.0]))
@@ -151,11 +151,11 @@ class BCELoss(_WeightedLoss):
 
 
 class BCEWithLogitsLoss(_Loss):
-    """Binary cross entropy of logits and targets of one shape; pos_weight scales the positive targets' part.
+    """Binary cross entropy of logits and targets of one shape; pos_weight scales the term of positive targets.
 
     Args:
         weight: a factor for each element, which broadcasts.
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.BCEWithLogitsLoss()(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
@@ -184,7 +184,7 @@ class SmoothL1Loss(_Loss):
     """d² / (2 beta) where d = |input - target| < beta, else d - beta / 2
 
     Args:
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.SmoothL1Loss()(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
@@ -226,11 +226,11 @@ class HuberLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """target (log(target) - input), input being log-probabilities; also reduction="batchmean"
+    """target (log(target) - input), where input is log-probabilities; reduction may also be "batchmean"
 
     Args:
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
-        log_target: whether the target is logarithms of probabilities, too.
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
+        log_target: whether the target is log-probabilities, too.
 
     >>> naru.nn.KLDivLoss(reduction='batchmean')(naru.tensor([[0.5, 0.5]]).log(), naru.tensor([[0.25, 0.75]]))
     tensor(0.1308)
@@ -256,8 +256,8 @@ class PoissonNLLLoss(_Loss):
     Args:
         log_input: whether the input is the logarithm of the rate.
         full: whether Stirling's approximation of log(target!) is added where the target is above 1.
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
-        eps: added to the rate before its logarithm is taken, where log_input is False.
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
+        eps: added to the rate before the logarithm, if log_input is False.
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.PoissonNLLLoss()(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
@@ -289,7 +289,7 @@ class GaussianNLLLoss(_Loss):
 
     Args:
         full: whether the constant log(2π) / 2 is added.
-        eps: the least variance.
+        eps: the lower bound of the variance.
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.GaussianNLLLoss()(naru.tensor([1.0]), naru.tensor([2.0]), naru.tensor([1.0]))
@@ -323,7 +323,7 @@ class CosineEmbeddingLoss(_MarginLoss):
     """1 - cos where target is 1, max(0, cos - margin) where it is -1
 
     Args:
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.CosineEmbeddingLoss()(naru.tensor([[1.0, 0.0]]), naru.tensor([[0.0, 1.0]]), naru.tensor([1.0]))
@@ -338,7 +338,7 @@ class HingeEmbeddingLoss(_MarginLoss):
     """input where target is 1, max(0, margin - input) where it is -1
 
     Args:
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.HingeEmbeddingLoss()(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
@@ -362,7 +362,7 @@ class MarginRankingLoss(_MarginLoss):
     """max(0, -target (input1 - input2) + margin)
 
     Args:
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.MarginRankingLoss()(naru.tensor([1.0]), naru.tensor([2.0]), naru.tensor([1.0]))
@@ -377,7 +377,7 @@ class SoftMarginLoss(_Loss):
     """log(1 + exp(-target · input))
 
     Args:
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.SoftMarginLoss()(naru.tensor([0.5, 2.0]), naru.tensor([1.0, 0.0]))
@@ -392,10 +392,10 @@ class TripletMarginLoss(_Loss):
     """max(0, |anchor - positive| - |anchor - negative| + margin)
 
     Args:
-        p: the order of the distances' norm.
-        eps: added to differences.
-        swap: whether the distance of positive and negative counts where it is the smaller one.
-        size_average, reduce: the older way to say it, with a warning: reduce=False is "none", else size_average=False is "sum".
+        p: the order p of the distances' norm.
+        eps: added to the differences.
+        swap: whether to use the distance between positive and negative where it is smaller than that between anchor and negative.
+        size_average, reduce: deprecated (they warn): reduce=False means reduction="none", else size_average=False means "sum".
         reduction: "mean", "sum" or "none".
 
     >>> naru.nn.TripletMarginLoss()(naru.tensor([[0.0]]), naru.tensor([[1.0]]), naru.tensor([[3.0]]))

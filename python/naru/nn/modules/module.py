@@ -43,17 +43,17 @@ def _addindent(text: str, spaces: int) -> str:
     return text.replace("\n", "\n" + " " * spaces)
 
 
-_MOST_LAYERS = 100_000  # more would be made until memory ends
+_MOST_LAYERS = 100_000  # more layers would exhaust memory
 
 
 def check_layer_count(count: int) -> None:
-    """ValueError for more layers than a model can have."""
+    """ValueError if the number of layers exceeds the limit."""
     if count > _MOST_LAYERS:
         raise ValueError(f"num_layers: wanted at most {_MOST_LAYERS}, got {count}")
 
 
 def type_name(value: object) -> str:
-    """The name of a value's type as PyTorch's messages write it."""
+    """The name of a value's type as in PyTorch's messages."""
     if isinstance(value, Tensor) and type(value) is Tensor:
         return value.type()
     kind = type(value)
@@ -100,7 +100,7 @@ class Module(ConvertMethods, HookMethods, MemberMethods, StateMethods):
                 raise TypeError(
                     f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were given"
                 )
-        # Past __setattr__, which looks at each value.
+        # Bypasses __setattr__, which checks each value.
         state = self.__dict__
         state["training"] = True
         state["_parameters"] = {}
@@ -127,7 +127,7 @@ class Module(ConvertMethods, HookMethods, MemberMethods, StateMethods):
     )
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """The computation; every subclass defines it. Call the module, not this method, so that hooks run.
+        """The module's computation; every subclass defines it. Call the module, not this method, so that hooks run.
 
         >>> class Twice(naru.nn.Module):
         ...     def forward(self, x):
@@ -144,7 +144,7 @@ class Module(ConvertMethods, HookMethods, MemberMethods, StateMethods):
             return self._call_with_hooks(args, kwargs)
         return self.forward(*args, **kwargs)
 
-    # The names that PyTorch's subclasses override or call.
+    # Names that subclasses written for PyTorch override or call.
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         return Module.__call__(self, *args, **kwargs)
 
@@ -203,7 +203,7 @@ class Module(ConvertMethods, HookMethods, MemberMethods, StateMethods):
             if isinstance(value, Buffer):
                 if "persistent" in inspect.signature(self.register_buffer).parameters:
                     self.register_buffer(name, value, value.persistent)
-                else:  # a subclass's, from before there was such an argument
+                else:  # a subclass whose register_buffer has no such argument
                     self.register_buffer(name, value)
             else:
                 buffers[name] = value
@@ -226,7 +226,7 @@ class Module(ConvertMethods, HookMethods, MemberMethods, StateMethods):
         return sorted(name for name in names if not name[0].isdigit())
 
     def _forget(self, name: str, keep: str) -> None:
-        """Takes `name` out of every other place an attribute can live in."""
+        """Removes attribute `name` from __dict__ and all registries except `keep`."""
         state = self.__dict__
         state.pop(name, None)
         for registry in ("_parameters", "_buffers", "_modules"):
@@ -246,10 +246,10 @@ class Module(ConvertMethods, HookMethods, MemberMethods, StateMethods):
             raise KeyError(f"attribute '{name}' already exists")
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Adds a parameter under `name`; None stands for one that is absent (as Linear's bias=False).
+        """Adds a parameter under `name`; None registers the name without a parameter (such as for Linear's bias=False).
 
         Args:
-            param: the parameter (TypeError for what is none, KeyError for a name that is taken or has a dot).
+            param: the parameter (TypeError for other objects, KeyError for a name that exists or contains a dot).
 
         >>> module = naru.nn.Module()
         >>> module.register_parameter("scale", naru.nn.Parameter(naru.ones(2)))
@@ -275,11 +275,11 @@ class Module(ConvertMethods, HookMethods, MemberMethods, StateMethods):
             self._parameters[name] = registered("parameter", self, name, param) if _registration_hooks["parameter"] else param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Adds a tensor that is state but no parameter: it moves with `to` and, if persistent, is in the state_dict.
+        """Adds a tensor that is part of the state but not a parameter: it moves with `to` and, if persistent, is in the state_dict.
 
         Args:
-            name: without a dot (KeyError).
-            tensor: the tensor; None for one that is absent.
+            name: a name without a dot (KeyError).
+            tensor: the tensor; None registers the name without a tensor.
 
         >>> module = naru.nn.Module()
         >>> module.register_buffer("mean", naru.zeros(2))
@@ -303,7 +303,7 @@ class Module(ConvertMethods, HookMethods, MemberMethods, StateMethods):
         """Adds a child module under `name`.
 
         Args:
-            module: the child, which is found as an attribute, too; None for one that is absent.
+            module: the child, which becomes an attribute; None registers the name without a module.
 
         >>> module = naru.nn.Module()
         >>> module.add_module("act", naru.nn.ReLU())
@@ -319,7 +319,7 @@ class Module(ConvertMethods, HookMethods, MemberMethods, StateMethods):
         """The same as `add_module`.
 
         Args:
-            name, module: those of `add_module`.
+            name, module: as in `add_module`.
 
         >>> module = naru.nn.Module()
         >>> module.register_module("act", naru.nn.ReLU())
@@ -348,11 +348,11 @@ class Module(ConvertMethods, HookMethods, MemberMethods, StateMethods):
         return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Puts a module at a dotted path, whose last part may be new unless strict. ValueError, AttributeError for what can't be there.
+        """Sets the module at a dotted path, whose last part may be new unless strict. ValueError or AttributeError for an invalid path or object.
 
         Args:
-            target: the path. module: the module that is put there.
-            strict: whether its last part must be there already.
+            target: the path. module: the module to set.
+            strict: whether its last part must exist already.
 
         >>> model = naru.nn.Sequential(naru.nn.ReLU())
         >>> model.set_submodule("0", naru.nn.Tanh())
@@ -376,7 +376,7 @@ class Module(ConvertMethods, HookMethods, MemberMethods, StateMethods):
         """The parameter at a dotted path.
 
         Args:
-            target: the path. AttributeError where there is none.
+            target: the path. AttributeError if there is none.
 
         >>> naru.nn.Sequential(naru.nn.Linear(3, 2)).get_parameter("0.bias").shape
         torch.Size([2])
@@ -394,7 +394,7 @@ class Module(ConvertMethods, HookMethods, MemberMethods, StateMethods):
         """The buffer at a dotted path.
 
         Args:
-            target: the path. AttributeError where there is none.
+            target: the path. AttributeError if there is none.
 
         >>> naru.nn.Sequential(naru.nn.BatchNorm1d(2)).get_buffer("0.running_mean")
         tensor([0., 0.])
@@ -407,7 +407,7 @@ class Module(ConvertMethods, HookMethods, MemberMethods, StateMethods):
             raise AttributeError(f"`{name}` is not a buffer")
         return module._buffers[name]
 
-    # --- walking the tree --------------------------------------------------------------------------------------
+    # --- iteration over the tree --------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__.copy()
@@ -426,7 +426,7 @@ class Module(ConvertMethods, HookMethods, MemberMethods, StateMethods):
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """What stands between the parentheses of repr; for subclasses to define.
+        """The text between the parentheses of repr; subclasses define it.
 
         >>> class Scale(naru.nn.Module):
         ...     def extra_repr(self):

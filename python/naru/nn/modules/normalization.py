@@ -1,4 +1,4 @@
-"""Normalisation over the last dimensions, and over groups of channels."""
+"""Normalisation over the last dimensions, over groups of channels, and over neighbouring channels."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["LayerNorm", "RMSNorm", "GroupNorm", "LocalResponseNorm", "CrossMapLR
 def _shape_of(normalized_shape: Any) -> tuple[int, ...]:
     if isinstance(normalized_shape, int):
         return (normalized_shape,)
-    if isinstance(normalized_shape, _C.Tensor):  # whose elements are tensors, one by one
+    if isinstance(normalized_shape, _C.Tensor):  # its elements are tensors, not ints
         raise TypeError(f"normalized_shape must be int or a sequence of ints, not Tensor of shape {list(normalized_shape.shape)}")
     return tuple(normalized_shape)
 
 
 class _Affine(Module):
-    """Base of normalisations that multiply with a weight and add a bias, where they have them."""
+    """Base of normalisations with an optional weight and bias."""
 
     def _make_affine(self, size: Any, weight: bool, bias: bool, device: Any, dtype: Any) -> None:
         for name, wanted in (("weight", weight), ("bias", bias)):
@@ -42,10 +42,10 @@ class LayerNorm(_Affine):
     """(x - mean) / sqrt(var + eps) · weight + bias over the last dimensions.
 
     Args:
-        normalized_shape: sizes of the dimensions that are normalised together, or one size.
-        elementwise_affine: whether there is a weight (starts as 1).
-        bias: whether there is a bias (starts as 0), given elementwise_affine.
-        device, dtype: of the parameters; the defaults if None.
+        normalized_shape: the sizes of the last dimensions, which are normalised together, or one size.
+        elementwise_affine: whether there is a weight (initially 1).
+        bias: whether there is a bias (initially 0), given elementwise_affine.
+        device, dtype: the parameters' device and dtype; the defaults if None.
 
     >>> import naru
     >>> naru.nn.LayerNorm(3)(naru.tensor([[1.0, 2.0, 3.0]]))
@@ -84,9 +84,9 @@ class RMSNorm(Module):
     """x / sqrt(mean(x²) + eps) · weight over the last dimensions.
 
     Args:
-        normalized_shape: sizes of the last dimensions, or one size.
-        elementwise_affine: whether there is a weight (starts as 1).
-        device, dtype: of the parameters; the defaults if None.
+        normalized_shape: the sizes of the last dimensions, or one size.
+        elementwise_affine: whether there is a weight (initially 1).
+        device, dtype: the parameters' device and dtype; the defaults if None.
 
     >>> naru.nn.RMSNorm(2)(naru.tensor([3.0, 4.0])).detach()
     tensor([0.8485, 1.1314])
@@ -124,9 +124,9 @@ class GroupNorm(_Affine):
     """(x - mean) / sqrt(var + eps) for each of `num_groups` groups of neighbouring channels of (N, num_channels, ...), then weight · x + bias.
 
     Args:
-        affine: whether there are a weight (starts as 1) and a bias (starts as 0) for each channel.
+        affine: whether there are a weight (initially 1) and a bias (initially 0) for each channel.
         bias: whether there is a bias, given affine.
-        device, dtype: of the parameters; the defaults if None.
+        device, dtype: the parameters' device and dtype; the defaults if None.
 
     >>> naru.nn.GroupNorm(1, 2)(naru.ones(1, 2, 2)).shape
     torch.Size([1, 2, 2])
@@ -161,7 +161,7 @@ class GroupNorm(_Affine):
 
 
 class LocalResponseNorm(Module):
-    """x / (k + alpha · mean of x² over `size` neighbouring channels)^beta, of (N, C, d1...).
+    """x / (k + alpha · mean of x² over `size` neighbouring channels)^beta, for (N, C, d1...).
 
     >>> naru.nn.LocalResponseNorm(1, alpha=1.0, beta=1.0)(naru.tensor([[[1.0], [3.0]]])).flatten()
     tensor([0.5000, 0.3000])
@@ -182,12 +182,12 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(LocalResponseNorm):
-    """LocalResponseNorm of (N, C, H, W) alone, with as many neighbours on either side; `size` counts for the mean where it is even, too.
+    """LocalResponseNorm of (N, C, H, W) only, with equally many neighbours on either side. An even `size` gives an odd window, but divides the sum.
 
-    PyTorch's leaves the first channel in the sums of all channels behind it, which is none of their neighbours; this one does not.
+    PyTorch's version wrongly keeps the first channel in the sums of all channels after it; this one does not.
 
     Args:
-        alpha, beta, k: as of `LocalResponseNorm`.
+        alpha, beta, k: as in `LocalResponseNorm`.
 
     >>> naru.nn.CrossMapLRN2d(3, alpha=1.0, beta=1.0)(naru.tensor([1.0, 3.0]).reshape(1, 2, 1, 1)).flatten()
     tensor([0.2308, 0.6923])

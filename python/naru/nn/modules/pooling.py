@@ -1,4 +1,4 @@
-"""Pooling."""
+"""Pooling layers."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ __all__ = [
 
 
 class MaxPool1d(_MaxPoolNd):
-    """The greatest element of each window of (N, C, L) or (C, L).
+    """The maximum of each window of (N, C, L) or (C, L).
 
     Args:
-        kernel_size, stride, dilation: of the window: its size, its step (its size if None), the distance of its elements.
-        padding: added on both sides; counts as less than every number.
-        return_indices: also the elements' places in their channel (int64), which max unpooling takes.
-        ceil_mode: sizes are rounded up.
+        kernel_size, stride, dilation: the window's size, its step (kernel_size if None), and the spacing between its elements.
+        padding: added on both sides; it never is the maximum.
+        return_indices: whether to return also the elements' indices within their channel (int64), which max unpooling needs.
+        ceil_mode: whether output sizes are rounded up instead of down.
 
     >>> naru.nn.MaxPool1d(2)(naru.tensor([[1.0, 5.0, 2.0, 3.0]]))
     tensor([[5., 3.]])
@@ -52,13 +52,13 @@ class MaxPool1d(_MaxPoolNd):
 
 
 class MaxPool2d(_MaxPoolNd):
-    """The greatest element of each window of (N, C, H, W) or (C, H, W).
+    """The maximum of each window of (N, C, H, W) or (C, H, W).
 
     Args:
-        kernel_size, stride, dilation: of the window: its size, its step (its size if None), the distance of its elements.
-        padding: added on both sides; counts as less than every number.
-        return_indices: also the elements' places in their channel, which max unpooling takes.
-        ceil_mode: sizes are rounded up.
+        kernel_size, stride, dilation: the window's size, its step (kernel_size if None), and the spacing between its elements.
+        padding: added on both sides; it never is the maximum.
+        return_indices: whether to return also the elements' indices within their channel (int64), which max unpooling needs.
+        ceil_mode: whether output sizes are rounded up instead of down.
 
     >>> import naru
     >>> naru.nn.MaxPool2d(2)(naru.arange(8.0).reshape(1, 2, 4))
@@ -69,13 +69,13 @@ class MaxPool2d(_MaxPoolNd):
 
 
 class MaxPool3d(_MaxPoolNd):
-    """The greatest element of each window of (N, C, D, H, W) or (C, D, H, W).
+    """The maximum of each window of (N, C, D, H, W) or (C, D, H, W).
 
     Args:
-        kernel_size, stride, dilation: of the window: its size, its step (its size if None), the distance of its elements.
-        padding: added on both sides; counts as less than every number.
-        return_indices: also the elements' places in their channel (int64), which max unpooling takes.
-        ceil_mode: sizes are rounded up.
+        kernel_size, stride, dilation: the window's size, its step (kernel_size if None), and the spacing between its elements.
+        padding: added on both sides; it never is the maximum.
+        return_indices: whether to return also the elements' indices within their channel (int64), which max unpooling needs.
+        ceil_mode: whether output sizes are rounded up instead of down.
 
     >>> naru.nn.MaxPool3d(2)(naru.arange(16.0).reshape(1, 2, 2, 4))
     tensor([[[[13., 15.]]]])
@@ -85,12 +85,12 @@ class MaxPool3d(_MaxPoolNd):
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
-    """Puts elements (N, C, L) back where `MaxPool1d` with return_indices found them, among zeros.
+    """Puts elements (N, C, L) back to the indices where `MaxPool1d` with return_indices found them; the rest is zeros.
 
     Args:
-        kernel_size, stride, padding: those of the pooling; stride is kernel_size if None.
+        kernel_size, stride, padding: as in the pooling; stride is kernel_size if None.
 
-    Called with the elements, their places (int64) and, where the sizes do not say it, output_size.
+    Call it with the elements, their indices (int64) and, if the sizes are ambiguous, output_size.
 
     >>> pool = naru.nn.MaxPool1d(2, return_indices=True)
     >>> naru.nn.MaxUnpool1d(2)(*pool(naru.tensor([[1.0, 5.0, 2.0, 3.0]])))
@@ -102,12 +102,12 @@ class MaxUnpool1d(_MaxUnpoolNd):
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
-    """Puts elements (N, C, H, W) back where `MaxPool2d` with return_indices found them, among zeros.
+    """Puts elements (N, C, H, W) back to the indices where `MaxPool2d` with return_indices found them; the rest is zeros.
 
     Args:
-        kernel_size, stride, padding: those of the pooling; stride is kernel_size if None.
+        kernel_size, stride, padding: as in the pooling; stride is kernel_size if None.
 
-    Called with the elements, their places (int64) and, where the sizes do not say it, output_size.
+    Call it with the elements, their indices (int64) and, if the sizes are ambiguous, output_size.
 
     >>> pool = naru.nn.MaxPool2d(2, return_indices=True)
     >>> naru.nn.MaxUnpool2d(2)(*pool(naru.arange(8.0).reshape(1, 2, 4)))
@@ -120,12 +120,12 @@ class MaxUnpool2d(_MaxUnpoolNd):
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
-    """Puts elements (N, C, D, H, W) back where `MaxPool3d` with return_indices found them, among zeros.
+    """Puts elements (N, C, D, H, W) back to the indices where `MaxPool3d` with return_indices found them; the rest is zeros.
 
     Args:
-        kernel_size, stride, padding: those of the pooling; stride is kernel_size if None.
+        kernel_size, stride, padding: as in the pooling; stride is kernel_size if None.
 
-    Called with the elements, their places (int64) and, where the sizes do not say it, output_size.
+    Call it with the elements, their indices (int64) and, if the sizes are ambiguous, output_size.
 
     >>> pool = naru.nn.MaxPool3d((1, 2, 2), return_indices=True)
     >>> naru.nn.MaxUnpool3d((1, 2, 2))(*pool(naru.arange(4.0).reshape(1, 1, 2, 2)))
@@ -141,11 +141,11 @@ class AvgPool1d(Module):
     """The mean of each window of (N, C, L) or (C, L). See `AvgPool2d`.
 
     Args:
-        kernel_size: of the windows.
-        stride: their step; their size if None.
+        kernel_size: the size of the windows.
+        stride: the step between windows; kernel_size if None.
         padding: zeros on both sides.
-        ceil_mode: whether sizes are rounded up.
-        count_include_pad: whether padding counts as elements.
+        ceil_mode: whether output sizes are rounded up instead of down.
+        count_include_pad: whether the zeros of the padding count in the divisor.
 
     >>> naru.nn.AvgPool1d(2)(naru.arange(4.0).reshape(1, 1, 4))
     tensor([[[0.5000, 2.5000]]])
@@ -176,11 +176,11 @@ class AvgPool2d(Module):
     """The mean of each window of (N, C, H, W) or (C, H, W).
 
     Args:
-        kernel_size, stride: of the window: its size and its step (its size if None).
+        kernel_size, stride: the window's size and its step (kernel_size if None).
         padding: zeros on both sides.
-        ceil_mode: sizes are rounded up.
-        count_include_pad: zeros of the padding count among what is divided by.
-        divisor_override: divided by instead.
+        ceil_mode: whether output sizes are rounded up instead of down.
+        count_include_pad: whether the zeros of the padding count in the divisor.
+        divisor_override: the divisor to use instead of the number of elements.
 
     >>> import naru
     >>> naru.nn.AvgPool2d(2)(naru.arange(8.0).reshape(1, 2, 4))
@@ -219,12 +219,12 @@ class AvgPool3d(AvgPool2d):
     """The mean of each window of (N, C, D, H, W) or (C, D, H, W). See `AvgPool2d`.
 
     Args:
-        kernel_size: of the windows.
-        stride: their step; their size if None.
+        kernel_size: the size of the windows.
+        stride: the step between windows; kernel_size if None.
         padding: zeros on both sides.
-        ceil_mode: whether sizes are rounded up.
-        count_include_pad: whether padding counts as elements.
-        divisor_override: what sums are divided by instead of the number of elements.
+        ceil_mode: whether output sizes are rounded up instead of down.
+        count_include_pad: whether the zeros of the padding count in the divisor.
+        divisor_override: the divisor to use instead of the number of elements.
 
     >>> naru.nn.AvgPool3d(2)(naru.arange(8.0).reshape(1, 1, 2, 2, 2))
     tensor([[[[[3.5000]]]]])
@@ -234,12 +234,12 @@ class AvgPool3d(AvgPool2d):
 
 
 class FractionalMaxPool2d(Module):
-    """The greatest elements of windows at random places of (N, C, H, W) or (C, H, W) (Graham, 2015).
+    """The maxima of windows at random positions of (N, C, H, W) or (C, H, W) (Graham, 2015).
 
     Args:
-        kernel_size: of the windows.
-        output_size: how many windows; or output_ratio: how many for each element, between 0 and 1.
-        return_indices: also the elements' places in their channel.
+        kernel_size: the size of the windows.
+        output_size: the number of windows; alternatively output_ratio, in (0, 1): that number relative to the input's size.
+        return_indices: whether to return also the elements' indices within their channel (int64).
 
     >>> naru.nn.FractionalMaxPool2d(2, output_size=2)(naru.arange(16.0).reshape(1, 4, 4))[..., -1, -1]
     tensor([15.])
@@ -281,13 +281,13 @@ class FractionalMaxPool2d(Module):
 
 
 class FractionalMaxPool3d(FractionalMaxPool2d):
-    """The greatest elements of windows at random places of (N, C, D, H, W) or (C, D, H, W). See `FractionalMaxPool2d`.
+    """The maxima of windows at random positions of (N, C, D, H, W) or (C, D, H, W). See `FractionalMaxPool2d`.
 
     Args:
-        kernel_size: of the windows.
-        output_size: how many windows; or output_ratio: how many for each element of the input.
-        output_ratio: how many windows for each element of the input.
-        return_indices: whether the elements' places in their channel (int64) are returned, too.
+        kernel_size: the size of the windows.
+        output_size: the number of windows.
+        output_ratio: in (0, 1), the number of windows relative to the input's size, instead of output_size.
+        return_indices: whether to return also the elements' indices within their channel (int64).
 
     >>> naru.nn.FractionalMaxPool3d(2, output_size=2)(naru.arange(64.0).reshape(1, 4, 4, 4))[..., -1, -1, -1]
     tensor([63.])
@@ -301,9 +301,9 @@ class LPPool1d(_LPPoolNd):
     """(sum of x^norm_type)^(1 / norm_type) of each window of (N, C, L) or (C, L).
 
     Args:
-        kernel_size: of the windows.
-        stride: their step; their size if None.
-        ceil_mode: whether sizes are rounded up.
+        kernel_size: the size of the windows.
+        stride: the step between windows; kernel_size if None.
+        ceil_mode: whether output sizes are rounded up instead of down.
 
     >>> naru.nn.LPPool1d(2, 2)(naru.arange(4.0).reshape(1, 1, 4))
     tensor([[[1.0000, 3.6056]]])
@@ -316,9 +316,9 @@ class LPPool2d(_LPPoolNd):
     """(sum of x^norm_type)^(1 / norm_type) of each window of (N, C, H, W) or (C, H, W).
 
     Args:
-        kernel_size: of the windows.
-        stride: their step; their size if None.
-        ceil_mode: whether sizes are rounded up.
+        kernel_size: the size of the windows.
+        stride: the step between windows; kernel_size if None.
+        ceil_mode: whether output sizes are rounded up instead of down.
 
     >>> naru.nn.LPPool2d(2, 2)(naru.arange(16.0).reshape(1, 1, 4, 4))
     tensor([[[[ 6.4807,  9.8995],
@@ -332,9 +332,9 @@ class LPPool3d(_LPPoolNd):
     """(sum of x^norm_type)^(1 / norm_type) of each window of (N, C, D, H, W) or (C, D, H, W).
 
     Args:
-        kernel_size: of the windows.
-        stride: their step; their size if None.
-        ceil_mode: whether sizes are rounded up.
+        kernel_size: the size of the windows.
+        stride: the step between windows; kernel_size if None.
+        ceil_mode: whether output sizes are rounded up instead of down.
 
     >>> naru.nn.LPPool3d(2, 2)(naru.arange(8.0).reshape(1, 1, 2, 2, 2))
     tensor([[[[[11.8322]]]]])
@@ -344,7 +344,7 @@ class LPPool3d(_LPPoolNd):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """The greatest elements of `output_size` windows that cover (N, C, L) or (C, L); with return_indices also their places.
+    """The maxima of `output_size` windows that cover (N, C, L) or (C, L); with return_indices also their indices.
 
     >>> naru.nn.AdaptiveMaxPool1d(1)(naru.arange(4.0).reshape(1, 1, 4))
     tensor([[[3.]]])
@@ -354,10 +354,10 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """The same for (N, C, H, W) or (C, H, W); None in `output_size` keeps a size.
+    """`AdaptiveMaxPool1d` for (N, C, H, W) or (C, H, W); None in `output_size` keeps the input's size.
 
     Args:
-        return_indices: whether the elements' places in their channel (int64) are returned, too.
+        return_indices: whether to return also the elements' indices within their channel (int64).
 
     >>> naru.nn.AdaptiveMaxPool2d(1)(naru.arange(16.0).reshape(1, 1, 4, 4))
     tensor([[[[15.]]]])
@@ -367,10 +367,10 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    """The same for (N, C, D, H, W) or (C, D, H, W); None in `output_size` keeps a size.
+    """`AdaptiveMaxPool1d` for (N, C, D, H, W) or (C, D, H, W); None in `output_size` keeps the input's size.
 
     Args:
-        return_indices: whether the elements' places in their channel (int64) are returned, too.
+        return_indices: whether to return also the elements' indices within their channel (int64).
 
     >>> naru.nn.AdaptiveMaxPool3d(1)(naru.arange(8.0).reshape(1, 1, 2, 2, 2))
     tensor([[[[[7.]]]]])
@@ -390,7 +390,7 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    """The same for (N, C, H, W) or (C, H, W); None in `output_size` keeps a size.
+    """`AdaptiveAvgPool1d` for (N, C, H, W) or (C, H, W); None in `output_size` keeps the input's size.
 
     >>> import naru
     >>> naru.nn.AdaptiveAvgPool2d((1, None))(naru.ones(1, 3, 5, 7)).shape
@@ -401,7 +401,7 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    """The same for (N, C, D, H, W) or (C, D, H, W); None in `output_size` keeps a size.
+    """`AdaptiveAvgPool1d` for (N, C, D, H, W) or (C, D, H, W); None in `output_size` keeps the input's size.
 
     >>> naru.nn.AdaptiveAvgPool3d(1)(naru.arange(8.0).reshape(1, 1, 2, 2, 2))
     tensor([[[[[3.5000]]]]])

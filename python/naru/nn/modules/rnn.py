@@ -1,4 +1,4 @@
-"""Recurrent layers and cells. The formulas, which are PyTorch's, are in naru/recurrent.h."""
+"""Recurrent layers and cells. The formulas, which are PyTorch's, are in naru/ops/recurrent.h."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _check_numbers(input_size: Any, hidden_size: Any, num_layers: int, bias: Any
         if number <= 0:
             raise ValueError(f"{name} must be greater than zero")
     check_layer_count(num_layers)
-    _C.empty(num_layers, hidden_size, device="meta")  # as many as can be counted; RuntimeError otherwise
+    _C.empty(num_layers, hidden_size, device="meta")  # RuntimeError if the number of elements overflows
     if proj_size < 0:
         raise ValueError("proj_size should be a positive integer or zero to disable projections")
     if proj_size >= hidden_size:
@@ -55,18 +55,18 @@ def _check_numbers(input_size: Any, hidden_size: Any, num_layers: int, bias: Any
 class RNNBase(Module):
     """Base of RNN, LSTM and GRU: `mode` is one of "RNN_TANH", "RNN_RELU", "LSTM", "GRU".
 
-    Parameters: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0 (an LSTM with projections: and weight_hr_l0) and so on for each layer, with
-    "_reverse" behind the names of the other direction. They start uniform in ± 1 / sqrt(hidden_size).
+    Parameters: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0 (and weight_hr_l0 for an LSTM with projections), and so on for each layer; with
+    the suffix "_reverse" for the other direction. They are initialised uniform in ± 1 / sqrt(hidden_size).
 
     Args:
         input_size, hidden_size: the last dimensions of the input and of the hidden state.
-        num_layers: how many stand one above the other.
+        num_layers: the number of stacked layers.
         bias: whether there are biases.
         batch_first: whether input and output are (N, L, ...) instead of (L, N, ...).
         dropout: the probability of dropout between layers.
-        bidirectional: whether sequences are read from both ends.
-        proj_size: of an LSTM's projections; 0 for none.
-        device, dtype: of the parameters.
+        bidirectional: whether sequences are processed in both directions.
+        proj_size: the size of an LSTM's projections; 0 for none.
+        device, dtype: the parameters' device and dtype.
 
     >>> rnn = naru.nn.modules.rnn.RNNBase("GRU", 3, 4)
     >>> [(name, tuple(p.shape)) for name, p in rnn.named_parameters()]
@@ -110,18 +110,18 @@ class RNNBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws all parameters anew."""
+        """Reinitialises all parameters."""
         _draw(self)
 
     def flatten_parameters(self) -> None:
-        """Does nothing: the parameters need not lie in one block of memory."""
+        """Does nothing: naru does not need the parameters in one block of memory."""
 
     @property
     def _flat_weights(self) -> list[Tensor]:
         return [getattr(self, name) for name in self._flat_weights_names]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_flat_weights": self._flat_weights}  # which PyTorch expects in a file
+        return {**super().__getstate__(), "_flat_weights": self._flat_weights}  # which PyTorch expects in files
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__({name: value for name, value in state.items() if name != "_flat_weights"})
@@ -132,17 +132,17 @@ class RNNBase(Module):
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
-        """The shape of a hidden state for that input."""
+        """The expected shape of the hidden state for the input."""
         batch = int(batch_sizes[0]) if batch_sizes is not None else input.size(0 if self.batch_first else 1)
         return self.num_layers * (2 if self.bidirectional else 1), batch, self.proj_size or self.hidden_size
 
     def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
-        """The shape of a cell's state for that input."""
+        """The expected shape of the cell state for the input."""
         layers, batch, _ = self.get_expected_hidden_size(input, batch_sizes)
         return layers, batch, self.hidden_size
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
-        """RuntimeError where `input` has other dimensions than the module takes: (steps, batch, input_size), or (all steps, input_size) of packed
+        """RuntimeError unless `input` has the expected dimensions: (steps, batch, input_size), or (all steps, input_size) for packed
         sequences."""
         wanted = 2 if batch_sizes is not None else 3
         if input.dim() != wanted:
@@ -151,12 +151,12 @@ class RNNBase(Module):
             raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}")
 
     def check_hidden_size(self, hx: Tensor, expected_hidden_size: tuple[int, int, int], msg: str = "Expected hidden size {}, got {}") -> None:
-        """RuntimeError where `hx` is not of the expected size; `msg` gets that and its own."""
+        """RuntimeError unless `hx` has the expected size; `msg` is formatted with the expected and the actual size."""
         if tuple(hx.size()) != tuple(expected_hidden_size):
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
 
     def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
-        """RuntimeError where the input or the hidden state (the pair of states of an LSTM) has another size than the module takes."""
+        """RuntimeError unless the input and the hidden state (for an LSTM, the pair of states) have the expected sizes."""
         self.check_input(input, batch_sizes)
         size = self.get_expected_hidden_size(input, batch_sizes)
         if self.mode != "LSTM":
@@ -165,7 +165,7 @@ class RNNBase(Module):
         self.check_hidden_size(hidden[1], self.get_expected_cell_size(input, batch_sizes), "Expected hidden[1] size {}, got {}")
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
-        """Hidden states with their sequences in another order."""
+        """Reorders the sequences of the hidden states."""
         if permutation is None or hx is None:
             return hx
         if isinstance(hx, tuple):
@@ -173,7 +173,7 @@ class RNNBase(Module):
         return _C.index_select(hx, 1, permutation)
 
     def _run(self, input: Any, hx: Any) -> tuple[Any, Any]:
-        """(outputs, what the core gives besides) for a tensor or a packed sequence."""
+        """(outputs, the other results of the core) for a tensor or a packed sequence."""
         packed = isinstance(input, PackedSequence)
         data, sizes, order, back = input if packed else (input, None, None, None)
         hx = self.permute_hidden(hx, order)
@@ -196,19 +196,19 @@ class RNNBase(Module):
 
 
 class RNN(RNNBase):
-    """h' = f(w_ih x + b_ih + w_hh h + b_hh) for each step of a sequence, in layers.
+    """h' = f(w_ih x + b_ih + w_hh h + b_hh) for each step of a sequence, in stacked layers.
 
     Args:
         input_size: the size of the input's last dimension.
-        hidden_size: that of the hidden state.
-        num_layers: how many layers, each over the outputs of the one below.
+        hidden_size: the size of the hidden state.
+        num_layers: the number of layers, each over the outputs of the previous one.
         nonlinearity: f: "tanh" or "relu".
         bias: whether there are biases.
-        batch_first: whether inputs and outputs are (N, T, ...) in place of (T, N, ...).
-        dropout: the probability with which outputs between layers are zeroed, in training.
-        bidirectional: whether a second network reads the sequence from its end; outputs stand side by side.
+        batch_first: whether inputs and outputs are (N, T, ...) instead of (T, N, ...).
+        dropout: the dropout probability of outputs between layers, in training.
+        bidirectional: whether a second network processes the sequence in reverse; the outputs are concatenated.
 
-    Shapes: input (T, N, input_size), (T, input_size) for a single sequence, or a PackedSequence; hx (layers · directions, N, hidden_size), zeros unless
+    Shapes: input (T, N, input_size), (T, input_size) for a single sequence, or a PackedSequence; hx (layers · directions, N, hidden_size), zeros if not
     given. Returns the outputs (T, N, directions · hidden_size) and the last hidden state.
 
     >>> import naru
@@ -230,12 +230,12 @@ class RNN(RNNBase):
 
 
 class LSTM(RNNBase):
-    """Long short-term memory (Hochreiter and Schmidhuber, 1997), in layers.
+    """Long short-term memory (Hochreiter and Schmidhuber, 1997), in stacked layers.
 
-    Args: those of `RNN` without nonlinearity, and
-        proj_size: above 0, outputs and hidden states are projected to so many numbers.
+    Args: as in `RNN`, without nonlinearity, and
+        proj_size: if above 0, outputs and hidden states are projected to this size.
 
-    Shapes: as `RNN`'s; hx is a pair, the hidden state and the cell. Returns the outputs and the pair after the last step.
+    Shapes: as `RNN`'s; hx is a pair, the hidden state and the cell state. Returns the outputs and the pair after the last step.
 
     >>> import naru
     >>> out, (h, c) = naru.nn.LSTM(3, 5, batch_first=True, proj_size=2)(naru.ones(4, 7, 3))
@@ -251,7 +251,7 @@ class LSTM(RNNBase):
 
 
 class GRU(RNNBase):
-    """Gated recurrent units (Cho et al., 2014), in layers. Arguments and shapes: those of `RNN`, without nonlinearity.
+    """Gated recurrent units (Cho et al., 2014), in stacked layers. Arguments and shapes: as in `RNN`, without nonlinearity.
 
     >>> import naru
     >>> out, h = naru.nn.GRU(3, 5, bidirectional=True)(naru.ones(7, 2, 3))
@@ -274,8 +274,8 @@ class RNNCellBase(Module):
     Args:
         input_size, hidden_size: the last dimensions of the input and of the hidden state.
         bias: whether there are biases.
-        num_chunks: how many gates: 1 of an RNNCell, 4 of an LSTMCell, 3 of a GRUCell.
-        device, dtype: of the parameters.
+        num_chunks: the number of gates: 1 for RNNCell, 4 for LSTMCell, 3 for GRUCell.
+        device, dtype: the parameters' device and dtype.
 
     >>> naru.nn.modules.rnn.RNNCellBase(3, 4, True, num_chunks=2).weight_ih.shape
     torch.Size([8, 3])
@@ -292,7 +292,7 @@ class RNNCellBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws all parameters anew."""
+        """Reinitialises all parameters."""
         _draw(self)
 
     def _zeros(self, input: Tensor) -> Tensor:
@@ -316,12 +316,12 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """One step of an RNN: input (N, input_size) or (input_size), hx (N, hidden_size), zeros unless given; returns the next hx.
+    """One step of an RNN: input (N, input_size) or (input_size), hx (N, hidden_size), zeros if not given; returns the next hx.
 
     Args:
         bias: whether there are biases.
         nonlinearity: "tanh" or "relu".
-        device, dtype: of the parameters; the defaults if None.
+        device, dtype: the parameters' device and dtype; the defaults if None.
 
     >>> cell = naru.nn.RNNCell(1, 1, bias=False)
     >>> _ = naru.nn.init.ones_(cell.weight_ih), naru.nn.init.zeros_(cell.weight_hh)
@@ -345,13 +345,13 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of an LSTM: hx is the pair of hidden state and cell, zeros unless given; returns the next pair.
+    """One step of an LSTM: hx is the pair of hidden state and cell state, zeros if not given; returns the next pair.
 
     Args:
-        input_size: of the input.
-        hidden_size: of the hidden state.
+        input_size: the number of features of the input.
+        hidden_size: the number of features of the hidden state.
         bias: whether there are biases.
-        device, dtype: of the parameters; the defaults if None.
+        device, dtype: the parameters' device and dtype; the defaults if None.
 
     >>> import naru
     >>> h, c = naru.nn.LSTMCell(3, 5)(naru.ones(2, 3))
@@ -373,13 +373,13 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of gated recurrent units. Arguments and shapes: those of `RNNCell`.
+    """One step of gated recurrent units. Arguments and shapes: as in `RNNCell`.
 
     Args:
-        input_size: of the input.
-        hidden_size: of the hidden state.
+        input_size: the number of features of the input.
+        hidden_size: the number of features of the hidden state.
         bias: whether there are biases.
-        device, dtype: of the parameters; the defaults if None.
+        device, dtype: the parameters' device and dtype; the defaults if None.
 
     >>> cell = naru.nn.GRUCell(3, 2)
     >>> h = naru.zeros(2)

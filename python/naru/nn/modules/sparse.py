@@ -1,4 +1,4 @@
-"""Look-up tables."""
+"""Embedding layers."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ __all__ = ["Embedding", "EmbeddingBag"]
 
 
 class Embedding(Module):
-    """A table of `num_embeddings` vectors of size `embedding_dim`, looked up by integers.
+    """A table of `num_embeddings` vectors of size `embedding_dim`, looked up by index.
 
     Args:
-        padding_idx: a row that starts as zeros and gets no gradient.
-        max_norm: rows whose norm (of order norm_type) exceeds it are shrunk when they are looked up.
-        scale_grad_by_freq: whether gradients are divided by how often a row is read.
+        padding_idx: the index of a row that is initialised to zeros and gets no gradient.
+        max_norm: rows whose norm (of order norm_type) exceeds it are renormalised to it when they are looked up.
+        scale_grad_by_freq: whether to divide gradients by how many times a row is read.
         sparse: whether the table's gradient is a sparse tensor.
-        device, dtype: of the parameters; the defaults if None.
+        device, dtype: the parameters' device and dtype; the defaults if None.
 
-    Shapes: integers (...) to (..., embedding_dim). weight starts standard normal. An index outside the table raises
+    Shapes: integers (...) to (..., embedding_dim). weight is initialised standard normal. An index outside the table raises
     IndexError.
 
     >>> table = naru.nn.Embedding(4, 2)
@@ -70,7 +70,7 @@ class Embedding(Module):
             self.weight = Parameter(_weight, requires_grad=not _freeze)
 
     def reset_parameters(self) -> None:
-        """Draws the table anew."""
+        """Reinitialises the table."""
         init.normal_(self.weight)
         self._fill_padding_idx_with_zero()
 
@@ -111,7 +111,7 @@ class Embedding(Module):
 
         Args:
             embeddings: the table.
-            padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse: as of `Embedding`.
+            padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse: as in `Embedding`.
 
         >>> table = naru.nn.Embedding.from_pretrained(naru.tensor([[1.0, 2.0], [3.0, 4.0]]))
         >>> table(naru.tensor([1, 0])), table.weight.requires_grad
@@ -129,16 +129,16 @@ class EmbeddingBag(Module):
 
     Args:
         mode: "sum", "mean" or "max".
-        padding_idx: integers that are in no bag; their row starts as zeros and gets no gradient.
-        num_embeddings: how many rows the table has.
-        max_norm: rows with a greater norm are shrunk to it when they are looked up.
-        norm_type: the order of that norm.
-        scale_grad_by_freq: whether gradients are divided by how often a row is read.
+        padding_idx: an index that is skipped in bags; its row is initialised to zeros and gets no gradient.
+        num_embeddings: the number of rows of the table.
+        max_norm: rows with a greater norm are renormalised to it when they are looked up.
+        norm_type: the order p of that norm.
+        scale_grad_by_freq: whether to divide gradients by how many times a row is read.
         sparse: whether the table's gradient is a sparse tensor.
-        include_last_offset: whether the offsets end with the number of integers.
-        device, dtype: of the parameters; the defaults if None.
+        include_last_offset: whether the last offset is the number of indices.
+        device, dtype: the parameters' device and dtype; the defaults if None.
 
-    Shapes: integers (N, L), or a vector with offsets, to (N, embedding_dim). weight starts standard normal.
+    Shapes: integers (N, L), or a vector with offsets, to (N, embedding_dim). weight is initialised standard normal.
 
     >>> bags = naru.nn.EmbeddingBag(5, 3, mode="sum")
     >>> naru.allclose(bags(naru.tensor([[0, 1]]))[0], bags.weight[0] + bags.weight[1])
@@ -183,7 +183,7 @@ class EmbeddingBag(Module):
             self.weight = Parameter(_weight)
 
     def reset_parameters(self) -> None:
-        """Draws the table anew."""
+        """Reinitialises the table."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with _C.no_grad():
@@ -217,7 +217,7 @@ class EmbeddingBag(Module):
 
     @classmethod
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, **options: Any) -> EmbeddingBag:
-        """An EmbeddingBag with the given table, (rows, size), that is not trained if `freeze`; options as when one is made.
+        """An EmbeddingBag with the given table, (rows, size), that is not trained if `freeze`; options are those of the constructor.
 
         Args:
             embeddings: the table.

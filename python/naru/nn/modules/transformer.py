@@ -31,7 +31,7 @@ def _generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = N
 
 
 def _is_causal_mask(mask: Tensor | None, said: bool | None, tensor: Tensor, batch_first: bool) -> bool:
-    """Whether a mask is the causal one of a tensor's length, unless the caller has said so."""
+    """Whether a mask is the causal mask of the tensor's length; `said`, if not None, decides instead."""
     if said is not None or mask is None:
         return said is True
     size = tensor.size(1 if batch_first and tensor.dim() == 3 else 0)
@@ -49,7 +49,7 @@ def _get_activation_fn(activation: str) -> Callable[[Tensor], Tensor]:
 
 
 class _Layer(Module):
-    """What the layers of encoder and decoder share."""
+    """Base of the encoder and decoder layers."""
 
     __constants__ = ["norm_first"]
 
@@ -84,19 +84,19 @@ def _attend(layer: Module, x: Tensor, memory: Tensor, mask: Tensor | None, paddi
 
 
 class TransformerEncoderLayer(_Layer):
-    """Self-attention, then two linear layers, each with dropout, the input added to it, and a layer norm.
+    """Self-attention, then two linear layers, each with dropout, a residual connection and a layer norm.
 
     Args:
-        d_model: the features of input and output.
-        nhead: the heads of attention.
-        dim_feedforward: the features between the linear layers.
-        dropout: the probability with which elements become 0, in training.
+        d_model: the number of features of input and output.
+        nhead: the number of attention heads.
+        dim_feedforward: the number of features between the linear layers.
+        dropout: the dropout probability, in training.
         activation: "relu", "gelu", or a function, between the linear layers.
         layer_norm_eps: the eps of the norms.
-        batch_first: whether tensors are (N, S, E) in place of (S, N, E).
-        norm_first: whether a norm comes before its part rather than behind it.
+        batch_first: whether tensors are (N, S, E) instead of (S, N, E).
+        norm_first: whether norms come before attention and linear layers instead of after.
         bias: whether linear layers and norms have biases.
-        device, dtype: of the parameters; the defaults if None.
+        device, dtype: the parameters' device and dtype; the defaults if None.
 
     Attributes: self_attn, linear1, dropout, linear2, norm1, norm2, dropout1, dropout2.
 
@@ -147,13 +147,13 @@ class TransformerEncoderLayer(_Layer):
 
 
 class TransformerDecoderLayer(_Layer):
-    """Self-attention, attention to an encoder's output, then two linear layers, each with dropout, the input added to it, and a layer norm.
+    """Self-attention, attention to an encoder's output, then two linear layers, each with dropout, a residual connection and a layer norm.
 
     Attributes: self_attn, multihead_attn, linear1, dropout, linear2, norm1 to norm3, dropout1 to dropout3.
 
     Args:
-        d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias: as of `TransformerEncoderLayer`.
-        device, dtype: of the parameters; the defaults if None.
+        d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias: as in `TransformerEncoderLayer`.
+        device, dtype: the parameters' device and dtype; the defaults if None.
 
     >>> import naru
     >>> naru.nn.TransformerDecoderLayer(8, 2, 16)(naru.ones(3, 2, 8), naru.ones(5, 2, 8)).shape
@@ -191,7 +191,7 @@ class TransformerDecoderLayer(_Layer):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """tgt (T, N, E), memory (S, N, E), or as batch_first has it, or without N; masks of attention to tgt, and of that to memory. Returns tgt's shape."""
+        """tgt (T, N, E), memory (S, N, E), or N first if batch_first, or without N; masks for attention to tgt and to memory. Returns tgt's shape."""
         x = tgt
         if self.norm_first:
             x = x + self._sa_block(self.norm1(x), tgt_mask, tgt_key_padding_mask, tgt_is_causal)
@@ -224,7 +224,7 @@ def _get_clones(module: Module, count: int) -> ModuleList:
 
 
 def _why_not_nested(layer: Any) -> str:
-    """Why PyTorch's encoder would not leave padding out of its computation; "" where it would."""
+    """The reason why PyTorch's encoder would not skip padding with nested tensors; "" if it would."""
     name = "encoder_layer"
     if not isinstance(layer, TransformerEncoderLayer):
         return f"{name} was not TransformerEncoderLayer"
@@ -246,14 +246,14 @@ def _why_not_nested(layer: Any) -> str:
 
 
 class TransformerEncoder(Module):
-    """`num_layers` copies of a layer, one after the other, and a norm behind them.
+    """`num_layers` copies of a layer, one after another, and then a norm.
 
     Args:
-        encoder_layer: the layer that is copied, a TransformerEncoderLayer.
-        num_layers: how many copies.
-        norm: a module behind them, or None.
-        enable_nested_tensor: in evaluation without gradients, results at padding (behind the sequences) are 0 before the norm, as PyTorch has it.
-        mask_check: whether that is looked at where padding stands elsewhere, too.
+        encoder_layer: the layer to copy, a TransformerEncoderLayer.
+        num_layers: the number of copies.
+        norm: a module that is applied last, or None.
+        enable_nested_tensor: in evaluation without gradients, results at padding positions (after the sequences) are 0 before the norm, as in PyTorch.
+        mask_check: whether to check that padding is only at the end of sequences; otherwise this is assumed.
 
     >>> import naru
     >>> layer = naru.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
@@ -290,13 +290,13 @@ class TransformerEncoder(Module):
     def forward(
         self, src: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None, is_causal: bool | None = None
     ) -> Tensor:
-        """src and masks as in `TransformerEncoderLayer`; is_causal: whether mask is the causal one, found out if None. Returns src's shape."""
+        """src and masks as in `TransformerEncoderLayer`; is_causal: whether mask is the causal mask; detected if None. Returns src's shape."""
         padding = _canonical_mask(src_key_padding_mask, "src_key_padding_mask", _none_or_dtype(mask), "mask", src.dtype)
         mask = _canonical_mask(mask, "mask", None, "", src.dtype, False)
         first: Any = self.layers[0]
         causal = _is_causal_mask(mask, is_causal, src, first.self_attn.batch_first)
         output, leaves_out = src, self._leaves_padding_out(src, mask, padding)
-        if leaves_out and src.device.type == "cpu" and not causal:  # elsewhere a whole batch costs less than a launch a sequence
+        if leaves_out and src.device.type == "cpu" and not causal:  # on other devices, computing the padded batch is cheaper than launches for each sequence
             from ...nested._attention import encoded
 
             output = encoded(self.layers, src, padding == 0)
@@ -308,12 +308,12 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """`num_layers` copies of a layer, one after the other, and a norm behind them.
+    """`num_layers` copies of a layer, one after another, and then a norm.
 
     Args:
-        decoder_layer: the layer that is copied, a TransformerDecoderLayer.
-        num_layers: how many copies.
-        norm: a module behind them, or None.
+        decoder_layer: the layer to copy, a TransformerDecoderLayer.
+        num_layers: the number of copies.
+        norm: a module that is applied last, or None.
 
     >>> decoder = naru.nn.TransformerDecoder(naru.nn.TransformerDecoderLayer(d_model=4, nhead=2, dim_feedforward=8), num_layers=2)
     >>> decoder(naru.ones(3, 1, 4), naru.ones(5, 1, 4)).shape
@@ -339,7 +339,7 @@ class TransformerDecoder(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Tensors and masks as in `TransformerDecoderLayer`; tgt_is_causal: whether tgt_mask is the causal one, found out if None."""
+        """Tensors and masks as in `TransformerDecoderLayer`; tgt_is_causal: whether tgt_mask is the causal mask; detected if None."""
         first: Any = self.layers[0]
         causal = _is_causal_mask(tgt_mask, tgt_is_causal, tgt, first.self_attn.batch_first)
         output = tgt
@@ -352,15 +352,15 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """An encoder over a source and a decoder over a target. Parameters of more than one dimension start uniform by Glorot's bound.
+    """An encoder over a source and a decoder over a target. Parameters of more than one dimension are initialised uniform with Glorot's bound.
 
     Args:
-        d_model: the features of source and target.
-        nhead: the heads of attention.
-        num_encoder_layers, num_decoder_layers: how many layers.
-        dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias: those of the layers.
-        custom_encoder, custom_decoder: modules in place of `TransformerEncoder` and `TransformerDecoder`.
-        device, dtype: of the parameters; the defaults if None.
+        d_model: the number of features of source and target.
+        nhead: the number of attention heads.
+        num_encoder_layers, num_decoder_layers: the numbers of layers.
+        dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias: as in `TransformerEncoderLayer`.
+        custom_encoder, custom_decoder: modules to use instead of `TransformerEncoder` and `TransformerDecoder`.
+        device, dtype: the parameters' device and dtype; the defaults if None.
 
     >>> model = naru.nn.Transformer(8, 2, 1, 1, 16, batch_first=True)
     >>> model(naru.ones(2, 5, 8), naru.ones(2, 3, 8)).shape
@@ -429,7 +429,7 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
-        """(sz, sz): 0 up to the diagonal and -inf above it, so that no position sees those behind it.
+        """(sz, sz): 0 up to the diagonal and -inf above it, so that no position attends to later ones.
 
         >>> import naru
         >>> naru.nn.Transformer.generate_square_subsequent_mask(2)

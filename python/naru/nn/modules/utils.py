@@ -1,4 +1,4 @@
-"""`torch.nn.modules.utils`: arguments as tuples, and states without a prefix."""
+"""`torch.nn.modules.utils`: arguments as tuples, and state dicts without a prefix."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def _list_with_default(out_size: Any, defaults: list[int]) -> Any:
 
 
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
-    """Takes a prefix, as "module.", from the keys of a state dict and of its metadata, in place.
+    """Removes a prefix, such as "module.", from the keys of a state dict and of its metadata, in place.
 
     Args:
-        state_dict: the state, changed in place.
+        state_dict: the state dict, changed in place.
 
     >>> import naru
     >>> state = {"module.weight": 1, "bias": 2}

@@ -1,4 +1,4 @@
-"""The gradients of DistributedDataParallel: buckets of them are averaged over the ranks while backward goes on."""
+"""DistributedDataParallel's gradient reduction: averages buckets of gradients over the ranks during backward."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 
 class GradBucket:
-    """Gradients that are averaged together, as a communication hook gets them."""
+    """Gradients that are averaged together, as passed to a communication hook."""
 
     def __init__(self, index: int, buffer: Tensor, parameters: Sequence[Tensor], is_last: bool) -> None:
         self._index, self._buffer, self._parameters, self._is_last = index, buffer, list(parameters), is_last
 
     def index(self) -> int:
-        """Its number, from 0."""
+        """The bucket's index, from 0."""
         return self._index
 
     def buffer(self) -> Tensor:
-        """All gradients in one vector, which may be written."""
+        """All gradients in one vector, which may be written to."""
         return self._buffer
 
     def set_buffer(self, buffer: Tensor) -> None:
-        """Takes another vector as large."""
+        """Replaces the vector by another one of the same size."""
         self._buffer = buffer
 
     def gradients(self) -> list[Tensor]:
@@ -36,16 +36,16 @@ class GradBucket:
         return views_of(self._buffer, self._parameters)
 
     def parameters(self) -> list[Tensor]:
-        """The parameters whose gradients they are."""
+        """The parameters whose gradients are in the bucket."""
         return self._parameters
 
     def is_last(self) -> bool:
-        """Whether no bucket follows in this backward."""
+        """Whether it is the last bucket of this backward."""
         return self._is_last
 
 
 def views_of(flat: Tensor, models: Iterable[Tensor]) -> list[Tensor]:
-    """Consecutive parts of a vector, in the shapes of the models."""
+    """Views of consecutive parts of a vector, in the shapes of the models."""
     found, at = [], 0
     for model in models:
         found.append(flat[at : at + model.numel()].view(model.shape))
@@ -58,13 +58,13 @@ class _Bucket:
         self.index = index
         self.parameters = parameters
         self.pending = 0
-        self.flat: Tensor | None = None  # gradients are views of it, or a hook's
+        self.flat: Tensor | None = None  # gradients are views of it; or of the hook's result
         self.grads: list[Tensor] = []
         self.wait: Callable[[], Any] | None = None
 
 
 def buckets_of(parameters: Sequence[Tensor], first: int, cap: int) -> list[list[Tensor]]:
-    """The parameters from the last to the first, as backward finds their gradients, cut by bytes; one type and device in each."""
+    """Splits the parameters into buckets of one dtype and device each, in reverse order, as in backward. The first has about `first` bytes, others `cap`."""
     found: list[list[Tensor]] = []
     room, kind = 0, None
     for p in reversed(parameters):
@@ -79,7 +79,7 @@ def buckets_of(parameters: Sequence[Tensor], first: int, cap: int) -> list[list[
 
 
 class Reducer:
-    """Counts the gradients that are there, and averages each bucket when all before it are under way."""
+    """Counts the gradients that are ready, and averages the buckets in order as soon as they are complete."""
 
     def __init__(self, parameters: Sequence[Tensor], names: dict[int, str], group: Any, first: int, cap: int, as_views: bool) -> None:
         self.parameters = list(parameters)
@@ -91,14 +91,14 @@ class Reducer:
         self._expecting = False
         self._ready: set[int] = set()
         self._next = 0
-        self._used: dict[int, bool] | None = None  # on this rank, where unused ones are looked for
+        self._used: dict[int, bool] | None = None  # on this rank, if unused parameters are detected
         self.hook: tuple[Any, Callable[[Any, GradBucket], Any]] | None = None
-        self.divisor: int | None = None  # in place of the number of ranks
+        self.divisor: int | None = None  # instead of the number of ranks
         for p in self.parameters:
             p.register_post_accumulate_grad_hook(self._accumulated)
 
     def prepare(self, outputs: Iterable[Tensor] | None) -> None:
-        """Before a backward whose gradients are to be averaged. outputs: of forward, where unused parameters are to be looked for."""
+        """Call before a backward whose gradients are to be averaged. outputs: forward's outputs, if unused parameters are to be detected."""
         if self._ready and self._next < len(self.buckets):
             unused = [self._names[id(p)] for p in self.parameters if id(p) not in self._ready]
             self.reset()
@@ -116,17 +116,17 @@ class Reducer:
         for p in self.parameters:
             if id(p) not in reached:
                 self._mark(p)
-        # Nothing is sent before backward: buckets whose parameters are all unused go with those after them.
+        # Nothing is sent before backward: buckets with only unused parameters are sent together with later ones.
 
     def reset(self) -> None:
-        """Forgets what has been counted."""
+        """Resets all counts."""
         self._expecting, self._next, self._used = False, 0, None
         self._ready.clear()
         for b in self.buckets:
             b.pending, b.grads, b.wait = len(b.parameters), [], None
 
     def stop(self) -> None:
-        """Gradients that come are not averaged."""
+        """Stops averaging of gradients until `prepare`."""
         self._expecting = False
 
     def _mark(self, parameter: Tensor) -> None:
@@ -182,7 +182,7 @@ class Reducer:
         from ...distributed import ReduceOp
 
         op = ReduceOp.AVG if self.divisor is None else ReduceOp.SUM
-        # Beside the last one nothing is left to be done: it needs no other thread.
+        # For the last bucket, no work is left to overlap: reduce on this thread.
         work = self._group._engine.all_reduce(tensors, op.value, b.index + 1 < len(self.buckets))
 
         def done() -> None:
@@ -202,7 +202,7 @@ class Reducer:
             views = views_of(b.flat, b.parameters) if b.flat is not None else b.grads
             for p, grad, view in zip(b.parameters, b.grads, views, strict=True):
                 if used is not None and not used[id(p)]:
-                    continue  # nobody has used it: its gradient stays what it was
+                    continue  # unused on all ranks: keep the old gradient
                 if p.grad is None or self._as_views:
                     p.grad = view
                 elif view is not grad:
@@ -222,7 +222,7 @@ class Reducer:
 
     @no_grad()
     def shadow(self) -> None:
-        """What a rank without inputs does while others average theirs: the same with zeros."""
+        """Takes part in the averaging with zeros, on a rank without inputs."""
         for b in self.buckets:
             b.grads = [_C.zeros_like(p) for p in b.parameters]
             self._average(b, [_C.cat([g.reshape(-1) for g in b.grads])] if self._as_views else b.grads)
@@ -233,7 +233,7 @@ class Reducer:
 
 
 def parameters_behind(outputs: Iterable[Tensor]) -> set[int]:
-    """The ids of the leaves that some tensors were computed from."""
+    """The ids of the leaves in the history of the outputs."""
     found: set[int] = set()
     seen: set[Any] = set()
     waiting = []

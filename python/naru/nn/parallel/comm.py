@@ -1,4 +1,4 @@
-"""Tensors to several devices and back. All of it is differentiable, as it is made of copies, slices and sums."""
+"""Transfers of tensors between devices. All functions are differentiable, as they consist of copies, slices and sums."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def device_of(device: Any, kind: str = "cuda") -> _C.device:
 
 
 def broadcast(tensor: Tensor, devices: Sequence[Any] | None = None, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, ...]:
-    """The tensor on each device (where it is already: itself). out: tensors to copy into instead.
+    """The tensor on each device (the tensor itself where it is already). out: the output tensors.
 
     Args:
-        devices: devices, or indices of cuda devices (-1: the CPU). Either `devices` or `out` (RuntimeError for both and for none).
+        devices: devices, or indices of cuda devices (-1: the CPU). Either `devices` or `out` must be given, not both (RuntimeError).
 
     >>> with naru.virtual("cuda", count=2):
     ...     copies = naru.nn.parallel.comm.broadcast(naru.ones(2, device="cuda:0"), [0, 1])
@@ -49,12 +49,12 @@ def broadcast(tensor: Tensor, devices: Sequence[Any] | None = None, *, out: Sequ
 
 
 def broadcast_coalesced(tensors: Sequence[Tensor], devices: Sequence[Any], buffer_size: int = 10485760) -> list[tuple[Tensor, ...]]:
-    """For each device, all tensors on it.
+    """Copies of all tensors, for each device.
 
     Args:
         tensors: of any shapes and dtypes.
         devices: devices, or indices of cuda devices.
-        buffer_size: taken, and not needed.
+        buffer_size: ignored.
 
     >>> with naru.virtual("cuda", count=2):
     ...     per_device = naru.nn.parallel.comm.broadcast_coalesced([naru.ones(2, device="cuda"), naru.zeros(1, device="cuda")], [0, 1])
@@ -65,7 +65,7 @@ def broadcast_coalesced(tensors: Sequence[Tensor], devices: Sequence[Any], buffe
 
 
 def reduce_add(inputs: Sequence[Tensor], destination: Any = None) -> Tensor:
-    """The sum of tensors of different devices, in their order, on `destination` (the current device).
+    """The sum of tensors of different devices, in their order, on `destination` (by default the current device).
 
     Args:
         inputs: tensors of one shape.
@@ -93,8 +93,8 @@ def reduce_add(inputs: Sequence[Tensor], destination: Any = None) -> Tensor:
 
 
 def scatter(tensor: Tensor, devices: Sequence[Any], chunk_sizes: Sequence[int] | None = None, dim: int = 0) -> tuple[Tensor, ...]:
-    """The tensor in pieces along `dim`, one a device: of the given sizes, else of equal ones but for the last. A tensor with fewer elements
-    along `dim` than there are devices gives fewer pieces.
+    """Splits the tensor along `dim` into one piece per device: of the given sizes, else of equal sizes except the last. If there are fewer elements
+    along `dim` than devices, there are fewer pieces.
 
     Args:
         devices: devices, or indices of cuda devices.
@@ -117,10 +117,10 @@ def scatter(tensor: Tensor, devices: Sequence[Any], chunk_sizes: Sequence[int] |
 
 
 def gather(tensors: Sequence[Tensor], dim: int = 0, destination: Any = None) -> Tensor:
-    """Tensors of several devices, one behind another along `dim`, on `destination` (the current device; -1: the CPU).
+    """Concatenates tensors of several devices along `dim`, on `destination` (by default the current device; -1: the CPU).
 
     Args:
-        tensors: of equal sizes but along dim.
+        tensors: tensors of equal sizes except along dim.
 
     >>> with naru.virtual("cuda", count=2):
     ...     naru.nn.parallel.comm.gather([naru.zeros(1, device="cuda:0"), naru.ones(1, device="cuda:1")], destination=-1)

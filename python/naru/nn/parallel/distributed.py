@@ -1,4 +1,4 @@
-"""`DistributedDataParallel`: a module in each of several processes, which see other data and have the same parameters."""
+"""`DistributedDataParallel`: a module replicated in several processes, with the same parameters and different data."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ def _tensors_in(value: Any) -> Iterator[Tensor]:
 
 
 class DistributedDataParallel(Module):
-    """Runs `module` on this process's part of the batch, and averages the gradients over all processes while backward goes on.
+    """Runs `module` on this process's part of the batch, and averages the gradients over all processes during backward.
 
-    All begin with rank 0's parameters and buffers. Gradients are averaged in buckets, in the order in which backward finds them, by a thread beside
-    it. The wrapped module is `.module`; its state_dict has that prefix.
+    All processes start with rank 0's parameters and buffers. Gradients are averaged in buckets, in the order in which backward computes them, by
+    another thread. The wrapped module is `.module`; its state_dict has that prefix.
 
     Args:
-        module: of the same structure in each process.
-        device_ids, output_device: a single device, to which inputs are moved; None where the program does that.
-        dim: accepted.
-        broadcast_buffers: whether rank 0's buffers are written into the others' at each forward.
-        init_sync: whether all begin with rank 0's parameters.
-        process_group: which processes; None: all.
-        bucket_cap_mb: how large a bucket is; 25 MB. The first one has 1 MB.
-        find_unused_parameters: whether forward looks for parameters that its outputs do not depend on. Without, each must get a gradient.
-        check_reduction: accepted.
-        gradient_as_bucket_view: whether gradients are views of the buckets, which saves a copy of them where a communication hook is used.
-        static_graph: the same parameters are used each time; unused ones are looked for.
-        delay_all_reduce_named_params, param_to_hook_all_reduce, mixed_precision, device_mesh, skip_all_reduce_unused_params: None or False; no others
-            are in naru.
+        module: a module, of the same structure in each process.
+        device_ids, output_device: a single device, to which inputs are moved; None if the program moves them.
+        dim: ignored.
+        broadcast_buffers: whether each forward copies rank 0's buffers to the other ranks.
+        init_sync: whether all ranks start with rank 0's parameters.
+        process_group: the group of processes; all processes if None.
+        bucket_cap_mb: the size of buckets in MB, by default 25; the first one has 1 MB.
+        find_unused_parameters: whether forward detects parameters that its outputs do not depend on. Otherwise, each parameter must get a gradient.
+        check_reduction: ignored.
+        gradient_as_bucket_view: whether gradients are views of the buckets, which saves a copy if a communication hook is used.
+        static_graph: whether the same parameters are used each time; unused ones are detected.
+        delay_all_reduce_named_params, param_to_hook_all_reduce, mixed_precision, device_mesh, skip_all_reduce_unused_params: must be None or False;
+            other values are not supported.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> model = naru.nn.parallel.DistributedDataParallel(naru.nn.Linear(3, 2))
@@ -148,7 +148,7 @@ class DistributedDataParallel(Module):
             self.process_group._engine.broadcast([t.detach() for t in tensors], source, False)
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """The module's own forward."""
+        """Runs the wrapped module's forward."""
         if self._joining is not None:
             self._joining.announce()
         if self.require_forward_param_sync and self.broadcast_buffers and self._has_buffers:
@@ -168,7 +168,7 @@ class DistributedDataParallel(Module):
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Within it gradients are only added up in this process; the first backward of a forward outside averages them."""
+        """Within it, gradients are only accumulated in this process; they are averaged in the first backward of a forward outside of it."""
         before = self.require_backward_grad_sync
         self.require_backward_grad_sync = False
         try:
@@ -177,14 +177,14 @@ class DistributedDataParallel(Module):
             self.require_backward_grad_sync = before
 
     def _get_ddp_logging_data(self) -> dict[str, Any]:
-        """What Lightning asks for when it is done; of PyTorch's figures those that are known."""
+        """The data that Lightning reads at the end; only some of PyTorch's entries."""
         return {
             "world_size": self.process_group.size(), "rank": self.process_group.rank(), "module_name": type(self.module).__name__,
             "find_unused_parameters": int(self.find_unused_parameters), "broadcast_buffers": int(self.broadcast_buffers), "can_set_static_graph": False,
         }  # fmt: skip
 
     def register_comm_hook(self, state: Any, hook: Callable[[Any, Any], Any]) -> None:
-        """Lets `hook(state, bucket)` do what averages a bucket's gradients; it returns a Future of the vector."""
+        """Replaces the averaging of a bucket's gradients by `hook(state, bucket)`, which returns a Future of the vector."""
         if not callable(hook):
             raise TypeError("Communication hook must be callable.")
         if self._reducer.hook is not None:
@@ -193,10 +193,10 @@ class DistributedDataParallel(Module):
 
     @contextlib.contextmanager
     def join(self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False) -> Iterator[None]:
-        """Within it ranks may have unequal numbers of batches: those that are through go along with the others.
+        """Within it, ranks may have different numbers of batches: ranks that have finished take part in the others' communication.
 
-        divide_by_initial_world_size: whether gradients are divided by the number of all ranks, or of those that still have inputs. enable: False for
-        nothing. throw_on_early_termination: RuntimeError on all ranks when the first one is through.
+        divide_by_initial_world_size: whether gradients are divided by the number of all ranks, or of those that still have inputs. enable: False disables
+        it. throw_on_early_termination: whether to raise RuntimeError on all ranks when the first one has finished.
         """
         if not enable:
             yield
@@ -216,7 +216,7 @@ class DistributedDataParallel(Module):
 
 
 class _Joining:
-    """Ranks that are through, and those that go on: before each forward all count who is there."""
+    """Coordinates active and finished ranks within `join`: before each forward, all ranks count the active ones."""
 
     def __init__(self, model: DistributedDataParallel, by_all: bool, throws: bool) -> None:
         self._model, self._by_all, self._throws = model, by_all, throws
@@ -236,7 +236,7 @@ class _Joining:
         self._model._reducer.divisor = None if self._by_all else active
 
     def follow(self) -> None:
-        """What a rank does that is through, until all are."""
+        """Called by a finished rank: takes part in communication until all ranks have finished."""
         model = self._model
         while active := self._count(False):
             if self._throws:
@@ -245,7 +245,7 @@ class _Joining:
             if model.broadcast_buffers:
                 model._broadcast(model._buffers_to_send())
             model._reducer.shadow()
-        # All have the same parameters; those that went on longest may have other buffers than rank 0.
+        # All ranks have the same parameters; those that finished last may have different buffers than rank 0.
 
 
 __getattr__ = _missing.module_getattr(__name__)

@@ -1,7 +1,7 @@
 """Replicas of a module on several devices.
 
-The copies of parameters and buffers are kept from call to call: one is made anew only when the original has changed, which its version counter
-tells. What is cheap, the modules themselves, is made for each call, so that changed attributes, hooks and submodules are seen.
+Copies of parameters and buffers are kept between calls: one is renewed only when the version counter of the original has changed. The modules
+themselves are cheap, so they are made for each call, and changes of attributes, hooks and submodules take effect.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Tensor = _C.Tensor
 
 
 class _Copied(Function):
-    """A kept copy of a tensor, as a result computed from it: its gradient goes to the original's device."""
+    """Returns a kept copy as if it were computed from the original tensor: the gradient goes to the original's device."""
 
     @staticmethod
     def forward(ctx: Any, original: Tensor, copy: Tensor) -> Tensor:
@@ -51,15 +51,15 @@ class Copies:
 
     def __init__(self) -> None:
         self._kept: dict[tuple[int, _C.device], tuple[weakref.ref, tuple[int, int], Tensor, int]] = {}
-        self.made = 0  # how many were made or made anew
+        self.made = 0  # number of copies made or renewed
 
     def of(self, original: Tensor, device: _C.device) -> Tensor:
-        """The original's values on the device; not part of its history."""
+        """A copy of the original's values on the device; not part of its history."""
         key = (id(original), device)
         kept = self._kept.get(key)
         if kept is not None:
             source, version, copy, own_version = kept
-            # In-place writes are counted; a new `data` has another address.
+            # The version counts in-place writes; a newly assigned `data` has another address.
             if (
                 source() is original
                 and version == _state(original)
@@ -86,8 +86,8 @@ def _shallow(module: Module) -> Module:
 
 
 def replicate(network: Module, devices: Sequence[Any], detach: bool = False, copies: Copies | None = None) -> list[Module]:
-    """The module on each of `devices`, where its parameters are on the first: a replica there shares them. Gradients of the others' parameters
-    flow back to the originals unless `detach`. copies: what was copied before, to be used again.
+    """Replicas of the module on `devices`. Parameters must be on the first device, where the replica shares them. Gradients of the other replicas'
+    parameters flow to the originals unless `detach`. copies: a cache of copies from previous calls.
 
     Args:
         network: a module. devices: devices or indices.
@@ -101,7 +101,7 @@ def replicate(network: Module, devices: Sequence[Any], detach: bool = False, cop
     places = [device_of(d) for d in devices]
     modules = list(network.modules())
     number = {id(m): i for i, m in enumerate(modules)}
-    # Tensors that a replica shares among its modules stay shared.
+    # Tensors shared between modules of the original stay shared in a replica.
     replicas = []
     for place in places:
         here: dict[int, Tensor] = {}
@@ -126,7 +126,7 @@ def replicate(network: Module, devices: Sequence[Any], detach: bool = False, cop
                     attributes["_buffers"][name] = on_device(buffer, False)
             former = {n: on_device(p, True) for n, p in attributes["_parameters"].items() if p is not None}
             if any(p is not attributes["_parameters"][n] for n, p in former.items()):
-                # Copies are results, no parameters: they stand as plain attributes.
+                # Copies are not parameters but results of autograd functions, so they are plain attributes.
                 attributes["_parameters"] = type(attributes["_parameters"])((n, None) for n, p in attributes["_parameters"].items() if p is None)
                 attributes.update(former)
                 attributes["_former_parameters"] = former

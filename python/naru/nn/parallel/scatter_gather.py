@@ -1,4 +1,4 @@
-"""Nested arguments in pieces to several devices, and nested results back together."""
+"""Splits nested arguments across several devices, and gathers nested results."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def _is_namedtuple(value: Any) -> bool:
 
 
 def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
-    """For each device, `inputs` with every tensor in it replaced by that device's piece along `dim`. Tuples, lists, dicts and named tuples are
-    gone through; anything else goes to every device as it is. As many as the first tensor has pieces.
+    """`inputs` for each device, where each tensor is replaced by that device's piece along `dim`. Recurses into tuples, lists, dicts and named
+    tuples; other objects are passed to every device. The result has as many entries as the first tensor has pieces.
 
     Args:
         target_gpus: devices or indices of cuda devices.
@@ -50,7 +50,7 @@ def has_tensors(value: Any) -> bool:
     """Whether there is a tensor in nested tuples, lists and dicts.
 
     Args:
-        value: anything.
+        value: any object.
 
     >>> from naru.nn.parallel.scatter_gather import has_tensors
     >>> has_tensors({"x": [naru.ones(1)]}), has_tensors((1, "a"))
@@ -62,11 +62,11 @@ def has_tensors(value: Any) -> bool:
 
 
 def scatter_kwargs(inputs: Any, kwargs: dict[str, Any] | None, target_gpus: Sequence[Any], dim: int = 0) -> tuple[tuple, tuple]:
-    """Positional and named arguments in pieces, equally many of both: as many as the tensors among them have.
+    """Positional and keyword arguments in pieces, equally many of both: as many as their tensors have pieces.
 
     Args:
         inputs: a tuple of arguments. kwargs: arguments by name.
-        target_gpus: devices or indices. dim: along which tensors are divided.
+        target_gpus: devices or indices. dim: the dimension along which tensors are split.
 
     >>> with naru.virtual("cuda", count=2):
     ...     args, kwargs = naru.nn.parallel.scatter_gather.scatter_kwargs((naru.arange(4),), {"n": 3}, [0, 1])
@@ -86,7 +86,7 @@ def scatter_kwargs(inputs: Any, kwargs: dict[str, Any] | None, target_gpus: Sequ
 
 
 def gather(outputs: Sequence[Any], target_device: Any, dim: int = 0) -> Any:
-    """The results of several devices put together along `dim` on `target_device` (-1: the CPU).
+    """The results of several devices concatenated along `dim` on `target_device` (-1: the CPU).
 
     Args:
         outputs: a tensor, or nested tuples, lists and dicts of tensors, for each device. ValueError for dicts that differ in length.

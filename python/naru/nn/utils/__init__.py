@@ -1,4 +1,4 @@
-"""`torch.nn.utils`: gradients clipped, parameters as one vector, sequences padded, weights reparametrized, pruned and fused."""
+"""`torch.nn.utils`: gradient clipping, parameters as one vector, padded and packed sequences, reparametrization, pruning and fusion of weights."""
 
 from __future__ import annotations
 

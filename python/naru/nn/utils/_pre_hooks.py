@@ -1,4 +1,4 @@
-"""Forward pre-hooks that compute a tensor of a module, as the older norms and pruning are."""
+"""Forward pre-hooks that compute a tensor of a module, as the older weight norm, spectral norm and pruning do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def take_off(module: Any, is_it: Callable[[Any], bool]) -> bool:
-    """Has the first such hook that `is_it` picks undo what it did, and takes it off the module; False where there is none."""
+    """Removes the module's first pre-hook for which `is_it` is true, and undoes its changes; returns False if there is none."""
     for key, hook in module._forward_pre_hooks.items():
         if is_it(hook):
             hook.remove(module)

@@ -1,4 +1,4 @@
-"""What the ways to prune have in common."""
+"""Base classes of pruning methods."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Tensor = _C.Tensor
 
 
 class BasePruningMethod(ABC):
-    """Base of the ways to prune: a hook before forward that sets module.name to name_orig times name_mask.
+    """Base of pruning methods: a forward pre-hook that sets module.name to name_orig times name_mask.
 
-    A subclass has PRUNING_TYPE, "unstructured", "structured" (with an attribute dim) or "global", and compute_mask(t, default_mask).
+    A subclass defines PRUNING_TYPE, "unstructured", "structured" (with an attribute dim) or "global", and compute_mask(t, default_mask).
 
     >>> class Negative(naru.nn.utils.prune.BasePruningMethod):
     ...     PRUNING_TYPE = "unstructured"
@@ -38,10 +38,10 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The mask for a tensor of importance scores, given the mask there is.
+        """The mask for a tensor of importance scores, given the existing mask.
 
         Args:
-            t: the scores. default_mask: the mask there is.
+            t: the scores. default_mask: the existing mask.
 
         >>> naru.nn.utils.prune.L1Unstructured(1).compute_mask(naru.tensor([3.0, -1.0]), naru.ones(2))
         tensor([1., 0.])
@@ -56,7 +56,7 @@ class BasePruningMethod(ABC):
 
     @classmethod
     def _joined(cls, module: Any, name: str, args: tuple, kwargs: dict) -> BasePruningMethod:
-        """A new method, in a container with those that the tensor was pruned by before."""
+        """A new pruning method, in a container together with earlier ones of the same tensor."""
         old = [key for key, hook in module._forward_pre_hooks.items() if isinstance(hook, BasePruningMethod) and hook._tensor_name == name]
         if len(old) > 1:
             raise AssertionError(
@@ -73,11 +73,11 @@ class BasePruningMethod(ABC):
 
     @classmethod
     def apply(cls, module: Any, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any) -> BasePruningMethod:
-        """Prunes module.name, on top of what it was pruned by before; scores say which elements matter, the tensor itself unless given.
+        """Prunes module.name, in addition to earlier pruning; scores rank the elements, by default the tensor itself.
 
         Args:
-            args, kwargs: what the method is made with.
-            importance_scores: the scores, of the tensor's shape.
+            args, kwargs: the arguments of the class's constructor.
+            importance_scores: scores of the tensor's shape.
 
         >>> layer = naru.nn.Linear(3, 1)
         >>> _ = naru.nn.utils.prune.L1Unstructured.apply(layer, "weight", amount=2)
@@ -113,8 +113,8 @@ class BasePruningMethod(ABC):
         """A pruned copy of a tensor.
 
         Args:
-            t: the tensor. default_mask: a mask there is; ones if None.
-            importance_scores: of the tensor's shape; the tensor itself if None.
+            t: the tensor. default_mask: the existing mask; ones if None.
+            importance_scores: scores of the tensor's shape; the tensor itself if None.
 
         >>> naru.nn.utils.prune.L1Unstructured(1).prune(naru.tensor([3.0, -1.0]))
         tensor([3., -0.])
@@ -139,7 +139,7 @@ class BasePruningMethod(ABC):
 
 
 class PruningContainer(BasePruningMethod):
-    """The methods that a tensor was pruned by, in their order.
+    """The pruning methods applied to a tensor, in order.
 
     Args:
         args: pruning methods of one tensor.
@@ -159,7 +159,7 @@ class PruningContainer(BasePruningMethod):
             self.add_pruning_method(method)
 
     def add_pruning_method(self, method: Any) -> None:
-        """Adds a method. TypeError for what is none, ValueError for one of another tensor."""
+        """Adds a method. TypeError for other objects, ValueError for one of another tensor."""
         if not isinstance(method, BasePruningMethod):
             raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
         if self._tensor_name != method._tensor_name:
@@ -179,7 +179,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[index]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The mask after the last method, which sees what the others have left."""
+        """The mask after the last method, which prunes the elements that the others have left."""
         method: Any = self._pruning_methods[-1]
         mask = default_mask.to(t.dtype).clone()
         if method.PRUNING_TYPE == "unstructured":
@@ -201,7 +201,7 @@ class PruningContainer(BasePruningMethod):
 
 
 class _Amount(BasePruningMethod):
-    """Base of the methods with an amount: a share, or a number of elements or channels."""
+    """Base of the methods with an amount: a fraction, or a number of elements or channels."""
 
     def __init__(self, amount: float) -> None:
         if not isinstance(amount, numbers.Real):
@@ -239,7 +239,7 @@ class _AmountOfChannels(_Amount):
         return self._count(t.shape[self.dim])
 
     def _mask(self, t: Tensor, default_mask: Tensor, kept: Tensor) -> Tensor:
-        """The mask there is, with the channels at the places `kept` alone."""
+        """The existing mask, restricted to the channels with indices `kept`."""
         channels = _C.zeros(t.shape[self.dim], dtype=t.dtype, device=t.device).index_fill(0, kept, 1)
         shape = [1] * t.dim()
         shape[self.dim] = -1
@@ -247,7 +247,7 @@ class _AmountOfChannels(_Amount):
 
 
 def _without(mask: Tensor, scores: Tensor, count: int, largest: bool) -> Tensor:
-    """The mask with 0 for so many of the greatest or least scores."""
+    """The mask with 0 for the `count` largest or smallest scores."""
     mask = mask.contiguous().clone()
     if count:
         mask.view(-1)[_C.topk(scores.reshape(-1), count, largest=largest)[1]] = 0
@@ -261,4 +261,4 @@ def _channel_norms(t: Tensor, n: Any, dim: int) -> Tensor:
     return linalg.vector_norm(t, 2 if n == "fro" else n, dims)
 
 
-BasePruningMethod.__module__ = PruningContainer.__module__ = "naru.nn.utils.prune"  # where PyTorch has them, and pickles look for them
+BasePruningMethod.__module__ = PruningContainer.__module__ = "naru.nn.utils.prune"  # PyTorch's module of these classes, which pickles name

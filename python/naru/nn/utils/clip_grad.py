@@ -1,4 +1,4 @@
-"""Clipping of gradients."""
+"""Gradient clipping."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def _as_list(parameters: Any) -> list[Tensor]:
 def get_total_norm(
     tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
 ) -> Tensor:
-    """The norm of all tensors taken as one vector, a tensor without dimensions on the first one's device.
+    """The norm of all tensors as one vector, as a 0-d tensor on the first one's device.
 
     Args:
-        norm_type: the order of the norm; inf for the greatest absolute value.
-        error_if_nonfinite: whether a norm that is no finite number is an error (RuntimeError).
-        foreach: of no account.
+        norm_type: the order p of the norm; inf for the maximum of absolute values.
+        error_if_nonfinite: whether to raise RuntimeError if the norm is not finite.
+        foreach: ignored.
 
     >>> naru.nn.utils.get_total_norm([naru.tensor([3.0]), naru.tensor([4.0])])
     tensor(5.)
@@ -32,20 +32,20 @@ def get_total_norm(
 def clip_grads_with_norm_(
     parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
-    """Scales the gradients, in place, by max_norm / total_norm where that is below 1.
+    """Scales the gradients, in place, by max_norm / total_norm if that is below 1.
 
     Args:
         parameters: a tensor or several, whose gradients are changed.
-        max_norm: the norm that is allowed.
-        total_norm: a tensor without dimensions, as `get_total_norm` gives it.
-        foreach: takes no effect.
+        max_norm: the maximum norm.
+        total_norm: a 0-d tensor, as `get_total_norm` returns it.
+        foreach: ignored.
 
     >>> p = naru.nn.Parameter(naru.zeros(2)); p.grad = naru.tensor([3.0, 4.0])
     >>> naru.nn.utils.clip_grads_with_norm_([p], 1.0, naru.tensor(5.0))
     >>> p.grad
     tensor([0.6000, 0.8000])
     """
-    # No branch on the value: on a device it would make the host wait.
+    # No branch on the value: the host would have to wait for the device.
     factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
     with _C.no_grad():
         for param in _as_list(parameters):
@@ -60,13 +60,13 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Scales all gradients, in place, so that their norm as one vector is at most `max_norm`; returns the norm before.
+    """Scales all gradients, in place, so that their norm as one vector is at most `max_norm`; returns the norm before scaling.
 
     Args:
-        parameters: a tensor, or several; those without a gradient do not count.
-        norm_type: the order of the norm; inf for the greatest absolute value.
-        error_if_nonfinite: whether a norm that is no finite number is an error (RuntimeError).
-        foreach: of no account.
+        parameters: a tensor, or several; those without a gradient are skipped.
+        norm_type: the order p of the norm; inf for the maximum of absolute values.
+        error_if_nonfinite: whether to raise RuntimeError if the norm is not finite.
+        foreach: ignored.
 
     >>> import naru
     >>> p = naru.nn.Parameter(naru.zeros(2)); p.grad = naru.tensor([3.0, 4.0])
@@ -81,9 +81,9 @@ def clip_grad_norm_(
 
 
 def clip_grad_norm(*args: Any, **kwargs: Any) -> Tensor:
-    """The old name of `clip_grad_norm_`.
+    """The deprecated name of `clip_grad_norm_`.
 
-    Takes what `clip_grad_norm_` takes, and warns (FutureWarning).
+    Accepts the same arguments, and warns (FutureWarning).
 
     >>> p = naru.nn.Parameter(naru.zeros(2)); p.grad = naru.tensor([3.0, 4.0])
     >>> naru.nn.utils.clip_grad_norm([p], 1.0), p.grad
@@ -100,11 +100,11 @@ def clip_grad_norm(*args: Any, **kwargs: Any) -> Tensor:
 
 
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
-    """Holds every element of the gradients, in place, between -clip_value and clip_value.
+    """Clamps every element of the gradients, in place, to [-clip_value, clip_value].
 
     Args:
-        parameters: a tensor, or several; those without a gradient do not count.
-        foreach: of no account.
+        parameters: a tensor, or several; those without a gradient are skipped.
+        foreach: ignored.
 
     >>> p = naru.nn.Parameter(naru.ones(2)); p.grad = naru.tensor([5.0, -5.0])
     >>> naru.nn.utils.clip_grad_value_([p], 1.0)

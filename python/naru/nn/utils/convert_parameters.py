@@ -1,4 +1,4 @@
-"""All parameters as one vector and back."""
+"""Conversion of parameters to one vector and back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _check_devices(parameters: list[Tensor]) -> None:
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """The elements of all parameters, one after the other, in one dimension.
+    """The elements of all parameters, flattened and concatenated.
 
     >>> naru.nn.utils.parameters_to_vector([naru.tensor([[1.0, 2.0]]), naru.tensor([3.0])])
     tensor([1., 2., 3.])
@@ -27,10 +27,10 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Gives each parameter its part of `vec`, in order.
+    """Copies consecutive parts of `vec` into the parameters, in order.
 
     Args:
-        parameters: tensors, whose elements are written.
+        parameters: tensors that are written to.
 
     >>> p = naru.nn.Parameter(naru.zeros(2))
     >>> naru.nn.utils.vector_to_parameters(naru.tensor([1.0, 2.0]), [p])

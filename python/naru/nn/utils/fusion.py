@@ -1,4 +1,4 @@
-"""`torch.nn.utils.fusion`: batch norms in evaluation, taken into the layer before them."""
+"""`torch.nn.utils.fusion`: folds batch norms in evaluation into the layer before them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _fused(w: Tensor, b: Tensor | None, *bn: Any) -> tuple[Parameter, Parameter]
 
 
 def fuse_conv_bn_eval(conv: M, bn: Any, transpose: bool = False) -> M:
-    """A copy of a convolution that does what it and the batch norm behind it do in evaluation. AssertionError for modules in training.
+    """A copy of a convolution with the batch norm that follows it folded in, for evaluation. AssertionError for modules in training mode.
 
     Args:
         transpose: whether the convolution is a transposed one.
@@ -56,11 +56,11 @@ def fuse_conv_bn_weights(
     bn_b: Tensor | None,
     transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:
-    """Weight and bias of a convolution with a batch norm taken in: running mean and variance, eps, weight and bias.
+    """Weight and bias of a convolution with a batch norm folded in.
 
     Args:
         conv_w: the convolution's weight, (O, C / groups, ...). conv_b: its bias, (O,), or None.
-        bn_rm, bn_rv: the norm's running mean and variance, (O,). bn_eps: what is added to variances.
+        bn_rm, bn_rv: the norm's running mean and variance, (O,). bn_eps: the eps added to variances.
         bn_w, bn_b: the norm's weight and bias, (O,), or None.
         transpose: whether the convolution is a transposed one, whose weight has its outputs in dimension 1.
 
@@ -72,8 +72,8 @@ def fuse_conv_bn_weights(
 
 
 def fuse_linear_bn_eval(linear: M, bn: Any) -> M:
-    """A copy of a linear layer that does what it and the batch norm behind it do in evaluation. AssertionError for modules in training, and for a norm of
-    neither as many features nor one.
+    """A copy of a linear layer with the batch norm that follows it folded in, for evaluation. AssertionError for modules in training mode, and if the
+    norm's number of features is neither the layer's nor 1.
 
     Args:
         linear: the layer. bn: the batch norm, with running statistics.
@@ -99,11 +99,11 @@ def fuse_linear_bn_eval(linear: M, bn: Any) -> M:
 def fuse_linear_bn_weights(
     linear_w: Tensor, linear_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor, bn_b: Tensor
 ) -> tuple[Parameter, Parameter]:
-    """Weight and bias of a linear layer with a batch norm taken in: running mean and variance, eps, weight and bias.
+    """Weight and bias of a linear layer with a batch norm folded in.
 
     Args:
         linear_w: the layer's weight, (O, I). linear_b: its bias, (O,), or None.
-        bn_rm, bn_rv: the norm's running mean and variance, (O,). bn_eps: what is added to variances.
+        bn_rm, bn_rv: the norm's running mean and variance, (O,). bn_eps: the eps added to variances.
         bn_w, bn_b: the norm's weight and bias, (O,).
 
     >>> one = naru.ones(1)

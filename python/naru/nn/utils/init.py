@@ -1,4 +1,4 @@
-"""`torch.nn.utils.init`: modules without the draws of their parameters."""
+"""`torch.nn.utils.init`: construction of modules without initialising their parameters."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["skip_init"]
 
 
 def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Any:
-    """A module of a class whose parameters and buffers have memory but no values yet.
+    """A module whose parameters and buffers have uninitialised memory.
 
     Args:
-        module_cls: the class; takes `device` (RuntimeError for one that does not).
-        args, kwargs: its arguments. It is made on the meta device, and gets memory on `device` (cpu) then.
+        module_cls: the class, which must accept `device` (RuntimeError).
+        args, kwargs: its arguments. The module is created on the meta device, then allocated on `device` (by default cpu).
 
     >>> import naru
     >>> naru.nn.utils.skip_init(naru.nn.Linear, 3, 2).weight.shape

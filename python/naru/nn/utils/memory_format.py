@@ -1,4 +1,4 @@
-"""`torch.nn.utils.memory_format`: the weights of convolutions laid out with channels last."""
+"""`torch.nn.utils.memory_format`: converts the weights of convolutions to channels last."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def _convert(module: Any, memory_format: _C.memory_format, kinds: tuple[type, ..
 
 
 def convert_conv2d_weight_memory_format(module: M, memory_format: Any) -> M:
-    """Lays the weights of the module's Conv2d and ConvTranspose2d out in a memory format, as `naru.channels_last`. Returns the module.
+    """Converts the weights of all Conv2d and ConvTranspose2d in the module to a memory format such as `naru.channels_last`. Returns the module.
 
     Args:
-        memory_format: the layout.
+        memory_format: the memory format.
 
     >>> conv = naru.nn.Conv2d(2, 3, 2)
     >>> conv.weight.stride()
@@ -36,11 +36,11 @@ def convert_conv2d_weight_memory_format(module: M, memory_format: Any) -> M:
 
 
 def convert_conv3d_weight_memory_format(module: M, memory_format: Any) -> M:
-    """The same for Conv3d and ConvTranspose3d, as with `naru.channels_last_3d`.
+    """Converts the weights of all Conv3d and ConvTranspose3d in the module to a memory format such as `naru.channels_last_3d`. Returns the module.
 
     Args:
         module: any module.
-        memory_format: the layout.
+        memory_format: the memory format.
 
     >>> conv = naru.nn.Conv3d(2, 3, 2)
     >>> conv.weight.stride()

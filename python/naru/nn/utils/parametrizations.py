@@ -1,4 +1,4 @@
-"""`torch.nn.utils.parametrizations`: orthogonal weights, weights of a length, weights of spectral norm 1."""
+"""`torch.nn.utils.parametrizations`: orthogonal weights, weight norm, and spectral norm."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _is_orthogonal(q: Tensor) -> bool:
 
 
 def _make_orthogonal(a: Tensor) -> Tensor:
-    """The orthogonal factor of a tall matrix, with a positive diagonal in the other."""
+    """The Q factor of a tall matrix, with signs such that R has a positive diagonal."""
     x, tau = _C.geqrf(a)
     return linalg.householder_product(x, tau) * x.diagonal(0, -2, -1).sign().unsqueeze(-2)
 
@@ -56,7 +56,7 @@ class _Orthogonal(Module):
             self.register_buffer("base", None)
 
     def _by_skew(self, x: Tensor, n: int, k: int) -> Tensor:
-        """The first columns of an orthogonal matrix made of a skew-symmetric one, whose lower triangle x is."""
+        """The first columns of an orthogonal matrix, made from the skew-symmetric matrix whose lower triangle is x."""
         x = x.tril()
         if n != k:
             x = _C.cat([x, x.new_zeros(n, n - k).expand(*x.shape[:-2], -1, -1)], -1)
@@ -90,10 +90,10 @@ class _Orthogonal(Module):
             q = Q.mT if wide else Q
             n, k = q.shape[-2:]
             if hasattr(self, "base"):
-                if n != k:  # completed to a square
+                if n != k:  # complete to a square matrix
                     q = _C.cat([q, _C.randn(*q.shape[:-2], n, n - k, dtype=q.dtype, device=q.device)], -1)
                 self.base = q.clone() if n == k and _is_orthogonal(q) else _make_orthogonal(q)
-                start = _C.zeros_like(Q)  # minus the identity: the diagonal is Householder's sign
+                start = _C.zeros_like(Q)  # negative identity: the sign of the diagonal in Householder's form
                 start.diagonal(0, -2, -1).fill_(-1.0)
                 return start
             if self.orthogonal_map != _OrthMaps.householder:
@@ -107,12 +107,12 @@ class _Orthogonal(Module):
 
 
 def orthogonal(module: Module, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True) -> Module:
-    """Keeps module.name orthogonal: rows or columns, whichever are fewer, have length 1 and stand at right angles. Returns the module.
+    """Parametrizes module.name to be orthogonal: rows or columns, whichever are fewer, are orthonormal. Returns the module.
 
     Args:
-        name: the name of a parameter or buffer of at least 2 dimensions, the last two being those of matrices (ValueError).
+        name: the name of a parameter or buffer of at least 2 dimensions, of which the last two are those of matrices (ValueError).
         orthogonal_map: "matrix_exp", "cayley" or "householder" (ValueError for others); "matrix_exp" for square matrices, else "householder", if None.
-        use_trivialization: whether the map starts from the weight there is, so that it can be assigned to.
+        use_trivialization: whether the map is relative to the current weight, which makes assignment possible.
 
     >>> import naru
     >>> layer = naru.nn.utils.parametrizations.orthogonal(naru.nn.Linear(20, 40))
@@ -144,13 +144,13 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Makes module.name a direction (original1) times a length (original0), Salimans and Kingma, 2016. Returns the module.
+    """Parametrizes module.name as a direction (original1) times a norm (original0), Salimans and Kingma, 2016. Returns the module.
 
     Args:
         name: the name of a parameter.
-        dim: the dimension whose slices have a length each; None: one length.
+        dim: the dimension whose slices have one norm each; None: one norm for the whole weight.
 
-    State dicts of `torch.nn.utils.weight_norm` (name_g, name_v) load, too.
+    State dicts of `torch.nn.utils.weight_norm` (name_g, name_v) can be loaded, too.
 
     >>> layer = naru.nn.utils.parametrizations.weight_norm(naru.nn.Linear(3, 2))
     >>> naru.allclose(layer.weight.norm(dim=1, keepdim=True), layer.parametrizations.weight.original0)
@@ -186,7 +186,7 @@ class _SpectralNorm(Module):
             self._power_method(matrix, 15)
 
     def _power_method(self, matrix: Tensor, count: int) -> None:
-        """Refines the singular vectors in place, so that replicas share them."""
+        """Refines the singular vectors in place, so that replicas share the update."""
         with _C.no_grad():
             for _ in range(count):
                 self._u.copy_(F.normalize(_C.mv(matrix, self._v), dim=0, eps=self.eps))
@@ -198,7 +198,7 @@ class _SpectralNorm(Module):
         matrix = matrix_of(weight, self.dim)
         if self.training:
             self._power_method(matrix, self.n_power_iterations)
-        u, v = self._u.clone(), self._v.clone()  # for backward through several calls
+        u, v = self._u.clone(), self._v.clone()  # so that backward through several calls works
         return weight / _C.vdot(u, _C.mv(matrix, v))
 
     def right_inverse(self, value: Tensor) -> Tensor:
@@ -206,13 +206,13 @@ class _SpectralNorm(Module):
 
 
 def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None) -> Module:
-    """Divides module.name by its greatest singular value (Miyato et al., 2018). Returns the module.
+    """Parametrizes module.name as the weight divided by its largest singular value (Miyato et al., 2018). Returns the module.
 
     Args:
         name: the name of a parameter or buffer (ValueError if there is none).
-        n_power_iterations: how often each use in training refines the singular vectors.
-        eps: the least length that they are divided by.
-        dim: the dimension of outputs; 0, of transposed convolutions 1, if None.
+        n_power_iterations: the number of power iterations at each use in training, which refine the singular vectors.
+        eps: the lower bound of the norms they are divided by.
+        dim: the dimension of outputs; if None, 1 for transposed convolutions, else 0.
 
     >>> layer = naru.nn.Linear(2, 2)
     >>> layer.weight.data = naru.tensor([[4.0, 0.0], [0.0, 1.0]])

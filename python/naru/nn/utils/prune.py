@@ -1,4 +1,4 @@
-"""`torch.nn.utils.prune`: parameters with masks."""
+"""`torch.nn.utils.prune`: pruning of parameters with masks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
 
 
 class Identity(BasePruningMethod):
-    """Prunes nothing, but makes the parameters that pruning has.
+    """Prunes nothing, but sets up the parameter and the mask of pruning.
 
     >>> naru.nn.utils.prune.Identity().prune(naru.tensor([1.0, 2.0]))
     tensor([1., 2.])
@@ -29,15 +29,15 @@ class Identity(BasePruningMethod):
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The mask there is."""
+        """The existing mask, unchanged."""
         return default_mask
 
 
 class RandomUnstructured(_Amount):
-    """Prunes elements at random: a share (float) or so many (int).
+    """Prunes elements at random: a fraction (float) or a number (int) of them.
 
     Args:
-        amount: the share (a float in [0, 1]) or the number (an int) of elements; ValueError for others.
+        amount: the fraction (a float in [0, 1]) or the number (an int) of elements; ValueError for others.
 
     >>> naru.nn.utils.prune.RandomUnstructured(0.25).prune(naru.ones(8)).sum()
     tensor(6.)
@@ -46,15 +46,15 @@ class RandomUnstructured(_Amount):
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The mask."""
+        """The existing mask without the pruned elements."""
         return _without(default_mask, _C.rand_like(t.detach()), self._count(t.numel()), True)
 
 
 class L1Unstructured(_Amount):
-    """Prunes the elements of least absolute value: a share (float) or so many (int).
+    """Prunes the elements with the smallest absolute values: a fraction (float) or a number (int) of them.
 
     Args:
-        amount: the share (a float in [0, 1]) or the number (an int) of elements; ValueError for others.
+        amount: the fraction (a float in [0, 1]) or the number (an int) of elements; ValueError for others.
 
     >>> naru.nn.utils.prune.L1Unstructured(2).prune(naru.tensor([1.0, -3.0, 0.5, 2.0]))
     tensor([ 0., -3.,  0.,  2.])
@@ -63,15 +63,15 @@ class L1Unstructured(_Amount):
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The mask."""
+        """The existing mask without the pruned elements."""
         return _without(default_mask, t.detach().abs(), self._count(t.numel()), False)
 
 
 class RandomStructured(_AmountOfChannels):
-    """Prunes channels along `dim` at random: a share (float) or so many (int).
+    """Prunes channels along `dim` at random: a fraction (float) or a number (int) of them.
 
     Args:
-        amount: the share (a float in [0, 1]) or the number (an int) of channels; ValueError for others.
+        amount: the fraction (a float in [0, 1]) or the number (an int) of channels; ValueError for others.
         dim: the dimension of channels.
 
     >>> pruned = naru.nn.utils.prune.RandomStructured(1, dim=0).prune(naru.ones(3, 2))
@@ -80,7 +80,7 @@ class RandomStructured(_AmountOfChannels):
     """
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The mask."""
+        """The existing mask without the pruned channels."""
         count = self._check(t)
         if count == 0:
             return default_mask
@@ -89,10 +89,10 @@ class RandomStructured(_AmountOfChannels):
 
 
 class LnStructured(_AmountOfChannels):
-    """Prunes the channels along `dim` of least n-norm: a share (float) or so many (int). n: a number, "fro" or "nuc".
+    """Prunes the channels along `dim` with the smallest n-norm: a fraction (float) or a number (int) of them. n: a number, "fro" or "nuc".
 
     Args:
-        amount: the share (a float in [0, 1]) or the number (an int) of channels; ValueError for others.
+        amount: the fraction (a float in [0, 1]) or the number (an int) of channels; ValueError for others.
         dim: the dimension of channels.
 
     >>> naru.nn.utils.prune.LnStructured(1, n=2, dim=0).prune(naru.tensor([[1.0, 1.0], [3.0, 4.0]]))
@@ -105,7 +105,7 @@ class LnStructured(_AmountOfChannels):
         self.n = n
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The mask."""
+        """The existing mask without the pruned channels."""
         count = self._check(t)
         if count == 0:
             return default_mask
@@ -114,10 +114,10 @@ class LnStructured(_AmountOfChannels):
 
 
 class CustomFromMask(BasePruningMethod):
-    """Prunes by a mask that is given.
+    """Prunes with a given mask.
 
     Args:
-        mask: of the tensor's shape: 0 where it is pruned, else 1.
+        mask: the mask, of the tensor's shape: 0 for pruned elements, else 1.
 
     >>> naru.nn.utils.prune.CustomFromMask(naru.tensor([1, 0, 1])).prune(naru.tensor([1.0, 2.0, 3.0]))
     tensor([1., 0., 3.])
@@ -129,14 +129,14 @@ class CustomFromMask(BasePruningMethod):
         self.mask = mask
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The mask there is, times the one given."""
+        """The product of the existing mask and the given one."""
         if default_mask.shape != self.mask.shape:
             raise AssertionError(f"default_mask shape {default_mask.shape} must match mask shape {self.mask.shape}")
         return default_mask * self.mask.to(default_mask.dtype)
 
 
 def identity(module: Any, name: str) -> Any:
-    """Gives module.name a mask of ones. Returns the module, as all of these functions do.
+    """Gives module.name a mask of ones. Returns the module, as all functions here do.
 
     >>> layer = naru.nn.utils.prune.identity(naru.nn.Linear(2, 1), "weight")
     >>> layer.weight_mask
@@ -147,11 +147,11 @@ def identity(module: Any, name: str) -> Any:
 
 
 def random_unstructured(module: Any, name: str, amount: float) -> Any:
-    """Prunes elements of module.name at random: a share (float) or so many (int).
+    """Prunes elements of module.name at random: a fraction (float) or a number (int) of them.
 
     Args:
-        module: the module. name: of its parameter.
-        amount: the share (a float in [0, 1]) or the number (an int) of elements; ValueError for others.
+        module: the module. name: the parameter's name.
+        amount: the fraction (a float in [0, 1]) or the number (an int) of elements; ValueError for others.
 
     >>> layer = naru.nn.utils.prune.random_unstructured(naru.nn.Linear(2, 4), "weight", 0.5)
     >>> layer.weight_mask.sum()
@@ -162,11 +162,11 @@ def random_unstructured(module: Any, name: str, amount: float) -> Any:
 
 
 def l1_unstructured(module: Any, name: str, amount: float, importance_scores: Tensor | None = None) -> Any:
-    """Prunes the elements of module.name of least absolute value (or score): a share (float) or so many (int).
+    """Prunes the elements of module.name with the smallest absolute values (or scores): a fraction (float) or a number (int) of them.
 
     Args:
-        amount: the share (a float in [0, 1]) or the number (an int) of elements.
-        importance_scores: of the parameter's shape; the parameter itself if None.
+        amount: the fraction (a float in [0, 1]) or the number (an int) of elements.
+        importance_scores: scores of the parameter's shape; the parameter itself if None.
 
     >>> import naru
     >>> layer = naru.nn.Linear(2, 2)
@@ -178,11 +178,11 @@ def l1_unstructured(module: Any, name: str, amount: float, importance_scores: Te
 
 
 def random_structured(module: Any, name: str, amount: float, dim: int) -> Any:
-    """Prunes channels of module.name along `dim` at random: a share (float) or so many (int).
+    """Prunes channels of module.name along `dim` at random: a fraction (float) or a number (int) of them.
 
     Args:
-        module: the module. name: of its parameter.
-        amount: the share (a float in [0, 1]) or the number (an int) of channels; ValueError for others.
+        module: the module. name: the parameter's name.
+        amount: the fraction (a float in [0, 1]) or the number (an int) of channels; ValueError for others.
 
     >>> layer = naru.nn.utils.prune.random_structured(naru.nn.Linear(2, 4), "weight", 2, dim=0)
     >>> layer.weight_mask.sum(1).sort().values
@@ -193,13 +193,13 @@ def random_structured(module: Any, name: str, amount: float, dim: int) -> Any:
 
 
 def ln_structured(module: Any, name: str, amount: float, n: Any, dim: int, importance_scores: Tensor | None = None) -> Any:
-    """Prunes the channels of module.name along `dim` of least n-norm: a share (float) or so many (int).
+    """Prunes the channels of module.name along `dim` with the smallest n-norm: a fraction (float) or a number (int) of them.
 
     Args:
-        module: the module. name: of its parameter.
-        amount: the share (a float in [0, 1]) or the number (an int) of channels; ValueError for others.
+        module: the module. name: the parameter's name.
+        amount: the fraction (a float in [0, 1]) or the number (an int) of channels; ValueError for others.
         n: a number, inf, "fro" or "nuc".
-        importance_scores: of the parameter's shape; the parameter itself if None.
+        importance_scores: scores of the parameter's shape; the parameter itself if None.
 
     >>> layer = naru.nn.Linear(2, 3)
     >>> layer.weight.data = naru.tensor([[1.0, 1.0], [0.0, 3.0], [2.0, 2.0]])
@@ -213,11 +213,11 @@ def ln_structured(module: Any, name: str, amount: float, n: Any, dim: int, impor
 
 
 def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:
-    """Prunes module.name by a mask.
+    """Prunes module.name with a given mask.
 
     Args:
-        module: the module. name: of its parameter.
-        mask: of the parameter's shape: 0 where it is pruned, else 1.
+        module: the module. name: the parameter's name.
+        mask: the mask, of the parameter's shape: 0 for pruned elements, else 1.
 
     >>> layer = naru.nn.utils.prune.custom_from_mask(naru.nn.Linear(3, 1), "weight", naru.tensor([[1, 0, 1]]))
     >>> layer.weight != 0
@@ -228,12 +228,12 @@ def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:
 
 
 def global_unstructured(parameters: Any, pruning_method: Any, importance_scores: dict | None = None, **kwargs: Any) -> None:
-    """Prunes several tensors as if they were one.
+    """Prunes several tensors together, as if they were one.
 
     Args:
-        parameters: pairs of a module and a name.
+        parameters: pairs of a module and a parameter's name.
         pruning_method: a class whose PRUNING_TYPE is "unstructured" (TypeError for others); kwargs are its arguments.
-        importance_scores: scores by such pairs; the tensors themselves where there are none.
+        importance_scores: scores by (module, name) pairs; by default the tensors themselves.
 
     >>> first, last = naru.nn.Linear(2, 2), naru.nn.Linear(2, 2)
     >>> pairs = [(first, "weight"), (last, "weight")]
@@ -267,7 +267,7 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
 
 
 def remove(module: Any, name: str) -> Any:
-    """Makes the masked module.name a parameter again. ValueError where it is not pruned.
+    """Makes the masked module.name a parameter again. ValueError if it is not pruned.
 
     >>> layer = naru.nn.utils.prune.identity(naru.nn.Linear(2, 1), "weight")
     >>> [name for name, _ in layer.named_parameters()]
@@ -281,7 +281,7 @@ def remove(module: Any, name: str) -> Any:
 
 
 def is_pruned(module: Any) -> bool:
-    """Whether a tensor of the module or of those below is pruned.
+    """Whether any tensor of the module or of its submodules is pruned.
 
     >>> layer = naru.nn.Linear(2, 1)
     >>> before = naru.nn.utils.prune.is_pruned(layer)

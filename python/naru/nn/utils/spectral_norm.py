@@ -1,4 +1,4 @@
-"""Weights divided by their greatest singular value: the older way, by a hook before forward. `parametrizations.spectral_norm` is the newer one."""
+"""Weights divided by their largest singular value: the older implementation, by a forward pre-hook. `parametrizations.spectral_norm` is the newer one."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def default_dim(module: Any) -> int:
 
 
 class SpectralNorm:
-    """The hook that computes a module's weight, with `name_u` and `name_v`, nearly its first singular vectors, which each step of training refines.
+    """The hook that computes a module's weight. `name_u` and `name_v` approximate the first singular vectors; each training step refines them.
 
     Args:
         name: the name of a parameter.
-        n_power_iterations: how often each call in training refines the singular vectors; ValueError for none.
+        n_power_iterations: the number of power iterations at each call in training, which refine the singular vectors; ValueError if less than 1.
         dim: the dimension of outputs.
-        eps: the least length that they are divided by.
+        eps: the lower bound of the norms they are divided by.
 
     >>> layer = naru.nn.utils.spectral_norm(naru.nn.Linear(2, 1))
     >>> [type(hook).__name__ for hook in layer._forward_pre_hooks.values()]
@@ -57,7 +57,7 @@ class SpectralNorm:
         return matrix_of(weight, self.dim)
 
     def compute_weight(self, module: Any, do_power_iteration: bool) -> Tensor:
-        """The weight divided by u · matrix · v; do_power_iteration: u and v are refined first, in place, so that replicas share them."""
+        """The weight divided by u · matrix · v. do_power_iteration: whether to refine u and v first, in place, so that replicas share the update."""
         weight, u, v = (getattr(module, self.name + end) for end in ("_orig", "_u", "_v"))
         matrix = self.reshape_weight_to_matrix(weight)
         if do_power_iteration:
@@ -65,7 +65,7 @@ class SpectralNorm:
                 for _ in range(self.n_power_iterations):
                     v.copy_(F.normalize(_C.mv(matrix.t(), u), dim=0, eps=self.eps))
                     u.copy_(F.normalize(_C.mv(matrix, v), dim=0, eps=self.eps))
-                u, v = u.clone(), v.clone()  # for backward through several calls
+                u, v = u.clone(), v.clone()  # so that backward through several calls works
         return weight / _C.dot(u, _C.mv(matrix, v))
 
     def remove(self, module: Any) -> None:
@@ -81,7 +81,7 @@ class SpectralNorm:
 
     @staticmethod
     def apply(module: Any, name: str, n_power_iterations: int, dim: int, eps: float) -> SpectralNorm:
-        """Puts the hook to a module. RuntimeError where there is one for that name."""
+        """Adds the hook to a module. RuntimeError if there is one for that name."""
         if any(isinstance(hook, SpectralNorm) and hook.name == name for hook in module._forward_pre_hooks.values()):
             raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
         hook = SpectralNorm(name, n_power_iterations, dim, eps)
@@ -98,7 +98,7 @@ class SpectralNorm:
             u, v = (F.normalize(weight.new_empty(n).normal_(0, 1), dim=0, eps=eps) for n in (rows, columns))
         delattr(module, name)
         module.register_parameter(name + "_orig", weight)
-        setattr(module, name, weight.data)  # no parameter: what asks for it before the first call finds it
+        setattr(module, name, weight.data)  # not a parameter: the value until the first forward
         module.register_buffer(name + "_u", u)
         module.register_buffer(name + "_v", v)
         module.register_forward_pre_hook(hook)
@@ -108,7 +108,7 @@ class SpectralNorm:
 
 
 class SpectralNormStateDictHook:
-    """The hook of states that notes the version of `fn`, a SpectralNorm."""
+    """The state_dict hook that stores the version of `fn`, a SpectralNorm."""
 
     def __init__(self, fn: SpectralNorm) -> None:
         self.fn = fn
@@ -122,7 +122,7 @@ class SpectralNormStateDictHook:
 
 
 class SpectralNormLoadStateDictPreHook:
-    """The hook before loading that reads the states of older versions for `fn`, a SpectralNorm."""
+    """The load_state_dict pre-hook that converts states of older versions for `fn`, a SpectralNorm."""
 
     def __init__(self, fn: SpectralNorm) -> None:
         self.fn = fn
@@ -130,7 +130,7 @@ class SpectralNormLoadStateDictPreHook:
     def __call__(
         self, state_dict: dict, prefix: str, local_metadata: dict, strict: bool, missing_keys: list, unexpected_keys: list, error_msgs: list
     ) -> None:
-        """States from before PyTorch 1.0 have the weight and no v, which follows from the others."""
+        """States from before PyTorch 1.0 have the weight but no v, which is computed from the others."""
         version = local_metadata.get("spectral_norm", {}).get(self.fn.name + ".version")
         key = prefix + self.fn.name
         if (version or 0) >= 1 or (version is None and key not in state_dict and all(key + end in state_dict for end in ("_orig", "_u", "_v"))):
@@ -149,13 +149,13 @@ class SpectralNormLoadStateDictPreHook:
 
 
 def spectral_norm(module: M, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None) -> M:
-    """Divides module.name by its greatest singular value before each forward (Miyato et al., 2018). Returns the module.
+    """Divides module.name by its largest singular value before each forward (Miyato et al., 2018). Returns the module.
 
     Args:
         name: the name of a parameter.
-        n_power_iterations: how often each call in training refines the singular vectors.
-        eps: the least length that they are divided by.
-        dim: the dimension of outputs; 0, of transposed convolutions 1, if None.
+        n_power_iterations: the number of power iterations at each call in training, which refine the singular vectors.
+        eps: the lower bound of the norms they are divided by.
+        dim: the dimension of outputs; if None, 1 for transposed convolutions, else 0.
 
     >>> layer = naru.nn.Linear(2, 2)
     >>> layer.weight.data = naru.tensor([[4.0, 0.0], [0.0, 1.0]])
@@ -170,11 +170,11 @@ def spectral_norm(module: M, name: str = "weight", n_power_iterations: int = 1, 
 
 
 def remove_spectral_norm(module: M, name: str = "weight") -> M:
-    """Undoes `spectral_norm`; the weight stays what it is. ValueError where there is none.
+    """Undoes `spectral_norm`; the weight keeps its current value. ValueError if there is none.
 
     Args:
         module: the module.
-        name: of its parameter.
+        name: the parameter's name.
 
     >>> layer = naru.nn.utils.spectral_norm(naru.nn.Linear(2, 1))
     >>> [name for name, _ in naru.nn.utils.remove_spectral_norm(layer).named_parameters()]

@@ -1,4 +1,4 @@
-"""`torch.nn.utils.stateless`: calls of modules with other parameters and buffers than their own. `torch.func.functional_call` is the newer name."""
+"""`torch.nn.utils.stateless`: calls of modules with replaced parameters and buffers. `torch.func.functional_call` is the newer name."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["functional_call"]
 
 
 def _tensors(module: Module) -> dict[str, Tensor]:
-    """All of the module's parameters and buffers by all of their names."""
+    """All parameters and buffers of the module, under all of their names."""
     return {**dict(module.named_parameters(remove_duplicate=False)), **dict(module.named_buffers(remove_duplicate=False))}
 
 
 def _untied(own: dict[str, Tensor], given: dict[str, Any]) -> dict[str, Any]:
-    """What is given for one name of a tensor counts for its other names, too. ValueError where several are given several values."""
+    """Extends values given for one name of a shared tensor to its other names. ValueError if they conflict."""
     names: dict[int, list[str]] = {}
     for name, tensor in own.items():
         names.setdefault(id(tensor), []).append(name)
@@ -48,12 +48,12 @@ def _check_strictly(module: Module, own: dict[str, Tensor], given: dict[str, Any
         raise RuntimeError("Error(s) in reparametrizing for {}:\n\t{}".format(module._get_name(), "\n\t".join(errors)))
 
 
-# In the place of a value: there is no such attribute.
+# Marks an attribute that does not exist.
 _ABSENT = object()
 
 
 def _owner(module: Module, path: str) -> Module:
-    """The module by its path; AttributeError and TypeError name the part that there is not, or that is none."""
+    """The submodule at the path; AttributeError or TypeError naming the part that does not exist or is not a module."""
     owner = module
     for index, part in enumerate(path.split(".") if path else ()):
         try:
@@ -67,7 +67,7 @@ def _owner(module: Module, path: str) -> Module:
 
 
 def _swap(module: Module, name: str, value: Any) -> Any:
-    """Puts a value in the place of a tensor, be it parameter, buffer or attribute; what was there, _ABSENT if nothing was."""
+    """Sets a parameter, buffer or attribute to a value; returns the old value, or _ABSENT if there was none."""
     if not name:
         raise KeyError('tensor name can\'t be empty string ""')
     path, _, last = name.rpartition(".")
@@ -85,9 +85,9 @@ def _swap(module: Module, name: str, value: Any) -> Any:
     if value is _ABSENT:
         del own[last]
     elif before is _ABSENT or last in own:
-        own[last] = value  # a parameter does not become one of the module's
+        own[last] = value  # bypasses registration, so a given parameter does not become one of the module's
     else:
-        setattr(owner, last, value)  # a property, as of a parametrization
+        setattr(owner, last, value)  # a property, such as of a parametrization
     return before
 
 
@@ -95,7 +95,7 @@ def _swap(module: Module, name: str, value: Any) -> Any:
 def _reparametrize_module(
     module: Module, parameters_and_buffers: dict[str, Any], tie_weights: bool = False, strict: bool = False, stack_weights: bool = False
 ) -> Iterator[None]:
-    """Within it, the module has these tensors in place of its own. What it replaces meanwhile is written back to the dict."""
+    """Within it, the module uses these tensors instead of its own. Tensors that it reassigns are written back to the dict."""
     own = _tensors(module)
     given = _untied(own, parameters_and_buffers) if tie_weights else parameters_and_buffers
     if strict:
@@ -137,14 +137,14 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """The older name of `torch.func.functional_call`, which warns.
+    """The older name of `torch.func.functional_call`, deprecated with a warning.
 
     Args:
         module: the module that is called.
-        parameters_and_buffers: tensors by name, which take the places of its own during the call.
+        parameters_and_buffers: tensors by name, which replace the module's during the call.
         args: an argument, or a tuple of them. kwargs: arguments by name.
         tie_weights: whether a tensor that the module has under several names is replaced under all of them.
-        strict: whether names that are missing, or not the module's, are an error (RuntimeError).
+        strict: whether missing or unexpected names are an error (RuntimeError).
 
     >>> layer = naru.nn.Linear(2, 1, bias=False)
     >>> naru.nn.utils.stateless.functional_call(layer, {"weight": naru.tensor([[1.0, 2.0]])}, naru.tensor([3.0, 4.0]))

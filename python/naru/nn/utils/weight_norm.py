@@ -1,4 +1,4 @@
-"""Weights as a direction and a length: the older way, by a hook before forward. `parametrizations.weight_norm` is the newer one."""
+"""Weights as a direction times a norm: the older implementation, by a forward pre-hook. `parametrizations.weight_norm` is the newer one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
 
 def norm_except_dim(v: Tensor, dim: int) -> Tensor:
-    """The lengths of v's slices along `dim`, with dimensions of size 1 for the others; dim -1: that of all of v."""
+    """The norms of v's slices along `dim`, with size 1 in the other dimensions; dim -1: the norm of all of v."""
     if dim == -1:
         return v.norm()
     others = [d for d in range(v.dim()) if d != dim % v.dim()]
@@ -27,16 +27,16 @@ def norm_except_dim(v: Tensor, dim: int) -> Tensor:
 
 
 def weight_of(v: Tensor, g: Tensor, dim: int) -> Tensor:
-    """v with slices of length g."""
+    """v with its slices scaled to norm g."""
     return v * (g / norm_except_dim(v, dim))
 
 
 class WeightNorm:
-    """The hook that computes a module's weight from its length and its direction.
+    """The hook that computes a module's weight from its norm and its direction.
 
     Args:
         name: the name of a parameter.
-        dim: the dimension whose slices have a length each; None: one length.
+        dim: the dimension whose slices have one norm each; None: one norm for the whole weight.
 
     >>> layer = naru.nn.utils.weight_norm(naru.nn.Linear(2, 1))
     >>> [type(hook).__name__ for hook in layer._forward_pre_hooks.values()]
@@ -53,7 +53,7 @@ class WeightNorm:
 
     @staticmethod
     def apply(module: Any, name: str, dim: int | None) -> WeightNorm:
-        """Puts the hook to a module. RuntimeError where there is one for that name."""
+        """Adds the hook to a module. RuntimeError if there is one for that name."""
         warnings.warn(
             "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
             FutureWarning,
@@ -88,11 +88,11 @@ class WeightNorm:
 
 
 def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
-    """Makes module.name a direction (name_v) times a length (name_g), parameters both, joined before each forward. Returns the module.
+    """Replaces module.name by two parameters, a direction (name_v) and a norm (name_g), whose product is computed before each forward. Returns the module.
 
     Args:
         name: the name of a parameter.
-        dim: the dimension whose slices have a length each; None: one length.
+        dim: the dimension whose slices have one norm each; None: one norm for the whole weight.
 
     >>> list(dict(naru.nn.utils.weight_norm(naru.nn.Linear(2, 1)).named_parameters()))
     ['bias', 'weight_g', 'weight_v']
@@ -102,11 +102,11 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
 
 
 def remove_weight_norm(module: M, name: str = "weight") -> M:
-    """Undoes `weight_norm`; the weight stays what it is. ValueError where there is none.
+    """Undoes `weight_norm`; the weight keeps its current value. ValueError if there is none.
 
     Args:
         module: the module.
-        name: of its parameter.
+        name: the parameter's name.
 
     >>> layer = naru.nn.utils.weight_norm(naru.nn.Linear(2, 1))
     >>> [name for name, _ in naru.nn.utils.remove_weight_norm(layer).named_parameters()]

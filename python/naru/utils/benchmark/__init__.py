@@ -1,4 +1,4 @@
-"""`torch.utils.benchmark`: how long a statement takes (`Timer`), and several beside one another (`Compare`)."""
+"""`torch.utils.benchmark`: measures statements (`Timer`), and compares measurements (`Compare`)."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Compare:
-    """Shows measurements beside one another.
+    """Prints measurements as a table.
 
     Args:
         results: measurements.
@@ -36,22 +36,22 @@ class Compare:
         self._highlight = False
 
     def extend_results(self, results: Iterable[Measurement]) -> None:
-        """Takes further measurements. ValueError for anything else."""
+        """Adds measurements. ValueError for anything else."""
         for result in results:
             if not isinstance(result, Measurement):
                 raise ValueError(f"Expected an instance of `Measurement`, got {type(result)} instead.")
         self._results.extend(results)
 
     def trim_significant_figures(self) -> None:
-        """Shows the digits that mean something only."""
+        """Limits output to significant digits."""
         self._trim = True
 
     def colorize(self, rowwise: bool = False) -> None:
-        """Taken; the table has no colours."""
+        """Accepted without effect: the table has no colors."""
         self._color = True
 
     def highlight_warnings(self) -> None:
-        """Marks measurements that spread far with (!)."""
+        """Marks measurements with a large spread with (!)."""
         self._highlight = True
 
     def print(self) -> None:

@@ -1,4 +1,4 @@
-"""What a timer has measured."""
+"""The measurements of a timer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WARNED_IQR, _DOUBTED_IQR = 0.1, 0.25
 
 
 def unit_to_english(u: str) -> str:
-    """The unit's name in full.
+    """The unit's full name.
 
     Args:
         u: "ns", "us", "ms" or "s" (KeyError for others).
@@ -27,7 +27,7 @@ def unit_to_english(u: str) -> str:
 
 
 def select_unit(t: float) -> tuple[str, float]:
-    """The unit in which a time in seconds reads best, and its length in seconds.
+    """The most readable unit for a time in seconds, and its length in seconds.
 
     Args:
         t: seconds.
@@ -54,12 +54,12 @@ def trim_sigfig(x: float, n: int) -> float:
 
 @dataclasses.dataclass(init=True, repr=False, eq=True, frozen=True)
 class TaskSpec:
-    """What is measured, and under which names it stands in a table.
+    """The measured statement, and its names in a table.
 
     Args:
-        stmt: the statement. setup, global_setup: what is done before.
-        label, sub_label, description: of the table's head, row and column.
-        env: of which environment the times are.
+        stmt: the statement. setup, global_setup: code that runs before it.
+        label, sub_label, description: title, row and column in the table.
+        env: the environment of the measurement.
         num_threads: how many threads the statement may use.
 
     >>> naru.utils.benchmark.TaskSpec("x + y", setup="pass", label="sum", sub_label="small").title
@@ -85,11 +85,11 @@ class TaskSpec:
         return f"stmt:{(': ' + self.sub_label) if self.sub_label else ''}\n" + "\n".join("  " + line for line in self.stmt.splitlines())
 
     def setup_str(self) -> str:
-        """The preparation, as a report has it."""
+        """The setup code, as printed in a report."""
         return "" if self.setup == "pass" or not self.setup else f"setup: {self.setup}"
 
     def summarize(self) -> str:
-        """The title, the description and the preparation."""
+        """The title, the description and the setup code."""
         return "\n".join(part for part in (self.title, self.description or "", self.setup_str()) if part)
 
 
@@ -102,13 +102,13 @@ def _quantile(values: list[float], q: float) -> float:
 
 @dataclasses.dataclass(init=True, repr=False)
 class Measurement:
-    """Times of runs: `raw_times` has seconds of `number_per_run` runs each.
+    """Measured times: each of `raw_times` is the time of `number_per_run` runs, in seconds.
 
     Args:
-        number_per_run: how often the statement ran for each of `raw_times`.
-        raw_times: seconds.
+        number_per_run: number of runs of the statement per raw time.
+        raw_times: times in seconds.
         task_spec: what was measured.
-        metadata: anything, kept.
+        metadata: arbitrary, stored.
 
     >>> from naru.utils.benchmark import Measurement, TaskSpec
     >>> found = Measurement(10, [0.5, 0.25, 0.75], TaskSpec("x + y", setup="pass"))
@@ -123,7 +123,7 @@ class Measurement:
 
     @property
     def times(self) -> list[float]:
-        """Seconds of one run each."""
+        """The time per run, in seconds, for each raw time."""
         return [t / self.number_per_run for t in self.raw_times]
 
     @property
@@ -142,12 +142,12 @@ class Measurement:
 
     @property
     def iqr(self) -> float:
-        """The distance of the quartiles, in seconds."""
+        """The interquartile range, in seconds."""
         return _quantile(self._sorted, 0.75) - _quantile(self._sorted, 0.25)
 
     @property
     def significant_figures(self) -> int:
-        """How many digits of the median mean something: those that the quartiles, taken for those of a normal distribution, leave."""
+        """The number of significant digits of the median, from the interquartile range under a normal distribution."""
         n_total = len(self._sorted)
         lower, upper = n_total // 4, math.ceil(3 * n_total / 4)
         points = self._sorted[lower:upper]
@@ -157,21 +157,21 @@ class Measurement:
 
     @property
     def has_warnings(self) -> bool:
-        """Whether the times spread too far to be trusted."""
+        """Whether the spread of the times is too large."""
         return not self.meets_confidence()
 
     def meets_confidence(self, threshold: float = _WARNED_IQR) -> bool:
-        """Whether there are runs enough, and their quartiles lie within `threshold` of the median."""
+        """Whether there are enough runs, and their interquartile range is within `threshold` of the median."""
         return len(self.times) >= _ENOUGH_RUNS and self.iqr / self.median < threshold
 
     @property
     def title(self) -> str:
-        """What was measured."""
+        """The title of the measured statement."""
         return self.task_spec.title
 
     @property
     def env(self) -> str:
-        """The environment it was measured in."""
+        """The environment of the measurement."""
         return "Unspecified env" if self.task_spec.env is None else str(self.task_spec.env)
 
     @property
@@ -203,10 +203,10 @@ class Measurement:
 
     @staticmethod
     def merge(measurements: Iterable[Measurement]) -> list[Measurement]:
-        """One measurement for each task, of all its runs.
+        """Merges the measurements of each task into one.
 
         Args:
-            measurements: any.
+            measurements: any measurements.
 
         >>> from naru.utils.benchmark import Measurement, TaskSpec
         >>> task = TaskSpec("x + y", setup="pass")

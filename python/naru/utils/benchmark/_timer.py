@@ -1,4 +1,4 @@
-"""A timer of statements, which waits for the devices."""
+"""A timer for statements that waits for devices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Language", "Timer", "timer"]
 
 
 class Language(enum.Enum):
-    """The language of a statement.
+    """The programming language of a statement.
 
     >>> naru.utils.benchmark.Language.PYTHON.name
     'PYTHON'
@@ -28,7 +28,7 @@ class Language(enum.Enum):
 
 
 def timer() -> float:
-    """Seconds, once all that was asked of the devices is done.
+    """The time in seconds, after all devices have finished their work.
 
     >>> from naru.utils.benchmark import timer
     >>> begin = timer()
@@ -42,18 +42,18 @@ def timer() -> float:
 
 
 class Timer:
-    """Measures a statement: on so many threads, after a warm-up, and with the devices waited for.
+    """Measures a statement: with a given number of threads, after a warm-up, waiting for devices.
 
     Args:
         stmt: the statement.
-        setup: what is done before, once.
-        global_setup: of no account.
-        timer: the clock.
+        setup: code that runs once before.
+        global_setup: ignored.
+        timer: the clock function.
         globals: names that the statement uses.
-        label: of the table's head.
-        sub_label: of its row.
-        description: of its column.
-        env: of which environment the times are.
+        label: title of the table.
+        sub_label: label of its row.
+        description: label of its column.
+        env: the environment of the measurement.
         num_threads: how many threads the statement may use.
         language: `Language.PYTHON` (NotImplementedError for others).
 
@@ -101,10 +101,10 @@ class Timer:
             _C.set_num_threads(before)
 
     def timeit(self, number: int = 1000000) -> Measurement:
-        """Runs the statement so many times, after some for warming up.
+        """Runs the statement `number` times, after a warm-up.
 
         Args:
-            number: how many times.
+            number: the number of runs.
 
         >>> naru.utils.benchmark.Timer("x + 1", setup="x = 1").timeit(100).number_per_run
         100
@@ -122,7 +122,7 @@ class Timer:
             number *= 10
 
     def blocked_autorange(self, callback: Callable[[int, float], Any] | None = None, min_run_time: float = 0.2) -> Measurement:
-        """Blocks of runs, long enough for the clock, until min_run_time seconds have gone by. callback(runs, seconds) is told of each."""
+        """Measures blocks of runs, each long enough for the clock, for min_run_time seconds in total. callback(runs, seconds) is called after each block."""
         number, times, total = self._block_size(min_run_time), [], 0.0
         while total < min_run_time or not times:
             taken = self._timeit(number)
@@ -135,11 +135,11 @@ class Timer:
     def adaptive_autorange(
         self, threshold: float = 0.1, *, min_run_time: float = 0.01, max_run_time: float = 10.0, callback: Any = None
     ) -> Measurement:
-        """`blocked_autorange` that ends when the quartiles lie within `threshold` of the median, or after max_run_time seconds.
+        """`blocked_autorange` that stops when the interquartile range is within `threshold` of the median, or after max_run_time seconds.
 
         Args:
-            min_run_time: seconds that it takes at least.
-            callback: told of each block, as in `blocked_autorange`.
+            min_run_time: minimum duration in seconds.
+            callback: called after each block, as in `blocked_autorange`.
 
         >>> found = naru.utils.benchmark.Timer("x + 1", setup="x = 1").adaptive_autorange(min_run_time=0.001, max_run_time=0.01)
         >>> found.median > 0
@@ -157,5 +157,5 @@ class Timer:
         return Measurement(number, times, self._task_spec)
 
     def collect_callgrind(self, *args: Any, **kwargs: Any) -> Any:
-        """Not there yet: NotImplementedError."""
+        """Not implemented: NotImplementedError."""
         raise NotImplementedError("Timer.collect_callgrind is in PyTorch but not in naru yet; nearest: blocked_autorange()")

@@ -1,4 +1,4 @@
-"""`torch.utils.data`: data sets, samplers, loading in batches."""
+"""`torch.utils.data`: data sets, samplers, and loading in batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`DataLoader`: a data set in batches."""
+"""`DataLoader`: loads a data set in batches."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"
 
 
 class _EndlessSampler(Sampler):
-    """Stands for the numbers of an iterable data set, which has none."""
+    """Placeholder for the indices of an iterable data set, which has none."""
 
     def __iter__(self) -> Iterator[None]:
         while True:
@@ -42,27 +42,27 @@ class DataLoader(Generic[T_co]):
     """Iterates over a data set in batches.
 
     Args:
-        dataset: samples by number (`__getitem__`, `__len__`) or an IterableDataset.
-        batch_size: samples to a batch; None gives single samples.
-        shuffle: random order, new for each pass.
-        sampler, batch_sampler: the order, in place of shuffle (and of batch_size and drop_last).
-        num_workers: how many processes load batches ahead of time; 0 loads each batch when it is asked for. A TensorDataset with
-            the default collate_fn and no worker_init_fn is loaded by threads, which need not copy the batch.
-        collate_fn: makes a batch from a list of samples (`default_collate`).
-        pin_memory: the tensors of a batch are copied to page-locked memory (by a thread, if there are workers), from where devices
-            copy without waiting. Objects with a method `pin_memory` are replaced by what that returns.
-        drop_last: leave out a last batch that is not full.
-        timeout: seconds to wait for a batch from a worker before RuntimeError; 0 waits for ever.
-        worker_init_fn: called in each worker with its number, after its random numbers are seeded.
+        dataset: a data set with samples by index (`__getitem__`, `__len__`) or an IterableDataset.
+        batch_size: samples per batch; None yields single samples.
+        shuffle: random order, redrawn for each pass.
+        sampler, batch_sampler: the order, instead of shuffle (and of batch_size and drop_last).
+        num_workers: the number of processes that load batches ahead of time; 0 loads each batch on request. A TensorDataset with
+            the default collate_fn and no worker_init_fn is loaded by threads instead, which need not copy the batch.
+        collate_fn: makes a batch from a list of samples (default: `default_collate`).
+        pin_memory: copy the tensors of a batch to page-locked memory (on a thread, if there are workers), which allows asynchronous copies
+            to devices. Objects with a method `pin_memory` are replaced by its result.
+        drop_last: leave out an incomplete last batch.
+        timeout: seconds to wait for a batch from a worker before RuntimeError; 0 for no limit.
+        worker_init_fn: called in each worker with its id, after its random numbers are seeded.
         multiprocessing_context: how workers are started: "fork", "spawn", "forkserver" or a context of `multiprocessing`.
         generator: draws the random order, and the base seed of the workers.
-        prefetch_factor: batches each worker has under way (2).
-        persistent_workers: workers, and their copies of the data set, live on after a pass.
-        pin_memory_device: not needed, as in PyTorch.
-        in_order: batches come in the order of the sampler. False: as they get ready.
+        prefetch_factor: pending batches per worker (2).
+        persistent_workers: keep the workers, and their copies of the data set, after a pass.
+        pin_memory_device: ignored, as in PyTorch.
+        in_order: return batches in the order of the sampler. False: as they become available.
 
-    An exception in a worker is raised here, with the same type and the worker's traceback as text. A worker that dies is a
-    RuntimeError. Batches come through shared memory that does not count against /dev/shm.
+    An exception in a worker is raised here, with the same type and the worker's traceback as text. A worker that dies raises
+    RuntimeError. Batches are passed through shared memory that does not count against /dev/shm.
 
     >>> import naru
     >>> from naru.utils.data import TensorDataset
@@ -155,7 +155,7 @@ class DataLoader(Generic[T_co]):
         self.multiprocessing_context = multiprocessing_context
         self.persistent_workers = persistent_workers
         self.in_order = in_order
-        self._length_told: int | None = None  # of an iterable data set, when somebody has asked
+        self._length_told: int | None = None  # of an iterable data set, once len() was called
         self._iterator: _WorkersIterator | None = None
         self._fixed = True
         self.check_worker_number_rationality()
@@ -207,7 +207,7 @@ class DataLoader(Generic[T_co]):
             return samples
         return samples // self.batch_size if self.drop_last else -(-samples // self.batch_size)
 
-    def __iter__(self) -> Iterator[Any]:  # batches, which are what collate_fn makes of samples
+    def __iter__(self) -> Iterator[Any]:  # batches, of the type that collate_fn returns
         rows = self._rows_at_once()
         if rows is not None:
             return _RowsIterator(self, *rows)
@@ -222,7 +222,7 @@ class DataLoader(Generic[T_co]):
         return self._iterator
 
     def check_worker_number_rationality(self) -> None:
-        """Warns where there are more workers than processors."""
+        """Warns if there are more workers than processors."""
         processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         if self.num_workers > processors:
             warnings.warn(
@@ -236,8 +236,8 @@ class DataLoader(Generic[T_co]):
         return Source(self.dataset, self.batch_sampler is not None, self.collate_fn, self.drop_last)
 
     def _rows_at_once(self) -> tuple[tuple[Any, ...], Any] | None:
-        """Where no Python is needed to make batches, because they are rows of the cpu's tensors in an order that is known from the start:
-        the tensors, and which rows of them the samples are (see Source.rows). None elsewhere."""
+        """If batches are rows of cpu tensors in a known order, so that no Python code is needed to make them: the tensors, and the rows that are
+        samples (see Source.rows). None otherwise."""
         if self._iterable or type(self.batch_sampler) is not BatchSampler or not order_known(self.batch_sampler.sampler):
             return None
         if self.timeout or self.persistent_workers or self.worker_init_fn is not None or self.multiprocessing_context is not None:
@@ -248,7 +248,7 @@ class DataLoader(Generic[T_co]):
         return rows if rows and all(type(t) is _C.Tensor and t.device.type == "cpu" for t in rows[0]) else None
 
     def _start_pool(self, base_seed: int, pin: bool) -> WorkerPool:
-        """The workers of a pass."""
+        """Starts the workers of a pass."""
         from ._utils.worker_pool import PinningPool, ProcessPool, ThreadPool
 
         source = self._source()
@@ -270,7 +270,7 @@ def _check_iterable(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:
 
 
 class _Iterator:
-    """One pass: batches are made when they are asked for."""
+    """One pass without workers: batches are loaded on request."""
 
     def __init__(self, loader: DataLoader) -> None:
         self._pin = loader.pin_memory and _pins(loader)
@@ -280,8 +280,8 @@ class _Iterator:
         self._fetch = loader._source().fetcher()
 
     def _open(self, loader: DataLoader) -> int:
-        """Starts counting; returns the base seed, which is drawn before the order is."""
-        # Not the loader itself, which holds this object where the workers are persistent: both shall end when they are dropped.
+        """Initializes a pass; returns the base seed, which is drawn before the order is."""
+        # No reference to the loader, which holds this object if workers are persistent: both must be released when they are dropped.
         self._sampler, self._dataset, self._workers = loader._index_sampler, loader.dataset, loader.num_workers
         self._given = 0
         self._length_told = loader._length_told
@@ -327,7 +327,7 @@ _BaseDataLoaderIter = _Iterator  # PyTorch's name
 
 
 class _RowsIterator(_Iterator):
-    """One pass over rows of tensors, which threads of the library take, or this one when a batch is asked for."""
+    """One pass over rows of tensors, gathered by threads of the library, or by this thread on request."""
 
     def __init__(self, loader: DataLoader, tensors: tuple[Any, ...], positions: Any) -> None:
         pin = loader.pin_memory and _pins(loader)
@@ -344,7 +344,7 @@ class _RowsIterator(_Iterator):
             order = self._positions[order]
             order = _C.where(order < 0, order + self._tensors[0].size(0), order)
         batches = _C._Batches(list(self._tensors), order, self._sampler.batch_size, self._sampler.drop_last, *self._options)
-        self._batches = batches  # whose threads end when it is gone
+        self._batches = batches  # its threads end when it is destroyed
         return batches
 
     def __next__(self) -> Any:
@@ -360,15 +360,15 @@ def _drop(pool: WorkerPool, running: list[Any]) -> None:
 
 
 class _WorkersIterator(_Iterator):
-    """Passes over batches that workers make ahead of time."""
+    """Passes over batches that workers load ahead of time."""
 
     def __init__(self, loader: DataLoader) -> None:
         pin = loader.pin_memory and _pins(loader)
         base_seed = self._open(loader)
         pool = loader._start_pool(base_seed, pin)
         self._pool = pool
-        # The workers end with this object; at the end of the program they are ended by the pool itself.
-        self._running = [self._indices]  # a generator runs Python when it is gone: with the workers
+        # The workers end with this object; at interpreter exit the pool itself ends them.
+        self._running = [self._indices]  # destroying a generator may run Python code, so keep it until the workers end
         self._dropped = when_gone(self, functools.partial(_drop, pool, self._running))
         factor = loader.prefetch_factor
         if not factor:
@@ -379,11 +379,11 @@ class _WorkersIterator(_Iterator):
 
     @property
     def broken(self) -> bool:
-        """Whether the workers are gone after an error."""
+        """Whether the workers were stopped after an error."""
         return self._order.broken is not None
 
     def begin(self, loader: DataLoader) -> None:
-        """A new pass with the same workers."""
+        """Starts a new pass with the same workers."""
         for before in self._running:
             if isinstance(before, GeneratorType):
                 before.close()
@@ -405,7 +405,7 @@ _MultiProcessingDataLoaderIter = _WorkersIterator
 
 
 def _pins(loader: DataLoader) -> bool:
-    """Whether there is a device for which page-locked memory is good."""
+    """Whether there is a device that benefits from page-locked memory."""
     if loader.pin_memory_device:
         warnings.warn(
             "pin_memory_device is deprecated, the current accelerator will be used as the device,ignore "

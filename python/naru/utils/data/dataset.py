@@ -1,4 +1,4 @@
-"""Data sets: things with samples, by number (`Dataset`) or one after the other (`IterableDataset`)."""
+"""Data sets: samples by index (`Dataset`) or in sequence (`IterableDataset`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 
 
 class Dataset(Generic[T_co]):
-    """Samples by number: a subclass defines `__getitem__` and `__len__`.
+    """Samples by index: a subclass defines `__getitem__` and `__len__`.
 
     `__getitems__(indices)`, if defined, returns the samples of a whole batch as a list.
 
@@ -43,7 +43,7 @@ class Dataset(Generic[T_co]):
 
 
 class IterableDataset(Dataset[T_co]):
-    """Samples one after the other: a subclass defines `__iter__`.
+    """Samples in sequence: a subclass defines `__iter__`.
 
     >>> class Countdown(naru.utils.data.IterableDataset):
     ...     def __iter__(self):
@@ -60,7 +60,7 @@ class IterableDataset(Dataset[T_co]):
 
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
-    """Sample i is the tuple of the i-th rows of the tensors, which have equal first sizes.
+    """Sample i is the tuple of the i-th rows of the tensors, which must have equal first sizes.
 
     >>> import naru
     >>> data = TensorDataset(naru.arange(3), naru.zeros(3, 2))
@@ -83,7 +83,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
 
 def _samples_of(data: Any, indices: Iterable[int]) -> list[Any]:
-    """Those of a list of places; all at once where the data set can."""
+    """The samples at a list of indices; fetched together if the data set supports it."""
     if not callable(getattr(data, "__getitems__", None)):
         return [data[i] for i in indices]
     wanted = list(indices)
@@ -94,7 +94,7 @@ def _samples_of(data: Any, indices: Iterable[int]) -> list[Any]:
 
 
 class StackDataset(Dataset):
-    """Samples of several data sets side by side, as tuples or, given keywords, dicts.
+    """Combines the samples of several data sets into tuples or, given keywords, dicts.
 
     >>> naru.utils.data.StackDataset([1, 2], [3, 4])[1]
     (2, 4)
@@ -127,7 +127,7 @@ class StackDataset(Dataset):
 
 
 class ConcatDataset(Dataset[T_co]):
-    """The samples of several data sets, one set after the other.
+    """Concatenates several data sets.
 
     Args:
         datasets: data sets with a length (AssertionError for none).
@@ -149,12 +149,12 @@ class ConcatDataset(Dataset[T_co]):
 
     @staticmethod
     def cumsum(sequence: Iterable[Any]) -> list[int]:
-        """How many samples there are up to the end of each data set of `sequence`."""
+        """The cumulative lengths of the data sets in `sequence`."""
         return list(accumulate(len(d) for d in sequence))
 
     @property
     def cummulative_sizes(self) -> list[int]:
-        """`cumulative_sizes`, by an older spelling (FutureWarning)."""
+        """Older spelling of `cumulative_sizes` (FutureWarning)."""
         warnings.warn("`cummulative_sizes` attribute is renamed to `cumulative_sizes`", FutureWarning, stacklevel=2)
         return self.cumulative_sizes
 
@@ -173,10 +173,10 @@ class ConcatDataset(Dataset[T_co]):
 
 
 class ChainDataset(IterableDataset):
-    """The samples of several iterable data sets, one set after the other.
+    """Concatenates several iterable data sets.
 
     Args:
-        datasets: iterable data sets (AssertionError for others, when they are gone through).
+        datasets: iterable data sets (AssertionError for others, during iteration).
 
     >>> class Count(naru.utils.data.IterableDataset):
     ...     def __init__(self, *numbers):
@@ -201,11 +201,11 @@ class ChainDataset(IterableDataset):
 
 
 class Subset(Dataset[T_co]):
-    """Some samples of a data set, by their numbers.
+    """Selected samples of a data set.
 
     Args:
         dataset: the data set.
-        indices: the numbers.
+        indices: the indices of the samples.
 
     >>> list(naru.utils.data.Subset([10, 20, 30], [2, 0]))
     [30, 10]
@@ -233,13 +233,13 @@ class Subset(Dataset[T_co]):
 
 
 def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) -> list[Subset]:
-    """The data set cut, in random order, into parts of the given lengths, or shares that add up to 1.
+    """Splits the data set randomly into parts of the given lengths, or fractions that add up to 1.
 
-    Where shares do not divide evenly, the first parts get one sample more.
+    If fractions do not divide evenly, the first parts get one more sample each.
 
     Args:
         dataset: the data set.
-        generator: draws the numbers; the default one if None.
+        generator: draws the permutation; the default one if None.
 
     >>> import naru
     >>> [len(part) for part in random_split(range(10), [0.75, 0.25])]

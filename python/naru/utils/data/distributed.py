@@ -1,4 +1,4 @@
-"""`DistributedSampler`: a data set shared out among processes."""
+"""`DistributedSampler`: partitions a data set among processes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["DistributedSampler"]
 
 
 class DistributedSampler(Sampler[int]):
-    """Every `num_replicas`-th sample number, from the `rank`-th on, so that processes with equal arguments share the data set.
+    """Every `num_replicas`-th sample index, starting from `rank`, so that processes with equal arguments partition the data set.
 
-    All get equally many: without drop_last the first numbers come again at the end, with it some are left out. The order is random
-    with shuffle, drawn from seed and epoch: call `set_epoch` before each pass.
+    All processes get the same number: without drop_last the first indices are repeated at the end, with it some are left out. With shuffle, the order
+    is random, drawn from seed and epoch: call `set_epoch` before each pass.
 
     Args:
-        dataset: of which the length counts.
-        num_replicas: how many processes there are; None: as torch.distributed has it.
-        rank: this process, from 0; None: as torch.distributed has it.
+        dataset: the data set; only its length is used.
+        num_replicas: the number of processes; None: from torch.distributed.
+        rank: the rank of this process, from 0; None: from torch.distributed.
         shuffle: whether the order is random.
-        seed: of the order, the same in all processes.
-        drop_last: whether samples that do not go round are left out.
+        seed: the seed of the order, equal on all processes.
+        drop_last: leave out samples that do not divide evenly.
 
     >>> [list(DistributedSampler(range(5), 2, rank, shuffle=False)) for rank in range(2)]
     [[0, 2, 4], [1, 3, 0]]
@@ -72,5 +72,5 @@ class DistributedSampler(Sampler[int]):
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Another order for another epoch."""
+        """Sets the epoch, which determines the random order."""
         self.epoch = epoch

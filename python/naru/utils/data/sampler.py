@@ -1,4 +1,4 @@
-"""Samplers: the order in which a data set's samples are taken."""
+"""Samplers: the order in which samples of a data set are loaded."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "Sub
 
 
 class Sampler(Generic[T_co]):
-    """Base of samplers: a subclass defines `__iter__`, over sample numbers or lists of them, and may define `__len__`.
+    """Base of samplers: a subclass defines `__iter__`, over sample indices or lists of them, and may define `__len__`.
 
     Args:
-        data_source: of no account, as in PyTorch.
+        data_source: ignored, as in PyTorch.
 
     >>> class Backwards(naru.utils.data.Sampler):
     ...     def __init__(self, data):
@@ -61,7 +61,7 @@ class SequentialSampler(Sampler[int]):
 
 
 def _seeded(generator: Any) -> dict[str, Any]:
-    """Keywords that draw from `generator`, or from a generator of its own seeded by the default one."""
+    """Keyword arguments that draw from `generator`, or from a new generator seeded by the default one."""
     if generator is None:
         generator = _C.Generator()
         empty = _C.empty((), dtype=_C.int64, device="cpu")
@@ -70,11 +70,11 @@ def _seeded(generator: Any) -> dict[str, Any]:
 
 
 class RandomSampler(Sampler[int]):
-    """Sample numbers in random order, or drawn with replacement; `num_samples` of them (all, if None).
+    """Sample indices in random order, or drawn with replacement; `num_samples` of them (all, if None).
 
     Args:
         data_source: a data set, or anything with a length.
-        generator: draws the numbers; the default one if None.
+        generator: draws the indices; the default one if None.
 
     >>> sorted(naru.utils.data.RandomSampler([5, 6, 7]))
     [0, 1, 2]
@@ -94,11 +94,11 @@ class RandomSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
-        """How many numbers one pass gives."""
+        """The number of indices in a pass."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def _parts(self) -> Iterator[Any]:
-        """The numbers of a pass, in tensors."""
+        """The indices of a pass, in tensors."""
         size = len(self.data_source)
         seeded = _seeded(self.generator)
         left = self.num_samples
@@ -110,7 +110,7 @@ class RandomSampler(Sampler[int]):
             left -= len(part)
             yield part
         if not self.replacement and self.num_samples % size == 0 and _C._draws_as_pytorch():
-            _C.randperm(size, device="cpu", **seeded)  # PyTorch draws one for the rest, of which it takes nothing
+            _C.randperm(size, device="cpu", **seeded)  # PyTorch draws a permutation for the remainder even if it is empty
 
     def __iter__(self) -> Iterator[int]:
         for part in self._parts():
@@ -121,11 +121,11 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """The given numbers in random order.
+    """The given indices in random order.
 
     Args:
-        indices: the numbers.
-        generator: draws the numbers; the default one if None.
+        indices: the indices.
+        generator: draws the order; the default one if None.
 
     >>> sorted(naru.utils.data.SubsetRandomSampler([2, 4]))
     [2, 4]
@@ -145,26 +145,26 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 def order_known(sampler: Any) -> bool:
-    """Whether `whole_order` gives all numbers of a pass."""
+    """Whether `whole_order` returns all indices of a pass."""
     if type(sampler) is RandomSampler:
         return not sampler.replacement and sampler.num_samples <= len(sampler.data_source)
     return type(sampler) is SequentialSampler
 
 
 def whole_order(sampler: Any) -> Any:
-    """All numbers of a new pass, in one tensor, with the draws that iterating makes."""
+    """All indices of a new pass, in one tensor, with the same random draws as iteration."""
     if type(sampler) is RandomSampler:
         return next(sampler._parts())
     return _C.arange(len(sampler), device="cpu")
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """Numbers 0 to len(weights) - 1, drawn with probabilities in proportion to `weights`.
+    """Indices 0 to len(weights) - 1, drawn with probabilities proportional to `weights`.
 
     Args:
-        num_samples: how many.
-        replacement: whether a number may come again.
-        generator: draws the numbers; the default one if None.
+        num_samples: the number of indices.
+        replacement: whether an index may be drawn again.
+        generator: draws the indices; the default one if None.
 
     >>> list(naru.utils.data.WeightedRandomSampler([0.0, 1.0], 3))
     [1, 1, 1]
@@ -192,7 +192,7 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """Lists of `batch_size` numbers from another sampler; the last may be shorter, or is left out with drop_last.
+    """Lists of `batch_size` indices from another sampler; the last list may be shorter, or is left out with drop_last.
 
     >>> list(BatchSampler(range(5), 2, drop_last=False))
     [[0, 1], [2, 3], [4]]
@@ -208,8 +208,8 @@ class BatchSampler(Sampler[list[int]]):
         self.drop_last = drop_last
 
     def __iter__(self) -> Iterator[list[int]]:
-        # No generator: before Python 3.12 one that is let go of halfway runs Python, within which a Ctrl-C would be lost.
-        # chain asks the sampler for its iterator with the first batch, as a generator would.
+        # Not a generator: before Python 3.12, destroying a suspended one runs Python code, in which a Ctrl-C would be lost.
+        # chain requests the sampler's iterator with the first batch, as a generator would.
         return itertools.chain.from_iterable(map(self._batches, [self.sampler]))
 
     def _batches(self, sampler: Iterable[int]) -> Iterator[list[int]]:

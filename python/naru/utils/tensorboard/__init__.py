@@ -1,4 +1,4 @@
-"""`torch.utils.tensorboard`: event files that TensorBoard shows. Nothing else need be installed to write them."""
+"""`torch.utils.tensorboard`: writes event files for TensorBoard, without further dependencies."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["FileWriter", "SummaryWriter"]
 
 
 class FileWriter:
-    """One event file in a folder.
+    """Writes one event file in a folder.
 
     Args:
-        log_dir: the folder, which is made.
-        max_queue, flush_secs: how many events and how many seconds may wait to be written.
-        filename_suffix: put behind the file's name.
+        log_dir: the folder, created if missing.
+        max_queue, flush_secs: the number of events and of seconds before buffered events are written.
+        filename_suffix: appended to the file name.
 
     >>> import os, tempfile
     >>> from naru.utils.tensorboard import FileWriter
@@ -61,7 +61,7 @@ class FileWriter:
         self.flush()
 
     def flush(self) -> None:
-        """Hands all that was written to the system."""
+        """Writes buffered events to the file."""
         self._file.flush()
         self._waiting, self._flushed = 0, time.time()
 
@@ -95,13 +95,13 @@ def _limits() -> list[float]:
 
 
 def _pixels(image: Any, form: str) -> Tensor:
-    """An image in some order of dimensions as uint8 (height, width, channels)."""
+    """An image with the given order of dimensions as uint8 (height, width, channels)."""
     x = _tensor(image)
     form = form.upper()
     if len(form) != x.dim():
         raise ValueError(f"size of input tensor and input format are different. tensor shape: {tuple(x.shape)}, input_format: {form}")
     x = x.permute([form.index(c) for c in "NHWC" if c in form]) if "C" in form else x.permute([form.index(c) for c in "NHW" if c in form]).unsqueeze(-1)
-    if x.dim() == 4:  # side by side, in a grid that is nearly square
+    if x.dim() == 4:  # tiled in a nearly square grid
         count, height, width, channels = x.shape
         columns = min(8, count)
         rows = -(-count // columns)
@@ -116,15 +116,15 @@ def _pixels(image: Any, form: str) -> Tensor:
 
 
 class SummaryWriter:
-    """Writes numbers, histograms, images and texts, each under a tag and with a step, to an event file in `log_dir` (runs/<date>_<host> if
+    """Writes scalars, histograms, images and text, each with a tag and a step, to an event file in `log_dir` (runs/<date>_<host> if
     None).
 
     Args:
-        comment: put behind the folder's name where log_dir is None.
-        purge_step: of no account.
-        max_queue: how many events may wait to be written.
-        flush_secs: and for how many seconds.
-        filename_suffix: put behind the files' names.
+        comment: appended to the folder's name if log_dir is None.
+        purge_step: ignored.
+        max_queue: the number of events that may be buffered.
+        flush_secs: the number of seconds that events may be buffered.
+        filename_suffix: appended to the file names.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -166,12 +166,12 @@ class SummaryWriter:
         self, tag: str, scalar_value: Any, global_step: int | None = None, walltime: float | None = None, new_style: bool = False,
         double_precision: bool = False,
     ) -> None:  # fmt: skip
-        """A number: a Python one, or a tensor of one element.
+        """Adds a scalar: a Python number, or a tensor with one element.
 
         Args:
-            tag: its name. scalar_value: the number. global_step: the step.
+            tag: its name. scalar_value: the scalar. global_step: the step.
             walltime: seconds since 1970; now if None.
-            new_style: of no account. double_precision: whether it is written with 64 bits.
+            new_style: ignored. double_precision: whether to write it with 64 bits.
 
         >>> import pathlib, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -183,10 +183,10 @@ class SummaryWriter:
         self._get_file_writer().add_summary(_records.scalar(tag, _number(scalar_value)), global_step, walltime)
 
     def add_scalars(self, main_tag: str, tag_scalar_dict: dict[str, Any], global_step: int | None = None, walltime: float | None = None) -> None:
-        """Several numbers in one picture; each has a file of its own.
+        """Adds several scalars in one chart; each has a separate file.
 
         Args:
-            main_tag: the picture's name. tag_scalar_dict: numbers by name.
+            main_tag: the chart's name. tag_scalar_dict: scalars by name.
             global_step: the step. walltime: seconds since 1970; now if None.
         """
         for tag, value in tag_scalar_dict.items():
@@ -199,12 +199,12 @@ class SummaryWriter:
         self, tag: str, values: Any, global_step: int | None = None, bins: Any = "tensorflow", walltime: float | None = None,
         max_bins: int | None = None,
     ) -> None:  # fmt: skip
-        """How often which values come. bins: a number of equal buckets; by default buckets whose sizes grow with the values.
+        """Adds a histogram. bins: a number of equal buckets; by default buckets whose sizes grow with the values.
 
         Args:
-            tag: its name. values: numbers of any shape.
+            tag: its name. values: a tensor of any shape.
             global_step: the step. walltime: seconds since 1970; now if None.
-            max_bins: of no account.
+            max_bins: ignored.
         """
         x = _tensor(values).flatten().double()
         if x.numel() == 0:
@@ -223,7 +223,7 @@ class SummaryWriter:
         self._get_file_writer().add_summary(_records.histogram(tag, stats, edges, counts), global_step, walltime)
 
     def add_image(self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None, dataformats: str = "CHW") -> None:
-        """An image: uint8, or floating point from 0 to 1. dataformats: the order of its dimensions.
+        """Adds an image: uint8, or floating point from 0 to 1. dataformats: the order of its dimensions.
 
         Args:
             tag: its name. img_tensor: a tensor or an array.
@@ -234,7 +234,7 @@ class SummaryWriter:
         self._get_file_writer().add_summary(summary, global_step, walltime)
 
     def add_images(self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None, dataformats: str = "NCHW") -> None:
-        """Images in a grid.
+        """Adds images in a grid.
 
         Args:
             tag: its name. img_tensor: a tensor or an array. dataformats: the order of its dimensions.
@@ -243,11 +243,11 @@ class SummaryWriter:
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
 
     def add_figure(self, tag: str, figure: Any, global_step: int | None = None, close: bool = True, walltime: float | None = None) -> None:
-        """A figure of Matplotlib's, or several.
+        """Adds a Matplotlib figure, or several.
 
         Args:
             tag: its name. global_step: the step. walltime: seconds since 1970; now if None.
-            close: whether the figures are closed.
+            close: whether to close the figures.
         """
         import numpy as np
 
@@ -263,7 +263,7 @@ class SummaryWriter:
         self.add_image(tag, _C.stack(images), global_step, walltime, "NHWC")
 
     def add_text(self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None) -> None:
-        """A text, in Markdown.
+        """Adds text, in Markdown.
 
         Args:
             tag: its name. text_string: the text.
@@ -275,10 +275,10 @@ class SummaryWriter:
         self, hparam_dict: dict[str, Any], metric_dict: dict[str, Any], hparam_domain_discrete: Any = None, run_name: str | None = None,
         global_step: int | None = None,
     ) -> None:  # fmt: skip
-        """Settings of a run, as a text, and its results, as numbers, in a file of their own.
+        """Adds a run's hyperparameters, as text, and its results, as scalars, in a separate file.
 
         Args:
-            hparam_dict: settings by name. metric_dict: results by name. hparam_domain_discrete: of no account.
+            hparam_dict: hyperparameters by name. metric_dict: results by name. hparam_domain_discrete: ignored.
             run_name: the file's folder; the time if None. global_step: the step.
         """
         if not isinstance(hparam_dict, dict) or not isinstance(metric_dict, dict):
@@ -292,11 +292,11 @@ class SummaryWriter:
         raise NotImplementedError(f"SummaryWriter.{name} is in PyTorch 2.15 but not in naru yet; nearest: tensorboardX's SummaryWriter")
 
     def add_graph(self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True) -> None:
-        """The calls of a module's forward, with the sizes of what they give, below the modules that make them. It runs once, in eval mode.
+        """Adds the graph of a module: the calls in its forward, with the sizes of their results, nested by module. The module runs once, in eval mode.
 
         Args:
-            model: the module. input_to_model: what it is called with: a tensor, or a tuple of arguments.
-            verbose: whether the calls are printed. use_strict_trace: of no account.
+            model: the module. input_to_model: its input: a tensor, or a tuple of arguments.
+            verbose: whether to print the calls. use_strict_trace: ignored.
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder, naru.utils.tensorboard.SummaryWriter(folder) as writer:
@@ -313,11 +313,11 @@ class SummaryWriter:
         self, mat: Any, metadata: Any = None, label_img: Any = None, global_step: int | None = None, tag: str = "default",
         metadata_header: Any = None,
     ) -> None:  # fmt: skip
-        """Points in space, to be looked at in a projection. They are in files beside the event file.
+        """Adds points for the projector, in files next to the event file.
 
         Args:
-            mat: the points, (N, D). metadata: what they are called: N strings, or N rows below a `metadata_header`.
-            label_img: their pictures, (N, C, H, W). global_step: the step. tag: the name of them all.
+            mat: the points, (N, D). metadata: their labels: N strings, or N rows below a `metadata_header`.
+            label_img: their images, (N, C, H, W). global_step: the step. tag: the name of the set of points.
         """
         from ._projector import write_points, write_settings
 
@@ -337,11 +337,11 @@ class SummaryWriter:
         self, tag: str, labels: Any, predictions: Any, global_step: int | None = None, num_thresholds: int = 127, weights: Any = None,
         walltime: float | None = None,
     ) -> None:  # fmt: skip
-        """Precision and recall by thresholds.
+        """Adds precision and recall by threshold.
 
         Args:
-            tag: its name. labels: what is true, 0 or 1 each. predictions: how likely it was held, from 0 to 1.
-            num_thresholds: how many thresholds, at most 127. weights: what each counts for; 1 if None.
+            tag: its name. labels: the true labels, 0 or 1. predictions: the predicted probabilities, from 0 to 1.
+            num_thresholds: the number of thresholds, at most 127. weights: the weight of each prediction; 1 if None.
             global_step: the step. walltime: seconds since 1970; now if None.
         """
         count = min(num_thresholds, 127)
@@ -361,10 +361,10 @@ class SummaryWriter:
     def add_audio(
         self, tag: str, snd_tensor: Any, global_step: int | None = None, sample_rate: int = 44100, walltime: float | None = None
     ) -> None:
-        """A sound of one channel: samples from -1 to 1.
+        """Adds mono audio: samples from -1 to 1.
 
         Args:
-            tag: its name. snd_tensor: (L,) or (1, L). sample_rate: samples a second.
+            tag: its name. snd_tensor: (L,) or (1, L). sample_rate: samples per second.
             global_step: the step. walltime: seconds since 1970; now if None.
         """
         samples = _tensor(snd_tensor).squeeze()
@@ -374,20 +374,20 @@ class SummaryWriter:
         self._get_file_writer().add_summary(_records.audio(tag, sample_rate, whole), global_step, walltime)
 
     def add_video(self, *args: Any, **kwargs: Any) -> None:
-        """Not there yet: NotImplementedError."""
+        """Not implemented: NotImplementedError."""
         self._not_yet("add_video")
 
     def add_mesh(self, *args: Any, **kwargs: Any) -> None:
-        """Not there yet: NotImplementedError."""
+        """Not implemented: NotImplementedError."""
         self._not_yet("add_mesh")
 
     def flush(self) -> None:
-        """Hands all that was written to the system."""
+        """Writes buffered events to the files."""
         for writer in self.all_writers.values():
             writer.flush()
 
     def close(self) -> None:
-        """Closes the files; what is added afterwards goes to another one."""
+        """Closes the files; later additions go to new ones."""
         for writer in self.all_writers.values():
             writer.flush()
             writer.close()

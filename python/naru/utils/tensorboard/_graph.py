@@ -1,4 +1,4 @@
-"""The graph of a module as TensorBoard's GRAPHS tab shows it: what is called while it runs once, by the modules that call it."""
+"""The graph of a module for TensorBoard's GRAPHS tab: the calls in one run, nested by module."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class _Recorder(TorchFunctionMode):
         self.scopes = [type(model).__name__]
         self._taken: dict[str, int] = {}
         self._names: dict[int, str] = {}
-        self._alive: list[Tensor] = []  # so that no other tensor takes an id
+        self._alive: list[Tensor] = []  # keeps ids unique
         self._states = {id(t): ("buffer" if named is buffers else "parameter", name)
                         for buffers in [list(model.named_buffers())] for named in (list(model.named_parameters()), buffers)
                         for name, t in named}  # fmt: skip
 
     def free(self, name: str) -> str:
-        """`name`, numbered where it is taken."""
+        """`name`, with a number appended if it is already used."""
         count = self._taken[name] = self._taken.get(name, 0) + 1
         return name if count == 1 else self.free(f"{name}_{count - 1}")
 
@@ -55,7 +55,7 @@ class _Recorder(TorchFunctionMode):
         self.nodes.append((name, operation, sources, [tuple(t.shape) for t in made]))
 
     def source(self, tensor: Tensor) -> str:
-        """The node that a tensor comes from; what was there before is a node without inputs."""
+        """The node that produced a tensor; a node without inputs for a tensor that existed before."""
         if id(tensor) not in self._names:
             kind, name = self._states.get(id(tensor), ("constant", "constant"))
             self.add("/".join([*self.scopes, name.rpartition(".")[2]]), kind, (), tensor)
@@ -71,7 +71,7 @@ class _Recorder(TorchFunctionMode):
 
 @contextmanager
 def _watched(model: Module, recorder: _Recorder) -> Iterator[None]:
-    """In eval mode, the recorder knows which module runs."""
+    """Puts the model in eval mode, with hooks that tell the recorder which module runs."""
     hooks, modes = [], [(m, m.training) for m in model.modules()]
 
     def watch(module: Module, scope: str) -> None:

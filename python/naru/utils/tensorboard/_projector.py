@@ -1,4 +1,4 @@
-"""Points for TensorBoard's PROJECTOR tab: files beside the event file."""
+"""Points for TensorBoard's PROJECTOR tab, in files next to the event file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _write(path: str, content: bytes | str) -> None:
 
 
 def _sprite(images: Tensor) -> bytes:
-    """Images (N, C, H, W), uint8 or from 0 to 1, as one PNG of rows and columns of them, as many of both."""
+    """Images (N, C, H, W), uint8 or from 0 to 1, tiled in one square PNG."""
     count, channels, height, width = images.shape
     pixels = images if images.dtype == _C.uint8 else (images.float() * 255.0).clamp(0, 255).to(_C.uint8)
     across = ceil(sqrt(count))
@@ -31,7 +31,7 @@ def _sprite(images: Tensor) -> bytes:
 
 
 def write_points(folder: str, tag: str, step: int, points: Tensor, metadata: Any, header: Any, images: Tensor | None) -> str:
-    """Writes the points, a row each, what they are called, and their pictures; returns their part of the projector's settings."""
+    """Writes the points, one per row, their labels, and their images; returns their entry in the projector's settings."""
     here = f"{step:05d}/{quote(tag, safe='')}"
     os.makedirs(os.path.join(folder, here), exist_ok=True)
     part = f'embeddings {{\ntensor_name: "{tag}:{step:05d}"\ntensor_path: "{here}/tensors.tsv"\n'
@@ -47,5 +47,5 @@ def write_points(folder: str, tag: str, step: int, points: Tensor, metadata: Any
 
 
 def write_settings(folder: str, parts: dict[str, str]) -> None:
-    """The settings of all the points that were added."""
+    """Writes the settings for all points that were added."""
     _write(os.path.join(folder, "projector_config.pbtxt"), "".join(parts.values()))

@@ -1,4 +1,4 @@
-"""Event files: TensorFlow's records (length, checksum, bytes, checksum) of protocol buffers, as far as a writer needs them."""
+"""Event files: TensorFlow records (length, checksum, bytes, checksum) of protocol buffers, as far as a writer needs them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CRC = _table()
 
 
 def _checksum(data: bytes) -> int:
-    """CRC-32C, masked as records have it.
+    """CRC-32C, masked as in TensorFlow records.
 
     >>> hex(_checksum(b"123456789"))
     '0xc78ab0e5'
@@ -32,7 +32,7 @@ def _checksum(data: bytes) -> int:
 
 
 def record(data: bytes) -> bytes:
-    """A record of a file."""
+    """A file record."""
     head = struct.pack("<Q", len(data))
     return head + struct.pack("<I", _checksum(head)) + data + struct.pack("<I", _checksum(data))
 
@@ -48,22 +48,22 @@ def _varint(n: int) -> bytes:
 
 
 def number(field: int, value: int) -> bytes:
-    """A field that is a whole number."""
+    """An integer field."""
     return _varint(field << 3) + _varint(int(value))
 
 
 def double(field: int, value: float) -> bytes:
-    """A field of 64 bits."""
+    """A 64-bit field."""
     return _varint(field << 3 | 1) + struct.pack("<d", value)
 
 
 def single(field: int, value: float) -> bytes:
-    """A field of 32 bits."""
+    """A 32-bit field."""
     return _varint(field << 3 | 5) + struct.pack("<f", value)
 
 
 def data(field: int, value: bytes | str) -> bytes:
-    """A field of bytes, text, or another message."""
+    """A field of bytes, text, or a nested message."""
     raw = value.encode() if isinstance(value, str) else value
     return _varint(field << 3 | 2) + _varint(len(raw)) + raw
 
@@ -87,12 +87,12 @@ def event(wall_time: float, step: int, summary: bytes = b"", file_version: str |
 
 
 def scalar(tag: str, value: float) -> bytes:
-    """A Summary of one number."""
+    """A Summary of a scalar."""
     return data(1, data(1, tag) + single(2, value))
 
 
 def histogram(tag: str, stats: tuple[float, float, float, float, float], limits: list[float], counts: list[float]) -> bytes:
-    """A Summary of a histogram: (least, greatest, number, sum, sum of squares), the upper limits of buckets, and their counts."""
+    """A Summary of a histogram: (min, max, number, sum, sum of squares), the upper limits of buckets, and their counts."""
     message = b"".join(double(i + 1, v) for i, v in enumerate(stats)) + doubles(6, limits) + doubles(7, counts)
     return data(1, data(1, tag) + data(5, message))
 
@@ -110,7 +110,7 @@ def text(tag: str, value: str) -> bytes:
 
 
 def audio(tag: str, rate: int, samples: Any) -> bytes:
-    """A Summary of a sound: 16-bit samples of one channel, as a WAV."""
+    """A Summary of audio: 16-bit mono samples, as WAV."""
     import io
     import wave
 
@@ -125,7 +125,7 @@ def audio(tag: str, rate: int, samples: Any) -> bytes:
 
 
 def curve(tag: str, rows: list[list[float]]) -> bytes:
-    """A Summary of true and false positives, true and false negatives, precision and recall, a row each, by thresholds."""
+    """A Summary of true and false positives, true and false negatives, precision and recall, one row each, by threshold."""
     count = len(rows[0])
     shape = data(2, number(1, len(rows))) + data(2, number(1, count))
     tensor = number(1, 1) + data(2, shape) + b"".join(single(5, v) for row in rows for v in row)  # of type float
@@ -134,7 +134,7 @@ def curve(tag: str, rows: list[list[float]]) -> bytes:
 
 
 def png(pixels: Any) -> bytes:
-    """A uint8 image (height, width, channels of 1, 3 or 4) as a PNG."""
+    """Encodes a uint8 image (height, width, 1, 3 or 4 channels) as PNG."""
     import zlib
 
     height, width, channels = pixels.shape

@@ -1,4 +1,4 @@
-"""`torch.utils.tensorboard.writer`: the same names."""
+"""`torch.utils.tensorboard.writer`: the same names as `torch.utils.tensorboard`."""
 
 from __future__ import annotations
 

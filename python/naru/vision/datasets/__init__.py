@@ -1,5 +1,5 @@
-"""`torchvision.datasets` from files on this machine. naru downloads nothing: `download=True` takes what is there, and where
-something is missing the error says which files belong where."""
+"""`torchvision.datasets`, read from local files. naru downloads nothing: `download=True` uses the files that are present, and the error for missing
+files lists what belongs where."""
 
 from __future__ import annotations
 

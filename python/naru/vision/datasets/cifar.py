@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100 in the files for Python."""
+"""CIFAR-10 and CIFAR-100, in their Python (pickle) format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .vision import StandardTransform, VisionDataset, refuse_missing
 
 __getattr__ = _names.module_getattr(__name__)
 
-# All that a pickled dictionary of arrays calls; a file with anything else is refused.
+# The only globals that a pickled dictionary of arrays needs. A file that names any other is refused.
 _ALLOWED = {
     ("numpy", "dtype"),
     ("numpy", "ndarray"),
@@ -31,7 +31,7 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _ALLOWED:
             raise pickle.UnpicklingError(f"{module}.{name} has no place in a file of CIFAR: it is not one, or was tampered with")
-        # The files are older than NumPy's present names.
+        # The files use module names from older NumPy versions.
         return super().find_class(module.replace("numpy.core", _CORE), name)
 
 
@@ -44,10 +44,11 @@ def _read(path: str) -> dict[str, Any]:
 
 
 class CIFAR10(VisionDataset):
-    """(PIL image of 32 x 32 in RGB, 0..9), changed by `transform` and `target_transform`; those to train on, or to test with `train` False.
+    """CIFAR-10: pairs of (32 x 32 RGB PIL image, label 0..9), after `transform` and `target_transform`. The training set, or the test set if
+    `train` is False.
 
-    The unpacked files (data_batch_1 .. 5, test_batch, batches.meta) are in `root`/cifar-10-batches-py. RuntimeError where they are missing:
-    nothing is downloaded (`download` is taken).
+    The unpacked files (data_batch_1 .. 5, test_batch, batches.meta) are expected in `root`/cifar-10-batches-py. Raises RuntimeError if they are
+    missing: nothing is downloaded, and `download` is ignored.
 
     >>> import pathlib, pickle, tempfile, numpy as np
     >>> CIFAR10 = naru.vision.datasets.CIFAR10
@@ -101,8 +102,8 @@ class CIFAR10(VisionDataset):
 
 
 class CIFAR100(CIFAR10):
-    """(PIL image of 32 x 32 in RGB, 0..99); the files train, test and meta are in `root`/cifar-100-python. `train`, `transform`,
-    `target_transform` and `download` as for CIFAR10.
+    """CIFAR-100: pairs of (32 x 32 RGB PIL image, label 0..99), from the files train, test and meta in `root`/cifar-100-python. `train`,
+    `transform`, `target_transform` and `download` as for CIFAR10.
 
     >>> naru.vision.datasets.CIFAR100.train_list, naru.vision.datasets.CIFAR100.base_folder
     (['train'], 'cifar-100-python')

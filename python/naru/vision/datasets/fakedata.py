@@ -1,4 +1,4 @@
-"""Pictures of noise."""
+"""A dataset of random noise images."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __getattr__ = _names.module_getattr(__name__)
 
 
 class FakeData(VisionDataset):
-    """(PIL image of normally distributed noise, class); the same one for the same index, whatever was drawn before.
+    """Pairs of (PIL image of normally distributed noise, class). An index always gives the same image, whatever was drawn before.
 
-    `size`: how many; `image_size`: of each, (C, H, W); `num_classes`: of how many classes; `transform`, `target_transform`: functions of
-    each; `random_offset`: is added to the index, which is the seed.
+    `size`: number of images; `image_size`: shape (C, H, W) of each; `num_classes`: number of classes; `transform`, `target_transform`: applied to
+    image and class; `random_offset`: added to the index to get the random seed.
 
     >>> data = naru.vision.datasets.FakeData(size=4, image_size=(3, 8, 8), num_classes=2)
     >>> len(data), data[1][0].size, data[1][1] == data[1][1]

@@ -1,4 +1,4 @@
-"""Folders of files, one folder a class."""
+"""Datasets of files stored in one folder per class."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tif
 
 
 def has_file_allowed_extension(filename: str, extensions: Any) -> bool:
-    """Whether `filename` ends in one of `extensions`, a text or several, whatever its case.
+    """True if `filename` ends in `extensions` (a string or a tuple of strings), ignoring case.
 
     >>> naru.vision.datasets.folder.has_file_allowed_extension("cat.PNG", (".png", ".jpg"))
     True
@@ -24,7 +24,7 @@ def has_file_allowed_extension(filename: str, extensions: Any) -> bool:
 
 
 def is_image_file(filename: str) -> bool:
-    """Whether `filename` ends as pictures do (IMG_EXTENSIONS).
+    """True if `filename` has an image file extension (one of IMG_EXTENSIONS).
 
     >>> naru.vision.datasets.folder.is_image_file("cat.png"), naru.vision.datasets.folder.is_image_file("cat.txt")
     (True, False)
@@ -33,7 +33,7 @@ def is_image_file(filename: str) -> bool:
 
 
 def find_classes(directory: Any) -> tuple[list[str], dict[str, int]]:
-    """The folders in the folder `directory`, sorted, and their numbers. FileNotFoundError where there are none.
+    """Returns the sorted subfolder names of `directory` and a dict from name to class index. Raises FileNotFoundError if there are none.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as root:
@@ -50,11 +50,11 @@ def find_classes(directory: Any) -> tuple[list[str], dict[str, int]]:
 def make_dataset(
     directory: Any, class_to_idx: dict[str, int] | None = None, extensions: Any = None, is_valid_file: Any = None, allow_empty: bool = False
 ) -> list[tuple[str, int]]:
-    """(path, class) of each file in the folders of the classes in `directory` and below, in order of names. `class_to_idx`: the classes'
-    numbers; those of `find_classes` without.
+    """Returns (path, class index) of each file in the class folders of `directory`, recursively, sorted by name. `class_to_idx`: maps class name to
+    index; defaults to the result of `find_classes`.
 
-    Either `extensions` or `is_valid_file` says which files count (ValueError). FileNotFoundError where a class has none, unless
-    `allow_empty`.
+    Exactly one of `extensions` and `is_valid_file` selects the files (ValueError otherwise). Raises FileNotFoundError if a class has no files,
+    unless `allow_empty`.
 
     >>> import os, pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as root:
@@ -85,7 +85,7 @@ def make_dataset(
 
 
 def pil_loader(path: Any) -> Any:
-    """The picture of the file `path` in RGB.
+    """Returns the image in the file `path` as RGB.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as root:
@@ -102,8 +102,8 @@ default_loader = pil_loader
 
 
 class DatasetFolder(VisionDataset):
-    """(what `loader` makes of the file, class) for files root/CLASS/... ; `extensions`, `is_valid_file` and `allow_empty` as for
-    `make_dataset`. `transform`, `target_transform`: functions of each.
+    """Pairs of (what `loader` returns for the file, class) for files root/CLASS/... . `extensions`, `is_valid_file` and `allow_empty` as for
+    `make_dataset`. `transform`, `target_transform`: applied to sample and class.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as root:
@@ -150,8 +150,8 @@ class DatasetFolder(VisionDataset):
 
 
 class ImageFolder(DatasetFolder):
-    """(PIL image in RGB, class) for pictures `root`/CLASS/... . `transform`, `target_transform`: functions of each; `loader`, `is_valid_file`
-    and `allow_empty` as for `DatasetFolder`.
+    """Pairs of (RGB PIL image, class) for the images `root`/CLASS/... . `transform`, `target_transform`: applied to image and class; `loader`,
+    `is_valid_file` and `allow_empty` as for `DatasetFolder`.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as root:

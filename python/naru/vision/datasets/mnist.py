@@ -1,4 +1,4 @@
-"""MNIST and data sets in its format: IDX files, plain or compressed by gzip."""
+"""MNIST and other datasets in its format: IDX files, plain or gzip-compressed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from .vision import StandardTransform, VisionDataset, refuse_missing
 
 __getattr__ = _names.module_getattr(__name__)
 
-# The third byte of an IDX file: what its numbers are, big-endian.
+# The third byte of an IDX file gives its element type; elements are big-endian.
 _DTYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
 
 def read_sn3_pascalvincent_tensor(path: Any, strict: bool = True) -> Any:
-    """The tensor in the IDX file `path`. ValueError where it is no such file or, if `strict`, not exactly as long as it says.
+    """Returns the tensor stored in the IDX file `path`. Raises ValueError if it is not an IDX file or, with `strict`, if its length differs from
+    what its header says.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as root:
@@ -46,11 +47,11 @@ def read_sn3_pascalvincent_tensor(path: Any, strict: bool = True) -> Any:
 
 
 class MNIST(VisionDataset):
-    """Digits: (PIL image of 28 x 28 in grey, 0..9), changed by `transform` and `target_transform`; those to train on, or to test with `train`
-    False.
+    """MNIST digits: pairs of (28 x 28 greyscale PIL image, label 0..9), after `transform` and `target_transform`. The training set, or the test set
+    if `train` is False.
 
-    The files are in `root`/MNIST/raw: train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte, or
-    these with .gz. RuntimeError where they are missing: nothing is downloaded (`download` is taken).
+    Files are expected in `root`/MNIST/raw: train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte, or the
+    same names with .gz. Raises RuntimeError if they are missing: nothing is downloaded, and `download` is ignored.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as root:
@@ -120,7 +121,8 @@ class MNIST(VisionDataset):
 
 
 class FashionMNIST(MNIST):
-    """Clothes, in the format of MNIST, in `root`/FashionMNIST/raw. `train`, `transform`, `target_transform` and `download` as there.
+    """FashionMNIST: images of clothing in the MNIST format, in `root`/FashionMNIST/raw. `train`, `transform`, `target_transform` and `download` as
+    for MNIST.
 
     >>> naru.vision.datasets.FashionMNIST.classes[:3]
     ['T-shirt/top', 'Trouser', 'Pullover']
@@ -130,7 +132,8 @@ class FashionMNIST(MNIST):
 
 
 class KMNIST(MNIST):
-    """Japanese characters, in the format of MNIST, in `root`/KMNIST/raw. `train`, `transform`, `target_transform` and `download` as there.
+    """KMNIST: handwritten Japanese characters in the MNIST format, in `root`/KMNIST/raw. `train`, `transform`, `target_transform` and `download` as
+    for MNIST.
 
     >>> naru.vision.datasets.KMNIST.classes[:3]
     ['o', 'ki', 'su']

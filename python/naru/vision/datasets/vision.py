@@ -1,4 +1,4 @@
-"""What all data sets of pictures are."""
+"""The base class of image datasets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __getattr__ = _names.module_getattr(__name__)
 
 
 class StandardTransform:
-    """`transform` for inputs and `target_transform` for targets, as one function of both.
+    """Combines `transform` for inputs and `target_transform` for targets into one function of (input, target).
 
     >>> both = naru.vision.datasets.vision.StandardTransform(lambda x: x / 255, lambda label: label + 1)
     >>> both(naru.tensor([51.0]), 3)
@@ -39,8 +39,8 @@ class StandardTransform:
 
 
 class VisionDataset(Dataset):
-    """A data set in the folder `root`, with `transforms` of both input and target, or `transform` and `target_transform` of each (ValueError
-    for both).
+    """Base class of datasets in the folder `root`. Pass `transforms` of (input, target), or separate `transform` and `target_transform`; passing
+    both raises ValueError.
 
     >>> class One(naru.vision.datasets.VisionDataset):
     ...     def __len__(self): return 1
@@ -73,13 +73,12 @@ class VisionDataset(Dataset):
             lines.append(f"Root location: {self.root}")
         lines += self.extra_repr().splitlines()
         if self.transforms is not None:
-            lines.append(repr(self.transforms))  # of which only the first line is moved in, as in torchvision
+            lines.append(repr(self.transforms))  # torchvision indents only the first line
         return "\n".join([f"Dataset {type(self).__name__}", *(" " * 4 + line for line in lines)])
 
 
 def refuse_missing(name: str, missing: list[str], folder: Any, more: str = "") -> None:
-    """The RuntimeError about the files `missing` of the data set `name` that are not in `folder`; naru downloads nothing. `more`: what to say
-    besides.
+    """Returns the RuntimeError for the files `missing` of the dataset `name` in `folder`; naru downloads nothing. `more`: text to append.
 
     >>> try:
     ...     naru.vision.datasets.vision.refuse_missing("MNIST", ["labels"], "data")

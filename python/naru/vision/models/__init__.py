@@ -1,7 +1,7 @@
-"""`torchvision.models`: definitions of well-known networks, with torchvision's names of parameters.
+"""`torchvision.models`: definitions of well-known networks, with torchvision's parameter names.
 
-naru downloads nothing: a file of torchvision's weights is loaded by `model.load_state_dict(torch.load(file))`, or found by `weights=` where it
-lies in PyTorch's hub folder already.
+naru downloads nothing: load a torchvision weights file with `model.load_state_dict(torch.load(file))`, or use `weights=` if the file is already in
+PyTorch's hub folder.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which networks there are, and what `weights=` may name. naru downloads nothing: weights come from a file that is already there."""
+"""The registry of networks, and the values that `weights=` accepts. naru downloads nothing: weights come from files that are already present."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _BUILDERS: dict[str, tuple[Callable[..., Any], type[WeightsEnum]]] = {}
 
 
 class Weights(NamedTuple):
-    """The `file` that PyTorch's hub keeps weights in, what images they want (`transforms`), and facts about them (`meta`).
+    """A set of weights: the name of its `file` in PyTorch's hub folder, the preprocessing that its inputs need (`transforms`), and facts about it
+    (`meta`).
 
     >>> naru.vision.models.ResNet18_Weights.DEFAULT.value.file
     'resnet18-f37072fd.pth'
@@ -30,7 +31,7 @@ class Weights(NamedTuple):
 
 
 class WeightsEnum(Enum):
-    """The base of `ResNet18_Weights` and the like: their members name weights.
+    """Base class of `ResNet18_Weights` and the like, whose members name weights.
 
     >>> naru.vision.models.get_weight("ResNet18_Weights.DEFAULT").meta
     {'num_classes': 1000}
@@ -45,7 +46,7 @@ class WeightsEnum(Enum):
         return self.value.meta
 
     def get_state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """The parameters from the file in the hub's folder. RuntimeError where it is not there."""
+        """Loads the parameters from the file in the hub folder. Raises RuntimeError if it is missing."""
         return _load(self)
 
     def __repr__(self) -> str:
@@ -56,7 +57,7 @@ class WeightsEnum(Enum):
 
 
 def classification(file: str, **preset: Any) -> Weights:
-    """Weights of ImageNet's thousand classes in `file`; `preset`: what their images want otherwise than most.
+    """Weights in `file` for the 1000 ImageNet classes; `preset`: preprocessing options that differ from the defaults.
 
     >>> from naru.vision.models._api import classification
     >>> classification("net.pth", resize_size=232).transforms().resize_size
@@ -66,7 +67,7 @@ def classification(file: str, **preset: Any) -> Weights:
 
 
 def weights_enum(name: str, members: dict[str, Weights], default: str, module: str) -> Any:
-    """A WeightsEnum `name` of `module` with these `members` and the alias DEFAULT for `default`.
+    """Creates a WeightsEnum called `name` in `module` with these `members`, and the alias DEFAULT for `default`.
 
     >>> from naru.vision.models._api import classification, weights_enum
     >>> weights_enum("Net_Weights", {"V1": classification("net.pth")}, "V1", "mine").DEFAULT
@@ -82,7 +83,7 @@ def weights_enum(name: str, members: dict[str, Weights], default: str, module: s
 
 
 def checkpoint_folder() -> str:
-    """Where PyTorch's hub keeps files of weights: under TORCH_HOME, XDG_CACHE_HOME or ~/.cache."""
+    """The folder where PyTorch's hub keeps weights files: under TORCH_HOME, XDG_CACHE_HOME or ~/.cache."""
     home = os.environ.get("TORCH_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "torch")
     return os.path.join(os.path.expanduser(home), "hub", "checkpoints")
 
@@ -111,7 +112,7 @@ def _as_weights(cls: type[WeightsEnum], value: Any) -> WeightsEnum | None:
 
 
 def _old_arguments(cls: type[WeightsEnum], arguments: dict[str, Any]) -> None:
-    """`pretrained=True`, which torchvision had before `weights`."""
+    """Handles `pretrained=True`, which torchvision had before `weights`."""
     if "pretrained" not in arguments:
         return
     wanted = arguments.pop("pretrained")
@@ -123,8 +124,8 @@ def _old_arguments(cls: type[WeightsEnum], arguments: dict[str, Any]) -> None:
 
 
 def register(cls: type[WeightsEnum]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Makes a function of keyword arguments that returns a network one with `weights`, of `cls`, and `progress`, which `get_model` knows by
-    its name.
+    """Decorator: turns a function of keyword arguments that returns a network into one that also accepts `weights`, a member of `cls`, and
+    `progress`, and registers it by name for `get_model`.
 
     >>> import inspect
     >>> list(inspect.signature(naru.vision.models.resnet18).parameters)
@@ -147,7 +148,7 @@ def register(cls: type[WeightsEnum]) -> Callable[[Callable[..., Any]], Callable[
 
         @functools.wraps(build)
         def outer(*old: Any, **kwargs: Any) -> Any:
-            # Positions, too, are of torchvision's earlier days.
+            # Positional arguments, too, come from older torchvision versions.
             kwargs.update(zip(("weights" if not isinstance(old[0], bool) else "pretrained", "progress"), old) if old else ())
             _old_arguments(cls, kwargs)
             return builder(**kwargs)
@@ -164,7 +165,7 @@ def register(cls: type[WeightsEnum]) -> Callable[[Callable[..., Any]], Callable[
 
 
 def list_models(module: Any = None, include: Any = None, exclude: Any = None) -> list[str]:
-    """The names that `get_model` takes: of a `module`, those that a wildcard of `include` fits and none of `exclude`.
+    """Returns the names that `get_model` accepts: those in `module`, if given, that match a wildcard in `include` and none in `exclude`.
 
     >>> list_models(include="resnet1*")
     ['resnet101', 'resnet152', 'resnet18']
@@ -185,7 +186,7 @@ def _registered(name: str) -> tuple[Callable[..., Any], type[WeightsEnum]]:
 
 
 def get_model_builder(name: str) -> Callable[..., Any]:
-    """The function that makes the model of that `name`. Raises ValueError where there is none.
+    """Returns the function that builds the model `name`. Raises ValueError if there is none.
 
     >>> naru.vision.models.get_model_builder("resnet18").__name__
     'resnet18'
@@ -194,7 +195,7 @@ def get_model_builder(name: str) -> Callable[..., Any]:
 
 
 def get_model(name: str, **config: Any) -> Any:
-    """The network of that `name`, made with `config`. ValueError where there is none.
+    """Builds and returns the network `name` with the options `config`. Raises ValueError if there is no such network.
 
     >>> naru.vision.models.get_model("mobilenet_v2", width_mult=0.25, num_classes=3).classifier[-1]
     Linear(in_features=1280, out_features=3, bias=True)
@@ -203,7 +204,7 @@ def get_model(name: str, **config: Any) -> Any:
 
 
 def get_model_weights(name: Any) -> type[WeightsEnum]:
-    """The enumeration of a network's weights, by its `name` or its function.
+    """Returns the weights enum of a network, given its `name` or its function.
 
     >>> list(naru.vision.models.get_model_weights("resnet50"))
     [ResNet50_Weights.IMAGENET1K_V1, ResNet50_Weights.IMAGENET1K_V2]
@@ -212,7 +213,7 @@ def get_model_weights(name: Any) -> type[WeightsEnum]:
 
 
 def get_weight(name: str) -> WeightsEnum:
-    """The weights of a full `name`, as 'ResNet18_Weights.DEFAULT'. ValueError where there are none.
+    """Returns the weights with the full `name`, such as 'ResNet18_Weights.DEFAULT'. Raises ValueError if there are none.
 
     >>> naru.vision.models.get_weight("ResNet18_Weights.DEFAULT")
     ResNet18_Weights.IMAGENET1K_V1

@@ -1,4 +1,4 @@
-"""Helpers that programs import from torchvision's file of this name."""
+"""Helpers that programs import from torchvision's module of this name."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __getattr__ = _names.module_getattr(__name__)
 
 
 class IntermediateLayerGetter(ModuleDict):
-    """Runs a model's children one after the other, and returns what some of them give.
+    """Runs a model's children in order and returns the outputs of selected ones.
 
     Args:
-        return_layers: from names of direct children to names in the result. ValueError where the model has no such child.
+        return_layers: maps names of direct children to names in the result. ValueError if the model has no such child.
     """
 
     def __init__(self, model: Module, return_layers: dict[str, str]) -> None:
@@ -35,6 +35,6 @@ class IntermediateLayerGetter(ModuleDict):
 
 
 def _make_divisible(v: float, divisor: int, min_value: int | None = None) -> int:
-    """The multiple of `divisor` nearest to `v`, but not less than nine tenths of it."""
+    """Rounds `v` to the nearest multiple of `divisor`, but never below nine tenths of `v`."""
     found = max(divisor if min_value is None else min_value, int(v + divisor / 2) // divisor * divisor)
     return found + divisor if found < 0.9 * v else found

@@ -1,4 +1,4 @@
-"""AlexNet in one column (arXiv:1404.5997). Parameters have torchvision's names."""
+"""The one-column variant of AlexNet (arXiv:1404.5997), with torchvision's parameter names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __getattr__ = _names.module_getattr(__name__)
 
 
 class AlexNet(Module):
-    """(N, 3, H, W), H and W at least 63, to (N, `num_classes`). `dropout`: of the classifier.
+    """AlexNet: maps (N, 3, H, W), with H and W at least 63, to (N, `num_classes`). `dropout`: dropout probability in the classifier.
 
     >>> with naru.device("meta"):
     ...     naru.vision.models.AlexNet(num_classes=10)(naru.empty(2, 3, 63, 63)).shape

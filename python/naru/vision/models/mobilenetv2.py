@@ -1,4 +1,4 @@
-"""MobileNetV2 (arXiv:1801.04381). Parameters have torchvision's names."""
+"""MobileNetV2 (arXiv:1801.04381), with torchvision's parameter names."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ._utils import _make_divisible
 
 __getattr__ = _names.module_getattr(__name__)
 
-# (widening, channels, blocks, the first one's stride)
+# (expansion factor, channels, blocks, stride of the first block)
 _SETTING = [[1, 16, 1, 1], [6, 24, 2, 2], [6, 32, 3, 2], [6, 64, 4, 2], [6, 96, 3, 1], [6, 160, 3, 2], [6, 320, 1, 1]]
 
 
 class InvertedResidual(Module):
-    """Widen `inp` channels by `expand_ratio`, convolve each channel by itself with `stride` (1 or 2, else ValueError), narrow to `oup`; beside
-    the identity where shapes allow. `norm_layer`: a function that makes a normalization (BatchNorm2d).
+    """Inverted residual block: expand `inp` channels by `expand_ratio`, depthwise convolution with `stride` (1 or 2, else ValueError), project to
+    `oup` channels. The input is added if the shapes match. `norm_layer`: constructor of the normalization layers (default BatchNorm2d).
 
     >>> naru.vision.models.mobilenetv2.InvertedResidual(4, 8, 2, 6)(naru.ones(1, 4, 8, 8)).shape
     torch.Size([1, 8, 4, 4])
@@ -53,15 +53,15 @@ class InvertedResidual(Module):
 
 
 class MobileNetV2(Module):
-    """(N, 3, H, W) to (N, num_classes).
+    """MobileNetV2: maps (N, 3, H, W) to (N, num_classes).
 
     Args:
-        num_classes: the width of the result.
-        width_mult: multiplies all widths, which stay multiples of `round_nearest`.
-        inverted_residual_setting: rows of (widening, channels, blocks, the first one's stride).
-        block: what is made of each row (InvertedResidual).
-        norm_layer: a function that makes a normalization (BatchNorm2d).
-        dropout: of the classifier.
+        num_classes: the number of outputs.
+        width_mult: multiplies all widths, which are rounded to multiples of `round_nearest`.
+        inverted_residual_setting: rows of (expansion factor, channels, blocks, stride of the first block).
+        block: constructor of the blocks (default InvertedResidual).
+        norm_layer: constructor of the normalization layers (default BatchNorm2d).
+        dropout: dropout probability in the classifier.
 
     >>> with naru.device("meta"):
     ...     naru.vision.models.MobileNetV2(num_classes=10, width_mult=0.25)(naru.empty(2, 3, 64, 64)).shape

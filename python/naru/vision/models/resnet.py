@@ -1,4 +1,4 @@
-"""Residual networks (arXiv:1512.03385), wide ones (1605.07146), and with groups (1611.05431). Parameters have torchvision's names."""
+"""ResNet (arXiv:1512.03385), Wide ResNet (1605.07146) and ResNeXt (1611.05431), with torchvision's parameter names."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __getattr__ = _names.module_getattr(__name__)
 
 
 def conv3x3(in_planes: int, out_planes: int, stride: int = 1, groups: int = 1, dilation: int = 1) -> Conv2d:
-    """A convolution without bias by 3 x 3, from `in_planes` channels to `out_planes`, in `groups`; padded by `dilation`, so that `stride`
-    alone changes the size.
+    """A 3 x 3 convolution without bias from `in_planes` to `out_planes` channels in `groups` groups. The padding equals `dilation`, so that only
+    `stride` changes the spatial size.
 
     >>> from naru.vision.models.resnet import conv3x3
     >>> conv3x3(3, 8, stride=2)(naru.ones(1, 3, 8, 8)).shape
@@ -27,7 +27,7 @@ def conv3x3(in_planes: int, out_planes: int, stride: int = 1, groups: int = 1, d
 
 
 def conv1x1(in_planes: int, out_planes: int, stride: int = 1) -> Conv2d:
-    """A convolution without bias by 1 x 1, from `in_planes` channels to `out_planes`, at every `stride`-th place.
+    """A 1 x 1 convolution without bias from `in_planes` to `out_planes` channels, with `stride`.
 
     >>> from naru.vision.models.resnet import conv1x1
     >>> conv1x1(3, 8)(naru.ones(1, 3, 4, 4)).shape
@@ -37,9 +37,9 @@ def conv1x1(in_planes: int, out_planes: int, stride: int = 1) -> Conv2d:
 
 
 class BasicBlock(Module):
-    """Two 3 x 3 convolutions, from `inplanes` channels to `planes`, the first with `stride`, beside the identity, or beside `downsample` of
-    the input. `norm_layer`: a function that makes a normalization (BatchNorm2d). ValueError or NotImplementedError for other `groups`,
-    `base_width` and `dilation` than 1, 64 and 1.
+    """Residual block of two 3 x 3 convolutions, from `inplanes` to `planes` channels; the first has `stride`. The shortcut is the identity, or
+    `downsample` of the input. `norm_layer`: constructor of the normalization layers (default BatchNorm2d). Raises ValueError or NotImplementedError
+    unless `groups`, `base_width` and `dilation` are 1, 64 and 1.
 
     >>> naru.vision.models.resnet.BasicBlock(8, 8)(naru.ones(1, 8, 4, 4)).shape
     torch.Size([1, 8, 4, 4])
@@ -79,9 +79,9 @@ class BasicBlock(Module):
 
 
 class Bottleneck(Module):
-    """1 x 1, 3 x 3 (which has the `stride`, the `dilation` and the `groups`) and 1 x 1 convolutions beside the identity, or beside
-    `downsample` of the input: from `inplanes` channels to 4 * `planes`, with planes * `base_width` / 64 * groups between. `norm_layer`: a
-    function that makes a normalization (BatchNorm2d).
+    """Bottleneck block of 1 x 1, 3 x 3 (with the `stride`, the `dilation` and the `groups`) and 1 x 1 convolutions, from `inplanes` to 4 * `planes`
+    channels, with planes * `base_width` / 64 * groups in between. The shortcut is the identity, or `downsample` of the input. `norm_layer`:
+    constructor of the normalization layers (default BatchNorm2d).
 
     >>> naru.vision.models.resnet.Bottleneck(16, 4)(naru.ones(1, 16, 4, 4)).shape
     torch.Size([1, 16, 4, 4])
@@ -121,15 +121,15 @@ class Bottleneck(Module):
 
 
 class ResNet(Module):
-    """(N, 3, H, W) to (N, num_classes).
+    """ResNet: maps (N, 3, H, W) to (N, num_classes).
 
     Args:
-        block, layers: the kind of block, and how many of them at each of four resolutions.
-        num_classes: the width of the result.
-        zero_init_residual: each block begins as the identity.
-        groups, width_per_group: of the blocks' 3 x 3 convolutions.
-        replace_stride_with_dilation: for each of the last three resolutions, keep the resolution and dilate instead.
-        norm_layer: a function that makes a normalization (BatchNorm2d).
+        block, layers: the block class, and the number of blocks at each of the four resolutions.
+        num_classes: the number of outputs.
+        zero_init_residual: initialize each block to the identity.
+        groups, width_per_group: group count and group width of the blocks' 3 x 3 convolutions.
+        replace_stride_with_dilation: for each of the last three stages, whether to use dilation in place of a stride.
+        norm_layer: constructor of the normalization layers (default BatchNorm2d).
 
     >>> with naru.device("meta"):
     ...     net = naru.vision.models.resnet.ResNet(naru.vision.models.resnet.BasicBlock, [1, 1, 1, 1], num_classes=10)
@@ -227,61 +227,61 @@ Wide_ResNet101_2_Weights = _weights("Wide_ResNet101_2_Weights", "wide_resnet101_
 
 @register(ResNet18_Weights)
 def resnet18(**kwargs: Any) -> ResNet:
-    """ResNet of 18 layers."""
+    """ResNet with 18 layers."""
     return ResNet(BasicBlock, [2, 2, 2, 2], **kwargs)
 
 
 @register(ResNet34_Weights)
 def resnet34(**kwargs: Any) -> ResNet:
-    """ResNet of 34 layers."""
+    """ResNet with 34 layers."""
     return ResNet(BasicBlock, [3, 4, 6, 3], **kwargs)
 
 
 @register(ResNet50_Weights)
 def resnet50(**kwargs: Any) -> ResNet:
-    """ResNet of 50 layers."""
+    """ResNet with 50 layers."""
     return ResNet(Bottleneck, [3, 4, 6, 3], **kwargs)
 
 
 @register(ResNet101_Weights)
 def resnet101(**kwargs: Any) -> ResNet:
-    """ResNet of 101 layers."""
+    """ResNet with 101 layers."""
     return ResNet(Bottleneck, [3, 4, 23, 3], **kwargs)
 
 
 @register(ResNet152_Weights)
 def resnet152(**kwargs: Any) -> ResNet:
-    """ResNet of 152 layers."""
+    """ResNet with 152 layers."""
     return ResNet(Bottleneck, [3, 8, 36, 3], **kwargs)
 
 
 @register(ResNeXt50_32X4D_Weights)
 def resnext50_32x4d(**kwargs: Any) -> ResNet:
-    """ResNet of 50 layers, 32 groups of width 4."""
+    """ResNeXt with 50 layers, 32 groups of width 4."""
     return ResNet(Bottleneck, [3, 4, 6, 3], **{"groups": 32, "width_per_group": 4, **kwargs})
 
 
 @register(ResNeXt101_32X8D_Weights)
 def resnext101_32x8d(**kwargs: Any) -> ResNet:
-    """ResNet of 101 layers, 32 groups of width 8."""
+    """ResNeXt with 101 layers, 32 groups of width 8."""
     return ResNet(Bottleneck, [3, 4, 23, 3], **{"groups": 32, "width_per_group": 8, **kwargs})
 
 
 @register(ResNeXt101_64X4D_Weights)
 def resnext101_64x4d(**kwargs: Any) -> ResNet:
-    """ResNet of 101 layers, 64 groups of width 4."""
+    """ResNeXt with 101 layers, 64 groups of width 4."""
     return ResNet(Bottleneck, [3, 4, 23, 3], **{"groups": 64, "width_per_group": 4, **kwargs})
 
 
 @register(Wide_ResNet50_2_Weights)
 def wide_resnet50_2(**kwargs: Any) -> ResNet:
-    """ResNet of 50 layers, its 3 x 3 convolutions twice as wide."""
+    """Wide ResNet with 50 layers: its 3 x 3 convolutions are twice as wide."""
     return ResNet(Bottleneck, [3, 4, 6, 3], **{"width_per_group": 128, **kwargs})
 
 
 @register(Wide_ResNet101_2_Weights)
 def wide_resnet101_2(**kwargs: Any) -> ResNet:
-    """ResNet of 101 layers, its 3 x 3 convolutions twice as wide."""
+    """Wide ResNet with 101 layers: its 3 x 3 convolutions are twice as wide."""
     return ResNet(Bottleneck, [3, 4, 23, 3], **{"width_per_group": 128, **kwargs})
 
 

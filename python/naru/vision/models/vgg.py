@@ -1,4 +1,4 @@
-"""VGG's networks (arXiv:1409.1556). Parameters have torchvision's names."""
+"""VGG networks (arXiv:1409.1556), with torchvision's parameter names."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __getattr__ = _names.module_getattr(__name__)
 
 
 class VGG(Module):
-    """`features`, then three linear layers with `dropout`: (N, 3, H, W) to (N, `num_classes`). With `init_weights` false they stay as the
-    layers begin.
+    """The convolutional part `features`, followed by three linear layers with `dropout`: maps (N, 3, H, W) to (N, `num_classes`). If `init_weights`
+    is false, the layers keep their default initialization.
 
     >>> with naru.device("meta"):
     ...     naru.vision.models.VGG(naru.nn.Conv2d(3, 512, 3), num_classes=10)(naru.empty(2, 3, 32, 32)).shape
@@ -58,7 +58,7 @@ class VGG(Module):
 
 
 def make_layers(cfg: list[Any], batch_norm: bool = False) -> Sequential:
-    """3 x 3 convolutions of the widths in `cfg`, with a pooling where the list says 'M', and with normalizations if `batch_norm`.
+    """Builds 3 x 3 convolutions with the widths in `cfg`, with max pooling for each 'M', and with batch normalization if `batch_norm`.
 
     >>> from naru.vision.models.vgg import make_layers
     >>> [type(layer).__name__ for layer in make_layers([8, "M"], batch_norm=True)]
@@ -79,7 +79,7 @@ def make_layers(cfg: list[Any], batch_norm: bool = False) -> Sequential:
 
 
 def _widths(*counts: int) -> list[Any]:
-    """So many convolutions at each of five resolutions."""
+    """The list of layer widths, given the number of convolutions at each of five resolutions."""
     found: list[Any] = []
     for count, width in zip(counts, (64, 128, 256, 512, 512)):
         found += [width] * count + ["M"]
@@ -105,49 +105,49 @@ VGG19_BN_Weights = _weights("VGG19_BN_Weights", "vgg19_bn-c79401a0.pth")
 
 @register(VGG11_Weights)
 def vgg11(**kwargs: Any) -> VGG:
-    """VGG of 11 layers."""
+    """VGG with 11 layers."""
     return VGG(make_layers(cfgs["A"]), **kwargs)
 
 
 @register(VGG11_BN_Weights)
 def vgg11_bn(**kwargs: Any) -> VGG:
-    """VGG of 11 layers, with batch normalization."""
+    """VGG with 11 layers and batch normalization."""
     return VGG(make_layers(cfgs["A"], True), **kwargs)
 
 
 @register(VGG13_Weights)
 def vgg13(**kwargs: Any) -> VGG:
-    """VGG of 13 layers."""
+    """VGG with 13 layers."""
     return VGG(make_layers(cfgs["B"]), **kwargs)
 
 
 @register(VGG13_BN_Weights)
 def vgg13_bn(**kwargs: Any) -> VGG:
-    """VGG of 13 layers, with batch normalization."""
+    """VGG with 13 layers and batch normalization."""
     return VGG(make_layers(cfgs["B"], True), **kwargs)
 
 
 @register(VGG16_Weights)
 def vgg16(**kwargs: Any) -> VGG:
-    """VGG of 16 layers."""
+    """VGG with 16 layers."""
     return VGG(make_layers(cfgs["D"]), **kwargs)
 
 
 @register(VGG16_BN_Weights)
 def vgg16_bn(**kwargs: Any) -> VGG:
-    """VGG of 16 layers, with batch normalization."""
+    """VGG with 16 layers and batch normalization."""
     return VGG(make_layers(cfgs["D"], True), **kwargs)
 
 
 @register(VGG19_Weights)
 def vgg19(**kwargs: Any) -> VGG:
-    """VGG of 19 layers."""
+    """VGG with 19 layers."""
     return VGG(make_layers(cfgs["E"]), **kwargs)
 
 
 @register(VGG19_BN_Weights)
 def vgg19_bn(**kwargs: Any) -> VGG:
-    """VGG of 19 layers, with batch normalization."""
+    """VGG with 19 layers and batch normalization."""
     return VGG(make_layers(cfgs["E"], True), **kwargs)
 
 

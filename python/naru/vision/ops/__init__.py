@@ -1,4 +1,5 @@
-"""`torchvision.ops`: boxes, regions of interest, losses, layers; of naru's own operators, on every device and with gradients."""
+"""`torchvision.ops`: boxes, regions of interest, losses and layers. They are composed of naru's operators, so they run on every device and have
+gradients."""
 
 from __future__ import annotations
 

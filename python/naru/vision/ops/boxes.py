@@ -1,4 +1,4 @@
-"""Boxes: rows of (x1, y1, x2, y2), 0 <= x1 < x2 and 0 <= y1 < y2."""
+"""Box operators. A box is a row (x1, y1, x2, y2) with 0 <= x1 < x2 and 0 <= y1 < y2."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ def _check(name: str, boxes: Any) -> None:
 
 
 def _greedy(boxes: Any, scores: Any, groups: Any, threshold: float) -> Any:
-    """The places that are kept, best first: a box goes if one of its group that is kept covers more than `threshold` of their union.
+    """Greedy non-maximum suppression: indices of the kept boxes, best first. A box is dropped if its IoU with a kept box of its group exceeds
+    `threshold`.
 
-    On the host: each box depends on those kept before it."""
+    Runs on the host: each decision depends on the boxes kept before it."""
     _check("nms", boxes)
     if scores.dim() != 1:
         raise RuntimeError(f"scores should be a 1d tensor, got {scores.dim()}D (nms)")
@@ -55,9 +56,10 @@ def _greedy(boxes: Any, scores: Any, groups: Any, threshold: float) -> Any:
 
 
 def nms(boxes: Any, scores: Any, iou_threshold: float) -> Any:
-    """The boxes that are kept, best score first, each going where a better one that is kept covers it by more than `iou_threshold`.
+    """Non-maximum suppression: the indices of the kept boxes, highest score first. A box is dropped if its IoU with a kept one exceeds
+    `iou_threshold`.
 
-    `boxes` (N, 4), `scores` (N); returns places, int64. RuntimeError for other shapes. Computed on the host.
+    `boxes` (N, 4), `scores` (N); returns int64 indices. Raises RuntimeError for other shapes. Computed on the host.
 
     >>> nms(naru.tensor([[0.0, 0, 2, 2], [0, 0, 2, 1.9], [5, 5, 6, 6]]), naru.tensor([0.5, 0.9, 0.1]), 0.5)
     tensor([1, 2])
@@ -66,7 +68,7 @@ def nms(boxes: Any, scores: Any, iou_threshold: float) -> Any:
 
 
 def batched_nms(boxes: Any, scores: Any, idxs: Any, iou_threshold: float) -> Any:
-    """`nms` of `boxes` (N, 4) with `scores` (N) and `iou_threshold` within each class; `idxs` (N): the classes.
+    """`nms` of `boxes` (N, 4) with `scores` (N) and `iou_threshold`, separately for each class; `idxs` (N): the class of each box.
 
     >>> boxes = naru.tensor([[0.0, 0, 2, 2], [0, 0, 2, 1.9]])
     >>> naru.vision.ops.batched_nms(boxes, naru.tensor([0.5, 0.9]), naru.tensor([0, 1]), 0.5)
@@ -76,7 +78,7 @@ def batched_nms(boxes: Any, scores: Any, idxs: Any, iou_threshold: float) -> Any
 
 
 def remove_small_boxes(boxes: Any, min_size: float) -> Any:
-    """The places of `boxes` (N, 4) whose sides are `min_size` or more.
+    """The indices of the `boxes` (N, 4) whose sides are both at least `min_size`.
 
     >>> naru.vision.ops.remove_small_boxes(naru.tensor([[0.0, 0, 1, 9], [0, 0, 3, 3]]), 2)
     tensor([1])
@@ -86,7 +88,7 @@ def remove_small_boxes(boxes: Any, min_size: float) -> Any:
 
 
 def clip_boxes_to_image(boxes: Any, size: tuple[int, int]) -> Any:
-    """The `boxes` (..., 4) cut at the edges of an image of `size` (height, width).
+    """The `boxes` (..., 4) clipped to an image of `size` (height, width).
 
     >>> naru.vision.ops.clip_boxes_to_image(naru.tensor([[-1.0, 2, 9, 3]]), (4, 5))
     tensor([[0., 2., 5., 3.]])
@@ -97,8 +99,8 @@ def clip_boxes_to_image(boxes: Any, size: tuple[int, int]) -> Any:
 
 
 def box_convert(boxes: Any, in_fmt: str, out_fmt: str) -> Any:
-    """`boxes` (..., 4) from `in_fmt`, one of 'xyxy', 'xywh' (corner and size), 'cxcywh' (centre and size), to another, `out_fmt`. ValueError
-    of others.
+    """Converts `boxes` (..., 4) from `in_fmt` to `out_fmt`; both are 'xyxy', 'xywh' (corner and size) or 'cxcywh' (center and size). Raises
+    ValueError for other formats.
 
     >>> box_convert(naru.tensor([[1.0, 2, 3, 6]]), "xyxy", "cxcywh")
     tensor([[2., 4., 2., 4.]])
@@ -120,14 +122,14 @@ def box_convert(boxes: Any, in_fmt: str, out_fmt: str) -> Any:
 
 
 def _computable(boxes: Any) -> Any:
-    """In a type that areas don't overflow."""
+    """Converts boxes to a dtype in which areas do not overflow."""
     if boxes.dtype.is_floating_point:
         return boxes if boxes.dtype in (naru.float32, naru.float64) else boxes.float()
     return boxes if boxes.dtype in (naru.int32, naru.int64) else boxes.int()
 
 
 def box_area(boxes: Any, fmt: str = "xyxy") -> Any:
-    """(N): width times height of `boxes` (N, 4), whose format is `fmt`.
+    """Returns (N): width times height of `boxes` (N, 4) in the format `fmt`.
 
     >>> naru.vision.ops.box_area(naru.tensor([[1.0, 2, 3, 6]]))
     tensor([8.])
@@ -141,7 +143,7 @@ def box_area(boxes: Any, fmt: str = "xyxy") -> Any:
 
 
 def _inter_union(boxes1: Any, boxes2: Any) -> tuple[Any, Any]:
-    """(..., N, M) each."""
+    """Intersection and union areas, (..., N, M) each."""
     areas1, areas2 = box_area(boxes1), box_area(boxes2)
     boxes1, boxes2 = _computable(boxes1), _computable(boxes2)
     low = naru.maximum(boxes1[..., None, :2], boxes2[..., None, :, :2])
@@ -151,7 +153,8 @@ def _inter_union(boxes1: Any, boxes2: Any) -> tuple[Any, Any]:
 
 
 def box_iou(boxes1: Any, boxes2: Any, fmt: str = "xyxy") -> Any:
-    """(N, M): what each of `boxes1` (N, 4) has in common with each of `boxes2` (M, 4), by their union. `fmt`: of both, as for `box_convert`.
+    """Returns (N, M): intersection over union of each of `boxes1` (N, 4) with each of `boxes2` (M, 4). `fmt`: the format of both, as for
+    `box_convert`.
 
     >>> naru.vision.ops.box_iou(naru.tensor([[0.0, 0, 2, 2]]), naru.tensor([[0.0, 0, 2, 1], [5, 5, 6, 6]]))
     tensor([[0.5000, 0.0000]])
@@ -163,14 +166,14 @@ def box_iou(boxes1: Any, boxes2: Any, fmt: str = "xyxy") -> Any:
 
 
 def _hull(boxes1: Any, boxes2: Any) -> Any:
-    """(..., N, M, 2): sides of the smallest boxes around two."""
+    """Returns (..., N, M, 2): sides of the smallest box that encloses each pair."""
     low = naru.minimum(boxes1[..., None, :2], boxes2[..., None, :, :2])
     high = naru.maximum(boxes1[..., None, 2:], boxes2[..., None, :, 2:])
     return (high - low).clamp(min=0)
 
 
 def generalized_box_iou(boxes1: Any, boxes2: Any) -> Any:
-    """(N, M): box_iou of `boxes1` (N, 4) and `boxes2` (M, 4), less the share of the smallest box around both that neither covers.
+    """Returns (N, M): box_iou of `boxes1` (N, 4) and `boxes2` (M, 4), minus the fraction of the smallest enclosing box that neither covers.
 
     >>> naru.vision.ops.generalized_box_iou(naru.tensor([[0.0, 0, 1, 1]]), naru.tensor([[0.0, 0, 1, 1], [3, 0, 4, 1]]))
     tensor([[ 1.0000, -0.5000]])
@@ -188,8 +191,8 @@ def _distance(boxes1: Any, boxes2: Any, eps: float) -> Any:
 
 
 def distance_box_iou(boxes1: Any, boxes2: Any, eps: float = 1e-7) -> Any:
-    """(N, M): box_iou of `boxes1` (N, 4) and `boxes2` (M, 4), less the squared distance of centres by the squared diagonal of the box around
-    both (plus `eps`).
+    """Returns (N, M): box_iou of `boxes1` (N, 4) and `boxes2` (M, 4), minus the squared distance of the centers over the squared diagonal of the
+    smallest enclosing box (plus `eps`).
 
     >>> naru.vision.ops.distance_box_iou(naru.tensor([[0.0, 0, 1, 1]]), naru.tensor([[0.0, 0, 1, 1], [1, 1, 2, 2]]))
     tensor([[ 1.0000, -0.2500]])
@@ -198,8 +201,8 @@ def distance_box_iou(boxes1: Any, boxes2: Any, eps: float = 1e-7) -> Any:
 
 
 def complete_box_iou(boxes1: Any, boxes2: Any, eps: float = 1e-7) -> Any:
-    """(N, M): distance_box_iou of `boxes1` (N, 4) and `boxes2` (M, 4), less a term of how width by height differ. `eps` keeps from divisions
-    by 0.
+    """Returns (N, M): distance_box_iou of `boxes1` (N, 4) and `boxes2` (M, 4), minus a term for the difference in aspect ratio. `eps` avoids
+    division by 0.
 
     >>> naru.vision.ops.complete_box_iou(naru.tensor([[0.0, 0, 2, 2]]), naru.tensor([[0.0, 0, 2, 1]]))
     tensor([[0.4655]])
@@ -213,7 +216,7 @@ def complete_box_iou(boxes1: Any, boxes2: Any, eps: float = 1e-7) -> Any:
 
 
 def masks_to_boxes(masks: Any) -> Any:
-    """(N, 4), float32: the smallest boxes around `masks` (N, H, W); maxima are the last places.
+    """Returns (N, 4) float32: the bounding boxes of `masks` (N, H, W). x2 and y2 are the last pixel inside, not one past it.
 
     >>> naru.vision.ops.masks_to_boxes(naru.tensor([[[0, 1, 1], [0, 0, 1]]]))
     tensor([[1., 0., 2., 1.]])

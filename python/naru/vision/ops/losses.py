@@ -1,4 +1,4 @@
-"""Losses of boxes and of unbalanced classes."""
+"""Losses for boxes and for imbalanced classes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def _reduced(loss: Any, reduction: str) -> Any:
 
 
 def sigmoid_focal_loss(inputs: Any, targets: Any, alpha: float = 0.25, gamma: float = 2, reduction: str = "none") -> Any:
-    """Binary cross entropy of logits, `inputs`, in which well-known examples weigh less (arXiv:1708.02002).
+    """Binary cross entropy of logits, `inputs`, that gives less weight to well-classified examples (arXiv:1708.02002).
 
     Args:
-        targets: 0 or 1, in the shape of `inputs`.
-        alpha: what the ones weigh, and 1 - alpha the zeros; negative: nobody is weighed. ValueError above 1.
-        gamma: how much less.
+        targets: 0 or 1, same shape as `inputs`.
+        alpha: weight of the ones; the zeros weigh 1 - alpha. Negative disables weighting. ValueError above 1.
+        gamma: focusing exponent: the larger, the less well-classified examples weigh.
         reduction: "none", "mean" or "sum".
 
     >>> naru.vision.ops.sigmoid_focal_loss(naru.tensor([0.0, 4.0]), naru.tensor([1.0, 1.0]))
@@ -44,7 +44,7 @@ def sigmoid_focal_loss(inputs: Any, targets: Any, alpha: float = 0.25, gamma: fl
 
 
 def _pairs(boxes1: Any, boxes2: Any, eps: float) -> tuple[Any, Any, Any]:
-    """Of boxes row by row: iou, union, and the sides of the boxes around both (..., 2)."""
+    """For corresponding rows of boxes: IoU, union, and the sides of the enclosing boxes (..., 2)."""
     boxes1, boxes2 = (boxes if boxes.dtype.is_floating_point else boxes.float() for boxes in (boxes1, boxes2))
     sides = naru.minimum(boxes1[..., 2:], boxes2[..., 2:]) - naru.maximum(boxes1[..., :2], boxes2[..., :2])
     inter = naru.where((sides > 0).all(-1), sides.prod(-1), naru.zeros_like(sides[..., 0]))
@@ -55,7 +55,7 @@ def _pairs(boxes1: Any, boxes2: Any, eps: float) -> tuple[Any, Any, Any]:
 
 
 def generalized_box_iou_loss(boxes1: Any, boxes2: Any, reduction: str = "none", eps: float = 1e-7) -> Any:
-    """1 - generalized iou of `boxes1` and `boxes2` (..., 4), row by row. `reduction`: "none", "mean" or "sum". `eps` keeps from divisions by
+    """1 - generalized IoU of corresponding rows of `boxes1` and `boxes2` (..., 4). `reduction`: "none", "mean" or "sum". `eps` avoids division by
     0.
 
     >>> naru.vision.ops.generalized_box_iou_loss(naru.tensor([[0.0, 0, 1, 1]]), naru.tensor([[3.0, 0, 4, 1]]))
@@ -73,8 +73,8 @@ def _distance_loss(boxes1: Any, boxes2: Any, eps: float) -> tuple[Any, Any]:
 
 
 def distance_box_iou_loss(boxes1: Any, boxes2: Any, reduction: str = "none", eps: float = 1e-7) -> Any:
-    """1 - distance iou of `boxes1` and `boxes2` (..., 4), row by row (arXiv:1911.08287). `reduction`: "none", "mean" or "sum". `eps` keeps
-    from divisions by 0.
+    """1 - distance IoU of corresponding rows of `boxes1` and `boxes2` (..., 4) (arXiv:1911.08287). `reduction`: "none", "mean" or "sum". `eps`
+    avoids division by 0.
 
     >>> naru.vision.ops.distance_box_iou_loss(naru.tensor([[0.0, 0, 1, 1]]), naru.tensor([[1.0, 1, 2, 2]]))
     tensor([1.2500])
@@ -83,8 +83,8 @@ def distance_box_iou_loss(boxes1: Any, boxes2: Any, reduction: str = "none", eps
 
 
 def complete_box_iou_loss(boxes1: Any, boxes2: Any, reduction: str = "none", eps: float = 1e-7) -> Any:
-    """1 - complete iou of `boxes1` and `boxes2` (..., 4), row by row (arXiv:1911.08287). `reduction`: "none", "mean" or "sum". `eps` keeps
-    from divisions by 0.
+    """1 - complete IoU of corresponding rows of `boxes1` and `boxes2` (..., 4) (arXiv:1911.08287). `reduction`: "none", "mean" or "sum". `eps`
+    avoids division by 0.
 
     >>> naru.vision.ops.complete_box_iou_loss(naru.tensor([[0.0, 0, 2, 2]]), naru.tensor([[0.0, 0, 2, 1]]))
     tensor([0.5345])

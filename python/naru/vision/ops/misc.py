@@ -1,4 +1,4 @@
-"""Layers that networks for images are made of."""
+"""Layers that image networks are built from."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ __getattr__ = _names.module_getattr(__name__)
 
 
 class FrozenBatchNorm2d(Module):
-    """BatchNorm2d of `num_features` channels whose statistics and factors are buffers, which no training changes; `eps` is added to the
-    variance.
+    """BatchNorm2d of `num_features` channels whose statistics and affine parameters are buffers, which training does not change; `eps` is added to
+    the variance.
 
     >>> layer = naru.vision.ops.FrozenBatchNorm2d(1)
     >>> layer(naru.ones(1, 1, 1, 2)), len(list(layer.parameters()))
@@ -43,7 +43,7 @@ class FrozenBatchNorm2d(Module):
             self.register_buffer(name, naru.full([num_features], value))
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
-        # A BatchNorm2d's file has one entry more.
+        # A state dict of BatchNorm2d has one entry more.
         state_dict.pop(prefix + "num_batches_tracked", None)
         super()._load_from_state_dict(state_dict, prefix, *args)
 
@@ -88,10 +88,10 @@ class _ConvNormActivation(Sequential):
 
 
 class Conv2dNormActivation(_ConvNormActivation):
-    """Conv2d (as large as its input unless `padding` is given), a normalization, an activation.
+    """Conv2d (which preserves the spatial size unless `padding` is given), followed by a normalization and an activation.
 
-    `in_channels`, `out_channels`, `kernel_size`, `stride`, `groups`, `dilation`, `bias` (True without a normalization): of the convolution.
-    `norm_layer`, `activation_layer`: functions that make the others, or None for none; `inplace`: of the activation.
+    `in_channels`, `out_channels`, `kernel_size`, `stride`, `groups`, `dilation`, `bias` (by default True only without a normalization): options of
+    the convolution. `norm_layer`, `activation_layer`: constructors of the other layers, None to omit them; `inplace`: option of the activation.
 
     >>> block = naru.vision.ops.Conv2dNormActivation(3, 8, kernel_size=5)
     >>> block(naru.ones(2, 3, 7, 7)).shape, [type(layer).__name__ for layer in block]
@@ -117,10 +117,10 @@ class Conv2dNormActivation(_ConvNormActivation):
 
 
 class Conv3dNormActivation(_ConvNormActivation):
-    """Conv3d (as large as its input unless `padding` is given), a normalization, an activation.
+    """Conv3d (which preserves the spatial size unless `padding` is given), followed by a normalization and an activation.
 
-    `in_channels`, `out_channels`, `kernel_size`, `stride`, `groups`, `dilation`, `bias` (True without a normalization): of the convolution.
-    `norm_layer`, `activation_layer`: functions that make the others, or None for none; `inplace`: of the activation.
+    `in_channels`, `out_channels`, `kernel_size`, `stride`, `groups`, `dilation`, `bias` (by default True only without a normalization): options of
+    the convolution. `norm_layer`, `activation_layer`: constructors of the other layers, None to omit them; `inplace`: option of the activation.
 
     >>> block = naru.vision.ops.Conv3dNormActivation(1, 2, norm_layer=None)
     >>> block(naru.ones(1, 1, 3, 3, 3)).shape, [type(layer).__name__ for layer in block]
@@ -146,8 +146,8 @@ class Conv3dNormActivation(_ConvNormActivation):
 
 
 class SqueezeExcitation(Module):
-    """Scales each of `input_channels` channels by what two 1 x 1 convolutions, with `squeeze_channels` between them, make of all channels'
-    means. `activation` and `scale_activation`: functions that make what stands behind each.
+    """Scales each of `input_channels` channels by a factor computed from all channel means: a 1 x 1 convolution to `squeeze_channels`,
+    `activation`, a 1 x 1 convolution back, `scale_activation`. The last two are constructors of activation layers.
 
     >>> layer = naru.vision.ops.SqueezeExcitation(2, 1)
     >>> layer(naru.zeros(1, 2, 1, 1)).flatten()
@@ -173,10 +173,10 @@ class SqueezeExcitation(Module):
 
 
 class MLP(Sequential):
-    """Linear layers with a normalization, an activation and `dropout` behind each; the last one has dropout alone.
+    """Linear layers, each followed by a normalization, an activation and `dropout`; the last one is followed by dropout only.
 
-    `in_channels`, then `hidden_channels`, a list: the sizes. `norm_layer`, `activation_layer`: functions that make the layers between, None
-    for no normalization; `inplace`: of activations and dropout. `bias`: of the linear layers.
+    `in_channels`, then the list `hidden_channels`: the layer widths. `norm_layer`, `activation_layer`: constructors of the other layers, None for
+    no normalization; `inplace`: option of activations and dropout. `bias`: option of the linear layers.
 
     >>> naru.vision.ops.MLP(4, [8, 2])(naru.ones(3, 4)).shape
     torch.Size([3, 2])
@@ -204,7 +204,7 @@ class MLP(Sequential):
 
 
 class Permute(Module):
-    """`permute` to `dims` as a layer.
+    """`permute` to the order `dims`, as a layer.
 
     >>> naru.vision.ops.Permute([1, 0])(naru.tensor([[1, 2, 3]]))
     tensor([[1],

@@ -1,4 +1,4 @@
-"""Regions of interest, resampled."""
+"""Resampling of regions of interest."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def _pair(size: Any) -> tuple[int, int]:
 
 
 def as_rois(boxes: Any) -> Any:
-    """(K, 5), the image's number in front, of `boxes`: such a tensor, or a list of (L, 4), one tensor an image. ValueError or TypeError for
-    others.
+    """Returns `boxes` as (K, 5), with the image index in the first column. Accepts such a tensor, or a list of (L, 4) tensors, one per image.
+    Raises ValueError or TypeError for anything else.
 
     >>> from naru.vision.ops.roi_align import as_rois
     >>> as_rois([naru.tensor([[0.0, 0, 1, 1]]), naru.tensor([[2.0, 2, 3, 3]])])
@@ -38,7 +38,7 @@ def as_rois(boxes: Any) -> Any:
 
 
 def _weights(place: Any, size: int) -> tuple[Any, Any, Any, Any]:
-    """The two neighbours of each place along a side, and what they weigh: nothing more than one pixel outside."""
+    """Linear interpolation along one axis: the two neighbors of each position and their weights, which are 0 more than one pixel outside."""
     inside = (place >= -1.0) & (place <= size)
     place = place.clamp(min=0)
     low = place.floor().clamp(max=size - 1)
@@ -48,7 +48,7 @@ def _weights(place: Any, size: int) -> tuple[Any, Any, Any, Any]:
 
 
 def _sampled(pixels: Any, image: Any, y: Any, x: Any, counts: tuple[int, int]) -> Any:
-    """pixels (N, H, W, C); y (K, h * counts[0]), x (K, w * counts[1]); returns (K, C, h, w), means of samples."""
+    """pixels (N, H, W, C); y (K, h * counts[0]), x (K, w * counts[1]); returns (K, C, h, w), the mean of the samples in each bin."""
     y_low, y_high, wy_low, wy_high = _weights(y, pixels.shape[1])
     x_low, x_high, wx_low, wx_high = _weights(x, pixels.shape[2])
     total = 0.0
@@ -64,14 +64,14 @@ def _sampled(pixels: Any, image: Any, y: Any, x: Any, counts: tuple[int, int]) -
 def roi_align(
     input: Any, boxes: Any, output_size: Any, spatial_scale: float = 1.0, sampling_ratio: int = -1, aligned: bool = False
 ) -> Any:
-    """(K, C, h, w): each region of `input` (N, C, H, W) in bins, of each the mean of bilinear samples.
+    """Returns (K, C, h, w): each region of `input` (N, C, H, W) is divided into bins, and each bin is the mean of bilinear samples.
 
     Args:
-        boxes: (K, 5), the image's number in front, or a list of (L, 4), one tensor an image.
-        output_size: (h, w), or one number for both.
-        spatial_scale: times that they are in pixels of `input`.
-        sampling_ratio: samples a side of a bin; up to 0 as many as it has pixels, for which the host reads the boxes.
-        aligned: coordinates are moved by half a pixel, so that pixels' centres are where they should be.
+        boxes: (K, 5), with the image index in the first column, or a list of (L, 4) tensors, one per image.
+        output_size: (h, w), or an integer for both.
+        spatial_scale: multiplies the box coordinates to get pixels of `input`.
+        sampling_ratio: samples per bin side. If not positive, one sample per pixel; the host then has to read the boxes.
+        aligned: shift coordinates by half a pixel, so that they refer to pixel centers.
 
     >>> x = naru.arange(16.0).reshape(1, 1, 4, 4)
     >>> naru.vision.ops.roi_align(x, [naru.tensor([[0.0, 0, 2, 2]])], 1, sampling_ratio=1)
@@ -106,7 +106,7 @@ def roi_align(
     groups: dict[tuple[int, int], list[int]] = {}
     for place, (down, across) in enumerate(counts):
         groups.setdefault((down, across), []).append(place)
-    # A bin without samples is 0.
+    # Bins without samples are 0.
     parts = [
         of(naru.tensor(places, device=rois.device), count)
         if min(count) > 0

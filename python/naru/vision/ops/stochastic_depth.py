@@ -1,4 +1,4 @@
-"""Dropout of whole branches (arXiv:1603.09382)."""
+"""Dropout of whole residual branches (arXiv:1603.09382)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ __getattr__ = _names.module_getattr(__name__)
 
 
 def stochastic_depth(input: Any, p: float, mode: str, training: bool = True) -> Any:
-    """While `training`, 0 with probability `p`, else `input` / (1 - p): for the whole batch (`mode` 'batch') or row by row ('row'). ValueError
-    for others.
+    """While `training`, 0 with probability `p`, else `input` / (1 - p): decided once for the batch (`mode` 'batch') or for each row ('row'). Raises
+    ValueError for other modes or for p outside [0, 1].
 
     >>> naru.vision.ops.stochastic_depth(naru.ones(2, 2), 1.0, "row")
     tensor([[0., 0.],

@@ -1,6 +1,6 @@
-"""`torchvision.transforms`: pictures as tensors, cut, turned, coloured, by chance or not; PIL images, or tensors (..., C, H, W) of any device.
+"""`torchvision.transforms`: deterministic and random transforms of geometry and color, for PIL images and tensors (..., C, H, W) on any device.
 
-What is random is drawn from naru's generator in torchvision's order, except for `RandomOrder` and `RandomChoice`, which ask Python's `random`.
+Random values are drawn from naru's generator in torchvision's order, except in `RandomOrder` and `RandomChoice`, which use Python's `random`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What all transforms of images are: first they draw what is random, then they do it. v1 and v2 differ in what goes between the two."""
+"""Base classes of image transforms, which first draw their random parameters and then apply them. v1 and v2 differ in what happens between these
+two steps."""
 
 from __future__ import annotations
 
@@ -12,10 +13,10 @@ from ._modes import Tensor, dimensions, is_tensor
 
 
 class ImageTransform(Module):
-    """One image (a PIL image or a tensor (..., C, H, W)) in, one out."""
+    """A transform of one image (a PIL image or a tensor (..., C, H, W)) to another."""
 
     def _draw(self, img: Any) -> Any:
-        """What chance decides about an image of this size; None where it needs no chance."""
+        """Draws the random parameters for an image of this size; None if the transform has none."""
         return None
 
     def _apply_to(self, img: Any, drawn: Any) -> Any:
@@ -26,7 +27,7 @@ class ImageTransform(Module):
 
 
 class MaybeTransform(ImageTransform):
-    """Done with probability `p`."""
+    """A transform that is applied with probability `p`."""
 
     def __init__(self, p: float) -> None:
         super().__init__()
@@ -51,7 +52,7 @@ def randint(low: int, high: int) -> int:
 
 
 def as_size(size: Any, message: str = "Please provide only two dimensions (h, w) for size.") -> tuple[int, int]:
-    """(height, width) of one number, or of one or two in a sequence."""
+    """(height, width), given an integer or a sequence of one or two."""
     if isinstance(size, numbers.Number):
         return int(size), int(size)
     if len(size) == 1:
@@ -69,7 +70,7 @@ def check_sequence(value: Any, name: str, lengths: tuple[int, ...]) -> None:
 
 
 def as_angles(value: Any, name: str, lengths: tuple[int, ...] = (2,)) -> list[float]:
-    """(-value, value) of a number, which may not be negative; a sequence as it is."""
+    """(-value, value) for a non-negative number; a sequence is returned unchanged."""
     if isinstance(value, numbers.Number):
         if value < 0:
             raise ValueError(f"If {name} is a single number, it must be positive.")
@@ -79,7 +80,7 @@ def as_angles(value: Any, name: str, lengths: tuple[int, ...] = (2,)) -> list[fl
 
 
 def fill_for(img: Any, fill: Any) -> Any:
-    """The colour for an image: of a tensor one number a channel."""
+    """The fill color for an image; for tensors, one number per channel."""
     if not is_tensor(img):
         return fill
     channels = dimensions(img)[0]

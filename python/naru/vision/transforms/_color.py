@@ -1,4 +1,4 @@
-"""Transforms that change colours, and those of tensors alone."""
+"""Color transforms, and transforms of tensors only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._modes import Tensor, dimensions
 
 
 class Normalize(ImageTransform):
-    """(image - `mean`) / `std`, by channel, written into the image if `inplace`. TypeError of PIL images and whole numbers.
+    """Computes (image - `mean`) / `std` per channel, in place if `inplace`. Raises TypeError for PIL images and integer tensors.
 
     >>> naru.vision.transforms.Normalize([0.5], [0.5])(naru.tensor([[[0.0, 1.0]]]))
     tensor([[[-1.,  1.]]])
@@ -37,7 +37,7 @@ class Normalize(ImageTransform):
 def _factors(
     value: Any, name: str, center: float = 1, bound: tuple[float, float] = (0, math.inf), cut: bool = True
 ) -> tuple[float, float] | None:
-    """The range that a factor is drawn from, or None where it is always `center`."""
+    """The range that a factor is drawn from, or None if it is always `center`."""
     if isinstance(value, numbers.Number):
         if value < 0:
             raise ValueError(f"If {name} is a single number, it must be non negative.")
@@ -53,11 +53,11 @@ def _factors(
 
 
 class ColorJitter(ImageTransform):
-    """Brightness, contrast, saturation and hue by random factors, in a random order.
+    """Changes brightness, contrast, saturation and hue by random factors, in random order.
 
     Args:
-        brightness, contrast, saturation: (low, high), or a number for (1 - it, 1 + it), not below 0.
-        hue: (low, high) within -0.5 .. 0.5, or a number for (-it, it).
+        brightness, contrast, saturation: (low, high), or a number x for (max(0, 1 - x), 1 + x).
+        hue: (low, high) within -0.5 .. 0.5, or a number x for (-x, x).
 
     >>> naru.vision.transforms.ColorJitter(brightness=(2.0, 2.0))(naru.tensor([[[0.25]]]).expand(3, 1, 1)).flatten()
     tensor([0.5000, 0.5000, 0.5000])
@@ -74,7 +74,7 @@ class ColorJitter(ImageTransform):
 
     @staticmethod
     def get_params(brightness: Any, contrast: Any, saturation: Any, hue: Any) -> tuple[Any, ...]:
-        """(the order of the steps, a factor or None for each)."""
+        """Returns (the order of the steps, a factor or None for each)."""
         order = naru.randperm(4)
         return order, *(None if span is None else float(uniform(span[0], span[1])) for span in (brightness, contrast, saturation, hue))
 
@@ -93,7 +93,7 @@ class ColorJitter(ImageTransform):
 
 
 class Grayscale(ImageTransform):
-    """The luma in `num_output_channels` (1 or 3).
+    """Converts to greyscale (luma) with `num_output_channels` (1 or 3).
 
     >>> naru.vision.transforms.Grayscale()(naru.ones(3, 1, 1))
     tensor([[[0.9999]]])
@@ -111,7 +111,7 @@ class Grayscale(ImageTransform):
 
 
 class RandomGrayscale(MaybeTransform):
-    """Grey in as many channels as there were, with probability `p`.
+    """Converts to greyscale with the same number of channels, with probability `p`.
 
     >>> naru.vision.transforms.RandomGrayscale(p=1.0)(naru.ones(3, 1, 1)).flatten()
     tensor([0.9999, 0.9999, 0.9999])
@@ -125,7 +125,7 @@ class RandomGrayscale(MaybeTransform):
 
 
 class GaussianBlur(ImageTransform):
-    """The image blurred. `kernel_size`: odd, one or [x, y]; `sigma`: one number, or the range it is drawn from.
+    """Gaussian blur. `kernel_size`: an odd integer, or [x, y]; `sigma`: a number, or the range it is drawn from.
 
     >>> x = naru.zeros(1, 3, 3); x[0, 1, 1] = 1.0
     >>> naru.vision.transforms.GaussianBlur(3, 0.5)(x)[0, 1]
@@ -162,7 +162,7 @@ class GaussianBlur(ImageTransform):
 
 
 class RandomInvert(MaybeTransform):
-    """The negative, with probability `p`.
+    """Inverts the colors, with probability `p`.
 
     >>> naru.vision.transforms.RandomInvert(p=1.0)(naru.tensor([[[0, 55]]], dtype=naru.uint8))
     tensor([[[255, 200]]], dtype=torch.uint8)
@@ -176,7 +176,7 @@ class RandomInvert(MaybeTransform):
 
 
 class RandomAutocontrast(MaybeTransform):
-    """Each channel stretched to black and white, with probability `p`.
+    """Stretches each channel to the full range from black to white, with probability `p`.
 
     >>> naru.vision.transforms.RandomAutocontrast(p=1.0)(naru.tensor([[[0.25, 0.5, 0.75]]]))
     tensor([[[0.0000, 0.5000, 1.0000]]])
@@ -190,7 +190,7 @@ class RandomAutocontrast(MaybeTransform):
 
 
 class RandomEqualize(MaybeTransform):
-    """The values of each channel spread evenly, with probability `p`.
+    """Equalizes the histogram of each channel, with probability `p`.
 
     >>> naru.vision.transforms.RandomEqualize(p=1.0)(naru.tensor([[[0, 10], [20, 30]]], dtype=naru.uint8))
     tensor([[[ 0, 10],
@@ -205,7 +205,7 @@ class RandomEqualize(MaybeTransform):
 
 
 class RandomPosterize(MaybeTransform):
-    """The first `bits` of each byte, with probability `p`.
+    """Keeps the `bits` most significant bits of each uint8 value, with probability `p`.
 
     >>> naru.vision.transforms.RandomPosterize(1, p=1.0)(naru.tensor([[[3, 130, 255]]], dtype=naru.uint8))
     tensor([[[  0, 128, 128]]], dtype=torch.uint8)
@@ -220,7 +220,7 @@ class RandomPosterize(MaybeTransform):
 
 
 class RandomSolarize(MaybeTransform):
-    """Values of `threshold` and more inverted, with probability `p`.
+    """Inverts the values from `threshold` up, with probability `p`.
 
     >>> naru.vision.transforms.RandomSolarize(128, p=1.0)(naru.tensor([[[50, 200]]], dtype=naru.uint8))
     tensor([[[50, 55]]], dtype=torch.uint8)
@@ -235,7 +235,7 @@ class RandomSolarize(MaybeTransform):
 
 
 class RandomAdjustSharpness(MaybeTransform):
-    """Sharper (`sharpness_factor` above 1) or blurred (below 1), with probability `p`.
+    """Sharpens (`sharpness_factor` above 1) or blurs (below 1), with probability `p`.
 
     >>> x = naru.zeros(1, 3, 3); x[0, 1, 1] = 1.0
     >>> naru.vision.transforms.RandomAdjustSharpness(0.0, p=1.0)(x)[0, 1]
@@ -251,11 +251,11 @@ class RandomAdjustSharpness(MaybeTransform):
 
 
 class RandomErasing(ImageTransform):
-    """Writes over a random rectangle of a tensor, with probability `p`.
+    """Overwrites a random rectangle of a tensor, with probability `p`.
 
     Args:
-        scale, ratio: its share of the area, and its height by width.
-        value: a number, one a channel, or 'random' for normally distributed ones. `inplace`: into the tensor itself.
+        scale, ratio: ranges of the rectangle's share of the area, and of its aspect ratio.
+        value: a number, one per channel, or 'random' for normally distributed values. `inplace`: modify the tensor itself.
 
     >>> naru.vision.transforms.RandomErasing(p=0.0)(naru.ones(1, 1, 2))
     tensor([[[1., 1.]]])
@@ -280,7 +280,8 @@ class RandomErasing(ImageTransform):
 
     @staticmethod
     def get_params(img: Tensor, scale: Any, ratio: Any, value: Any = None) -> tuple[Any, ...]:
-        """(top, left, height, width, what is written); the whole image itself after ten that did not fit. value None: random."""
+        """Returns (top, left, height, width, values to write). After ten attempts that do not fit, the region is the whole image and the values are
+        the image itself. value None: random values."""
         channels, height, width = img.shape[-3:]
         low, high = naru.log(naru.tensor([float(r) for r in ratio])).tolist()
         for _ in range(10):
@@ -319,7 +320,7 @@ class RandomErasing(ImageTransform):
 
 
 class LinearTransformation(ImageTransform):
-    """(flattened image - `mean_vector`) @ `transformation_matrix`, in the image's shape: whitening.
+    """Computes (flattened image - `mean_vector`) @ `transformation_matrix`, in the image's shape; used for whitening.
 
     >>> half = naru.vision.transforms.LinearTransformation(0.5 * naru.eye(2), naru.ones(2))
     >>> half(naru.tensor([[[1.0, 3.0]]]))

@@ -1,4 +1,4 @@
-"""Transforms made of others, or of a function; conversions."""
+"""Transforms that contain other transforms or a function, and conversions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._modes import Tensor
 
 
 class Compose:
-    """`transforms`, one after the other.
+    """Applies `transforms` in order.
 
     >>> import numpy as np
     >>> to_double = naru.vision.transforms.Compose([naru.vision.transforms.ToTensor(), lambda x: x * 2])
@@ -40,7 +40,7 @@ class _Conversion:
 
 
 class ToTensor(_Conversion):
-    """A PIL image or an array (H, W, C) as a tensor (C, H, W), bytes as 0..1; see `functional.to_tensor`.
+    """Converts a PIL image or an array (H, W, C) to a tensor (C, H, W); uint8 is scaled to 0..1. See `functional.to_tensor`.
 
     >>> import numpy as np
     >>> naru.vision.transforms.ToTensor()(np.array([[0, 255]], dtype=np.uint8))
@@ -52,7 +52,7 @@ class ToTensor(_Conversion):
 
 
 class PILToTensor(_Conversion):
-    """A PIL image as a tensor (C, H, W) of the numbers it holds.
+    """Converts a PIL image to a tensor (C, H, W) without changing its values.
 
     >>> from PIL import Image
     >>> naru.vision.transforms.PILToTensor()(Image.new("L", (2, 1), 7))
@@ -64,7 +64,7 @@ class PILToTensor(_Conversion):
 
 
 class ToPILImage:
-    """A tensor (C, H, W) or an array (H, W, C) as a PIL image, of `mode` if the channels allow for several.
+    """Converts a tensor (C, H, W) or an array (H, W, C) to a PIL image, in `mode` if the number of channels allows several.
 
     >>> naru.vision.transforms.ToPILImage()(naru.ones(3, 2, 4)).size
     (4, 2)
@@ -81,7 +81,7 @@ class ToPILImage:
 
 
 class ConvertImageDtype(Module):
-    """A tensor in another type, `dtype`, scaled so that white stays white.
+    """Converts a tensor to `dtype` and scales its values so that white stays white.
 
     >>> naru.vision.transforms.ConvertImageDtype(naru.uint8)(naru.tensor([[[0.0, 1.0]]]))
     tensor([[[  0, 255]]], dtype=torch.uint8)
@@ -96,7 +96,7 @@ class ConvertImageDtype(Module):
 
 
 class Lambda:
-    """A function, `lambd`, as a transform. TypeError of what can't be called.
+    """Applies the function `lambd`. Raises TypeError if it is not callable.
 
     >>> naru.vision.transforms.Lambda(lambda x: x + 1)(naru.zeros(1, 1, 2))
     tensor([[[1., 1.]]])
@@ -115,7 +115,7 @@ class Lambda:
 
 
 class RandomApply(Module):
-    """All of `transforms`, with probability `p`; else none.
+    """Applies all of `transforms` with probability `p`, else none.
 
     >>> naru.vision.transforms.RandomApply([naru.vision.transforms.Pad(1)], p=1.0)(naru.ones(1, 1, 1))
     tensor([[[0., 0., 0.],
@@ -150,7 +150,7 @@ class _Several:
 
 
 class RandomOrder(_Several):
-    """All of `transforms`, in an order of Python's `random`.
+    """Applies all of `transforms` in random order, drawn from Python's `random`.
 
     >>> naru.vision.transforms.RandomOrder([lambda x: x + 1, lambda x: x - 1])(naru.zeros(1, 1, 2))
     tensor([[[0., 0.]]])
@@ -165,7 +165,7 @@ class RandomOrder(_Several):
 
 
 class RandomChoice(_Several):
-    """One of `transforms`, which Python's `random` chooses, by the weights `p`.
+    """Applies one of `transforms`, drawn from Python's `random` with the weights `p`.
 
     >>> naru.vision.transforms.RandomChoice([lambda x: x + 1, lambda x: x - 1], p=[1.0, 0.0])(naru.zeros(1, 1, 2))
     tensor([[[1., 1.]]])

@@ -1,4 +1,4 @@
-"""Images to tensors and back."""
+"""Conversions between images and tensors."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import naru
 from .._pil import is_pil, pillow
 from ._modes import Tensor
 
-# The modes of PIL whose pixels are not bytes, with what an array of them is made of.
+# The PIL modes whose pixels are not uint8, with the NumPy dtype of their arrays.
 _WIDE = {"I": np.int32, "I;16": np.uint16, "F": np.float32}
 
 
 def _pixels(pic: Any) -> np.ndarray:
-    """The pixels of a PIL image, (H, W, C): bytes, or what its mode holds."""
+    """The pixels of a PIL image as (H, W, C): uint8, or the dtype of its mode."""
     array = np.array(pic, dtype=_WIDE.get(pic.mode), copy=True)
     if pic.mode == "1":
         array = array.astype(np.uint8) * 255
@@ -24,7 +24,7 @@ def _pixels(pic: Any) -> np.ndarray:
 
 
 def _from_pixels(array: np.ndarray) -> Tensor:
-    """(C, H, W) of (H, W, C), contiguous."""
+    """Converts (H, W, C) to contiguous (C, H, W)."""
     array = np.ascontiguousarray(array.transpose(2, 0, 1))
     if array.dtype == np.uint16:
         array = array.astype(np.int32)
@@ -32,8 +32,8 @@ def _from_pixels(array: np.ndarray) -> Tensor:
 
 
 def to_tensor(pic: Any) -> Tensor:
-    """`pic`, a PIL image, or an array (H, W, C) or (H, W), as a tensor (C, H, W): bytes become 0..1 in the default dtype, others keep their
-    type.
+    """Converts `pic`, a PIL image or an array (H, W, C) or (H, W), to a tensor (C, H, W). uint8 becomes 0..1 in the default dtype; other dtypes are
+    kept.
 
     >>> import numpy as np
     >>> to_tensor(np.array([[0, 255]], dtype=np.uint8))
@@ -51,7 +51,7 @@ def to_tensor(pic: Any) -> Tensor:
 
 
 def pil_to_tensor(pic: Any) -> Tensor:
-    """`pic`, a PIL image, as a tensor (C, H, W) of the numbers it holds.
+    """Converts `pic`, a PIL image, to a tensor (C, H, W) without changing its values.
 
     >>> from PIL import Image
     >>> naru.vision.transforms.functional.pil_to_tensor(Image.new("L", (2, 1), 7))
@@ -62,14 +62,14 @@ def pil_to_tensor(pic: Any) -> Tensor:
     return _from_pixels(_pixels(pic))
 
 
-# By the type of an image's numbers, what mode one channel has.
+# The mode of a single-channel image, by dtype.
 _ONE_CHANNEL = {"uint8": "L", "int16": "I;16", "uint16": "I;16", "int32": "I", "float32": "F"}
-# By the number of channels: the mode, and those that may be asked for.
+# The default mode, and the modes that may be requested, by number of channels.
 _OF_CHANNELS = {2: ("LA", ("LA",)), 3: ("RGB", ("RGB", "YCbCr", "HSV")), 4: ("RGBA", ("RGBA", "CMYK", "RGBX"))}
 
 
 def _picture_array(pic: Any) -> np.ndarray:
-    """(H, W, C) of a tensor (C, H, W) or (H, W), or of an array; floating-point numbers of 0..1 become bytes."""
+    """Converts a tensor (C, H, W) or (H, W), or an array, to an array (H, W, C); floating-point values in 0..1 become uint8."""
     if not isinstance(pic, (Tensor, np.ndarray)):
         raise TypeError(f"pic should be Tensor or ndarray. Got {type(pic)}.")
     if pic.ndim not in (2, 3):
@@ -88,9 +88,9 @@ def _picture_array(pic: Any) -> np.ndarray:
 
 
 def to_pil_image(pic: Any, mode: str | None = None) -> Any:
-    """`pic`, a tensor (C, H, W) or an array (H, W, C), as a PIL image; floating-point tensors hold 0..1, and are cut off to bytes.
+    """Converts `pic`, a tensor (C, H, W) or an array (H, W, C), to a PIL image. Floating-point tensors must hold 0..1, and are truncated to uint8.
 
-    Raises ValueError where `mode` is not one of those that so many channels may have, TypeError for numbers that no image holds.
+    Raises ValueError if `mode` does not fit the number of channels, TypeError for dtypes that PIL images cannot have.
 
     >>> naru.vision.transforms.functional.to_pil_image(naru.ones(1, 2, 3)).getpixel((0, 0))
     255

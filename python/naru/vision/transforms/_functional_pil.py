@@ -1,4 +1,4 @@
-"""What transforms do to PIL images."""
+"""The transforms of PIL images."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._modes import PIL_MODES, InterpolationMode
 
 
 def as_fill(fill: Any, img: Any, name: str = "fillcolor") -> dict[str, Any]:
-    """The keyword argument with which Pillow is told the colour of what lies outside."""
+    """Pillow's keyword argument for the color of the area outside the image."""
     channels = len(img.getbands())
     if fill is None:
         fill = 0
@@ -47,7 +47,7 @@ def vflip(img: Any) -> Any:
 
 
 def pad(img: Any, sides: list[int], fill: Any, mode: str) -> Any:
-    """sides: left, top, right, bottom; negative ones cut off."""
+    """sides: left, top, right, bottom; negative values crop."""
     left, top, right, bottom = sides
     if mode == "constant":
         colour = as_fill(fill, img, "color")["color"]
@@ -106,7 +106,7 @@ def adjust_hue(img: Any, factor: float) -> Any:
     if img.mode in ("L", "1", "I", "F"):
         return img
     hue, saturation, value = img.convert("HSV").split()
-    # The circle of hues is 256 steps, which a byte wraps around by itself.
+    # Hue has 256 steps, so uint8 arithmetic wraps around correctly.
     turned = (np.asarray(hue).astype(np.int64) + int(factor * 255)) % 256
     return pillow().merge("HSV", (pillow().fromarray(turned.astype(np.uint8), "L"), saturation, value)).convert(img.mode)
 

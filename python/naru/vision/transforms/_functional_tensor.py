@@ -1,4 +1,4 @@
-"""What transforms do to tensors (..., C, H, W): their geometry. Colours are in `_tensor_color.py`."""
+"""The geometric transforms of tensors (..., C, H, W). Color transforms are in `_tensor_color.py`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _RESIZES = (InterpolationMode.NEAREST, InterpolationMode.NEAREST_EXACT, Interpol
 
 
 def _as_batch(img: Tensor, dtypes: tuple[Any, ...]) -> tuple[Tensor, Any]:
-    """(N, C, H, W) of one of `dtypes` (the first, if it has another), and what undoes both, rounding where the image has whole numbers."""
+    """Returns the image as (N, C, H, W) in one of `dtypes` (the first, if it has another), and a function that undoes both and rounds for integer
+    images."""
     shape, dtype = list(img.shape), img.dtype
     batch = img.reshape([math.prod(shape[:-3]), *([1] * (img.dim() == 2)), *shape[-3:]])
     if dtype not in dtypes:
@@ -32,7 +33,7 @@ def _as_batch(img: Tensor, dtypes: tuple[Any, ...]) -> tuple[Tensor, Any]:
 
 
 def resize(img: Tensor, size: list[int], interpolation: InterpolationMode, antialias: bool | None) -> Tensor:
-    """The image at height and width `size`; whole numbers are computed in float32, and rounded."""
+    """Resizes to (height, width) `size`. Integer images are computed in float32 and rounded."""
     if interpolation not in _RESIZES:
         raise ValueError("This interpolation mode is unsupported with Tensor input: only nearest, nearest-exact, bilinear and bicubic are")
     smooth = interpolation in (InterpolationMode.BILINEAR, InterpolationMode.BICUBIC)
@@ -46,7 +47,7 @@ def resize(img: Tensor, size: list[int], interpolation: InterpolationMode, antia
 
 
 def _places(size: int, before: int, after: int, mode: str) -> list[int]:
-    """For each place of a padded dimension the place that it is taken from."""
+    """For each index along a padded dimension, the source index."""
     if mode == "reflect" and max(before, after) >= size:
         raise ValueError(f"Padding size should be less than the corresponding input dimension, but got: padding ({before}, {after}) at {size}")
     if mode == "symmetric" and max(before, after) > size:
@@ -62,7 +63,7 @@ def _places(size: int, before: int, after: int, mode: str) -> list[int]:
 
 
 def pad(img: Tensor, sides: list[int], fill: Any, mode: str) -> Tensor:
-    """sides: left, top, right, bottom; negative ones cut off."""
+    """sides: left, top, right, bottom; negative values crop."""
     height, width = img.shape[-2:]
     left, top, right, bottom = (max(side, 0) for side in sides)
     cut = [max(-side, 0) for side in sides]
@@ -84,7 +85,7 @@ def pad(img: Tensor, sides: list[int], fill: Any, mode: str) -> Tensor:
 
 
 def fill_values(fill: Any, img: Tensor) -> Tensor:
-    """A number, or one for each channel, as a tensor that broadcasts over the image."""
+    """A number, or one per channel, as a tensor that broadcasts over the image."""
     values = list(fill) if isinstance(fill, (list, tuple)) else [fill]
     channels = img.shape[-3] if img.dim() > 2 else 1
     if len(values) not in (1, channels):
@@ -97,7 +98,7 @@ def fill_values(fill: Any, img: Tensor) -> Tensor:
 
 
 def crop(img: Tensor, top: int, left: int, height: int, width: int) -> Tensor:
-    """The part of the image; what lies outside of it is 0."""
+    """A part of the image; pixels outside of the image are 0."""
     full_height, full_width = img.shape[-2:]
     part = img[..., max(top, 0) : max(top + height, 0), max(left, 0) : max(left + width, 0)]
     sides = [max(-left, 0), max(-top, 0), max(left + width - max(full_width, left), 0), max(top + height - max(full_height, top), 0)]
@@ -105,12 +106,12 @@ def crop(img: Tensor, top: int, left: int, height: int, width: int) -> Tensor:
 
 
 def sample(img: Tensor, grid: Tensor, mode: InterpolationMode, fill: Any) -> Tensor:
-    """The image at the places of `grid` (1, h, w, 2); what lies outside is `fill`, or 0 where that is None."""
+    """Samples the image at the coordinates `grid` (1, h, w, 2); outside it is `fill`, or 0 if that is None."""
     batch, undo = _as_batch(img, (naru.float32, naru.float64))
     grid = grid.to(batch.dtype).expand([batch.shape[0], *grid.shape[1:]])
     if fill is None:
         return undo(grid_sample(batch, grid, mode=mode.value, padding_mode="zeros", align_corners=False))
-    # How much of each place comes from within the image.
+    # The fraction of each sample that comes from inside the image.
     inside = naru.ones([batch.shape[0], 1, *batch.shape[2:]], dtype=batch.dtype, device=batch.device)
     both = grid_sample(naru.cat([batch, inside], 1), grid, mode=mode.value, padding_mode="zeros", align_corners=False)
     out, inside = both[:, :-1], both[:, -1:]
@@ -129,7 +130,7 @@ _NEAREST_OR_LINEAR = (InterpolationMode.NEAREST, InterpolationMode.BILINEAR)
 
 
 def _affine_grid(theta: list[float], width: int, height: int, out_width: int, out_height: int, like: Tensor) -> Tensor:
-    """Where the places of the result come from by a map (2 x 3, row by row) of pixels around the centre."""
+    """The source coordinates of each output pixel, for a map (2 x 3, row-major) of pixel coordinates relative to the center."""
     device, dtype = like.device, like.dtype if like.dtype.is_floating_point else naru.float32
     x = naru.linspace(-out_width * 0.5 + 0.5, out_width * 0.5 - 0.5, out_width, dtype=dtype, device=device)
     y = naru.linspace(-out_height * 0.5 + 0.5, out_height * 0.5 - 0.5, out_height, dtype=dtype, device=device)
@@ -141,20 +142,20 @@ def _affine_grid(theta: list[float], width: int, height: int, out_width: int, ou
 
 
 def affine(img: Tensor, matrix: list[float], mode: InterpolationMode, fill: Any) -> Tensor:
-    """matrix: the inverse map, from places of the result to those of the image, around its centre."""
+    """matrix: the inverse map, from output to input coordinates, relative to the center."""
     _check_sampling(mode, _NEAREST_OR_LINEAR)
     height, width = img.shape[-2:]
     return sample(img, _affine_grid(matrix, width, height, width, height, img), mode, fill)
 
 
 def expanded_size(matrix: list[float], width: int, height: int) -> tuple[int, int]:
-    """(width, height) of the smallest picture that holds all of a rotated one."""
+    """(width, height) of the smallest image that contains all of a rotated one."""
     corners = [(x * width * 0.5, y * height * 0.5) for x in (-1, 1) for y in (-1, 1)]
     xs = [matrix[0] * x + matrix[1] * y + matrix[2] + width * 0.5 for x, y in corners]
     ys = [matrix[3] * x + matrix[4] * y + matrix[5] + height * 0.5 for x, y in corners]
 
     def span(values: list[float]) -> int:
-        # A ten-thousandth of a pixel is what rounding left.
+        # Differences below a ten-thousandth of a pixel are rounding errors.
         low, high = (math.trunc(round(v, 5) * 1e4) / 1e4 for v in (min(values), max(values)))
         return math.ceil(high) - math.floor(low)
 
@@ -162,7 +163,7 @@ def expanded_size(matrix: list[float], width: int, height: int) -> tuple[int, in
 
 
 def rotate(img: Tensor, matrix: list[float], mode: InterpolationMode, expand: bool, fill: Any) -> Tensor:
-    """As `affine`; with `expand` the result is as large as the whole picture needs."""
+    """As `affine`; with `expand` the result is large enough for the whole image."""
     _check_sampling(mode, _NEAREST_OR_LINEAR)
     height, width = img.shape[-2:]
     out = expanded_size(matrix, width, height) if expand else (width, height)
@@ -170,7 +171,7 @@ def rotate(img: Tensor, matrix: list[float], mode: InterpolationMode, expand: bo
 
 
 def perspective(img: Tensor, coefficients: list[float], mode: InterpolationMode, fill: Any) -> Tensor:
-    """(x, y) of the result is taken from ((a x + b y + c) / (g x + h y + 1), (d x + e y + f) / (g x + h y + 1))."""
+    """Output pixel (x, y) is taken from ((a x + b y + c) / (g x + h y + 1), (d x + e y + f) / (g x + h y + 1))."""
     _check_sampling(mode, _NEAREST_OR_LINEAR)
     height, width = img.shape[-2:]
     dtype = img.dtype if img.dtype.is_floating_point else naru.float32
@@ -183,7 +184,7 @@ def perspective(img: Tensor, coefficients: list[float], mode: InterpolationMode,
 
 
 def elastic_transform(img: Tensor, displacement: Tensor, mode: InterpolationMode, fill: Any) -> Tensor:
-    """displacement: (1, H, W, 2), in the coordinates of `grid_sample`."""
+    """displacement: (1, H, W, 2), in `grid_sample` coordinates."""
     _check_sampling(mode, _NEAREST_OR_LINEAR)
     height, width = img.shape[-2:]
     x = naru.linspace(-1 + 1 / width, 1 - 1 / width, width, device=img.device).expand([height, width])
@@ -200,7 +201,7 @@ def _bell(size: int, sigma: float, like: Tensor) -> Tensor:
 
 
 def gaussian_blur(img: Tensor, kernel_size: list[int], sigma: list[float]) -> Tensor:
-    """kernel_size and sigma: along x, along y. Edges are reflected."""
+    """kernel_size and sigma: [x, y]. Edges are reflected."""
     batch, undo = _as_batch(img, (naru.float32, naru.float64, naru.float16, naru.bfloat16))
     kernel = _bell(kernel_size[1], sigma[1], batch).view([-1, 1]) * _bell(kernel_size[0], sigma[0], batch)
     x, y = kernel_size[0] // 2, kernel_size[1] // 2

@@ -1,4 +1,4 @@
-"""Transforms that move pixels."""
+"""Geometric transforms."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _NEAREST, _BILINEAR = InterpolationMode.NEAREST, InterpolationMode.BILINEAR
 
 
 class Resize(ImageTransform):
-    """The image at [height, width] `size`, or with its shorter side at one number, the longer one at most `max_size`. `interpolation` and
-    `antialias` as for `functional.resize`.
+    """Resizes to [height, width] `size`, or so that the shorter side is the integer `size` and the longer one at most `max_size`. `interpolation`
+    and `antialias` as for `functional.resize`.
     """
 
     def __init__(self, size: Any, interpolation: Any = _BILINEAR, max_size: int | None = None, antialias: bool | None = True) -> None:
@@ -40,7 +40,7 @@ class Resize(ImageTransform):
 
 
 class CenterCrop(ImageTransform):
-    """The middle of the image, padded with 0 where it is smaller than `size`."""
+    """Crops the center to `size`; images smaller than that are padded with 0."""
 
     def __init__(self, size: Any) -> None:
         super().__init__()
@@ -54,8 +54,8 @@ class CenterCrop(ImageTransform):
 
 
 class Pad(ImageTransform):
-    """`padding`: one number, (left and right, top and bottom), or (left, top, right, bottom); `padding_mode` 'constant' (of `fill`), 'edge',
-    'reflect', 'symmetric'.
+    """Pads the image. `padding`: one integer, (left and right, top and bottom), or (left, top, right, bottom); `padding_mode`: 'constant' (with
+    `fill`), 'edge', 'reflect' or 'symmetric'.
     """
 
     def __init__(self, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> None:
@@ -89,14 +89,14 @@ class _Crops(ImageTransform):
 
 
 class FiveCrop(_Crops):
-    """A tuple: the four corners and the middle, each of `size`."""
+    """Returns a tuple of the four corner crops and the center crop, each of `size`."""
 
     def _apply_to(self, img: Any, drawn: Any) -> tuple[Any, ...]:
         return F.five_crop(img, self.size)
 
 
 class TenCrop(_Crops):
-    """A tuple: `FiveCrop` of the image with its `size`, and of the flipped one: left and right, or top and bottom if `vertical_flip`."""
+    """Returns a tuple of ten: `FiveCrop` with `size` of the image and of the flipped image. The flip is horizontal, or vertical if `vertical_flip`."""
 
     def __init__(self, size: Any, vertical_flip: bool = False) -> None:
         super().__init__(size)
@@ -110,7 +110,7 @@ class TenCrop(_Crops):
 
 
 class RandomHorizontalFlip(MaybeTransform):
-    """Left becomes right, with probability `p`."""
+    """Flips horizontally, with probability `p`."""
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__(p)
@@ -120,7 +120,7 @@ class RandomHorizontalFlip(MaybeTransform):
 
 
 class RandomVerticalFlip(MaybeTransform):
-    """Top becomes bottom, with probability `p`."""
+    """Flips vertically, with probability `p`."""
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__(p)
@@ -139,8 +139,8 @@ def _place(height: int, width: int, crop_height: int, crop_width: int) -> tuple[
 
 
 class RandomCrop(ImageTransform):
-    """A part of `size`, anywhere in the image after it was padded: `padding`, `fill` and `padding_mode` as for `Pad`. ValueError where it is
-    too small, unless `pad_if_needed`.
+    """Crops a random part of `size`, after padding: `padding`, `fill` and `padding_mode` as for `Pad`. Raises ValueError if the image is too small,
+    unless `pad_if_needed`.
     """
 
     def __init__(self, size: Any, padding: Any = None, pad_if_needed: bool = False, fill: Any = 0, padding_mode: str = "constant") -> None:
@@ -153,11 +153,11 @@ class RandomCrop(ImageTransform):
 
     @staticmethod
     def get_params(img: Any, output_size: tuple[int, int]) -> tuple[int, int, int, int]:
-        """(top, left, height, width) of a random part."""
+        """Returns (top, left, height, width) of a random part."""
         return _place(*dimensions(img)[1:], *output_size)
 
     def _paddings(self, height: int, width: int) -> tuple[list[Any], int, int]:
-        """What `pad` is called with, one after the other, and the size that comes of it."""
+        """The arguments of the successive calls of `pad`, and the size that results."""
         steps: list[Any] = []
         if self.padding is not None:
             steps.append(self.padding)
@@ -186,7 +186,7 @@ class RandomCrop(ImageTransform):
 
 
 class RandomResizedCrop(ImageTransform):
-    """A part of the image, of a random share of its area (`scale`) and a random width by height (`ratio`), resized to `size`. `interpolation`
+    """Crops a random part, with a random share of the area (`scale`) and a random aspect ratio (`ratio`), and resizes it to `size`. `interpolation`
     and `antialias` as for `functional.resize`.
     """
 
@@ -212,7 +212,7 @@ class RandomResizedCrop(ImageTransform):
 
     @staticmethod
     def get_params(img: Any, scale: Any, ratio: Any) -> tuple[int, int, int, int]:
-        """(top, left, height, width) of a random part; the middle after ten that did not fit."""
+        """Returns (top, left, height, width) of a random part; of the center part after ten attempts that do not fit."""
         _, height, width = dimensions(img)
         area = height * width
         low, high = naru.log(naru.tensor([float(r) for r in ratio])).tolist()
@@ -242,8 +242,8 @@ class RandomResizedCrop(ImageTransform):
 
 
 class RandomRotation(ImageTransform):
-    """Turns by a random angle of `degrees`: (low, high), or one number for (-degrees, degrees). `interpolation`, `expand`, `center` and `fill`
-    as for `functional.rotate`.
+    """Rotates by a random angle in `degrees`: (low, high), or a number for (-degrees, degrees). `interpolation`, `expand`, `center` and `fill` as
+    for `functional.rotate`.
     """
 
     def __init__(self, degrees: Any, interpolation: Any = _NEAREST, expand: bool = False, center: Any = None, fill: Any = 0) -> None:
@@ -273,8 +273,8 @@ class RandomRotation(ImageTransform):
 
 
 class RandomAffine(ImageTransform):
-    """Turns by `degrees`, moves (`translate`: by at most these shares of width and height), scales (`scale`: low, high) and shears (`shear`,
-    degrees), each by what chance gives from the ranges. `interpolation`, `fill` and `center` as for `functional.affine`.
+    """Applies a random affine map: rotation by `degrees`, translation (`translate`: maximum fractions of width and height), scaling (`scale`: low,
+    high) and shear (`shear`: degrees), each drawn from its range. `interpolation`, `fill` and `center` as for `functional.affine`.
     """
 
     def __init__(
@@ -308,7 +308,7 @@ class RandomAffine(ImageTransform):
 
     @staticmethod
     def get_params(degrees: Any, translate: Any, scale_ranges: Any, shears: Any, img_size: Any) -> tuple[Any, ...]:
-        """(angle, (x, y), scale, (shear x, shear y)); img_size: [width, height]."""
+        """Returns (angle, (x, y), scale, (shear x, shear y)); img_size: [width, height]."""
         angle = float(uniform(float(degrees[0]), float(degrees[1])))
         moved = (0, 0)
         if translate is not None:
@@ -333,8 +333,8 @@ class RandomAffine(ImageTransform):
 
 
 class RandomPerspective(MaybeTransform):
-    """Moves the corners inwards, by at most `distortion_scale` of half the sides, with probability `p`. `interpolation` and `fill` as for
-    `functional.perspective`.
+    """Moves the corners inwards by a random distance, at most `distortion_scale` of half the sides, with probability `p`. `interpolation` and
+    `fill` as for `functional.perspective`.
     """
 
     def __init__(self, distortion_scale: float = 0.5, p: float = 0.5, interpolation: Any = _BILINEAR, fill: Any = 0) -> None:
@@ -347,7 +347,7 @@ class RandomPerspective(MaybeTransform):
 
     @staticmethod
     def get_params(width: int, height: int, distortion_scale: float) -> tuple[Any, Any]:
-        """The four corners before and after."""
+        """Returns the four corners before and after."""
         x, y = int(distortion_scale * (width // 2)), int(distortion_scale * (height // 2))
         top_left = [randint(0, x + 1), randint(0, y + 1)]
         top_right = [randint(width - x - 1, width), randint(0, y + 1)]
@@ -370,8 +370,8 @@ class RandomPerspective(MaybeTransform):
 
 
 class ElasticTransform(ImageTransform):
-    """Moves each pixel by a smooth random field of size `alpha` and width `sigma` (one for both, or [x, y]). `interpolation` and `fill` as for
-    `functional.elastic_transform`.
+    """Displaces each pixel by a smooth random field with amplitude `alpha` and smoothness `sigma` (a number for both, or [x, y]). `interpolation`
+    and `fill` as for `functional.elastic_transform`.
     """
 
     def __init__(self, alpha: Any = 50.0, sigma: Any = 5.0, interpolation: Any = _BILINEAR, fill: Any = 0) -> None:
@@ -383,7 +383,7 @@ class ElasticTransform(ImageTransform):
 
     @staticmethod
     def get_params(alpha: Any, sigma: Any, size: Any) -> Any:
-        """(1, H, W, 2), by x and by y; size: [height, width]."""
+        """Returns the displacement (1, H, W, 2), x before y; size: [height, width]."""
         parts = []
         for amount, width, side in zip(alpha, sigma, (size[1], size[0])):
             field = naru.rand([1, 1, *size]) * 2 - 1

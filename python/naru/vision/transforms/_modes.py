@@ -1,4 +1,4 @@
-"""How images are resampled, and what is known of a picture without looking at its pixels."""
+"""Interpolation modes, and image properties that need no access to pixels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Tensor = _C.Tensor
 
 
 class InterpolationMode(Enum):
-    """How values between pixels are made. BOX, HAMMING and LANCZOS are of PIL images alone.
+    """How values between pixels are interpolated. BOX, HAMMING and LANCZOS are for PIL images only.
 
     >>> naru.vision.transforms.InterpolationMode("bilinear")
     <InterpolationMode.BILINEAR: 'bilinear'>
@@ -27,7 +27,7 @@ class InterpolationMode(Enum):
     LANCZOS = "lanczos"
 
 
-# Pillow's numbers.
+# Pillow's integer constants.
 PIL_MODES = {
     InterpolationMode.NEAREST: 0,
     InterpolationMode.NEAREST_EXACT: 0,
@@ -41,7 +41,7 @@ _OF_PIL = {number: mode for mode, number in PIL_MODES.items() if mode is not Int
 
 
 def as_mode(interpolation: Any) -> InterpolationMode:
-    """The mode that an argument names: itself, or one of Pillow's numbers; a TypeError of anything else."""
+    """The mode for an argument: an InterpolationMode or one of Pillow's integers. Raises TypeError for anything else."""
     if isinstance(interpolation, InterpolationMode):
         return interpolation
     if isinstance(interpolation, int) and int(interpolation) in _OF_PIL:
@@ -50,7 +50,7 @@ def as_mode(interpolation: Any) -> InterpolationMode:
 
 
 def is_tensor(image: Any) -> bool:
-    """Whether it is a tensor; a TypeError where it is no PIL image either."""
+    """True for a tensor, False for a PIL image. Raises TypeError for anything else."""
     if isinstance(image, Tensor):
         if image.dim() < 2:
             raise TypeError("Tensor is not a torch image: it needs two dimensions or more, (..., height, width)")
@@ -61,7 +61,7 @@ def is_tensor(image: Any) -> bool:
 
 
 def dimensions(image: Any) -> list[int]:
-    """[channels, height, width] of a PIL image or a tensor (..., C, H, W)."""
+    """Returns [channels, height, width] of a PIL image or a tensor (..., C, H, W)."""
     if is_tensor(image):
         shape = list(image.shape)
         return [1 if image.dim() == 2 else shape[-3], shape[-2], shape[-1]]

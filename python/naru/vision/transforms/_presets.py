@@ -1,4 +1,4 @@
-"""What networks want of an image."""
+"""Image preprocessing for networks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._modes import InterpolationMode, Tensor
 
 
 class ImageClassification(Module):
-    """Resizes, cuts out the middle, and normalizes a PIL image or a tensor."""
+    """Resizes, crops the center, and normalizes a PIL image or a tensor."""
 
     def __init__(
         self,

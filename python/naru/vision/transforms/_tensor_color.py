@@ -1,4 +1,4 @@
-"""What transforms do to the colours of tensors (..., C, H, W): RGB or grey; white is 1 of floating point, else the type's maximum."""
+"""Color transforms of tensors (..., C, H, W), RGB or greyscale. White is 1 for floating-point dtypes, else the maximum of the dtype."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAXIMA = {naru.uint8: 255, naru.int8: 127, naru.int16: 32767, naru.int32: 21474
 
 
 def max_value(dtype: Any) -> int:
-    """White: 1 of floating-point images, the largest number of others."""
+    """The value of white: 1 for floating-point images, the maximum of the dtype for others."""
     return _MAXIMA.get(dtype, 1)
 
 
@@ -25,7 +25,7 @@ def check_channels(img: Tensor, allowed: tuple[int, ...]) -> None:
 
 
 def convert_dtype(img: Tensor, dtype: Any) -> Tensor:
-    """The image in another type, its values scaled so that white stays white."""
+    """Converts the image to another dtype and scales its values so that white stays white."""
     source = img.dtype
     if source == dtype:
         return img
@@ -34,7 +34,7 @@ def convert_dtype(img: Tensor, dtype: Any) -> Tensor:
             return img.to(dtype)
         if (source == naru.float32 and dtype in (naru.int32, naru.int64)) or (source == naru.float64 and dtype == naru.int64):
             raise RuntimeError(f"The cast from {source} to {dtype} cannot be performed safely.")
-        # Values are cut off, so each whole number gets the same share of 0..1.
+        # Values are truncated, so each integer gets an equal share of 0..1.
         return (img * (max_value(dtype) + 1.0 - 1e-3)).to(dtype)
     white, wanted = max_value(source), max_value(dtype)
     if dtype.is_floating_point:
@@ -50,7 +50,7 @@ def _blend(img: Tensor, other: Any, ratio: float) -> Tensor:
 
 
 def rgb_to_grayscale(img: Tensor, num_output_channels: int = 1) -> Tensor:
-    """ITU-R 601's luma; whole numbers are cut off."""
+    """The luma of ITU-R 601; integer images are truncated."""
     if img.dim() < 3:
         raise TypeError(f"Input image tensor should have at least 3 dimensions, but found {img.dim()}")
     check_channels(img, (1, 3))
@@ -104,7 +104,7 @@ def _rgb_to_hsv(img: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     is_red = high == red
     is_green = (high == green) & ~is_red
     sector = naru.where(is_red, to_blue - to_green, naru.where(is_green, 2.0 + to_red - to_blue, 4.0 + to_green - to_red))
-    # A grey pixel has no hue; here it is 0, as its differences are.
+    # A grey pixel has no hue. It becomes 0 here, since all its differences are 0.
     hue = naru.where(grey, naru.zeros_like(sector), sector)
     return (hue / 6.0 + 1.0) % 1.0, saturation, high
 
@@ -116,7 +116,7 @@ def _hsv_to_rgb(hue: Tensor, saturation: Tensor, value: Tensor) -> Tensor:
     q = (value * (1.0 - saturation * rest)).clamp(0.0, 1.0)
     t = (value * (1.0 - saturation * (1.0 - rest))).clamp(0.0, 1.0)
     index = (sector.to(naru.int64) % 6).unsqueeze(0)
-    # By sector of the circle of colours: what red, green and blue are.
+    # Red, green and blue for each sector of the color circle.
     of_sector = ((value, q, p, p, t, value), (t, value, value, q, p, p), (p, p, t, value, value, q))
     return naru.stack([naru.stack(channel).gather(0, index).squeeze(0) for channel in of_sector], -3)
 
@@ -136,7 +136,7 @@ def adjust_sharpness(img: Tensor, factor: float) -> Tensor:
     kernel[1, 1] = 5.0
     kernel = (kernel / kernel.sum()).expand([batch.shape[1], 1, 3, 3])
     smooth = batch.clone()
-    # Pixels of the edge have no window around them.
+    # Edge pixels have no complete window and stay unchanged.
     smooth[..., 1:-1, 1:-1] = conv2d(batch, kernel, groups=batch.shape[1])
     return _blend(img, undo(smooth), factor)
 

@@ -1,4 +1,4 @@
-"""Transforms that choose others by chance: AutoAugment (arXiv:1805.09501), RandAugment (1909.13719), TrivialAugment (2103.10158)."""
+"""Transforms that apply other transforms at random: AutoAugment (arXiv:1805.09501), RandAugment (1909.13719), TrivialAugment (2103.10158)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __getattr__ = _names.module_getattr(__name__)
 
 _NEAREST = InterpolationMode.NEAREST
 
-# The policies that the paper found, each of two steps: what, its probability, and which of ten magnitudes.
+# The policies from the paper. Each has two steps: (operation, probability, index of one of ten magnitudes).
 _IMAGENET = """
     Posterize 0.4 8 + Rotate 0.6 9; Solarize 0.6 5 + AutoContrast 0.6 -; Equalize 0.8 - + Equalize 0.6 -
     Posterize 0.6 7 + Posterize 0.6 6; Equalize 0.4 - + Solarize 0.2 4; Equalize 0.4 - + Rotate 0.8 8
@@ -55,7 +55,7 @@ _SVHN = """
 """
 
 class AutoAugmentPolicy(Enum):
-    """The data set that a policy was found on.
+    """The dataset that a policy was found on.
 
     >>> [policy.value for policy in naru.vision.transforms.AutoAugmentPolicy]
     ['imagenet', 'cifar10', 'svhn']
@@ -79,7 +79,7 @@ def _policies(table: str) -> list[list[tuple[str, float, int | None]]]:
 
 
 def apply_step(img: Any, name: str, magnitude: float, interpolation: Any, fill: Any) -> Any:
-    """What a step's name stands for."""
+    """Applies the operation `name`."""
     if name in ("ShearX", "ShearY", "TranslateX", "TranslateY"):
         shear, moved = [0.0, 0.0], [0, 0]
         axis = 0 if name.endswith("X") else 1
@@ -106,7 +106,7 @@ _PLAIN = {"AutoContrast": F.autocontrast, "Equalize": F.equalize, "Invert": F.in
 
 
 def _space(bins: int, shear: float, across: float, down: float, turn: float, factor: float, bits: float, invert: bool) -> dict[str, Any]:
-    """For each step its magnitudes (None where it has none), and whether their sign is drawn."""
+    """For each operation its magnitudes (None if it has none), and whether their sign is random."""
 
     def rising(top: float) -> Any:
         return naru.linspace(0.0, top, bins), True
@@ -121,7 +121,7 @@ def _space(bins: int, shear: float, across: float, down: float, turn: float, fac
 
 
 class _Chosen(ImageTransform):
-    """What is drawn is a list of (step, magnitude)."""
+    """Base class: draws a list of (operation, magnitude)."""
 
     def __init__(self, interpolation: Any, fill: Any) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ class _Chosen(ImageTransform):
 
 
 class AutoAugment(_Chosen):
-    """One of the policies of `policy`, bytes in and out. `interpolation`: of what turns and shears; `fill`: what is outside.
+    """Applies a random sub-policy of `policy` to uint8 images. `interpolation`: for rotations and shears; `fill`: the color outside of the image.
 
     >>> x = naru.full((3, 8, 8), 128, dtype=naru.uint8)
     >>> naru.vision.transforms.AutoAugment()(x).shape
@@ -151,7 +151,7 @@ class AutoAugment(_Chosen):
 
     @staticmethod
     def get_params(transform_num: int) -> tuple[int, Any, Any]:
-        """(which policy, a number in 0..1 for each step, a sign for each step)."""
+        """Returns (sub-policy index, a number in 0..1 for each step, a sign for each step)."""
         return int(naru.randint(transform_num, (1,)).item()), naru.rand((2,)), naru.randint(2, (2,))
 
     def _magnitudes(self, img: Any) -> dict[str, Any]:
@@ -173,8 +173,8 @@ class AutoAugment(_Chosen):
 
 
 class RandAugment(_Chosen):
-    """`num_ops` random steps of magnitude `magnitude` of `num_magnitude_bins`. `interpolation`: of what turns and shears; `fill`: what is
-    outside.
+    """Applies `num_ops` random operations of magnitude `magnitude` out of `num_magnitude_bins`. `interpolation`: for rotations and shears; `fill`:
+    the color outside of the image.
 
     >>> x = naru.full((3, 8, 8), 128, dtype=naru.uint8)
     >>> naru.equal(naru.vision.transforms.RandAugment(num_ops=0)(x), x)
@@ -206,7 +206,8 @@ class RandAugment(_Chosen):
 
 
 class TrivialAugmentWide(_Chosen):
-    """One random step of a random magnitude of `num_magnitude_bins`. `interpolation`: of what turns and shears; `fill`: what is outside.
+    """Applies one random operation with a random magnitude out of `num_magnitude_bins`. `interpolation`: for rotations and shears; `fill`: the
+    color outside of the image.
 
     >>> x = naru.full((3, 8, 8), 128, dtype=naru.uint8)
     >>> naru.vision.transforms.TrivialAugmentWide()(x).shape

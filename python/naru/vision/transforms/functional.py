@@ -1,6 +1,6 @@
-"""`torchvision.transforms.functional`: what transforms do, on PIL images and tensors (..., C, H, W) alike.
+"""`torchvision.transforms.functional`: the operations behind the transforms, for PIL images and tensors (..., C, H, W).
 
-A TypeError of anything else. Tensors are resampled by `naru.nn.functional.interpolate` and `grid_sample`, on their device and with gradients.
+Anything else raises TypeError. Tensors are resampled by `naru.nn.functional.interpolate` and `grid_sample`, on their device and with gradients.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ _NEAREST, _BILINEAR = InterpolationMode.NEAREST, InterpolationMode.BILINEAR
 
 
 def get_dimensions(img: Any) -> list[int]:
-    """[channels, height, width] of `img`, a PIL image or a tensor (..., C, H, W)."""
+    """Returns [channels, height, width] of `img`, a PIL image or a tensor (..., C, H, W)."""
     return dimensions(img)
 
 
 def get_image_size(img: Any) -> list[int]:
-    """[width, height] of `img`, a PIL image or a tensor (..., C, H, W)."""
+    """Returns [width, height] of `img`, a PIL image or a tensor (..., C, H, W)."""
     return dimensions(img)[:0:-1]
 
 
 def get_image_num_channels(img: Any) -> int:
-    """How many channels `img` has, a PIL image or a tensor (..., C, H, W)."""
+    """Returns the number of channels of `img`, a PIL image or a tensor (..., C, H, W)."""
     return dimensions(img)[0]
 
 
 def convert_image_dtype(image: Tensor, dtype: Any = naru.float32) -> Tensor:
-    """The tensor `image` in another type, `dtype`, its values scaled so that white stays white. RuntimeError where the type can't hold them
+    """Converts the tensor `image` to `dtype` and scales its values so that white stays white. Raises RuntimeError if the dtype can't hold them
     safely.
     """
     if not isinstance(image, Tensor):
@@ -58,8 +58,8 @@ def convert_image_dtype(image: Tensor, dtype: Any = naru.float32) -> Tensor:
 
 
 def normalize(tensor: Tensor, mean: Any, std: Any, inplace: bool = False) -> Tensor:
-    """(tensor - `mean`) / `std` of `tensor` (..., C, H, W), by channel, written into it if `inplace`. TypeError of whole numbers, ValueError
-    where a std is 0.
+    """Computes (tensor - `mean`) / `std` per channel of `tensor` (..., C, H, W), in place if `inplace`. Raises TypeError for integer tensors,
+    ValueError if a std is 0.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"img should be Tensor Image. Got {type(tensor)}")
@@ -67,7 +67,7 @@ def normalize(tensor: Tensor, mean: Any, std: Any, inplace: bool = False) -> Ten
 
 
 def _output_size(size: list[int], wanted: list[int] | None, max_size: int | None) -> list[int]:
-    """[height, width] that an image of [height, width] `size` is resized to: one number wanted is that of the shorter side."""
+    """The [height, width] to resize an image of [height, width] `size` to. A single requested number is the length of the shorter side."""
     height, width = size
     if wanted is not None and len(wanted) == 2:
         if max_size is not None:
@@ -78,7 +78,7 @@ def _output_size(size: list[int], wanted: list[int] | None, max_size: int | None
         return list(wanted)
     short, long = min(size), max(size)
     if wanted is None:
-        # As large as it may be.
+        # Limit the longer side to max_size.
         assert max_size is not None
         new_short, new_long = int(max_size * short / long), max_size
     else:
@@ -94,12 +94,12 @@ def _output_size(size: list[int], wanted: list[int] | None, max_size: int | None
 
 
 def resize(img: Any, size: Any, interpolation: Any = _BILINEAR, max_size: int | None = None, antialias: bool | None = True) -> Any:
-    """`img` at [height, width] `size`, or with its shorter side at one number.
+    """Resizes `img` to [height, width] `size`, or so that its shorter side has the integer `size`.
 
     Args:
-        interpolation: an `InterpolationMode`, or Pillow's number of one.
-        max_size: the longer side is at most that.
-        antialias: windows grow where a tensor becomes smaller, as they always do for PIL images ('bilinear', 'bicubic').
+        interpolation: an `InterpolationMode`, or Pillow's integer constant.
+        max_size: maximum length of the longer side.
+        antialias: widen the filter when a tensor is downscaled ('bilinear', 'bicubic'); PIL images are always antialiased.
     """
     mode = as_mode(interpolation)
     if size is not None:
@@ -116,8 +116,8 @@ def resize(img: Any, size: Any, interpolation: Any = _BILINEAR, max_size: int | 
 
 
 def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Any:
-    """`img` with `padding`: one number, [left and right, top and bottom], or [left, top, right, bottom]; `padding_mode` 'constant' (of
-    `fill`), 'edge', 'reflect', 'symmetric'.
+    """Pads `img`. `padding`: one integer, [left and right, top and bottom], or [left, top, right, bottom]; `padding_mode`: 'constant' (with
+    `fill`), 'edge', 'reflect' or 'symmetric'.
     """
     if not isinstance(padding, (numbers.Number, tuple, list)):
         raise TypeError("Got inappropriate padding arg")
@@ -135,7 +135,7 @@ def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -
 
 
 def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
-    """The part of `img` from (`top`, `left`), `height` by `width`; what lies outside of the image is 0."""
+    """The part of `img` with corner (`top`, `left`), `height` by `width`; pixels outside of the image are 0."""
     return (_tensor if is_tensor(img) else _pil).crop(img, top, left, height, width)
 
 
@@ -145,7 +145,7 @@ def _two(size: Any) -> list[int]:
 
 
 def center_crop(img: Any, output_size: Any) -> Any:
-    """The middle of `img`, [height, width] `output_size`; it is padded with 0 where it is smaller."""
+    """The center of `img`, [height, width] `output_size`; smaller images are padded with 0."""
     wanted_height, wanted_width = _two(output_size)
     _, height, width = dimensions(img)
     if wanted_width > width or wanted_height > height:
@@ -161,23 +161,23 @@ def center_crop(img: Any, output_size: Any) -> Any:
 def resized_crop(
     img: Any, top: int, left: int, height: int, width: int, size: Any, interpolation: Any = _BILINEAR, antialias: bool | None = True
 ) -> Any:
-    """`crop` of `img` at `top`, `left`, `height` and `width`, then `resize` to `size`; `interpolation` and `antialias` as there."""
+    """`crop` of `img` to `top`, `left`, `height` and `width`, then `resize` to `size` with `interpolation` and `antialias`."""
     return resize(crop(img, top, left, height, width), size, interpolation, antialias=antialias)
 
 
 def hflip(img: Any) -> Any:
-    """`img`, a PIL image or a tensor (..., C, H, W); left becomes right."""
+    """Flips `img`, a PIL image or a tensor (..., C, H, W), horizontally."""
     return img.flip(-1) if is_tensor(img) else _pil.hflip(img)
 
 
 def vflip(img: Any) -> Any:
-    """`img`, a PIL image or a tensor (..., C, H, W); top becomes bottom."""
+    """Flips `img`, a PIL image or a tensor (..., C, H, W), vertically."""
     return img.flip(-2) if is_tensor(img) else _pil.vflip(img)
 
 
 def five_crop(img: Any, size: Any) -> tuple[Any, ...]:
-    """The corners of `img` (top left, top right, bottom left, bottom right) and the middle, each of `size`. ValueError where the image is
-    smaller.
+    """Returns the corner crops of `img` (top left, top right, bottom left, bottom right) and the center crop, each of `size`. Raises ValueError if
+    the image is smaller.
     """
     size = [size] if isinstance(size, int) else list(size)
     if len(size) not in (1, 2):
@@ -191,41 +191,41 @@ def five_crop(img: Any, size: Any) -> tuple[Any, ...]:
 
 
 def ten_crop(img: Any, size: Any, vertical_flip: bool = False) -> tuple[Any, ...]:
-    """`five_crop` of `img`, and of the flipped one: left and right, or top and bottom if `vertical_flip`. `size`: of each."""
+    """Returns `five_crop` of `img` and of the flipped image. The flip is horizontal, or vertical if `vertical_flip`. `size`: of each crop."""
     return five_crop(img, size) + five_crop((vflip if vertical_flip else hflip)(img), size)
 
 
 def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
-    """The luma of `img` in one channel, or three times: `num_output_channels`."""
+    """Converts `img` to greyscale (luma); `num_output_channels` is 1, or 3 for three equal channels."""
     return _color.rgb_to_grayscale(img, num_output_channels) if is_tensor(img) else _pil.to_grayscale(img, num_output_channels)
 
 
 def to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
-    """A PIL image, `img`, in grey, of `num_output_channels` (1 or 3). TypeError of a tensor: `rgb_to_grayscale` takes both."""
+    """Converts the PIL image `img` to greyscale with `num_output_channels` (1 or 3). Raises TypeError for tensors: `rgb_to_grayscale` accepts both."""
     if is_tensor(img):
         raise TypeError("Input should be PIL Image; rgb_to_grayscale takes tensors too")
     return _pil.to_grayscale(img, num_output_channels)
 
 
 def adjust_brightness(img: Any, brightness_factor: float) -> Any:
-    """`img` in another brightness: `brightness_factor` 0 is black, 1 the image, 2 twice as bright. ValueError of a tensor and a negative
-    factor.
+    """Adjusts the brightness of `img`: `brightness_factor` 0 gives black, 1 the original, 2 twice the brightness. Raises ValueError for a tensor
+    with a negative factor.
     """
     return _adjusted("brightness", img, brightness_factor)
 
 
 def adjust_contrast(img: Any, contrast_factor: float) -> Any:
-    """`img` in another contrast: `contrast_factor` 0 is the grey of the image's mean, 1 the image."""
+    """Adjusts the contrast of `img`: `contrast_factor` 0 gives uniform grey of the image's mean, 1 the original."""
     return _adjusted("contrast", img, contrast_factor)
 
 
 def adjust_saturation(img: Any, saturation_factor: float) -> Any:
-    """`img` in stronger or weaker colours: `saturation_factor` 0 is black and white, 1 the image."""
+    """Adjusts the saturation of `img`: `saturation_factor` 0 gives greyscale, 1 the original."""
     return _adjusted("saturation", img, saturation_factor)
 
 
 def adjust_sharpness(img: Any, sharpness_factor: float) -> Any:
-    """`img` sharper or softer: `sharpness_factor` 0 is blurred, 1 the image."""
+    """Adjusts the sharpness of `img`: `sharpness_factor` 0 gives a blurred image, 1 the original."""
     return _adjusted("sharpness", img, sharpness_factor)
 
 
@@ -238,48 +238,48 @@ def _adjusted(what: str, img: Any, factor: float) -> Any:
 
 
 def adjust_hue(img: Any, hue_factor: float) -> Any:
-    """Turns the circle of hues of `img` by `hue_factor` (-0.5 .. 0.5) of it; a grey image stays as it is. ValueError outside."""
+    """Rotates the hues of `img` by `hue_factor` (-0.5 .. 0.5) of the color circle; grey pixels do not change. Raises ValueError for other factors."""
     if not -0.5 <= hue_factor <= 0.5:
         raise ValueError(f"hue_factor ({hue_factor}) is not in [-0.5, 0.5].")
     return (_color if is_tensor(img) else _pil).adjust_hue(img, hue_factor)
 
 
 def adjust_gamma(img: Any, gamma: float, gain: float = 1) -> Any:
-    """`gain` * value ** `gamma` of `img`, of values in 0..1."""
+    """Computes `gain` * value ** `gamma` of `img`, for values scaled to 0..1."""
     if gamma < 0:
         raise ValueError("Gamma should be a non-negative real number")
     return (_color if is_tensor(img) else _pil).adjust_gamma(img, gamma, gain)
 
 
 def invert(img: Any) -> Any:
-    """The negative of `img`, a PIL image or a tensor (..., C, H, W)."""
+    """Inverts the colors of `img`, a PIL image or a tensor (..., C, H, W)."""
     return (_color if is_tensor(img) else _pil).invert(img)
 
 
 def posterize(img: Any, bits: int) -> Any:
-    """Keeps the first `bits` (0 .. 8) of each byte of `img`."""
+    """Keeps the `bits` (0 .. 8) most significant bits of each uint8 value of `img`."""
     if not 0 <= bits <= 8:
         raise ValueError(f"The number if bits should be between 0 and 8. Got {bits}")
     return (_color if is_tensor(img) else _pil).posterize(img, bits)
 
 
 def solarize(img: Any, threshold: float) -> Any:
-    """Inverts values of `img` of `threshold` and more."""
+    """Inverts the values of `img` from `threshold` up."""
     return (_color if is_tensor(img) else _pil).solarize(img, threshold)
 
 
 def autocontrast(img: Any) -> Any:
-    """Stretches each channel of `img` to black and white."""
+    """Stretches each channel of `img` to the full range from black to white."""
     return (_color if is_tensor(img) else _pil).autocontrast(img)
 
 
 def equalize(img: Any) -> Any:
-    """Spreads the values of each channel of `img` evenly (bytes only)."""
+    """Equalizes the histogram of each channel of `img` (uint8 only)."""
     return (_color if is_tensor(img) else _pil).equalize(img)
 
 
 def erase(img: Tensor, i: int, j: int, h: int, w: int, v: Any, inplace: bool = False) -> Tensor:
-    """Writes `v` over `h` x `w` pixels of the tensor `img` from (`i`, `j`), into itself if `inplace`."""
+    """Overwrites `h` x `w` pixels of the tensor `img` from (`i`, `j`) with `v`, in place if `inplace`."""
     if not isinstance(img, Tensor):
         raise TypeError(f"img should be Tensor Image. Got {type(img)}")
     out = img if inplace else img.clone()
@@ -288,7 +288,8 @@ def erase(img: Tensor, i: int, j: int, h: int, w: int, v: Any, inplace: bool = F
 
 
 def inverse_affine_matrix(center: list[float], angle: float, translate: list[float], scale: float, shear: list[float]) -> list[float]:
-    """2 x 3, row by row: from places of the result to those of the image. It shears, turns (degrees) and scales around `center`, then moves."""
+    """The 2 x 3 matrix, row-major, from output to input coordinates, of the map that shears, rotates (degrees) and scales around `center`, then
+    translates."""
     turn, shear_x, shear_y = (math.radians(value) for value in (angle, *shear))
     a = math.cos(turn - shear_y) / math.cos(shear_y)
     b = -math.cos(turn - shear_y) * math.tan(shear_x) / math.cos(shear_y) - math.sin(turn)
@@ -307,7 +308,7 @@ def _as_numbers(values: Any) -> list[float]:
 
 
 def _check_affine(angle: Any, translate: Any, scale: float, shear: Any, center: Any) -> list[float]:
-    """Raises for arguments of `affine` that can't be meant; returns both shears."""
+    """Raises for invalid arguments of `affine`; returns both shears."""
     if not isinstance(angle, (int, float)):
         raise TypeError("Argument angle should be int or float")
     if not isinstance(translate, (list, tuple)):
@@ -331,8 +332,8 @@ def _check_affine(angle: Any, translate: Any, scale: float, shear: Any, center: 
 def affine(
     img: Any, angle: float, translate: Any, scale: float, shear: Any, interpolation: Any = _NEAREST, fill: Any = None, center: Any = None
 ) -> Any:
-    """Turns `img` by `angle` degrees clockwise, shears it (`shear` degrees: along x, or [x, y]) and scales it by `scale` around `center` [x,
-    y], then moves it by `translate`. `interpolation`: an `InterpolationMode`; `fill`: what is outside.
+    """Rotates `img` by `angle` degrees clockwise, shears it (`shear` degrees: along x, or [x, y]) and scales it by `scale` around `center` [x, y],
+    then translates it by `translate`. `interpolation`: an `InterpolationMode`; `fill`: the color outside of the image.
     """
     shears = _check_affine(angle, translate, scale, shear, center)
     mode = as_mode(interpolation)
@@ -346,8 +347,8 @@ def affine(
 
 
 def rotate(img: Any, angle: float, interpolation: Any = _NEAREST, expand: bool = False, center: Any = None, fill: Any = None) -> Any:
-    """Turns `img` by `angle` degrees counter-clockwise around `center` [x, y]; with `expand` the result has room for all of it.
-    `interpolation`: an `InterpolationMode`; `fill`: what is outside.
+    """Rotates `img` by `angle` degrees counter-clockwise around `center` [x, y]; with `expand` the result is large enough for the whole image.
+    `interpolation`: an `InterpolationMode`; `fill`: the color outside of the image.
     """
     if not isinstance(angle, (int, float)):
         raise TypeError("Argument angle should be int or float")
@@ -362,7 +363,7 @@ def rotate(img: Any, angle: float, interpolation: Any = _NEAREST, expand: bool =
 
 
 def perspective_coefficients(startpoints: Any, endpoints: Any) -> list[float]:
-    """The eight numbers of the map that takes `endpoints` (four of [x, y]) back to `startpoints`."""
+    """The eight coefficients of the perspective map from `endpoints` (four of [x, y]) back to `startpoints`."""
     import numpy as np
 
     rows, right = [], []
@@ -374,8 +375,8 @@ def perspective_coefficients(startpoints: Any, endpoints: Any) -> list[float]:
 
 
 def perspective(img: Any, startpoints: Any, endpoints: Any, interpolation: Any = _BILINEAR, fill: Any = None) -> Any:
-    """Moves four corners of `img` (top left, top right, bottom right, bottom left; [x, y]) from `startpoints` to `endpoints`. `interpolation`:
-    an `InterpolationMode`; `fill`: what is outside.
+    """Maps four corners of `img` (top left, top right, bottom right, bottom left; [x, y]) from `startpoints` to `endpoints`. `interpolation`: an
+    `InterpolationMode`; `fill`: the color outside of the image.
     """
     mode = as_mode(interpolation)
     coefficients = perspective_coefficients(startpoints, endpoints)
@@ -390,7 +391,8 @@ def _pairs(name: str, value: Any) -> list[Any]:
 
 
 def gaussian_blur(img: Any, kernel_size: Any, sigma: Any = None) -> Any:
-    """`img` blurred. `kernel_size` (odd) and `sigma`: one for both, or [x, y]; a sigma of None is 0.3 * ((kernel_size - 1) * 0.5 - 1) + 0.8."""
+    """Blurs `img` with a Gaussian. `kernel_size` (odd) and `sigma`: one number for both, or [x, y]; sigma defaults to 0.3 * ((kernel_size - 1) *
+    0.5 - 1) + 0.8."""
     sizes = _pairs("kernel_size", kernel_size)
     for size in sizes:
         if size % 2 == 0 or size < 0:
@@ -405,8 +407,8 @@ def gaussian_blur(img: Any, kernel_size: Any, sigma: Any = None) -> Any:
 
 
 def elastic_transform(img: Any, displacement: Tensor, interpolation: Any = _BILINEAR, fill: Any = None) -> Any:
-    """Moves each pixel of `img` by `displacement` (1, H, W, 2), in halves of the image's sides. `interpolation`: an `InterpolationMode`;
-    `fill`: what is outside.
+    """Displaces each pixel of `img` by `displacement` (1, H, W, 2), in units of half the image's sides. `interpolation`: an `InterpolationMode`;
+    `fill`: the color outside of the image.
     """
     if not isinstance(displacement, Tensor):
         raise TypeError("Argument displacement should be a Tensor")

@@ -1,4 +1,4 @@
-"""The classes of `torchvision.transforms`, under the name of torchvision's file."""
+"""The classes of `torchvision.transforms`, in a module with torchvision's file name."""
 
 from __future__ import annotations
 

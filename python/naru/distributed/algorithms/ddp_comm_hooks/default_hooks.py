@@ -1,4 +1,4 @@
-"""Communication hooks: the plain average, and averages of numbers of 16 bits."""
+"""Communication hooks: plain averages, and averages in 16-bit types."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _average(group: Any, tensor: Tensor) -> Future[Tensor]:
 
 
 def allreduce_hook(process_group: Any, bucket: Any) -> Future[Tensor]:
-    """Averages the buffer of `bucket` over `process_group`: what happens without a hook.
+    """Averages the buffer of `bucket` over `process_group`: the default without a hook.
 
     >>> model.register_comm_hook(None, allreduce_hook)  # doctest: +SKIP
     """
@@ -41,7 +41,7 @@ def _compressed(hook: Callable[[Any, Any], Future[Tensor]], dtype: Any) -> Calla
 
 
 def fp16_compress_hook(process_group: Any, bucket: Any) -> Future[Tensor]:
-    """As allreduce_hook of `process_group` and `bucket`, in float16.
+    """allreduce_hook of `process_group` and `bucket`, communicating in float16.
 
     >>> model.register_comm_hook(None, fp16_compress_hook)  # doctest: +SKIP
     """
@@ -49,7 +49,7 @@ def fp16_compress_hook(process_group: Any, bucket: Any) -> Future[Tensor]:
 
 
 def bf16_compress_hook(process_group: Any, bucket: Any) -> Future[Tensor]:
-    """As allreduce_hook of `process_group` and `bucket`, in bfloat16.
+    """allreduce_hook of `process_group` and `bucket`, communicating in bfloat16.
 
     >>> model.register_comm_hook(None, bf16_compress_hook)  # doctest: +SKIP
     """
@@ -57,7 +57,7 @@ def bf16_compress_hook(process_group: Any, bucket: Any) -> Future[Tensor]:
 
 
 def fp16_compress_wrapper(hook: Callable[[Any, Any], Future[Tensor]]) -> Callable[[Any, Any], Future[Tensor]]:
-    """`hook` with its bucket in float16.
+    """Wraps `hook` to receive its bucket in float16.
 
     >>> model.register_comm_hook(None, fp16_compress_wrapper(allreduce_hook))  # doctest: +SKIP
     """
@@ -65,7 +65,7 @@ def fp16_compress_wrapper(hook: Callable[[Any, Any], Future[Tensor]]) -> Callabl
 
 
 def bf16_compress_wrapper(hook: Callable[[Any, Any], Future[Tensor]]) -> Callable[[Any, Any], Future[Tensor]]:
-    """`hook` with its bucket in bfloat16.
+    """Wraps `hook` to receive its bucket in bfloat16.
 
     >>> model.register_comm_hook(None, bf16_compress_wrapper(allreduce_hook))  # doctest: +SKIP
     """

@@ -1,4 +1,4 @@
-"""`torch.distributed.elastic.multiprocessing`: how errors of processes are written down."""
+"""`torch.distributed.elastic.multiprocessing`: error files of processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of the processes that torchrun starts: each writes its own to the file that TORCHELASTIC_ERROR_FILE names."""
+"""Errors of processes started by torchrun: each writes its error to the file named by TORCHELASTIC_ERROR_FILE."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ T = TypeVar("T")
 
 
 class ProcessFailure:
-    """One process that has failed.
+    """A failed process.
 
     Args:
-        local_rank: its number on this host.
+        local_rank: its rank on this host.
         pid: its process id.
-        exitcode: with what it ended; negative for a signal.
-        error_file: where it wrote its error.
+        exitcode: its exit code; negative for a signal.
+        error_file: the file with its error.
 
     >>> from naru.distributed.elastic.multiprocessing.errors import ProcessFailure
     >>> ProcessFailure(0, 4711, -9, "").signal_name()
@@ -44,10 +44,10 @@ class ProcessFailure:
             if isinstance(told, dict):
                 self.timestamp = int(told["extraInfo"]["timestamp"])
         except (OSError, ValueError, KeyError):
-            pass  # it wrote none
+            pass  # it wrote no error
 
     def signal_name(self) -> str:
-        """The signal that ended it; "<N/A>" where none did."""
+        """The signal that ended it; "<N/A>" if it was not a signal."""
         import signal
 
         try:
@@ -57,10 +57,10 @@ class ProcessFailure:
 
 
 class ChildFailedError(Exception):
-    """Processes that were started have failed.
+    """Started processes have failed.
 
     Args:
-        name: the program's.
+        name: the program's name.
         failures: ProcessFailure by rank.
 
     >>> from naru.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
@@ -73,7 +73,7 @@ class ChildFailedError(Exception):
         super().__init__(self.format_msg())
 
     def format_msg(self) -> str:
-        """The text: the first failure, then the others."""
+        """The error text: the first failure, then the others."""
         first, *others = sorted(self.failures.items(), key=lambda item: item[1].timestamp)
         lines = [f"{self.name} FAILED", "-" * 60]
         for title, items in (("First failure:", [first]), ("Other failures:", others)):
@@ -88,9 +88,9 @@ class ChildFailedError(Exception):
 
 
 def record(fn: Callable[..., T], error_handler: Any = None) -> Callable[..., T]:
-    """Decorates a program's main function `fn`: what it raises is written where torchrun reads it, and raised.
+    """Decorates a program's main function `fn`: exceptions are written where torchrun reads them, and raised again.
 
-    `error_handler` is accepted.
+    `error_handler` is ignored.
 
     >>> from naru.distributed.elastic.multiprocessing.errors import record
     >>> @record

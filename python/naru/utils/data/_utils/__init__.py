@@ -1,4 +1,4 @@
-"""What the loader is made of. Scripts reach into it for `_utils.collate.default_collate` and the like."""
+"""The implementation of DataLoader. Scripts also use `_utils.collate.default_collate` and the like directly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples put together to batches."""
+"""Combines samples into batches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TEXT = "default_collate: batch must contain tensors, numpy arrays, numbers, dic
 
 
 def _numpy_kind(value: Any) -> str | None:
-    """"array" or "scalar" for what NumPy made; NumPy is not imported to find out."""
+    """"array" or "scalar" for a NumPy value; does not import NumPy."""
     np = sys.modules.get("numpy")
     if np is None:
         return None
@@ -28,7 +28,7 @@ def _numpy_kind(value: Any) -> str | None:
 
 
 def like_mapping(like: Mapping, values: dict) -> Mapping:
-    """`values` in a mapping of `like`'s type, with whatever else a mutable one carries; a dict where that can't be."""
+    """`values` in a mapping of the type of `like`, copying a mutable one to keep its other attributes; a dict if that is not possible."""
     try:
         if isinstance(like, MutableMapping):
             clone = copy.copy(like)
@@ -40,7 +40,7 @@ def like_mapping(like: Mapping, values: dict) -> Mapping:
 
 
 def like_sequence(like: Sequence, values: list) -> Sequence:
-    """`values` in a sequence of `like`'s type, with whatever else a mutable one carries; a list where that can't be."""
+    """`values` in a sequence of the type of `like`, copying a mutable one to keep its other attributes; a list if that is not possible."""
     try:
         if isinstance(like, MutableSequence):
             clone = copy.copy(like)
@@ -53,7 +53,7 @@ def like_sequence(like: Sequence, values: list) -> Sequence:
 
 
 def default_convert(data: Any) -> Any:
-    """NumPy arrays within `data` as tensors; everything else as it is.
+    """Converts NumPy arrays in `data` to tensors; everything else is unchanged.
 
     >>> naru.utils.data.default_convert([1.5, 2.5])
     [1.5, 2.5]
@@ -111,7 +111,7 @@ default_collate_fn_map: CollateMap = {
 
 
 def _collate_function(first: Any, known: CollateMap) -> Callable[..., Any] | None:
-    """What collates samples like `first`, if they are no containers."""
+    """The function that collates samples like `first`, unless they are containers."""
     if function := known.get(type(first)):
         return function
     for kind, function in known.items():
@@ -125,10 +125,10 @@ def _collate_function(first: Any, known: CollateMap) -> Callable[..., Any] | Non
 
 
 def collate(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
-    """A list of samples as one batch, by the functions that `collate_fn_map` has for types (or tuples of types).
+    """Combines a list of samples into one batch, with the functions in `collate_fn_map` by type (or tuple of types).
 
-    A function is called with the samples and, as a keyword, the map. Mappings, tuples and other sequences are collated part by
-    part. TypeError for what is neither in the map nor a container.
+    A function is called with the samples and, as a keyword, the map. Mappings, tuples and other sequences are collated element by
+    element. TypeError for values that are neither in the map nor containers.
     """
     first = batch[0]
     if collate_fn_map is not None and (function := _collate_function(first, collate_fn_map)):
@@ -147,10 +147,10 @@ def collate(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
 
 
 def default_collate(batch: Any) -> Any:
-    """A list of samples as one batch: tensors are stacked along a new first dimension, numbers become tensors.
+    """Combines a list of samples into one batch: tensors are stacked along a new first dimension, numbers become tensors.
 
-    Tuples, lists and mappings are collated part by part; texts stay lists. TypeError names what can't be collated. Other types are
-    added by entries in `default_collate_fn_map`.
+    Tuples, lists and mappings are collated element by element; strings stay lists. TypeError names a value that cannot be collated. Support for
+    other types can be added to `default_collate_fn_map`.
 
     >>> default_collate([(1, 2.0), (3, 4.0)])
     [tensor([1, 3]), tensor([2., 4.], dtype=torch.float64)]

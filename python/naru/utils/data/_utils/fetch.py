@@ -1,4 +1,4 @@
-"""From sample numbers to batches: what the loading process and worker processes have in common."""
+"""From sample indices to batches: shared by the loading process and worker processes."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Tensor = _C.Tensor
 
 @dataclass(frozen=True)
 class Source:
-    """A data set, and how batches are made of it."""
+    """A data set, and how to make batches from it."""
 
     dataset: Any
-    batched: bool  # indices come in lists, one to a batch
+    batched: bool  # indices come in lists, one per batch
     collate: Callable[[Any], Any]
     drop_last: bool
 
     def fetcher(self) -> Callable[[Any], Any]:
-        """A new pass: a function from an index, or a list of them, to a batch. StopIteration at the end of an iterable data set."""
+        """Starts a pass: returns a function from an index, or a list of them, to a batch; it raises StopIteration at the end of an iterable data set."""
         if isinstance(self.dataset, IterableDataset):
             return self._stream()
         if not self.batched:
@@ -48,7 +48,7 @@ class Source:
                 raise StopIteration
             if not self.batched:
                 return self.collate(next(samples))
-            # The indices say how many, no more.
+            # For an iterable data set, only the number of indices matters.
             batch = [sample for _, sample in zip(indices, samples)]
             ended = len(batch) < len(indices)
             if not batch or (ended and self.drop_last):
@@ -58,9 +58,9 @@ class Source:
         return fetch
 
     def rows(self) -> tuple[tuple[Tensor, ...], Tensor | None] | None:
-        """Of a TensorDataset, or a Subset of one: its tensors, and which rows of them the samples are (None: all, in order).
+        """For a TensorDataset, or a Subset of one: its tensors, and the rows that are its samples (None: all, in order).
 
-        None where a batch is not these rows, or may not be.
+        None if a batch may not be equal to these rows.
         """
         if self.collate is not default_collate or default_collate_fn_map.get(Tensor) is not _collate_tensors:
             return None
@@ -73,9 +73,9 @@ class Source:
         return (dataset.tensors, positions) if type(dataset) is TensorDataset else None
 
     def gather(self) -> Callable[[list[int]], list[Tensor]] | None:
-        """A function that takes a batch out of a TensorDataset, or a Subset of one, at once; None for other data sets.
+        """A function that gathers a batch from a TensorDataset, or a Subset of one, at once; None for other data sets.
 
-        The result is what collating the samples one by one would give.
+        The result is the same as collating the samples one by one.
         """
         found = self.rows()
         if found is None:

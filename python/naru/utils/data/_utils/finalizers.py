@@ -1,8 +1,8 @@
-"""What happens when an object is gone, without Python that runs in its place.
+"""Finalizers that run no Python code at the point where an object is destroyed.
 
-A finalizer written in Python runs wherever the last reference ends, and handlers of signals run within it: a Ctrl-C that comes then is raised
-there, where it is only printed. So what the interpreter calls is a queue's `put`, which is not Python, and a thread does the rest: handlers run in
-the main one alone.
+A finalizer written in Python runs wherever the last reference is dropped, and signal handlers can run within it: a Ctrl-C at that point is raised
+inside the finalizer, where it is only printed. So the interpreter calls a queue's `put`, which is implemented in C, and a separate thread does the rest:
+signal handlers run only in the main thread.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_kept: dict[int, tuple[weakref.ref, Callable[[], None]]] = {}  # by the reference's id
+_kept: dict[int, tuple[weakref.ref, Callable[[], None]]] = {}  # by id of the weak reference
 _gone: queue.SimpleQueue[weakref.ref] = queue.SimpleQueue()
 _lock = threading.Lock()
 _started = [False]
@@ -38,7 +38,7 @@ def _start() -> None:
 
 
 def _forget() -> None:
-    """In a forked child, which has not the thread, nor a use for what its parent keeps."""
+    """Resets a forked child, which has neither the thread nor a use for its parent's finalizers."""
     global _gone, _lock
     _gone, _lock = queue.SimpleQueue(), threading.Lock()
     _kept.clear()
@@ -50,7 +50,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def when_gone(obj: Any, call: Callable[[], None]) -> int:
-    """Calls `call` on another thread when `obj` is gone, but not at the end of the program. A number by which `forget` takes it back."""
+    """Calls `call` on another thread when `obj` is destroyed, except at interpreter exit. Returns a number for `forget`."""
     _start()
     ref = weakref.ref(obj, _gone.put)
     _kept[id(ref)] = (ref, call)
@@ -58,5 +58,5 @@ def when_gone(obj: Any, call: Callable[[], None]) -> int:
 
 
 def forget(number: int) -> None:
-    """It is not to be called any more."""
+    """Cancels the call with that number."""
     _kept.pop(number, None)

@@ -1,4 +1,4 @@
-"""Tasks handed out to workers ahead of time, and their answers put back in order: the same for processes and threads."""
+"""Sends tasks to workers ahead of time, and reorders their answers: shared by processes and threads."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class Order:
-    """Passes over a pool's batches.
+    """Passes over the data set with a pool of workers.
 
     Args:
         pool: the workers.
-        workers: how many.
-        prefetch: batches under way to each worker.
-        in_order: batches come in the order of their indices; otherwise as they get ready.
-        timeout: seconds to wait for a batch; 0 for any time.
+        workers: the number of workers.
+        prefetch: pending batches per worker.
+        in_order: return batches in the order of their indices; otherwise as they become available.
+        timeout: seconds to wait for a batch; 0 for no limit.
     """
 
     def __init__(self, pool: WorkerPool, workers: int, prefetch: int, in_order: bool, timeout: float) -> None:
@@ -35,11 +35,11 @@ class Order:
         self.broken: BaseException | None = None  # why the pool was stopped
 
     def begin(self, indices: Iterator[Any]) -> None:
-        """A new pass. What is still under way of the one before comes to nothing."""
+        """Starts a pass. Pending answers of the previous pass are discarded."""
         self._pass += 1
         self._indices = indices
         self._next_sent = self._next_wanted = 0
-        self._doer: dict[int, int] = {}  # of each task without an answer taken: the worker
+        self._doer: dict[int, int] = {}  # the worker of each task whose answer has not been returned
         self._early: dict[int, Any] = {}  # answers that came before their turn
         self._load = [0] * self._workers
         self._turns = itertools.cycle(range(self._workers))
@@ -48,7 +48,7 @@ class Order:
             self._send()
 
     def _send(self) -> None:
-        """One more task to the worker whose turn it is, if there is a worker and a task."""
+        """Sends one more task to the next worker, if there is a worker and a task."""
         worker = self._choose()
         if worker is None:
             return
@@ -70,7 +70,7 @@ class Order:
         return min(able, key=lambda w: self._load[w])
 
     def next(self) -> Any:
-        """The next batch. StopIteration at the end of the pass; raises what went wrong in a worker."""
+        """The next batch. StopIteration at the end of the pass; raises the error of a worker."""
         while self._doer:
             number, answer = self._take()
             worker = self._doer.pop(number)
@@ -102,7 +102,7 @@ class Order:
                 (which, number), answer = self.pool.get(self._timeout or None)
             except TimeoutError:
                 raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds") from None
-            except (RuntimeError, KeyboardInterrupt) as error:  # a worker is gone, or all are to go
+            except (RuntimeError, KeyboardInterrupt) as error:  # a worker has died, or all should stop
                 self.broken = error
                 self.pool.stop(grace=0)
                 raise

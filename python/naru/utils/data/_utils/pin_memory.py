@@ -1,4 +1,4 @@
-"""Batches in page-locked memory."""
+"""Copies batches to page-locked memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .collate import like_mapping, like_sequence
 def pin_memory(data: Any, device: Any = None) -> Any:
     """`data` with its CPU tensors copied to page-locked memory, in containers of the same types.
 
-    An object with a method `pin_memory` is replaced by what that returns. `device` is accepted and not needed.
+    An object with a method `pin_memory` is replaced by its result. `device` is ignored.
     """
     if isinstance(data, _C.Tensor):
         return data.pin_memory()

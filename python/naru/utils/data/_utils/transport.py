@@ -1,7 +1,7 @@
-"""Messages between processes: pickles over a socket, and what is large in shared memory.
+"""Messages between processes: pickles over a socket, with large data in shared memory.
 
-Shared memory is anonymous (memfd) and handed over as an open file, which is closed once it is mapped: /dev/shm is not needed, and
-files do not stay open. A block is used again when all that lay in it is gone, so that a steady stream of batches takes no new memory.
+Shared memory is anonymous (memfd) and passed as an open file, which is closed once it is mapped: /dev/shm is not needed, and
+files do not stay open. A block is reused when all data in it has been released, so that a steady stream of batches allocates no new memory.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from ..._exceptions import ExceptionWrapper
 
 Tensor = _C.Tensor
 
-# What is larger goes to shared memory. Small messages fit into the socket's buffer, so that a worker need not wait for a reader.
+# Larger data goes to shared memory. Small messages fit into the socket's buffer, so that a worker need not wait for a reader.
 LARGE = 32 << 10
 _HEADER = struct.Struct("=QI")
-_MAX_FILES = 200  # in a message; the system's limit is 253
+_MAX_FILES = 200  # per message; the system's limit is 253
 
 
 class Channel:
-    """One end of a socket over which messages go, each with open files attached."""
+    """One end of a socket that transfers messages, each with open files attached."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
@@ -49,7 +49,7 @@ class Channel:
             self._socket.sendall(header + message)
 
     def receive(self) -> tuple[bytearray, list[int]]:
-        """The next message and its files. EOFError where the other end is closed."""
+        """The next message and its files. EOFError if the other end is closed."""
         header, files, _, _ = socket.recv_fds(self._socket, _HEADER.size, _MAX_FILES)
         header += self._exactly(_HEADER.size - len(header)) if header else b""
         if not header:
@@ -72,7 +72,7 @@ class Channel:
         return data
 
     def wait(self, seconds: float) -> bool:
-        """Whether there is something to receive (or the other end is closed) within that time."""
+        """Waits that long until there is something to receive (or the other end is closed); returns whether there is."""
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
         return bool(poll.poll(seconds * 1000))
@@ -82,45 +82,45 @@ class Channel:
 
 
 class Place(NamedTuple):
-    """So many bytes at the start of a block."""
+    """The first `size` bytes of a block."""
 
     block: int
     size: int
 
 
 def _shared_file(size: int) -> int:
-    """An open file of that size without a name, in memory where the system has such files."""
+    """An anonymous open file of that size, in memory if the system supports it."""
     try:
         file = os.memfd_create("naru-batch", os.MFD_CLOEXEC)
     except (AttributeError, OSError):
         with tempfile.TemporaryFile() as named:
             file = os.dup(named.fileno())
-        os.posix_fallocate(file, 0, size)  # a full disk is an error here, and a crash at the first write
+        os.posix_fallocate(file, 0, size)  # a full disk is an error here, rather than a crash at the first write
     os.ftruncate(file, size)
     return file
 
 
 def _mapped(file: int, size: int) -> memoryview:
-    """The file's bytes. (An `mmap` would keep a file of its own open.)"""
+    """The file's bytes, mapped. (An `mmap` object would keep a file descriptor open.)"""
     return memoryview(_C._map_file(file, size))
 
 
 class Arena:
-    """The sender's blocks. Those that the receiver has done with are used again."""
+    """The sender's blocks. Blocks that the receiver has released are reused."""
 
-    _KEPT = 8  # free blocks
+    _KEPT = 8  # maximum number of free blocks
 
     def __init__(self) -> None:
         self._blocks: dict[int, memoryview] = {}
         self._free: list[int] = []
         self._made = 0
-        # Of the message being put together.
+        # State of the message being built.
         self.new: list[tuple[int, int]] = []  # numbers and sizes
         self.files: list[int] = []
         self.dropped: list[int] = []
 
     def place(self, data: memoryview) -> Place | None:
-        """Copies `data` to a block; None where there can be none."""
+        """Copies `data` to a block; None if none can be allocated."""
         size = data.nbytes
         fitting = [b for b in self._free if size <= len(self._blocks[b]) <= 2 * size + LARGE]
         block = min(fitting, key=lambda b: len(self._blocks[b]), default=0)
@@ -151,7 +151,7 @@ class Arena:
         return self._made
 
     def reuse(self, blocks: list[int]) -> None:
-        """The receiver has done with them."""
+        """Marks blocks as released by the receiver."""
         self._free += blocks
         while len(self._free) > self._KEPT:
             block = self._free.pop(0)
@@ -169,8 +169,8 @@ class Views:
 
     def __init__(self) -> None:
         self._blocks: dict[int, memoryview] = {}
-        self._leases: dict[int, tuple[weakref.ref, int]] = {}  # of blocks that are seen, by the reference's id
-        self._ended: deque[weakref.ref] = deque()  # appended to by whatever thread drops the last view (finalizers.py says why not by Python)
+        self._leases: dict[int, tuple[weakref.ref, int]] = {}  # blocks with live views, by id of the weak reference
+        self._ended: deque[weakref.ref] = deque()  # appended to by the thread that drops the last view, without Python code (see finalizers.py)
 
     def adopt(self, new: list[tuple[int, int]], files: list[int], dropped: list[int]) -> None:
         for (block, size), file in zip(new, files):
@@ -182,7 +182,7 @@ class Views:
             del self._blocks[block]
 
     def view(self, place: Place) -> memoryview:
-        """The bytes. When nobody holds a view of them any more, the block is free."""
+        """The bytes. The block becomes free when the last view of them is dropped."""
         memory = self._blocks[place.block]
         lease = (ctypes.c_ubyte * len(memory)).from_buffer(memory)
         ref = weakref.ref(lease, self._ended.append)
@@ -206,7 +206,7 @@ def _tensor_for(device: str, tensor: Tensor, requires_grad: bool) -> Tensor:
 
 
 class _Pickler(ForkingPickler):
-    """Leaves the memory of tensors and arrays out of the pickle."""
+    """Keeps the data of tensors and arrays out of the pickle."""
 
     def reducer_override(self, obj: Any) -> Any:
         if type(obj) is not Tensor:
@@ -226,7 +226,7 @@ class _Pickler(ForkingPickler):
             return _tensor_for, (str(tensor.device), tensor.cpu(), obj.requires_grad)
         size, stride = tuple(tensor.shape), tensor.stride()
         if 0 not in size and sum((n - 1) * s for n, s in zip(size, stride)) >= tensor.numel():
-            # A view with gaps: what lies between its elements stays here.
+            # A view with gaps: the elements in the gaps are not sent.
             tensor = tensor.contiguous()
             stride = tensor.stride()
         return _tensor, (pickle.PickleBuffer(_C._bytes_of(tensor)), tensor.dtype, size, stride, obj.requires_grad)
@@ -249,7 +249,7 @@ def _placed(data: memoryview, arena: Arena) -> Place | bytearray:
 
 
 def unpack(message: bytearray, files: list[int], views: Views) -> tuple[Any, Any]:
-    """The tag and the value of a message; an ExceptionWrapper for a value that can't be rebuilt."""
+    """The tag and the value of a message; an ExceptionWrapper if the value cannot be rebuilt."""
     tag, body, new, dropped = pickle.loads(message)
     views.adopt(new, files, dropped)
     if isinstance(body, Place):

@@ -1,4 +1,4 @@
-"""Workers: processes or threads that make batches."""
+"""Workers: processes or threads that load batches."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
     from .fetch import Source
 
-# How often a worker looks whether its parent is alive, where the closed socket does not tell.
+# How often a worker checks that its parent is alive, in case the closed socket does not tell.
 WATCH_SECONDS = 5.0
-# The parent's ends of all channels: a forked worker closes those it inherits, else nobody would see the parent go.
+# The parent's ends of all channels: a forked worker closes the ones it inherits, otherwise the parent's end would not be noticed.
 parents_ends: set[Channel] = set()
 
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """What a worker knows of itself."""
+    """A worker's information about itself."""
 
     id: int  # from 0 to num_workers - 1
     num_workers: int
-    seed: int  # the base seed of the pass in which the worker was started, plus id
+    seed: int  # the base seed of the pass that started the worker, plus id
     dataset: Any  # the worker's own copy
 
 
@@ -53,7 +53,7 @@ def get_worker_info() -> WorkerInfo | None:
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker is started with."""
+    """The parameters with which a worker is started."""
 
     source: Source
     init: Callable[[int], Any] | None
@@ -62,12 +62,12 @@ class Job:
 
 
 class End:
-    """The answer to a task when an iterable data set has no more samples."""
+    """The answer to a task if an iterable data set has no more samples."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A batch wanted from a worker: the pass and the place in it, and the index or indices."""
+    """A batch to load: (pass, number of the batch), and the index or indices."""
 
     tag: tuple[int, int]
     index: Any
@@ -76,7 +76,7 @@ class Task:
 def serve(
     source: Source, receive: Callable[[], Task | None], reply: Callable[[Task, Any], None], where: str, broken: Any = None
 ) -> None:
-    """Answers tasks until None comes: a batch, an ExceptionWrapper, or End. `broken`: what to answer instead."""
+    """Answers tasks until it receives None, with a batch, an ExceptionWrapper, or End. `broken`: the answer to give instead, if any."""
     now = -1
     fetch: Any = None
     failure = broken
@@ -94,7 +94,7 @@ def serve(
 
 
 def _caught(call: Callable[[], Any], where: str, ends: bool = False) -> tuple[Any, Any]:
-    """What `call` returns, and what stands for the exception it raised."""
+    """(the result of `call`, None), or (None, the object that represents its exception)."""
     try:
         return call(), None
     except StopIteration if ends else () as _:
@@ -107,21 +107,21 @@ def _caught(call: Callable[[], Any], where: str, ends: bool = False) -> tuple[An
 
 
 def seed_worker(base_seed: int, worker: int) -> int:
-    """Seeds Python's, naru's and NumPy's random numbers, in each worker differently; returns its seed."""
+    """Seeds the random numbers of Python, naru and NumPy, differently in each worker; returns the worker's seed."""
     seed = base_seed + worker
     random.seed(seed)
     _C.manual_seed(seed)
     with contextlib.suppress(ImportError):
         import numpy as np
 
-        # NumPy's generator is Python's: seeded with the same number, both would give the same stream.
+        # NumPy's generator is the same as Python's: seeded with the same number, both would give the same stream.
         entropy = [worker, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
         np.random.seed(np.random.SeedSequence(entropy).generate_state(4))
     return seed
 
 
 class _Inbox:
-    """Tasks, taken from the channel by a thread: the parent never waits for a worker that is at work."""
+    """Receives tasks from the channel on a thread, so that the parent never waits for a busy worker."""
 
     def __init__(self, channel: Channel, arena: Arena) -> None:
         self._tasks: queue.SimpleQueue[tuple[Task, list[int]] | None] = queue.SimpleQueue()
@@ -140,7 +140,7 @@ class _Inbox:
                 message, _ = channel.receive()
                 self._tasks.put(pickle.loads(message))
         self._tasks.put(None)
-        # Nobody wants what is being made, and if the parent is dead, nobody ends what does not end by itself.
+        # The batch being made is no longer needed, and if the parent is dead, no other process ends a worker that hangs.
         time.sleep(WATCH_SECONDS)
         os._exit(1)
 
@@ -154,13 +154,13 @@ class _Inbox:
 
 
 def run_process(job: Job, worker: int, sock: socket.socket) -> None:
-    """The life of a worker process."""
+    """The main function of a worker process."""
     global _info
     channel = Channel(sock)
     for end in list(parents_ends):
         end.close()
-    # Ctrl-C reaches the whole group of processes; the parent decides. (A handler, not SIG_IGN: what a data set starts is not to
-    # inherit it.) The parent's own handlers mean nothing here.
+    # Ctrl-C reaches the whole process group; the parent decides. (A handler, not SIG_IGN, which processes started by a data set would
+    # inherit.) The parent's own handlers must not run here.
     signal.signal(signal.SIGINT, lambda *_: None)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _C.set_num_threads(1)
@@ -182,7 +182,7 @@ def run_process(job: Job, worker: int, sock: socket.socket) -> None:
     broken = None
     if job.init is not None:
         _, broken = _caught(lambda: job.init(worker), where)  # type: ignore[misc]
-    # A closed channel: the parent wants no more.
+    # A closed channel: the parent needs no more answers.
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         serve(job.source, inbox.get, reply, where, broken)
     channel.close()

@@ -1,4 +1,4 @@
-"""Worker pools: the workers of a pass, as the loop sees them. `put` gives one a task, `get` returns one's answer."""
+"""Worker pools, as used by the loader. `put` gives a worker a task, `get` returns the answer of a worker."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from .worker import Job, Task, parents_ends, run_process, serve
 if TYPE_CHECKING:
     from .fetch import Source
 
-# Between looks at processes that may have died without their socket being closed.
+# Interval of checks for processes that died without their socket being closed.
 _LOOK_SECONDS = 1.0
-# For workers that are in the middle of a batch when nobody wants it any more.
+# Time for workers to finish a batch that is no longer needed.
 _GRACE_SECONDS = 5.0
 
 Answer = tuple[tuple[int, int], Any]
 
 
 class WorkerPool(Protocol):
-    """Workers, and the way to and from them."""
+    """The interface of a pool of workers."""
 
     def put(self, worker: int, task: Task) -> None:
         """Gives a worker a task. Tasks of one worker are done in order."""
@@ -40,10 +40,10 @@ class WorkerPool(Protocol):
         """The next answer of any worker: the task's tag, and a batch, End or ExceptionWrapper. TimeoutError after `seconds`."""
 
     def stop(self, grace: float = _GRACE_SECONDS) -> None:
-        """Ends all workers; those that do not end by themselves within `grace` seconds are killed."""
+        """Stops all workers; those that do not end within `grace` seconds are killed."""
 
     def drop(self) -> None:
-        """Tells all workers that no more batches are wanted, and waits for none. On whatever thread (finalizers.py)."""
+        """Tells all workers to stop, without waiting. May be called on any thread (finalizers.py)."""
 
 
 class ThreadPool:
@@ -109,7 +109,7 @@ class ProcessPool:
 
     def put(self, worker: int, task: Task) -> None:
         message = pickle.dumps((task, self._views[worker].free()), 5)
-        # A worker that is gone is noticed by `get`.
+        # `get` notices a worker that has died.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self._channels[worker].send(message)
 
@@ -122,7 +122,7 @@ class ProcessPool:
             self._ready = [self._numbers[file] for file, _ in self._poll.poll(left * 1000)]
             if not self._ready:
                 for i, process in enumerate(self._processes):
-                    # What it has sent before it died is read first.
+                    # First read what it sent before it died.
                     if not process.is_alive() and not self._channels[i].wait(0):
                         self._fail(i)
         worker = self._ready.pop()
@@ -140,7 +140,7 @@ class ProcessPool:
         )
 
     def stop(self, grace: float = _GRACE_SECONDS) -> None:
-        if self._stopped or os.getpid() != self._owner:  # a forked child has a copy of this object, but no workers
+        if self._stopped or os.getpid() != self._owner:  # a forked child has a copy of this object, but not the workers
             return
         self._stopped = True
         self.drop()
@@ -158,7 +158,7 @@ class ProcessPool:
 
 
     def drop(self) -> None:
-        # A worker ends when its channel does; `multiprocessing` sees to its remains when the next process starts, and at exit.
+        # A worker ends when its channel is closed; `multiprocessing` reaps it when the next process starts, and at exit.
         if os.getpid() == self._owner:
             for channel in self._channels:
                 channel.close()
@@ -185,24 +185,24 @@ def _cause(code: int | None) -> str:
     )
 
 
-# Of this process.
+# Pools of this process.
 _live: set[ProcessPool] = set()
 
 
 @atexit.register
 def _stop_all() -> None:
-    # Nobody wants a batch any more: no grace.
+    # No batch is needed any more: no grace period.
     for pool in list(_live):
         pool.stop(grace=0)
 
 
 class PinningPool:
-    """Another pool whose batches a thread copies to page-locked memory while the loop is at work."""
+    """Wraps another pool, and copies its batches to page-locked memory on a thread while the loop runs."""
 
     def __init__(self, pool: WorkerPool) -> None:
         self._pool = pool
         self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        # One entry a task: the thread waits for answers only while there are some to come.
+        # One entry per task: the thread waits for an answer only if one is due.
         self._expected: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._stopped = False
         self._thread = threading.Thread(target=self._run, daemon=True, name="naru-pin")
@@ -254,6 +254,6 @@ class PinningPool:
         self._pool.stop(grace)
 
     def drop(self) -> None:
-        # The thread passes it on when it has nothing from the pool in its hands.
+        # The thread drops the inner pool when it is not using it.
         self._stopped = True
         self._expected.put(False)

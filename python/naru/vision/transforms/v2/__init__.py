@@ -1,6 +1,6 @@
-"""`torchvision.transforms.v2`: the classes of v1 on samples of several parts (lists, tuples, dictionaries), of which they change the pictures.
+"""`torchvision.transforms.v2`: the v1 classes for nested samples (lists, tuples, dictionaries), in which they transform the images.
 
-Pictures are PIL images and `tv_tensors.Image`; where a sample has none of them, its first tensor. There are no boxes and no masks yet.
+Images are PIL images and `tv_tensors.Image`; if a sample has none, its first tensor is the image. Boxes and masks are not supported yet.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from ._types import (
 
 
 def _of_v1(name: str) -> Any:
-    """The class of v1 of that name, on samples."""
+    """The v2 version of the v1 class of that name."""
     base = getattr(_v1, name)
     before = _MaybeOfV1 if issubclass(base, _MaybeTransform) else _OfV1
     return type(name, (before, base), {"__doc__": _doc_of(base), "__module__": __name__})

@@ -1,4 +1,5 @@
-"""What transforms of v2 are: they take samples of any shape (lists, tuples, dictionaries), and change all pictures in them in the same way."""
+"""Base classes of v2 transforms: they accept nested samples (lists, tuples, dictionaries) and transform all images in them with the same
+parameters."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def is_pure_tensor(inpt: Any) -> bool:
-    """Whether `inpt` is a tensor that is said to be no picture (no tv_tensors.Image).
+    """True if `inpt` is a plain tensor (not a tv_tensors.Image).
 
     >>> naru.vision.transforms.v2.functional.is_pure_tensor(naru.ones(1))
     True
@@ -24,7 +25,7 @@ def is_pure_tensor(inpt: Any) -> bool:
 
 
 def flatten(sample: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
-    """What is in a sample, in order, and the function that makes a sample of as many others."""
+    """Flattens a sample: returns its leaves in order, and a function that rebuilds a sample from as many new leaves."""
     if isinstance(sample, dict):
         keys, parts = list(sample), list(sample.values())
 
@@ -54,9 +55,10 @@ def flatten(sample: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
 
 
 class Transform(Module):
-    """To write one's own: `transform(inpt, params)` for one picture, and `make_params(flat_inputs)` for what chance decides about all of them.
+    """Base class. Subclasses define `transform(inpt, params)` for one image, and `make_params(flat_inputs)` for the random parameters that all
+    images share.
 
-    Pictures are PIL images and `tv_tensors.Image`; where there are none, the first tensor is one.
+    Images are PIL images and `tv_tensors.Image`; if there are none, the first tensor is the image.
 
     >>> class Darker(naru.vision.transforms.v2.Transform):
     ...     def transform(self, inpt, params):
@@ -68,7 +70,7 @@ class Transform(Module):
     _transformed_types: tuple[Any, ...] = (naru.Tensor, is_pil)
 
     def check_inputs(self, flat_inputs: list[Any]) -> None:
-        """May raise."""
+        """Checks the inputs; may raise."""
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {}
@@ -80,7 +82,7 @@ class Transform(Module):
         return any(isinstance(inpt, kind) if isinstance(kind, type) else kind(inpt) for kind in self._transformed_types)
 
     def _transformed(self, flat: list[Any]) -> list[bool]:
-        """For each part of a sample whether it is to be transformed."""
+        """For each leaf of a sample, whether it is to be transformed."""
         take_tensor = not any(isinstance(inpt, Image) or is_pil(inpt) for inpt in flat)
         wanted = []
         for inpt in flat:
@@ -91,7 +93,7 @@ class Transform(Module):
         return wanted
 
     def _skips(self) -> bool:
-        """Whether chance decides that nothing is done."""
+        """Draws whether to skip the transform."""
         return False
 
     def forward(self, *inputs: Any) -> Any:
@@ -105,7 +107,7 @@ class Transform(Module):
 
 
 def doc_of(base: type) -> str:
-    """The docstring of a class of v1 for that of v2.
+    """The docstring of the v1 class, adapted for v2.
 
     >>> doc_of(naru.vision.transforms.Pad).splitlines()[-2].strip()
     '>>> naru.vision.transforms.v2.Pad((1, 0), fill=9)(naru.tensor([[[1, 2]]]))'
@@ -114,7 +116,7 @@ def doc_of(base: type) -> str:
 
 
 class OfV1(Transform):
-    """Stands before a class of v1 among another's bases: draws once for a sample, and does the same to all its pictures."""
+    """Mixin, placed before a v1 class among the bases: draws parameters once per sample, and applies them to all its images."""
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"drawn": self._draw(flat_inputs[0]) if flat_inputs else None}
@@ -129,7 +131,7 @@ def _like(out: Any, inpt: Any) -> Any:
 
 
 class MaybeOfV1(OfV1):
-    """As `OfV1`, for those that are done with probability `p`."""
+    """As `OfV1`, for transforms applied with probability `p`."""
 
     def _skips(self) -> bool:
         return naru.rand(1).item() >= self.p

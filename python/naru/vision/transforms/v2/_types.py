@@ -1,4 +1,4 @@
-"""Transforms of v2 that are not in v1, or are others there: conversions, containers, choices."""
+"""The v2 transforms that v1 lacks or that behave differently there: conversions, containers, random choices."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ._transform import MaybeOfV1, OfV1, Transform, doc_of, is_pure_tensor
 
 
 class Identity(Transform):
-    """Changes nothing.
+    """Returns its input unchanged.
 
     >>> naru.vision.transforms.v2.Identity()(naru.ones(1, 1, 2))
     tensor([[[1., 1.]]])
@@ -33,8 +33,8 @@ class Identity(Transform):
 
 
 class GaussianNoise(Transform):
-    """Pictures of 0..1 with normally distributed noise of `mean` and standard deviation `sigma`, cut off at 0 and 1 if `clip`. TypeError of
-    PIL images, ValueError of whole numbers.
+    """Adds Gaussian noise with `mean` and standard deviation `sigma` to images in 0..1; the result is clamped to 0..1 if `clip`. Raises TypeError
+    for PIL images, ValueError for integer tensors.
 
     >>> naru.vision.transforms.v2.GaussianNoise(mean=1.0, sigma=0.0)(naru.tensor([[[0.5, -0.25]]]))
     tensor([[[1.0000, 0.7500]]])
@@ -57,7 +57,7 @@ class GaussianNoise(Transform):
 
 
 class Lambda(Transform):
-    """A function, `lambd`, of each part of a sample that is of one of `types` (any, where none are given).
+    """Applies the function `lambd` to each leaf of a sample that is an instance of `types` (any type if none are given).
 
     >>> naru.vision.transforms.v2.Lambda(lambda x: x + 1, int)({"label": 3, "name": "four"})
     {'label': 4, 'name': 'four'}
@@ -73,7 +73,7 @@ class Lambda(Transform):
 
 
 class ToImage(Transform):
-    """PIL images, arrays (H, W, C) and tensors as `tv_tensors.Image` of the numbers they hold.
+    """Converts PIL images, arrays (H, W, C) and tensors to `tv_tensors.Image` without changing their values.
 
     >>> type(naru.vision.transforms.v2.ToImage()(naru.ones(1, 1, 2))).__name__
     'Image'
@@ -86,7 +86,7 @@ class ToImage(Transform):
 
 
 class ToPureTensor(Transform):
-    """`tv_tensors.Image` as plain tensors.
+    """Converts `tv_tensors.Image` to plain tensors.
 
     >>> type(naru.vision.transforms.v2.ToPureTensor()(naru.vision.tv_tensors.Image(naru.ones(1, 1, 2)))).__name__
     'Tensor'
@@ -99,7 +99,7 @@ class ToPureTensor(Transform):
 
 
 class PILToTensor(Transform):
-    """PIL images as plain tensors (C, H, W) of the numbers they hold.
+    """Converts PIL images to plain tensors (C, H, W) without changing their values.
 
     >>> from PIL import Image
     >>> naru.vision.transforms.v2.PILToTensor()(Image.new("L", (2, 1), 7))
@@ -113,7 +113,7 @@ class PILToTensor(Transform):
 
 
 class ToTensor(Transform):
-    """PIL images and arrays as tensors, bytes as 0..1; torchvision has it for programs of v1, and would rather see ToImage and ToDtype.
+    """Converts PIL images and arrays to tensors; uint8 is scaled to 0..1. torchvision keeps it for v1 programs, and recommends ToImage and ToDtype.
 
     >>> import numpy as np
     >>> naru.vision.transforms.v2.ToTensor()(np.array([[0, 255]], dtype=np.uint8))
@@ -127,7 +127,7 @@ class ToTensor(Transform):
 
 
 class ToPILImage(Transform):
-    """Tensors (C, H, W) and arrays (H, W, C) as PIL images, of `mode` if the channels allow for several.
+    """Converts tensors (C, H, W) and arrays (H, W, C) to PIL images, in `mode` if the number of channels allows several.
 
     >>> naru.vision.transforms.v2.ToPILImage()(naru.ones(3, 2, 4)).size
     (4, 2)
@@ -144,10 +144,10 @@ class ToPILImage(Transform):
 
 
 class ToDtype(Transform):
-    """Pictures that are tensors in another type; with `scale` white stays white.
+    """Converts images that are tensors to another dtype; with `scale`, white stays white.
 
     Args:
-        dtype: a dtype, or a dictionary of them by type, `tv_tensors.Image`, `torch.Tensor` or "others"; None leaves such parts as they are.
+        dtype: a dtype, or a dictionary from a type (`tv_tensors.Image`, `torch.Tensor` or "others") to a dtype; None leaves values of that type unchanged.
 
     >>> naru.vision.transforms.v2.ToDtype(naru.float32, scale=True)(naru.tensor([[[0, 255]]], dtype=naru.uint8))
     tensor([[[0., 1.]]])
@@ -178,7 +178,7 @@ class ToDtype(Transform):
 
 
 class ConvertImageDtype(ToDtype):
-    """Pictures in another type, `dtype`, white staying white.
+    """Converts images to `dtype` and scales them so that white stays white.
 
     >>> naru.vision.transforms.v2.ConvertImageDtype()(naru.tensor([[[0, 255]]], dtype=naru.uint8))
     tensor([[[0., 1.]]])
@@ -189,7 +189,7 @@ class ConvertImageDtype(ToDtype):
 
 
 class RGB(Transform):
-    """Grey pictures in three channels.
+    """Converts greyscale images to three channels.
 
     >>> naru.vision.transforms.v2.RGB()(naru.ones(1, 1, 1)).flatten()
     tensor([1., 1., 1.])
@@ -222,7 +222,7 @@ class _Container(Transform):
 
 
 class Compose(_Container):
-    """`transforms`, one after the other, on samples of several parts too.
+    """Applies `transforms` in order, also to nested samples.
 
     >>> both = naru.vision.transforms.v2.Compose([naru.vision.transforms.v2.Pad(1), naru.vision.transforms.v2.CenterCrop(1)])
     >>> both((naru.ones(1, 1, 1), "label"))
@@ -234,7 +234,7 @@ class Compose(_Container):
 
 
 class RandomApply(_Container):
-    """All of `transforms`, with probability `p`; else none.
+    """Applies all of `transforms` with probability `p`, else none.
 
     >>> naru.vision.transforms.v2.RandomApply([naru.vision.transforms.v2.Pad(1)], p=1.0)(naru.ones(1, 1, 1))
     tensor([[[0., 0., 0.],
@@ -255,7 +255,7 @@ class RandomApply(_Container):
 
 
 class RandomChoice(_Container):
-    """One of `transforms`, by the weights `p`.
+    """Applies one of `transforms`, drawn with the weights `p`.
 
     >>> naru.vision.transforms.v2.RandomChoice([lambda x: x + 1, lambda x: x - 1], p=[1.0, 0.0])(naru.zeros(1, 1, 2))
     tensor([[[1., 1.]]])
@@ -273,7 +273,7 @@ class RandomChoice(_Container):
 
 
 class RandomOrder(_Container):
-    """All of `transforms`, in a random order.
+    """Applies all of `transforms` in random order.
 
     >>> naru.vision.transforms.v2.RandomOrder([lambda x: x + 1, lambda x: x - 1])(naru.zeros(1, 1, 2))
     tensor([[[0., 0.]]])
@@ -291,7 +291,7 @@ class RandomCrop(OfV1, _RandomCrop):
         if height < self.size[0] or width < self.size[1]:
             what = "padded input image size" if steps else "input image size"
             raise ValueError(f"Required crop size {tuple(self.size)} is larger than {what} {(height, width)}.")
-        # A side that fits exactly is not drawn.
+        # No offset is drawn for a side that fits exactly.
         top = randint(0, height - self.size[0] + 1) if height > self.size[0] else 0
         left = randint(0, width - self.size[1] + 1) if width > self.size[1] else 0
         return steps, (top, left, *self.size)
@@ -319,7 +319,7 @@ class RandomErasing(MaybeOfV1, _RandomErasing):
 
 
 class RandomChannelPermutation(Transform):
-    """The channels in a random order.
+    """Permutes the channels randomly.
 
     >>> x = naru.tensor([1, 2, 3]).reshape(3, 1, 1)
     >>> naru.vision.transforms.v2.RandomChannelPermutation()(x).flatten().sort().values
@@ -335,7 +335,7 @@ class RandomChannelPermutation(Transform):
 
 
 class RandomResize(Transform):
-    """The shorter side at a random size of `min_size` .. `max_size` - 1. `interpolation` and `antialias` as for `functional.resize`.
+    """Resizes the shorter side to a random length from `min_size` to `max_size` - 1. `interpolation` and `antialias` as for `functional.resize`.
 
     >>> naru.vision.transforms.v2.RandomResize(2, 3)(naru.ones(1, 4, 8)).shape
     torch.Size([1, 2, 4])

@@ -1,4 +1,4 @@
-"""`torchvision.transforms.v2.functional`: that of v1, and what is new."""
+"""`torchvision.transforms.v2.functional`: the v1 functions and the functions new in v2."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ get_num_channels = get_image_num_channels
 
 
 def get_size(inpt: Any) -> list[int]:
-    """[height, width] of `inpt`, a PIL image or a tensor (..., C, H, W).
+    """Returns [height, width] of `inpt`, a PIL image or a tensor (..., C, H, W).
 
     >>> naru.vision.transforms.v2.functional.get_size(naru.zeros(3, 20, 10))
     [20, 10]
@@ -39,7 +39,8 @@ def get_size(inpt: Any) -> list[int]:
 
 
 def to_image(inpt: Any) -> Image:
-    """`inpt`, a PIL image, an array (H, W, C) or (H, W), or a tensor, as a picture of the numbers it holds. TypeError of anything else.
+    """Converts `inpt`, a PIL image, an array (H, W, C) or (H, W), or a tensor, to a `tv_tensors.Image` without changing its values. Raises
+    TypeError for anything else.
 
     >>> type(naru.vision.transforms.v2.functional.to_image(naru.zeros(3, 20, 10))).__name__
     'Image'
@@ -55,7 +56,7 @@ def to_image(inpt: Any) -> Image:
 
 
 def to_dtype(inpt: Tensor, dtype: Any = naru.float32, scale: bool = False) -> Tensor:
-    """The tensor `inpt` in another type, `dtype`; with `scale` white stays white.
+    """Converts the tensor `inpt` to `dtype`; with `scale`, white stays white.
 
     >>> naru.vision.transforms.v2.functional.to_dtype(naru.tensor([[[0, 255]]], dtype=naru.uint8), scale=True)
     tensor([[[0., 1.]]])
@@ -64,7 +65,7 @@ def to_dtype(inpt: Tensor, dtype: Any = naru.float32, scale: bool = False) -> Te
 
 
 def grayscale_to_rgb(inpt: Any) -> Any:
-    """`inpt`, a grey picture, in three channels; others stay as they are.
+    """Converts `inpt`, a greyscale image, to three channels; other images are returned unchanged.
 
     >>> naru.vision.transforms.v2.functional.grayscale_to_rgb(naru.ones(1, 1, 1)).flatten()
     tensor([1., 1., 1.])
@@ -73,7 +74,7 @@ def grayscale_to_rgb(inpt: Any) -> Any:
 
 
 def permute_channels(inpt: Any, permutation: list[int]) -> Any:
-    """The channels of `inpt` in another order, `permutation`.
+    """Reorders the channels of `inpt` by `permutation`.
 
     >>> naru.vision.transforms.v2.functional.permute_channels(naru.tensor([1, 2, 3]).reshape(3, 1, 1), [2, 1, 0]).flatten()
     tensor([3, 2, 1])
