@@ -1,10 +1,11 @@
-# naru_backend(NAME): compiles src/backends/NAME and adds make_NAME() to the generated list.
+# naru_backend(NAME): compiles src/backends/NAME (without subfolders) and adds make_NAME() to the generated list.
 function(naru_backend name)
-  naru_objects(naru_backend_${name} "${CMAKE_CURRENT_SOURCE_DIR}/${name}")
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp")
+  naru_compile(naru_backend_${name} ${sources})
   set_property(GLOBAL APPEND PROPERTY NARU_BACKENDS ${name})
 endfunction()
 
-# naru_backend_list(): writes make_all_backends(); leaves the backends' objects and that file in two global properties.
+# naru_backend_list(): generates make_all_backends(); stores the backends' objects and that file in two global properties.
 function(naru_backend_list)
   get_property(names GLOBAL PROPERTY NARU_BACKENDS)
   set(declarations)
@@ -20,7 +21,7 @@ function(naru_backend_list)
   set_property(GLOBAL PROPERTY NARU_BACKEND_OBJECTS ${objects})
   set_property(GLOBAL PROPERTY NARU_BACKEND_LIST "${list}")
 
-  # The same function with no backend in it, for the tests of rooms below the backends.
+  # The same function without backends, for the tests of layers below the backends.
   set(declarations)
   set(calls)
   set(no_backends "${CMAKE_CURRENT_BINARY_DIR}/no_backends.cpp")

@@ -1,4 +1,4 @@
-# What the library is made with, as it is installed, or as targets (fmt::fmt, asmjit::asmjit) that a project around naru has made already.
+# The libraries that naru uses: installed ones, or targets (fmt::fmt, asmjit::asmjit) that a surrounding project has already defined.
 set(NARU_SOURCES "" CACHE PATH "A folder with the sources of fmt, asmjit, Highway and JSON (tools/sources.py), to build them along")
 if(NARU_SOURCES)
   include(NaruSources)

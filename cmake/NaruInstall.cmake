@@ -1,4 +1,4 @@
-# `cmake --install build/release --prefix P`: headers, library, and the files that find_package(naru) and pkg-config read.
+# `cmake --install build/release --prefix P` installs headers, the library, and the files for find_package(naru) and pkg-config.
 include(CMakePackageConfigHelpers)
 set(destination "${CMAKE_INSTALL_LIBDIR}/cmake/naru")
 
@@ -12,7 +12,7 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/naruConfigVersion.cmake"
 install(FILES "${PROJECT_BINARY_DIR}/naruConfig.cmake" "${PROJECT_BINARY_DIR}/naruConfigVersion.cmake"
   DESTINATION "${destination}")
 
-# An archive brings nothing along: who links it names what it is made with.
+# A static library does not link its dependencies: its user must list them.
 set(libs "-lnaru")
 if(NOT BUILD_SHARED_LIBS)
   string(APPEND libs " -Wl,--undefined=naru_asmjit_globals -lasmjit -lfmt -ldl -pthread")
@@ -21,7 +21,7 @@ file(RELATIVE_PATH up "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_
 configure_file("${PROJECT_SOURCE_DIR}/cmake/naru.pc.in" "${PROJECT_BINARY_DIR}/naru.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/naru.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 
-# `cpack` in the build folder makes a package for Debian of the same; apt brings along what a program that links naru needs.
+# `cpack` in the build folder makes a Debian package of the same files; apt installs what programs that link naru need.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME libnaru-dev)
 set(CPACK_PACKAGE_CONTACT "the naru developers")
@@ -29,6 +29,6 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "libstdc++-12-dev | libstdc++-13-dev | libstdc++-14-dev, libasmjit-dev, libfmt-dev")
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libopenblas0, libdnnl2")
-set(CPACK_COMPONENTS_ALL Unspecified)  # the Python extension is pip's affair
+set(CPACK_COMPONENTS_ALL Unspecified)  # without the Python extension, which pip installs
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 include(CPack)

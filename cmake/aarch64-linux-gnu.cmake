@@ -1,5 +1,5 @@
-# The toolchain for aarch64: Debian's cross compiler (12, or whichever is there), over a folder with the libraries of that architecture, and qemu
-# to run what comes out. `./run build --aarch64` makes the folder (tools/aarch64).
+# The toolchain for aarch64: Debian's cross compiler (version 12 if available), a sysroot with the libraries of that architecture, and qemu to run
+# the programs. `./run build --aarch64` makes the sysroot (tools/aarch64).
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 
@@ -16,14 +16,14 @@ set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
-set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE BOTH)  # nanobind is the building Python's
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE BOTH)  # nanobind comes from the build machine's Python
 
 find_program(NARU_QEMU NAMES qemu-aarch64-static qemu-aarch64)
 if(NARU_QEMU)
   set(CMAKE_CROSSCOMPILING_EMULATOR "${NARU_QEMU};-L;${CMAKE_SYSROOT};-cpu;max")
 endif()
 
-# The extension is for the folder's Python, which is Debian's; the building one only runs nanobind's scripts.
+# The extension is for the sysroot's Python (Debian's); the build machine's Python only runs nanobind's scripts.
 set(Python_INCLUDE_DIR "${CMAKE_SYSROOT}/usr/include/python3.11" CACHE PATH "")
 set(Python_SOABI cpython-311-aarch64-linux-gnu CACHE STRING "")
 set(NB_SUFFIX ".${Python_SOABI}.so" CACHE INTERNAL "")

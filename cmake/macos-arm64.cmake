@@ -1,4 +1,4 @@
-# The toolchain for macOS on Apple's processors. What it makes has never been run (docs/platforms.md).
+# The toolchain for macOS on Apple silicon. Its output has never been run (docs/platforms.md).
 set(CMAKE_SYSTEM_NAME Darwin)
 set(CMAKE_SYSTEM_PROCESSOR arm64)
 set(NARU_TRIPLE aarch64-macos)

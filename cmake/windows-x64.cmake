@@ -1,4 +1,4 @@
-# The toolchain for Windows on x86-64, with mingw-w64's headers and the universal C runtime (docs/platforms.md says what has been tried).
+# The toolchain for Windows on x86-64, with mingw-w64's headers and the universal C runtime (docs/platforms.md lists what has been tested).
 set(CMAKE_SYSTEM_NAME Windows)
 set(CMAKE_SYSTEM_PROCESSOR AMD64)
 set(NARU_TRIPLE x86_64-windows-gnu)

@@ -1,5 +1,6 @@
-# What the toolchains for other systems share: clang as the Python package ziglang brings it, with headers and libraries of those systems. A toolchain
-# names its system, its processor and NARU_TRIPLE, and includes this. `./run build --target NAME` makes the environment with the compiler.
+# Common to the toolchains for other systems: clang from the Python package ziglang, which includes headers and libraries of those systems. A
+# toolchain sets its system, its processor and NARU_TRIPLE, and includes this file. `./run build --target NAME` makes the environment with the
+# compiler.
 set(NARU_ZIG "${CMAKE_CURRENT_LIST_DIR}/../.venv-zig/bin/python" CACHE FILEPATH "A Python that has the package ziglang")
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES NARU_ZIG)
 execute_process(COMMAND "${NARU_ZIG}" -c "import pathlib, ziglang; print(pathlib.Path(ziglang.__file__).parent / 'zig')"
@@ -8,10 +9,10 @@ if(NOT status EQUAL 0)
   message(FATAL_ERROR "${NARU_ZIG} has no package ziglang: ./run build --target NAME makes an environment that has it, or name another Python with -DNARU_ZIG=...")
 endif()
 
-# One file for each tool: that is what CMake and ccache can call, and ccache tells by its name which compiler it is.
+# A wrapper script for each tool: CMake and ccache need a single executable, and ccache identifies the compiler by its name.
 set(tools "${CMAKE_BINARY_DIR}/zig-${NARU_TRIPLE}")
 if(CMAKE_BINARY_DIR MATCHES "/CMakeScratch/|/CMakeTmp")
-  get_filename_component(tools "${CMAKE_CXX_COMPILER}" DIRECTORY)  # a trial of CMake's, which has them
+  get_filename_component(tools "${CMAKE_CXX_COMPILER}" DIRECTORY)  # one of CMake's try_compile projects, which uses the existing scripts
 endif()
 foreach(tool IN ITEMS "clang++|c++ -target ${NARU_TRIPLE}" "clang|cc -target ${NARU_TRIPLE}" "ar|ar" "ranlib|ranlib" "rc|rc" "objdump|objdump")
   string(REGEX REPLACE "[|].*" "" name "${tool}")
@@ -27,7 +28,7 @@ set(CMAKE_AR "${tools}/ar" CACHE FILEPATH "")
 set(CMAKE_RANLIB "${tools}/ranlib" CACHE FILEPATH "")
 set(CMAKE_RC_COMPILER "${tools}/rc")
 
-set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)  # a trial need not wait for the system's libraries, which are made when something is first linked
+set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)  # try_compile need not link, which would first build the system's libraries
 
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)

@@ -1,9 +1,10 @@
-"""Writes include/naru/function_methods.inc and src/ops/function_methods.inc: the methods of Tensor that are functions of that name, read off the functions' headers.
+"""Generates include/naru/function_methods.inc and src/ops/tensor/function_methods.inc: Tensor methods that call the free function of the same name,
+from the functions' headers.
 
     python tools/function_methods.py [--check]
 
-A function's first tensor becomes the tensor itself. What is added to METHODS or IN_PLACE gets its methods by `./run format`, which runs this (and then
-tools/indexed_methods.py, which gives them to x[mask] as well).
+The function's first tensor parameter becomes `this`. After adding a name to METHODS or IN_PLACE, run `./run format`, which runs this tool (and then
+tools/indexed_methods.py, which adds the methods to x[mask]).
 """
 import re
 import sys
@@ -12,9 +13,9 @@ from pathlib import Path
 from indexed_methods import names_of, without_defaults
 
 ROOT = Path(__file__).resolve().parents[1]
-HEADERS = "ops compositions counting selecting scattered_views complex linalg sparse special other_names".split()
+HEADERS = ["ops", *(f"ops/{h}" for h in "functions complex linalg sparse special aliases".split())]
 DECLARED = ROOT / "include" / "naru" / "function_methods.inc"
-DEFINED = ROOT / "src" / "ops" / "function_methods.inc"
+DEFINED = ROOT / "src" / "ops" / "tensor" / "function_methods.inc"
 HEAD = """// The methods of Tensor that are functions of that name{}. Written by tools/function_methods.py (./run format) from the functions' headers.
 // clang-format off
 """
@@ -28,12 +29,12 @@ absolute adjoint arccos arccosh arcsin arcsinh arctan arctan2 arctanh argwhere c
 is_same_size less less_equal moveaxis multiply mvlgamma negative not_equal ravel split_with_sizes subtract swapaxes swapdims true_divide
 absolute_ divide_ multiply_ negative_ subtract_ true_divide_
 """.split()
-# Those that write what the function of that name gives to the tensor.
+# In-place methods that write the function's result to the tensor.
 IN_PLACE = """
 addbmm addmm addmv addr arccos arccosh arcsin arcsinh arctan arctan2 arctanh baddbmm cumprod deg2rad fix float_power gcd greater greater_equal heaviside i0
 igamma igammac index_reduce lcm ldexp less less_equal logit mvlgamma nan_to_num nextafter not_equal polygamma rad2deg renorm scatter_reduce sgn sinc
 """.split()
-# Other names of the elementwise table's operators, which write in place themselves.
+# Aliases of elementwise operators, which have an in-place kernel already.
 OPERATORS = {"arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh", "fix": "trunc",
              "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le", "not_equal": "ne"}
 FUNCTION = re.compile(r"^(?:inline )?(?P<result>[\w:<>, ]+?) (?P<name>\w+)\((?P<parameters>(?:[^()]|\([^()]*\))*)\)(?:;| \{)", re.M)
@@ -41,19 +42,19 @@ TENSOR = re.compile(r"const (?:Tensor|Operand)& \w+(?:, )?")
 
 
 def functions() -> dict[str, list[tuple[str, str]]]:
-    """(result, the parameters behind the tensor) of each overload by name."""
+    """Returns (result type, parameters after the tensor) of each overload, by name."""
     found: dict[str, list[tuple[str, str]]] = {}
     for header in HEADERS:
         text = re.sub(r"//[^\n]*", "", (ROOT / "include" / "naru" / f"{header}.h").read_text())
-        # What stands in naru itself, and what that takes over from a namespace within.
+        # The contents of namespace naru (all names), and of nested namespaces (only names that naru imports by `using`).
         inner = re.compile(r"^namespace (?:naru::)?(?:sparse|special|linalg) \{\n.*?^\}\s*$", re.M | re.S)
         taken = re.findall(r"^using (?:\w+)::(\w+);", text, re.M)
         for part, wanted in [(inner.sub("", text), None), *((p, taken) for p in inner.findall(text))]:
             for m in FUNCTION.finditer(part):
                 parameters = " ".join(m["parameters"].split()).replace("Range&", "std::optional<std::pair<double, double>>&")
-                # polygamma's tensor is its second.
+                # In polygamma the tensor is the second parameter.
                 first = TENSOR.match(parameters) or re.search(r", const Tensor& \w+$", parameters)
-                # Operand is complete behind the class only.
+                # Operand is complete only after the class definition.
                 if first and (wanted is None or m["name"] in wanted) and "optional<Operand>" not in parameters:
                     overload = (m["result"], parameters[: first.start()] + parameters[first.end() :])
                     if overload not in found.setdefault(m["name"], []):
@@ -62,7 +63,7 @@ def functions() -> dict[str, list[tuple[str, str]]]:
 
 
 def forwarders() -> tuple[str, str]:
-    """Declarations and definitions."""
+    """Returns declarations and definitions."""
     declared, defined = [], []
     known = functions()
 

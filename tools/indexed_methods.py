@@ -1,8 +1,9 @@
-"""Writes include/naru/indexed_methods.inc and src/backward/indexed_methods.inc: what x[mask] can do is what a Tensor can do, method by method, read off include/naru/tensor.h.
+"""Generates include/naru/indexed_methods.inc and src/autograd/engine/indexed_methods.inc: gives x[mask] every method of Tensor, read from
+include/naru/tensor.h.
 
     python tools/indexed_methods.py [--check]
 
-`./run format` runs it, so nobody has to think of it who gives Tensor a method.
+`./run format` runs it, so methods added to Tensor are picked up automatically.
 """
 import re
 import sys
@@ -10,17 +11,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 DECLARED = ROOT / "include" / "naru" / "indexed_methods.inc"
-DEFINED = ROOT / "src" / "backward" / "indexed_methods.inc"
+DEFINED = ROOT / "src" / "autograd" / "engine" / "indexed_methods.inc"
 HEAD = """// The methods of Tensor for naru/indexed.h{}. Written by tools/indexed_methods.py (./run format) from naru/tensor.h.
 // clang-format off
 """
 METHOD = re.compile(r"^  (?P<result>[\w:<>, &*]+?[ &*])(?P<name>\w+)\((?P<parameters>(?:[^()]|\([^()]*\))*)\) const(?: noexcept)?(?:;| \{)", re.M)
-# What the class has itself; and grad_fn, whose type is complete with naru/node.h only.
+# Methods that the class defines itself; and grad_fn, whose type is complete only with naru/autograd/node.h.
 OWN = {"operator", "impl", "is", "defined", "select_first", "grad_fn"}
 
 
 def names_of(parameters: str) -> list[str]:
-    """The names of a list of parameters, without types and defaults."""
+    """The names in a parameter list, without types and defaults."""
     parts, depth, start = [], 0, 0
     for i, c in enumerate(parameters):
         depth += (c in "<({[") - (c in ">)}]")
@@ -36,7 +37,7 @@ def without_defaults(parameters: str) -> str:
 
 
 def forwarders(header: str) -> tuple[str, str]:
-    """Declarations and definitions."""
+    """Returns declarations and definitions."""
     body = header[header.index("\nclass Tensor {") :]
     body = body[: body.index("\n private:")]
     body = re.sub(r'^#include "(naru/(?:tensor|function)_methods.inc)"$', lambda m: (ROOT / "include" / m[1]).read_text(), body, flags=re.M)
@@ -46,9 +47,9 @@ def forwarders(header: str) -> tuple[str, str]:
     declared, defined = [], []
     for m in METHOD.finditer(body):
         result, name, parameters = m["result"].strip(), m["name"], " ".join(m["parameters"].split())
-        if name in OWN or result.startswith("autograd::"):  # a type that naru/tensor.h only names
+        if name in OWN or result.startswith("autograd::"):  # a type that naru/tensor.h only forward-declares
             continue
-        # By value: what is returned may be a part of the tensor that was read.
+        # Returned by value: a reference could point into the temporary tensor that was read.
         result = re.sub(r"^const (\w+)\s*&$", r"\1", result)
         call = f"read().{name}({', '.join(names_of(parameters))})"
         declared.append(f"{result} {name}({parameters}) const;")

@@ -1,9 +1,10 @@
-"""docs/cpp-parity.md: what each public name of Python's namespaces is called in C++, or why it has no C++.
+"""Generates docs/cpp-parity.md: the C++ name of each public name in Python's namespaces, or the reason why there is none.
 
     python -m tools.parity            writes the page
-    python -m tools.parity --check    says whether it is up to date (tests/python/test_parity.py asks that)
+    python -m tools.parity --check    checks whether it is up to date (as tests/python/project/test_parity.py does)
 
-A name of the page is found in the headers that the namespace's row names; what is spelt otherwise there, or is missing with a reason, stands in a table here.
+Names are looked up in the headers listed in the namespace's row; names that are spelled differently or are missing for a reason are in a table
+below.
 """
 
 from __future__ import annotations
@@ -19,34 +20,34 @@ from tools.pages import ROOT, write_page
 
 PAGE = ROOT / "docs" / "cpp-parity.md"
 
-# Python's namespace: C++'s, and the headers it is declared in.
+# Python namespace: (C++ namespace, headers).
 NAMESPACES = {
     "": ("naru", ["*"]),
     "Tensor": ("naru::Tensor", ["tensor", "tensor_methods", "function_methods"]),
-    "autograd": ("naru::autograd", ["autograd", "function", "derivatives", "node"]),
-    "autograd.functional": ("naru::autograd", ["derivatives"]),
-    "nn": ("naru::nn", ["module", "nn", "nn_activations", "nn_classes", "nn_images", "nn_lazy", "nn_losses", "nn_recurrent", "nn_transformer", "parallel"]),
-    "nn.functional": ("naru::nn::functional", ["nn_functional", "nn_transformer"]),
-    "nn.init": ("naru::nn::init", ["nn_init"]),
-    "nn.utils": ("naru::nn::utils", ["nn_utils"]),
-    "nn.utils.rnn": ("naru::nn::utils::rnn", ["nn_recurrent", "nn_utils"]),
-    "optim": ("naru::optim", ["optim", "optim_more"]),
-    "optim.lr_scheduler": ("naru::optim", ["lr_scheduler"]),
-    "utils.data": ("naru::data", ["data", "samplers"]),
-    "fft": ("naru::fft", ["fft"]),
-    "linalg": ("naru::linalg", ["linalg"]),
-    "sparse": ("naru::sparse", ["sparse"]),
-    "masked": ("naru::masked", ["masked"]),
-    "special": ("naru::special", ["special", "other_names"]),
-    "signal.windows": ("naru::signal::windows", ["signal"]),
-    "accelerator": ("naru", ["devices", "memory", "stream", "graph", "sync"]),
-    "cuda": ("naru", ["devices", "memory", "stream", "graph", "random", "sync"]),
+    "autograd": ("naru::autograd", ["autograd"]),
+    "autograd.functional": ("naru::autograd", ["autograd/derivatives"]),
+    "nn": ("naru::nn", ["nn"]),
+    "nn.functional": ("naru::nn::functional", ["nn/functional", "nn/transformer"]),
+    "nn.init": ("naru::nn::init", ["nn/init"]),
+    "nn.utils": ("naru::nn::utils", ["nn/utils"]),
+    "nn.utils.rnn": ("naru::nn::utils::rnn", ["nn/recurrent", "nn/utils"]),
+    "optim": ("naru::optim", ["optim"]),
+    "optim.lr_scheduler": ("naru::optim", ["optim/lr_scheduler"]),
+    "utils.data": ("naru::data", ["data"]),
+    "fft": ("naru::fft", ["ops/fft"]),
+    "linalg": ("naru::linalg", ["ops/linalg"]),
+    "sparse": ("naru::sparse", ["ops/sparse"]),
+    "masked": ("naru::masked", ["ops/masked"]),
+    "special": ("naru::special", ["ops/special", "ops/aliases"]),
+    "signal.windows": ("naru::signal::windows", ["ops/signal"]),
+    "accelerator": ("naru", ["device"]),
+    "cuda": ("naru", ["device", "random"]),
 }
-# What these modules import for themselves.
+# Names that these modules import for their own use.
 HELPERS = {
     "accelerator": {"current_kind", "device_index", "kinds", "KINDS", "to_device", "devices"},
     "cuda": {"device_of", "to_device"}
-    | {f"{kind}Tensor" for kind in "BFloat16 Bool Byte Char Double Float Half Int Long Short".split()},  # old types, there once somebody asks
+    | {f"{kind}Tensor" for kind in "BFloat16 Bool Byte Char Double Float Half Int Long Short".split()},  # legacy types, created on first access
 }
 
 PARAMETER = "a Tensor that `Module::register_parameter` has made a parameter: C++ needs no class for it"
@@ -65,7 +66,7 @@ DRIVER = "what NVIDIA's compiler was told; kernels are compiled at run time"
 GENERATOR = "one generator draws for all devices"
 LAZY_START = "devices start at their first use"
 
-# (namespace, name): what it is called, or None and the reason.
+# (namespace, name): the C++ name, or None and the reason.
 SPELT = {
     **{("", name): row for name, row in parity_core.FUNCTIONS.items()},
     **{("Tensor", name): row for name, row in parity_core.METHODS.items()},
@@ -85,8 +86,8 @@ SPELT = {
     ("autograd", "set_multithreading_enabled"): (None, "says nothing in Python, either: backward runs on the calling thread"),
     ("autograd", "set_detect_anomaly"): ("naru::set_detect_anomaly", ""),
     ("autograd", "detect_anomaly"): ("naru::DetectAnomaly", "a guard"),
-    ("autograd", "function"): ("naru/function.h", "a module of Python's"),
-    ("autograd", "functional"): ("naru/derivatives.h", "a module of Python's"),
+    ("autograd", "function"): ("naru/autograd/function.h", "a module of Python's"),
+    ("autograd", "functional"): ("naru/autograd/derivatives.h", "a module of Python's"),
     ("nn", "Parameter"): (None, PARAMETER),
     ("nn", "Buffer"): (None, "a Tensor that `Module::register_buffer` was given"),
     ("nn", "UninitializedParameter"): (None, LAZY),
@@ -112,8 +113,8 @@ SPELT = {
     ("nn.utils", "fuse_linear_bn_eval"): ("naru::nn::utils::fuse_linear_bn_weights", EVALUATED),
     ("nn.utils", "convert_conv2d_weight_memory_format"): ("naru::Tensor::contiguous", "of each weight, in a memory format"),
     ("nn.utils", "convert_conv3d_weight_memory_format"): ("naru::Tensor::contiguous", "of each weight, in a memory format"),
-    ("optim", "swa_utils"): ("naru/averaged_model.h", "a module of Python's"),
-    ("optim", "lr_scheduler"): ("naru/lr_scheduler.h", "a module of Python's"),
+    ("optim", "swa_utils"): ("naru/optim/averaged_model.h", "a module of Python's"),
+    ("optim", "lr_scheduler"): ("naru/optim/lr_scheduler.h", "a module of Python's"),
     ("optim", "optimizer"): ("naru/optim.h", "a module of Python's"),
     ("utils.data", "default_convert"): (None, "NumPy's arrays and Python's containers become tensors; C++'s samples are tensors"),
     ("utils.data", "get_worker_info"): (None, PICKLED),
@@ -178,7 +179,8 @@ SPELT = {
 
 
 def public_names(namespace: str) -> list[str]:
-    """The names that `from naru.<namespace> import *` gives, or would; of naru itself its functions, of Tensor its methods and attributes."""
+    """The names that `from naru.<namespace> import *` imports or would import; for naru itself its functions, for Tensor its methods and
+    attributes."""
     if namespace in ("", "Tensor"):
         naru = import_module("naru")
         owner = naru.Tensor if namespace else naru
@@ -200,15 +202,15 @@ def public_names(namespace: str) -> list[str]:
 
 @cache
 def texts(headers: tuple[str, ...]) -> str:
-    """What the headers, or tables of methods, of these names say."""
+    """The text of the headers or method tables with these names, and of those in folders with these names."""
     folder = ROOT / "include" / "naru"
-    paths = sorted(folder.glob("*.h")) if headers == ("*",) else [p for h in headers for p in sorted(folder.glob(f"{h}.*"))]
+    paths = sorted(folder.rglob("*.h")) if headers == ("*",) else [p for h in headers for p in sorted([*folder.glob(f"{h}.*"), *folder.glob(f"{h}/*")])]
     return "\n".join(p.read_text() for p in paths)
 
 
 @cache
 def operators() -> frozenset[str]:
-    """The elementwise table's names: functions of naru, and methods of Tensor, in place too."""
+    """The names in the elementwise table: functions of naru, and methods of Tensor, also in place."""
     names = re.findall(r"NARU_OP\d\((\w+),", (ROOT / "include" / "naru" / "elementwise.inc").read_text())
     return frozenset((*names, *(f"{n}_" for n in names)))
 
@@ -221,7 +223,7 @@ def declared(headers: list[str], name: str) -> bool:
 
 
 def spelt_alike(namespace: str, name: str) -> tuple[str | None, str]:
-    """What has Python's name in C++, and a remark; None where nothing has."""
+    """The C++ spelling of a Python name, and a remark; None if there is none."""
     prefix, headers = NAMESPACES[namespace]
     if declared(headers, name) or (namespace in ("", "Tensor") and name in operators() and not (name.endswith("_") and not namespace)):
         return f"{prefix}::{name}", ""
@@ -231,7 +233,7 @@ def spelt_alike(namespace: str, name: str) -> tuple[str | None, str]:
 
 
 def rows(namespace: str) -> list[tuple[str, str | None, str]]:
-    """(name, C++'s name or None, remark or reason) for each public name; None without a reason is a hole."""
+    """Returns (name, C++ name or None, remark or reason) for each public name; None without a reason is a gap."""
     prefix, _ = NAMESPACES[namespace]
     found = []
     for name in public_names(namespace):
@@ -245,16 +247,16 @@ def rows(namespace: str) -> list[tuple[str, str | None, str]]:
 
 
 def holes() -> list[str]:
-    """Names that have neither a C++ one nor a reason."""
+    """Names with neither a C++ name nor a reason."""
     return [f"{namespace}.{name}" for namespace in NAMESPACES for name, other, why in rows(namespace) if other is None and not why]
 
 
 def page() -> str:
-    """The page's text."""
+    """Returns the page's text."""
     out = [
         "# Python's names in C++",
         "",
-        "Made by `python -m tools.parity`; `tests/python/test_parity.py` keeps it up to date. Each public name of these namespaces has a C++ one, or a reason why not.",
+        "Made by `python -m tools.parity`; `tests/python/project/test_parity.py` keeps it up to date. Each public name of these namespaces has a C++ one, or a reason why not.",
         "Of `naru` itself and of `Tensor` those are listed that C++ spells otherwise.",
         "",
     ]

@@ -1,7 +1,7 @@
-"""Runs the tests and counts them: what ``./run test`` calls once everything is built.
+"""Runs the tests and counts them; called by ``./run test`` after the build.
 
-Each suite is a process of its own, so that a crash of one is a failure and not the end. The last line on standard
-output is the sum, ``N passed, N failed, N skipped``; the exit status is 0 only if nothing failed and something passed.
+Each suite runs in its own process, so that a crash is a failure and does not end the run. The last line on standard output is the sum, ``N passed,
+N failed, N skipped``; the exit status is 0 only if nothing failed and something passed.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT / "build" / "reports"
 AARCH64 = str(ROOT / "tools" / "aarch64")
-# What qemu has no time for: accuracy is measured against long double, which aarch64 computes in software (that the bits are x86-64's is
-# tested); two tests start themselves, which needs a kernel that knows aarch64's programs; a child that is forked from a process with threads hangs in qemu
-# now and then. From the share also what takes a minute and more.
+# Not run in qemu: accuracy tests compare with long double, which aarch64 computes in software (a test checks that the bits equal x86-64's); two
+# tests start themselves, which needs a kernel that can run aarch64 programs; a child forked from a process with threads sometimes hangs in qemu.
+# NOT_IN_THE_SHARE also omits tests that take a minute or more.
 NOT_IN_QEMU = ["*StaysWithinItsErrorBound*", "NormalCdf.IsWithin*", "Lgamma.KeepsItsPrecision*", "OpenClBuffers.all_of_this_holds*",
                "ThreadPool.a_forked_child*", "Lifetime.WorkInHandlers*", "LibraryCall.*"]
 NOT_IN_THE_SHARE = ["MatMul.float32_agrees*", "MatMul.float64_float16*", "MatMul.bfloat16_large*", "Map.gives_what_one_element*",
                     "MatMul.deterministic_is_one_chain*", "CachingAllocator.a_child_forked*"]
-# (Not with a subprocess: it would need that kernel, too.)
-PYTHON_IN_QEMU = ["tests/python/test_operators.py", "tests/python/test_bits.py", "-k", "not other_machine_code"]
-# A suite that hangs must end as a failure with a name, not as a job that somebody's CI kills.
+# Tests with subprocesses are left out: they would need that kernel, too.
+PYTHON_IN_QEMU = ["tests/python/ops/test_operators.py", "tests/python/ops/test_bits.py", "-k", "not other_machine_code"]
+# Limit in seconds: a suite that hangs must be reported as a failure by name, before the CI job is killed.
 TIME_LIMIT = 3600
 
 
@@ -72,7 +72,7 @@ def count_junit(report: Path) -> Count:
 
 
 def run_suite(name: str, command: list[str], report: Path, counter, ok: tuple[int, ...] = (0,), **env: str) -> Count:
-    """Runs one suite and prints its counts; a crash, a hang or a missing report is one more failure."""
+    """Runs one suite and prints its counts; a crash, a hang or a missing report counts as one more failure."""
     print(f"== {name}", flush=True)
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
@@ -94,7 +94,7 @@ def run_suite(name: str, command: list[str], report: Path, counter, ok: tuple[in
 
 
 def side_by_side() -> list[str]:
-    """Arguments with which pytest runs one file of tests on each processor (four at most)."""
+    """pytest arguments for running files in parallel, one per processor (four at most)."""
     workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 4)
     return ["-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder"] if workers > 1 else []
 
@@ -102,11 +102,11 @@ def side_by_side() -> list[str]:
 def pytest(name: str, arguments: list[str], python: str = sys.executable, **env: str) -> Count:
     report = REPORTS / f"{name.replace(' ', '-')}.xml"
     command = [python, "-m", "pytest", "-q", f"--junitxml={report}", *arguments]
-    return run_suite(name, command, report, count_junit, ok=(0, 5), **env)  # 5: no test was chosen
+    return run_suite(name, command, report, count_junit, ok=(0, 5), **env)  # 5: no tests were selected
 
 
 def in_qemu(name: str, binary: str, left_out: list[str], processor: str = "max") -> Count:
-    """A C++ test program that was cross-compiled for aarch64."""
+    """Runs a C++ test program that was cross-compiled for aarch64."""
     report = REPORTS / f"aarch64-{processor}-{binary}.json"
     command = [AARCH64, "exec", str(ROOT / "build/aarch64/tests/cpp" / binary), "--gtest_brief=1", f"--gtest_output=json:{report}",
                f"--gtest_filter=-{':'.join(left_out)}"]
@@ -114,18 +114,18 @@ def in_qemu(name: str, binary: str, left_out: list[str], processor: str = "max")
 
 
 def aarch64_share() -> Count:
-    """The layers below operators; skipped, with the reason, where ``./run`` could not build them."""
+    """Tests of the layers below operators; skipped, with the reason, if ``./run`` could not build them."""
     if reason := os.environ.get("NARU_NO_AARCH64"):
         print(f"== tests of aarch64: skipped: {reason}", flush=True)
         return Count(skipped=1)
     total = Count()
-    for layer in ("core", "ir", "render", "runtime", "host"):
+    for layer in ("core", "ir", "render", "runtime", "cpu"):
         total += in_qemu(f"C++ tests of {layer}", f"test_{layer}", NOT_IN_QEMU + NOT_IN_THE_SHARE)
     return total
 
 
 def aarch64_whole() -> Count:
-    """All C++ tests, machine code once more on a processor of 2016, and the operators from Python."""
+    """All C++ tests, the code generator's tests once more on an older processor (cortex-a72, 2016), and the operators from Python."""
     total = in_qemu("C++ tests", "naru_tests", NOT_IN_QEMU)
     total += in_qemu("C++ tests of render", "test_render", NOT_IN_QEMU, "cortex-a72")
     report = REPORTS / "aarch64-python.xml"
@@ -134,7 +134,7 @@ def aarch64_whole() -> Count:
 
 
 def nvrtc() -> dict[str, str]:
-    """Where the C++ tests find the compiler of the wheel nvidia-cuda-nvrtc, as they do not look into Python's folders."""
+    """The path of the compiler in the wheel nvidia-cuda-nvrtc, for the C++ tests, which do not search Python's folders."""
     folder = Path(sysconfig.get_path("purelib")) / "nvidia"
     found = [str(file) for file in sorted(folder.glob("*/lib/libnvrtc.so.*")) if ".alt." not in file.name]
     return {"NARU_NVRTC": found[-1]} if found and "NARU_NVRTC" not in os.environ else {}
@@ -149,7 +149,7 @@ def cpp_tests(chosen: str | None) -> Count:
 
 
 def other_programs(aarch64: bool) -> Count:
-    """What replaces the sources of memory, and the share of aarch64."""
+    """Test programs that replace the allocator, the examples of docs/extending.md, and the share of aarch64 tests."""
     total = Count()
     for program, name in (("faults", "everything fails once"), ("extending", "examples of docs/extending.md")):
         report = REPORTS / f"{program}.json"
@@ -176,7 +176,7 @@ def main(arguments: list[str]) -> int:
     options, rest = parse(arguments)
     chosen = ["-k", options.k] if options.k else []
     paths = [argument for argument in rest if not argument.startswith("-") and (ROOT / argument.split("::")[0]).exists()]
-    lane = options.aarch64 or options.notebooks or options.types or options.third_party  # has an environment of its own, and no other test
+    lane = options.aarch64 or options.notebooks or options.types or options.third_party  # has its own environment and runs no other tests
     cpp = not (lane or options.python or options.k or paths)
     python = not (lane or options.cpp)
     oracle = ROOT / "tests" / "python" / "oracle_torch"
@@ -185,13 +185,13 @@ def main(arguments: list[str]) -> int:
     if options.aarch64:
         total += aarch64_whole()
     for name, asked, where, interpreter in (
-        ("notebooks", options.notebooks, "tests/notebooks", sys.executable),  # the lane's own environment is the one that runs this
+        ("notebooks", options.notebooks, "tests/notebooks", sys.executable),  # this interpreter is that of the lane's environment
         ("types", options.types, "tests/types", sys.executable),
         ("packages of others", options.third_party, "tests/third_party", os.environ.get("NARU_THIRD_PARTY_PYTHON", "")),
     ):
         if asked:
             total += pytest(name, [*([] if paths else [where]), *chosen, *rest], interpreter)
-    # Each is one thread for most of its time.
+    # Each suite mostly uses one thread.
     with ThreadPoolExecutor(2 if side_by_side() else 1) as pool:
         suites = [pool.submit(cpp_tests, options.gtest_filter)] if cpp else []
         if cpp and not options.gtest_filter:

@@ -7,7 +7,7 @@
 
 #include "backends/opencl/api.h"
 #include "naru/naru.h"
-#include "runtime/queue.h"
+#include "runtime/queue/queue.h"
 
 namespace {
 

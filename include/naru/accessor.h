@@ -1,11 +1,10 @@
-// Elements on the host as C++ sees them: accessors of any strides, spans with iterators, mdspan where the library has it. Included by
-// naru/tensor.h.
+// Access to elements on the host: accessors for any strides, contiguous spans, and mdspan if the library has it. Included by naru/tensor.h.
 //
 //   auto a = x.accessor<float, 2>();   a[i][j] = 1;
 //   for (float& v : x.span<float>()) v *= 2;
 //
-// Each waits for unfinished work on the tensor once, when it is made. The tensor must stay alive meanwhile, and not be given to operators
-// that write it.
+// Each waits for pending work on the tensor once, when it is created. While it is used, the tensor must stay alive and no operator may
+// write it.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +19,7 @@
 namespace naru {
 
 namespace detail {
-// Throws RuntimeError unless the tensor lies on the host and has `rank` dimensions.
+// Throw RuntimeError unless the tensor is on cpu, has `rank` dimensions, and is contiguous, respectively.
 void require_host(const Tensor& t, const char* op);
 void require_rank(const Tensor& t, size_t rank);
 void require_row_major(const Tensor& t, const char* op);
@@ -35,7 +34,7 @@ class Accessor {
   int64_t size(size_t dim) const noexcept { return sizes_[dim]; }
   int64_t stride(size_t dim) const noexcept { return strides_[dim]; }  // elements
   T* data() const noexcept { return data_; }
-  // Not checked.
+  // No bounds check.
   decltype(auto) operator[](int64_t i) const noexcept {
     if constexpr (N == 1)
       return (data_[i * strides_[0]]);
@@ -49,9 +48,9 @@ class Accessor {
 };
 
 template <class T, size_t N>
-Accessor<T, N> Tensor::accessor(Place where) const {
+Accessor<T, N> Tensor::accessor(SourceLocation where) const {
   static_assert(N > 0, "a tensor without dimensions has item()");
-  return detail::at_place(where, [&]() -> Accessor<T, N> {
+  return detail::with_location(where, [&]() -> Accessor<T, N> {
     detail::require_host(*this, "accessor");
     detail::require_rank(*this, N);
     return {data<T>(where), sizes().data(), strides().data()};
@@ -59,8 +58,8 @@ Accessor<T, N> Tensor::accessor(Place where) const {
 }
 
 template <class T>
-std::span<T> Tensor::span(Place where) const {
-  return detail::at_place(where, [&]() -> std::span<T> {
+std::span<T> Tensor::span(SourceLocation where) const {
+  return detail::with_location(where, [&]() -> std::span<T> {
     detail::require_host(*this, "span");
     detail::require_row_major(*this, "span");
     return {data<T>(where), static_cast<size_t>(numel())};

@@ -1,4 +1,4 @@
-// Automatic differentiation: gradient mode, gradients of given inputs, hooks.
+// Automatic differentiation: gradient mode and gradients with respect to given inputs.
 #pragma once
 
 #include <vector>
@@ -7,12 +7,12 @@
 
 namespace naru {
 
-// Whether operators record their history on this thread (true unless switched off).
+// True if operators record history on this thread (the default).
 bool grad_enabled() noexcept;
-// Returns what it was.
+// Returns the previous setting.
 bool set_grad_enabled(bool on) noexcept;
 
-// Within its life no history is recorded on this thread.
+// Disables recording of history on this thread within a scope.
 class NoGrad {
  public:
   NoGrad() : before_(set_grad_enabled(false)) {}
@@ -32,8 +32,9 @@ class EnableGrad {
   bool before_;
 };
 
-// Within its life this thread records no history, and what it makes are inference tensors: outside of it they may be read, but not written to,
-// nor saved for backward, nor made to require gradients (RuntimeError; a clone may). With false: an EnableGrad within an InferenceMode.
+// Within a scope, this thread records no history and creates inference tensors. Outside of the scope these may be read, but writing to
+// them, saving them for backward or making them require gradients throws RuntimeError (a clone is a normal tensor). With false, enables
+// gradients within an outer InferenceMode.
 class InferenceMode {
  public:
   explicit InferenceMode(bool on = true);
@@ -43,11 +44,11 @@ class InferenceMode {
  private:
   bool inference_, grad_;
 };
-// Whether this thread is within one.
+// True inside an InferenceMode on this thread.
 bool is_inference_mode_enabled() noexcept;
 
-// While anomaly detection is on, operators remember the program's stack. A backward that fails shows, as a warning, where the operator was called;
-// with check_nan, a gradient with NaN in it is such a failure (RuntimeError). For all threads; slow.
+// With anomaly detection, operators record the program's stack. If backward fails, a warning shows where the operator was called; with
+// check_nan, a NaN in a gradient counts as a failure (RuntimeError). Applies to all threads; slow.
 void set_detect_anomaly(bool on, bool check_nan = true) noexcept;
 bool anomaly_enabled() noexcept;
 bool anomaly_check_nan_enabled() noexcept;
@@ -63,11 +64,12 @@ class DetectAnomaly {
   bool before_, check_before_;
 };
 
-// Gradients of `outputs` (weighted by `gradients`; undefined ones count as 1, for one element) with respect to `inputs`, without touching
-// anyone's grad. An input the outputs do not depend on gives an undefined tensor if allow_unused, else a RuntimeError.
+// Returns the gradients of `outputs` with respect to `inputs`, without changing any tensor's grad. `gradients` are the outputs' gradients
+// (vector-Jacobian product); an undefined one means 1 and requires an output with one element. For an input that the outputs do not depend
+// on, returns an undefined tensor if allow_unused, else throws RuntimeError.
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const std::vector<Tensor>& gradients = {},
                          bool retain_graph = false, bool create_graph = false, bool allow_unused = false);
-// Accumulates the gradients into the leaves' grad (only of `inputs`, if any are named).
+// Accumulates gradients into the grad of the leaves, or only of `inputs` if that is not empty.
 void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients = {}, bool retain_graph = false,
               bool create_graph = false, const std::vector<Tensor>& inputs = {});
 

@@ -1,7 +1,7 @@
-// Data sets and batches in C++, as torch.utils.data has them.
+// Datasets and data loaders in C++, after torch.utils.data.
 //
-//   data::DataLoader loader(std::make_shared<data::TensorDataset>(images, labels), {.batch_size = 32, .shuffle =
-//   true}); for (const data::Sample& batch : loader) train(batch[0], batch[1]);
+//   data::DataLoader loader(std::make_shared<data::TensorDataset>(images, labels), {.batch_size = 32, .shuffle = true});
+//   for (const data::Sample& batch : loader) train(batch[0], batch[1]);
 #pragma once
 
 #include <concepts>
@@ -10,32 +10,32 @@
 #include <string>
 #include <vector>
 
+#include "naru/data/samplers.h"
 #include "naru/random.h"
-#include "naru/samplers.h"
 #include "naru/standard.h"
 #include "naru/tensor.h"
 
 namespace naru::data {
 
-// The tensors of one sample or of one batch: input, target ...
+// The tensors of one sample or one batch: input, target ...
 using Sample = std::vector<Tensor>;
 
-// Samples by number.
+// Map-style dataset: samples by index.
 class Dataset {
  public:
   virtual ~Dataset();
   virtual int64_t size() const = 0;
   virtual Sample get(int64_t i) const = 0;
-  // The samples of a batch stacked along a new first dimension.
+  // The given samples, stacked along a new first dimension.
   virtual Sample batch(std::span<const int64_t> numbers) const;
   // All samples as one batch.
   Sample all() const;
 };
 
-// Sample i: the i-th rows of the tensors. Batches are gathered at once.
+// Sample i consists of row i of each tensor. A batch is one index_select per tensor.
 class TensorDataset : public Dataset {
  public:
-  // ValueError unless there is a tensor and all have the same first size.
+  // Throws ValueError if there is no tensor or the first sizes differ.
   explicit TensorDataset(std::vector<Tensor> tensors);
   template <class... T>
   explicit TensorDataset(const Tensor& first, const T&... others) : TensorDataset(std::vector<Tensor>{first, others...}) {}
@@ -48,7 +48,7 @@ class TensorDataset : public Dataset {
   std::vector<Tensor> tensors_;
 };
 
-// Some of another data set's samples.
+// A subset of another dataset, by index.
 class Subset : public Dataset {
  public:
   Subset(std::shared_ptr<const Dataset> whole, std::vector<int64_t> numbers);
@@ -63,7 +63,7 @@ class Subset : public Dataset {
   std::vector<int64_t> numbers_;
 };
 
-// Several data sets, one behind the other. ValueError for none.
+// Concatenation of several datasets. Throws ValueError for an empty list.
 class ConcatDataset : public Dataset {
  public:
   explicit ConcatDataset(std::vector<std::shared_ptr<const Dataset>> parts);
@@ -75,7 +75,7 @@ class ConcatDataset : public Dataset {
   std::vector<int64_t> ends_;
 };
 
-// Several data sets of one size side by side: a sample has the tensors of all. ValueError for none, and for different sizes.
+// Zips datasets of the same size: a sample has the tensors of all of them. Throws ValueError for an empty list or different sizes.
 class StackDataset : public Dataset {
  public:
   explicit StackDataset(std::vector<std::shared_ptr<const Dataset>> parts);
@@ -86,7 +86,7 @@ class StackDataset : public Dataset {
   std::vector<std::shared_ptr<const Dataset>> parts_;
 };
 
-// Another data set's samples, each changed by a function when it is read.
+// Another dataset with a function applied to each sample when it is read.
 class MapDataset : public Dataset {
  public:
   using Transform = std::function<Sample(Sample)>;
@@ -98,23 +98,23 @@ class MapDataset : public Dataset {
   std::shared_ptr<const Dataset> whole_;
   Transform transform_;
 };
-// A transform of one of a sample's tensors (its input, unless another is named): tensor - mean over std, each a number or one for each channel of the
-// first dimension.
+// A transform that normalizes one tensor of a sample (index `which`, by default the input): (tensor - mean) / std. mean and std have one
+// value, or one for each channel (first dimension).
 MapDataset::Transform normalize(std::vector<double> mean, std::vector<double> std, size_t which = 0);
 
-// The tensor of a file in the format of the handwritten digits (idx, of bytes): a dimension for each that the file names, uint8. RuntimeError for a file that is
-// not there, is cut short, or holds something else.
+// Reads a file in the IDX format of MNIST, with uint8 elements; the shape is the file's. Throws RuntimeError if the file is missing,
+// truncated, or something else.
 Tensor read_idx(const std::string& path);
 
-// The samples of a batch made into one: what a loader does unless it is given another function.
+// Merges samples into a batch. The loader's default is default_collate.
 using Collate = std::function<Sample(const std::vector<Sample>&)>;
-// Each tensor stacked along a new first dimension. RuntimeError for samples with different numbers of tensors.
+// Stacks each tensor along a new first dimension. Throws RuntimeError if the samples have different numbers of tensors.
 Sample default_collate(const std::vector<Sample>& samples);
 
-// The data set cut, in random order, into parts of these lengths. ValueError unless they add up to its size.
+// Splits a dataset randomly into subsets of these lengths. Throws ValueError unless they add up to its size.
 std::vector<std::shared_ptr<Subset>> random_split(std::shared_ptr<const Dataset> whole, const std::vector<int64_t>& lengths,
                                                   Generator* generator = nullptr);
-// The same by shares that add up to 1 (ValueError otherwise); what is left by rounding goes to the first ones.
+// The same by fractions that add up to 1 (ValueError otherwise); the remainder of rounding goes to the first subsets.
 std::vector<std::shared_ptr<Subset>> split_by_shares(std::shared_ptr<const Dataset> whole, const std::vector<double>& shares,
                                                      Generator* generator = nullptr);
 template <std::floating_point T>
@@ -125,25 +125,25 @@ std::vector<std::shared_ptr<Subset>> random_split(std::shared_ptr<const Dataset>
 
 struct LoaderOptions {
   int64_t batch_size = 1;
-  bool shuffle = false;            // a new order for each pass
-  bool drop_last = false;          // leave out a last batch that is not full
-  Generator* generator = nullptr;  // draws the order; must outlive the loader
-  int num_workers = 0;             // threads that make batches ahead of time; the data set must bear being read by several
-  int prefetch_factor = 2;         // batches each of them has under way
-  bool pin_memory = false;         // tensors on cpu are copied to page-locked memory (by the workers, if there are any)
-  std::shared_ptr<const Sampler> sampler = nullptr;  // the order, in place of shuffle
-  Collate collate = nullptr;                         // makes a batch of its samples; default_collate
+  bool shuffle = false;                              // reshuffled at each epoch
+  bool drop_last = false;                            // drop an incomplete last batch
+  Generator* generator = nullptr;                    // draws the order; must outlive the loader
+  int num_workers = 0;                               // threads that prepare batches ahead of time; they call the dataset concurrently
+  int prefetch_factor = 2;                           // batches that each worker prepares ahead
+  bool pin_memory = false;                           // copy cpu tensors to page-locked memory (in the workers, if any)
+  std::shared_ptr<const Sampler> sampler = nullptr;  // determines the order instead of shuffle
+  Collate collate = nullptr;                         // merges samples into a batch; null: default_collate
 };
 
-// Samples that come one after another, their number unknown.
+// Iterable-style dataset: a stream of samples of unknown length.
 class IterableDataset {
  public:
   virtual ~IterableDataset();
-  // A new pass. Each call of the function gives a sample; an empty one ends the pass.
+  // Starts an iteration. Each call of the returned function gives the next sample; an empty sample ends the iteration.
   virtual std::function<Sample()> begin() const = 0;
 };
 
-// Several such data sets, one behind the other.
+// Concatenation of iterable datasets.
 class ChainDataset : public IterableDataset {
  public:
   explicit ChainDataset(std::vector<std::shared_ptr<const IterableDataset>> parts);
@@ -155,8 +155,9 @@ class ChainDataset : public IterableDataset {
 
 class Pass;  // data/pass.h
 
-// Iterates over a data set in batches, in the order of the samples whatever the number of workers. An exception in a worker is thrown where
-// its batch is asked for, an Error or std::runtime_error with the worker's number in its text; the pass then is over. A pass may be left early.
+// Iterates over a dataset in batches. The order of samples does not depend on the number of workers. An exception in a worker is rethrown
+// where its batch is requested, as an Error or std::runtime_error with the worker's id in its text, and ends the iteration. An iteration
+// may be abandoned early.
 class DataLoader {
  public:
   class Iterator {
@@ -166,7 +167,7 @@ class DataLoader {
     using difference_type = std::ptrdiff_t;
     using pointer = const Sample*;
     using reference = const Sample&;
-    Iterator();  // the end
+    Iterator();  // the end iterator
     const Sample& operator*() const { return batch_; }
     const Sample* operator->() const { return &batch_; }
     Iterator& operator++();
@@ -175,17 +176,17 @@ class DataLoader {
 
    private:
     friend class DataLoader;
-    std::shared_ptr<Pass> pass_;  // none: the end
+    std::shared_ptr<Pass> pass_;  // null: the end iterator
     Sample batch_;
   };
 
-  // ValueError for an empty data set, for a batch size below 1, and for a sampler together with shuffle.
+  // Throws ValueError for an empty dataset, a batch size below 1, or both sampler and shuffle.
   explicit DataLoader(std::shared_ptr<const Dataset> dataset, LoaderOptions options = {});
-  // ValueError for shuffle and for a sampler. One worker at most reads the samples; batches are stacked.
+  // Throws ValueError for shuffle or a sampler. At most one worker reads the samples; batches are stacked.
   explicit DataLoader(std::shared_ptr<const IterableDataset> dataset, LoaderOptions options = {});
-  int64_t size() const;  // batches in a pass; RuntimeError for an iterable data set
+  int64_t size() const;  // batches per iteration; throws RuntimeError for an iterable dataset
   const Dataset& dataset() const noexcept { return *dataset_; }
-  // A new pass.
+  // Starts a new iteration.
   Iterator begin() const;
   Iterator end() const noexcept;
 
@@ -193,7 +194,7 @@ class DataLoader {
   void check_options() const;
   std::shared_ptr<const Dataset> dataset_;
   std::shared_ptr<const IterableDataset> iterable_;
-  std::shared_ptr<const Sampler> sampler_;  // none for an iterable data set
+  std::shared_ptr<const Sampler> sampler_;  // null for an iterable dataset
   LoaderOptions options_;
 };
 

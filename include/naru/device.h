@@ -1,4 +1,4 @@
-// Device: where a tensor lives. A small value; names a place and owns nothing.
+// Device: identifies where a tensor's memory is, by kind and index. A small value that owns nothing.
 #pragma once
 
 #include <compare>
@@ -23,12 +23,11 @@ constexpr int kDeviceTypes = 0
 
 // "cpu", "cuda" ...
 std::string_view name_of(DeviceType type) noexcept;
-// The kind called `name`. Throws RuntimeError, listing the kinds, for any other word.
+// Parses a kind's name. Throws RuntimeError, listing the kinds, for any other word.
 DeviceType parse_device_type(std::string_view name);
 
-// A kind of device and its index. Index -1 means "the current device of that kind", as torch.device("cuda") does;
-// a tensor's own device always has an index, but for cpu, which prints without one. There is one meta device, whose index
-// (0) is not told.
+// A kind of device and an index. Index -1 means "the current device of that kind", as in torch.device("cuda"). A tensor's device always has
+// an index, except cpu, which prints without one. There is one meta device; its index 0 is not printed.
 struct Device {
   DeviceType type = DeviceType::Cpu;
   int8_t index = -1;
@@ -38,11 +37,11 @@ struct Device {
   Device(const char* text) : Device(parse(text)) {}
   Device(const std::string& text) : Device(parse(text)) {}
 
-  // Reads "cpu", "cuda", "cuda:1" ... Throws RuntimeError that says what was wanted for anything else.
+  // Parses "cpu", "cuda", "cuda:1" ... Throws RuntimeError with the expected syntax for anything else.
   static Device parse(std::string_view text);
 
   bool is_cpu() const noexcept { return type == DeviceType::Cpu; }
-  // Its tensors have shapes, types and strides, but no elements (naru/device_kinds.inc).
+  // Its tensors have shapes, dtypes and strides, but no elements (naru/device_kinds.inc).
   bool is_meta() const noexcept { return type == DeviceType::Meta; }
   bool has_index() const noexcept { return index >= 0 && !is_meta(); }
   std::string str() const;   // "cuda:0"

@@ -1,4 +1,4 @@
-// Dims: a short list of int64 (sizes, strides, dimension numbers), kept inline up to six entries.
+// Dims: a short list of int64 (sizes, strides, dimensions); up to six entries are stored inline.
 #pragma once
 
 #include <concepts>
@@ -16,7 +16,7 @@ namespace naru {
 class Dims {
  public:
   using value_type = int64_t;
-  // What stands in braces: a number of any type of integers, {0, x.dim() - 1}, {rows.size(), 3}.
+  // An element of a braced list, of any integer type: {0, x.dim() - 1}, {rows.size(), 3}.
   struct Entry {
     int64_t value;
     template <class T>
@@ -38,8 +38,9 @@ class Dims {
     for (const Entry entry : list) *to++ = entry.value;
   }
   Dims(const std::vector<int64_t>& list) : Dims() { assign(list.data(), list.size()); }
-  // A span alone goes by itself. What becomes one goes where it is asked for: Dims(array). (Not a parameter of that type: the compiler would look at
-  // each vector and list given for whether it is a range, which takes longer than all else here.)
+  // Only std::span itself converts implicitly; types that convert to a span need Dims(array). A template, because with a plain span
+  // parameter the compiler would test every vector or list argument for being a range, which costs more compile time than the rest of this
+  // header.
   template <std::same_as<std::span<const int64_t>> S>
   Dims(S list) : Dims() {
     assign(list.data(), list.size());
@@ -117,13 +118,13 @@ class Dims {
   bool on_heap() const noexcept { return capacity_ > kInline; }
   void assign(const int64_t* p, size_t n) {
     reserve(n);
-    if (n) std::memmove(data(), p, n * sizeof(int64_t));  // nothing may stand at null
+    if (n) std::memmove(data(), p, n * sizeof(int64_t));  // memmove must not be called with null
     size_ = static_cast<uint32_t>(n);
   }
   void reserve(size_t n) {
     if (n > capacity_) grow(n);
   }
-  // Not here, where each use would have its own copy of them.
+  // Out of line to avoid inlining them at each use.
   void grow(size_t n);
   void free_heap() noexcept;
 
@@ -134,7 +135,7 @@ class Dims {
   } entries_;
 };
 
-// Dims as a class's constructor takes them, so that MaxPool2d({2, 2}) is of a list, and not of a MaxPool2d made of two numbers.
+// Dims as constructor arguments, so that MaxPool2d({2, 2}) means a list and not a copy of a MaxPool2d built from two numbers.
 class DimList : public Dims {
  public:
   DimList() = default;
@@ -143,7 +144,7 @@ class DimList : public Dims {
   DimList(Dims list) : Dims(std::move(list)) {}
 };
 
-// Dims that may be left out, as functions take them: {} or std::nullopt is none; a number, braces or Dims are a list (Dims{} one of no entries).
+// Optional Dims as function arguments: {} or std::nullopt is none; an integer, braces or Dims are a list (Dims{} is an empty one).
 class OptionalDims : public std::optional<Dims> {
  public:
   OptionalDims() = default;
@@ -157,12 +158,11 @@ class OptionalDims : public std::optional<Dims> {
 };
 
 int64_t product(std::span<const int64_t> dims) noexcept;
-// Row-major strides, in elements, of a dense tensor of these sizes (a size 0 counts as 1, as in PyTorch).
+// Row-major strides, in elements, for these sizes (a size of 0 counts as 1, as in PyTorch).
 Dims contiguous_strides(std::span<const int64_t> sizes);
-// The shape both broadcast to. Throws RuntimeError with PyTorch's text where they do not.
+// The broadcast shape of both. Throws RuntimeError with PyTorch's text if they don't broadcast.
 Dims broadcast_shapes(const Dims& a, const Dims& b);
-// `dim` counted from the front; throws IndexError with PyTorch's text when it is outside [-rank, rank-1]
-// (a rank of 0 counts as 1).
+// Wraps a negative `dim`. Throws IndexError with PyTorch's text if it is outside [-rank, rank-1] (a rank of 0 counts as 1).
 int64_t wrap_dim(int64_t dim, int64_t rank);
 
 }  // namespace naru

@@ -1,4 +1,4 @@
-// DType: the element type of a tensor, its properties and PyTorch's rules of promotion.
+// DType: the data type of a tensor's elements, its properties, and PyTorch's promotion rules.
 #pragma once
 
 #include <array>
@@ -9,16 +9,16 @@
 
 namespace naru {
 
-// The values are part of no file format and no order is read from them: what a type is like stands in kDTypeTraits. The enumerators are what
-// programs compute with.
+// Do not rely on the values: no file format stores them and their order means nothing; kDTypeTraits describes each type. The enumerators
+// are the types that programs (ir::Program) compute with.
 enum class DType : uint8_t { Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64 };
-// Complex types are behind the enumerators, so that a switch or a table over what programs know is complete without them: operators compute with
-// the components (ops/complex.h), and no instruction takes an operand of these types.
+// Complex types are values past the enumerators, so that a switch or table over the types of programs is complete without them. Operators
+// compute with the components (ops/complex/complex.h); no instruction accepts an operand of these types.
 inline constexpr DType kComplex32{10}, kComplex64{11}, kComplex128{12};
-// So are these: operators compute with signed integers over the same memory, or with wider ones (ops/unsigned.h).
+// Also past the enumerators: operators compute with signed integers over the same memory, or with wider ones (ops/elementwise/unsigned.h).
 inline constexpr DType kUInt16{13}, kUInt32{14}, kUInt64{15};
 
-// Ordered as promotion orders them.
+// In order of promotion.
 enum class Category : uint8_t { Bool, Integer, Floating, Complex };
 
 struct DTypeTraits {
@@ -28,13 +28,13 @@ struct DTypeTraits {
   Category category;
   bool is_signed;
   uint8_t size;       // bytes of one element
-  uint8_t digits;     // bits of an integer without its sign; of a floating type's significand
-  double greatest;    // finite number of a floating type; 0 for the others
-  DType accumulator;  // what sums are kept in
-  DType real;         // the type of the components: another one for complex types only
+  uint8_t digits;     // value bits of an integer, without the sign; precision of a floating-point type in bits
+  double greatest;    // greatest finite value of a floating-point type; 0 for the others
+  DType accumulator;  // what sums are accumulated in
+  DType real;         // type of the components of a complex type; otherwise the type itself
 };
 
-// One row a type, in the order of DType.
+// One row per type, in the order of DType.
 inline constexpr auto kDTypeTraits = std::to_array<DTypeTraits>({
     {"bool", "Bool", "bool", Category::Bool, false, 1, 1, 0, DType::I64, DType::Bool},
     {"uint8", "Byte", "unsigned char", Category::Integer, false, 1, 8, 0, DType::I64, DType::U8},
@@ -53,14 +53,14 @@ inline constexpr auto kDTypeTraits = std::to_array<DTypeTraits>({
     {"uint32", "UInt32", "uint32_t", Category::Integer, false, 4, 32, 0, DType::I64, kUInt32},
     {"uint64", "UInt64", "uint64_t", Category::Integer, false, 8, 64, 0, DType::I64, kUInt64},
 });
-// Those that programs know, and all of them.
+// The number of types that programs support, and of all types.
 constexpr int kDTypes = 10, kElementTypes = static_cast<int>(kDTypeTraits.size());
-// Bits that a type takes in the keys of kernels.
+// Bits that a type occupies in kernel cache keys.
 constexpr int kDTypeBits = 5;
 static_assert(kDTypes <= 1 << kDTypeBits);
 
-// What a sparse tensor keeps where others keep their type: it is in no program and no table of types, so that whatever computes or looks at memory
-// refuses it, and the traits are those of its values.
+// What a sparse tensor stores in place of its dtype. It is in no program and no per-type table, so code that computes or reads memory
+// rejects it. Its traits are those of the values' dtype.
 constexpr int kSparseForm = 16;
 static_assert(kElementTypes <= kSparseForm);
 constexpr DType sparse_form(DType t) noexcept { return static_cast<DType>(static_cast<int>(t) | kSparseForm); }
@@ -69,7 +69,7 @@ constexpr DType element_type(DType t) noexcept { return static_cast<DType>(stati
 
 constexpr const DTypeTraits& traits_of(DType t) noexcept { return kDTypeTraits[static_cast<size_t>(element_type(t))]; }
 
-// A value for each type that programs know, in the order of DType; does not compile with more or fewer.
+// A table with a value for each type of programs, in the order of DType. Does not compile with more or fewer values.
 template <class T>
 class PerDType {
  public:
@@ -91,21 +91,21 @@ inline constexpr auto kAllDTypes = [] {
 // Bytes of one element.
 constexpr size_t size_of(DType t) noexcept { return traits_of(t).size; }
 constexpr Category category_of(DType t) noexcept { return traits_of(t).category; }
-// The type of the components; a real type itself.
+// The type of the components; for a real type, the type itself.
 constexpr DType real_of(DType t) noexcept { return traits_of(t).real; }
-// The complex type whose components hold the real type's numbers: complex64 but for float16 and float64.
+// The complex type with components of real type t: complex64 except for float16 and float64.
 constexpr DType complex_of(DType t) noexcept {
   return category_of(t) == Category::Complex ? t : t == DType::F64 ? kComplex128 : t == DType::F16 ? kComplex32 : kComplex64;
 }
 constexpr bool is_floating(DType t) noexcept { return category_of(t) == Category::Floating; }
 constexpr bool is_complex(DType t) noexcept { return category_of(t) == Category::Complex; }
-// Floating or complex: what is rounded, and what has gradients.
+// Floating or complex: types that round and that have gradients.
 constexpr bool is_inexact(DType t) noexcept { return category_of(t) >= Category::Floating; }
-constexpr bool is_integral(DType t) noexcept { return category_of(t) == Category::Integer; }  // without bool
+constexpr bool is_integral(DType t) noexcept { return category_of(t) == Category::Integer; }  // excludes bool
 constexpr bool is_signed(DType t) noexcept { return traits_of(t).is_signed; }
-// Whether instructions take operands of this type.
+// True if instructions accept operands of this type.
 constexpr bool in_programs(DType t) noexcept { return static_cast<int>(t) < kDTypes; }
-// uint16, uint32 or uint64, and the signed type that takes its place in instructions.
+// uint16, uint32 and uint64, and the signed type that replaces each in instructions.
 constexpr bool is_wide_unsigned(DType t) noexcept { return t >= kUInt16; }
 constexpr DType signed_of(DType t) noexcept {
   return t == kUInt16 ? DType::I16 : t == kUInt32 ? DType::I32 : t == kUInt64 ? DType::I64 : t;
@@ -116,19 +116,19 @@ std::string_view name_of(DType t) noexcept;  // "float32"
 inline constexpr std::pair<const char*, DType> kDTypeAliases[] = {{"half", DType::F16},  {"float", DType::F32},  {"double", DType::F64},
                                                                   {"short", DType::I16}, {"int", DType::I32},    {"long", DType::I64},
                                                                   {"chalf", kComplex32}, {"cfloat", kComplex64}, {"cdouble", kComplex128}};
-// The type called `name` ("float32", "torch.float32", "float", "long" ...). Throws TypeError for any other word.
+// Parses a dtype's name ("float32", "torch.float32", "float", "long" ...). Throws TypeError for any other word.
 DType parse_dtype(std::string_view name);
 
-// The type that holds both (torch.promote_types): of the higher category; of one category, the smallest with all values of both where there is one.
-// Throws RuntimeError for uint16, uint32 or uint64 beside anything but itself and floating-point types.
+// torch.promote_types: the type of the higher category; within a category, the smallest type that represents all values of both, if there
+// is one. Throws RuntimeError for uint16, uint32 or uint64 with any type but itself and floating-point types.
 DType promote(DType a, DType b);
 
-// The type of floating-point results of integer input and of Python floats: float32 unless set.
+// The dtype of floating-point results of integer inputs, and of Python floats: float32 unless set.
 DType default_dtype() noexcept;
 // Throws TypeError unless `t` is a floating-point type.
 void set_default_dtype(DType t);
 
-// 16-bit floats as the host sees them: the bits and the two conversions, rounded to nearest even.
+// 16-bit floats on the host: their bits, and conversions that round to nearest even.
 float half_to_float(uint16_t bits) noexcept;
 uint16_t float_to_half(float value) noexcept;
 float bfloat_to_float(uint16_t bits) noexcept;

@@ -1,4 +1,4 @@
-// Which C++ types read the elements of which dtype; numbers converted with a look at their range.
+// Which C++ types correspond to which dtype, and range-checked conversion of scalars.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace naru {
 
-// Whether memory of dtype `t` may be seen as an array of T: float for float32, int64_t for int64 ...; uint8_t for bool too, and uint16_t, the
-// bits, for float16 and bfloat16 as well as for uint16.
+// True if memory of dtype `t` may be accessed as an array of T: float for float32, int64_t for int64 ... uint8_t also for bool; uint16_t
+// (the bits) for float16, bfloat16 and uint16.
 template <class T>
 constexpr bool is_element_of(DType t) noexcept {
   using E = std::remove_cv_t<T>;
@@ -29,7 +29,7 @@ constexpr bool has_dtype() noexcept {
   return false;
 }
 
-// The dtype whose elements are T's; of uint16_t float16.
+// The dtype whose element type is T; for uint16_t, float16.
 template <class T>
 constexpr DType dtype_of() noexcept {
   static_assert(has_dtype<T>(), "no dtype has elements of this type");
@@ -50,12 +50,12 @@ constexpr const char* type_name() noexcept {
 [[noreturn]] void throw_wrong_element(DType is, DType wanted);
 }  // namespace detail
 
-// The number as a complex one.
+// The scalar as a complex number.
 template <ComplexNumber T>
 T number_as(const Scalar& s) {
   return s.to<T>();
 }
-// The number as a T; fractions are cut off. Throws RuntimeError for one that T can't hold, NaN as an integer among them.
+// The scalar converted to T, truncating fractions. Throws RuntimeError if T can't represent it, for instance NaN as an integer.
 template <class T>
 requires std::is_arithmetic_v<T> T number_as(const Scalar& s) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -69,7 +69,7 @@ requires std::is_arithmetic_v<T> T number_as(const Scalar& s) {
     }
     return static_cast<T>(v);
   } else {
-    // 2 to the number of T's digits: the first that is too great.
+    // 2 to the number of T's digits: the smallest value that is too large.
     constexpr double kEnd = 2.0 * static_cast<double>(uint64_t{1} << (std::numeric_limits<T>::digits - 1));
     constexpr double kFirst = std::is_signed_v<T> ? -kEnd : 0;
     if (s.is_float()) {

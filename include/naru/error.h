@@ -1,4 +1,5 @@
-// The errors naru throws. All derive from Error; Python sees the built-in kind that PyTorch raises. What Python calls a RuntimeError is one here.
+// The errors that naru throws. All derive from Error. Each has the kind of Python exception that PyTorch raises; what is a RuntimeError in
+// Python is a RuntimeError here.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +9,17 @@
 #include <string_view>
 #include <type_traits>
 
-#include "naru/place.h"
+#include "naru/source_location.h"
 #include "naru/standard.h"
 
 namespace naru {
 
-// What Python raises for an error.
+// The Python exception that an error becomes.
 enum class ErrorKind { Runtime, Type, Value, Index, NotImplemented, OutOfMemory, Import, Key, Buffer };
 
 namespace detail {
 
-// One value of a message.
+// One argument of a message.
 struct MessageValue {
   enum class Kind : uint8_t { Int, Unsigned, Float, Double, Bool, Char, Text } kind;
   union {
@@ -42,7 +43,7 @@ struct MessageValue {
       : kind(std::is_signed_v<T> ? Kind::Int : Kind::Unsigned), whole(static_cast<long long>(v)) {}
 };
 
-// A format in the language of fmt and std::format, with as many fields as there are values; does not compile with more or fewer.
+// A format string in the syntax of fmt and std::format. Does not compile unless it has exactly `Values` fields.
 template <size_t Values>
 struct MessageFormat {
   const char* text;
@@ -78,9 +79,9 @@ class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& text);
   ErrorKind kind() const noexcept { return kind_; }
-  // The message, and behind it the place in the program, where that is known (naru/place.h).
+  // The message, followed by the source location if it is known (naru/source_location.h).
   const char* what() const noexcept override;
-  void set_place(Place place);
+  void set_location(SourceLocation place);
 
  private:
   ErrorKind kind_;
@@ -88,13 +89,13 @@ class Error : public std::runtime_error {
 };
 
 namespace detail {
-// f(); its errors name the place.
+// Runs f(); attaches the source location to the errors that it throws.
 template <class F>
-decltype(auto) at_place(Place where, const F& f) {
+decltype(auto) with_location(SourceLocation where, const F& f) {
   try {
     return f();
   } catch (Error& e) {
-    e.set_place(where);
+    e.set_location(where);
     throw;
   }
 }
@@ -117,45 +118,45 @@ using RuntimeError = ErrorOf<ErrorKind::Runtime>;
 using TypeError = ErrorOf<ErrorKind::Type>;
 using ValueError = ErrorOf<ErrorKind::Value>;
 using IndexError = ErrorOf<ErrorKind::Index>;
-using BufferError = ErrorOf<ErrorKind::Buffer>;  // memory that can't be lent or borrowed
+using BufferError = ErrorOf<ErrorKind::Buffer>;  // memory that can't be exported or imported
 using NotImplementedError = ErrorOf<ErrorKind::NotImplemented, RuntimeError>;
 using OutOfMemoryError = ErrorOf<ErrorKind::OutOfMemory, RuntimeError>;
 
-// Operands live on different devices.
+// Operands are on different devices.
 class DeviceMismatchError : public RuntimeError {
  public:
   explicit DeviceMismatchError(const std::string& text) : RuntimeError(text) {}
 };
 
-// A device was asked for that this machine does not have, or that does not work.
+// The requested device does not exist on this machine, or does not work.
 class DeviceUnavailableError : public RuntimeError {
  public:
   explicit DeviceUnavailableError(const std::string& text) : RuntimeError(text) {}
 };
 
-// A device stopped working; everything on it is gone.
+// A device stopped working; its contents are lost.
 class DeviceLostError : public RuntimeError {
  public:
   explicit DeviceLostError(const std::string& text) : RuntimeError(text) {}
 };
 
-// The host was about to wait for a device where that is forbidden (see naru/sync.h).
+// The host was about to wait for a device where that is forbidden (naru/device/sync.h).
 class SynchronizationError : public RuntimeError {
  public:
   explicit SynchronizationError(const std::string& text) : RuntimeError(text) {}
 };
 
-// A matrix is not what a function of linear algebra can work with: singular, not positive-definite, or its algorithm does not converge.
+// A linear algebra function can't handle the matrix: it is singular, not positive-definite, or the algorithm does not converge.
 class LinAlgError : public Error {
  public:
   explicit LinAlgError(const std::string& text) : Error(ErrorKind::Runtime, text) {}
 };
 
-// Throws the class of that kind: for errors that are told again elsewhere.
+// Throws an error of the class for `kind`, e.g. to rethrow an error elsewhere.
 [[noreturn]] void throw_error(ErrorKind kind, const std::string& text);
 
-// What the library warns of (fallbacks, synchronizations, deprecated uses ...) goes to the warner; to stderr where none is set. It may throw, and
-// take locks of its own (Python does): nothing is locked meanwhile.
+// Warnings (fallbacks, synchronizations, deprecated uses ...) go to the warner, or to stderr if none is set. The warner may throw and may
+// acquire locks (Python's does), so the library holds no lock while it calls it.
 void warn(const std::string& text);
 void set_warner(void (*warner)(const std::string& text));
 

@@ -1,4 +1,4 @@
-// How many floating-point operations a part of a program takes.
+// Counting the floating-point operations of a part of a program.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,10 @@
 
 namespace naru {
 
-// From its making (or start()) to stop() counts the operations of matrix products, convolutions and attention that its thread asks for, those of backward
-// among them: a multiplication and an addition are one each, of complex numbers, too; of attention as if nothing were masked. Shapes alone count: tensors on
-// Device::meta() do as well. What is replayed from a graph is not seen. Counters may lie within one another; each sees all.
+// Counts the operations of matrix products, convolutions and attention that its thread calls, including those of backward, from
+// construction (or start()) to stop(). A multiplication and an addition count as one each, for complex numbers too; attention counts as if
+// nothing were masked. Only shapes matter, so tensors on Device::meta() count too. Replays of graphs are not counted. Counters may be
+// nested; each counts everything.
 class FlopCounter {
  public:
   using Counts = std::map<std::string, int64_t, std::less<>>;
@@ -20,13 +21,13 @@ class FlopCounter {
   ~FlopCounter() { stop(); }
   FlopCounter(const FlopCounter&) = delete;
 
-  // Counts on, for the thread that calls; nothing happens if it does already.
+  // Starts counting on the calling thread; does nothing if it already counts.
   void start();
-  // For the thread that calls: one that start() was called on counts until its own stop().
+  // Stops counting on the calling thread. Other threads that called start() count until they call stop().
   void stop() noexcept;
 
   int64_t total() const;
-  // By operator: "mm", "addmm", "bmm", "mv", "dot", "convolution", "convolution_backward", "scaled_dot_product_attention", its "_backward".
+  // Keys: "mm", "addmm", "bmm", "mv", "dot", "convolution", "convolution_backward", "scaled_dot_product_attention", and its "_backward".
   const Counts& by_operator() const noexcept { return *counts_; }
 
  private:

@@ -1,4 +1,4 @@
-// Tensors, shapes, dtypes and devices for fmt (where its headers are installed) and for std::format (where the library has it):
+// Formatting of tensors, shapes, dtypes and devices for fmt (if its headers are installed) and std::format (if the library has it):
 //   fmt::print("{}\n", t);    std::format("{} of {}", t, t.dtype())
 #pragma once
 
@@ -18,7 +18,7 @@ inline std::string text_of(const Dims& d) { return d.str(); }
 inline std::string text_of(Device d) { return d.str(); }
 inline std::string_view text_of(DType t) { return name_of(t); }
 
-// Width and alignment as of any text.
+// Width and alignment, as for any string.
 template <class Base>
 struct TextFormatter : Base {
   template <class T, class Context>

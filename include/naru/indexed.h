@@ -1,12 +1,11 @@
-// Indexed: what x[{...}] and x[mask] give: to be read as a tensor, or to be assigned to. Included by naru/tensor.h.
+// Indexed: the result of x[{...}] and x[mask], which can be read as a tensor or assigned to. Included by naru/tensor.h.
 //
-//   x[mask] = 0;                    writes to x, as x[{Slice(), 0}] = y and x[{Ellipsis, positions}] += 1 do
+//   x[mask] = 0;                    writes to x; so do x[{Slice(), 0}] = y and x[{Ellipsis, positions}] += 1
 //   Tensor y = x[mask];             the elements themselves
 //   x[{Slice(), 0}].sum({0})        all methods of Tensor
 //
-// Without tensors in it an index gives a view at once. With a mask or positions nothing is read before it is asked for, so that an
-// assignment alone gathers nothing and waits for no device. Keep such a one as a Tensor, not as `auto`: read after x has changed it would no
-// longer be what it was, which is a RuntimeError.
+// An index without tensors makes a view at once. With a mask or positions, the read is lazy, so that an assignment alone gathers nothing
+// and waits for no device. Store such a result as a Tensor, not as `auto`: reading it after x has changed throws RuntimeError.
 #pragma once
 
 #include "naru/tensor.h"
@@ -15,16 +14,17 @@ namespace naru {
 
 class Indexed {
  public:
-  // Throws IndexError where the indices don't fit x.
+  // Throws IndexError if the indices don't fit x.
   Indexed(const Tensor& x, std::span<const Index> indices);
 
   const Tensor& read() const;
   operator Tensor() const& { return read(); }
   operator Tensor() &&;
-  // Converted and broadcast into the indexed elements. Throws RuntimeError where the value doesn't broadcast.
+  // Writes the value, converted and broadcast, to the indexed elements. Throws RuntimeError if it doesn't broadcast.
   const Indexed& operator=(const Operand& value) &&;
   const Indexed& operator=(const Indexed& value) &&;
-  // auto y = x[mask]; y = z: would it write to x, or is it another y? x[mask] = z writes; keep y as a Tensor otherwise.
+  // Deleted because it is ambiguous: after auto y = x[mask], would y = z write to x or rebind y? Write x[mask] = z, or declare y as a
+  // Tensor.
   Indexed& operator=(const Operand& value) & = delete;
   Indexed& operator=(const Indexed& value) & = delete;
   Indexed(const Indexed&);
@@ -41,15 +41,15 @@ class Indexed {
   }
   Indexed operator[](IndexList indices) const;
   template <class T>
-  T item(Place where = NARU_CALLER) const {
+  T item(SourceLocation where = NARU_CURRENT_LOCATION) const {
     return read().item<T>(where);
   }
   template <class T>
-  T* data(Place where = NARU_CALLER) const {
+  T* data(SourceLocation where = NARU_CURRENT_LOCATION) const {
     return read().data<T>(where);
   }
   template <class T>
-  T* data_ptr(Place where = NARU_CALLER) const {
+  T* data_ptr(SourceLocation where = NARU_CURRENT_LOCATION) const {
     return read().data_ptr<T>(where);
   }
 #define NARU_OP1(name, rule, lo, hi, expr, da, doc) \
@@ -72,10 +72,10 @@ class Indexed {
   const Indexed& update(const Tensor& (Tensor::*in_place)(const Operand&) const, const Operand& value) const;
   uint64_t versions() const;
 
-  mutable Tensor read_;  // once it was asked for; of an index without tensors the view
-  Tensor x_;             // of an index with tensors: what is read and written, and where
+  mutable Tensor read_;  // the result, once read; for an index without tensors, the view
+  Tensor x_;             // for an index with tensors: the indexed tensor
   std::vector<Index> parts_;
-  uint64_t seen_ = 0;  // versions of x_ and of the tensors in parts_
+  uint64_t seen_ = 0;  // versions of x_ and of the tensors in parts_ at creation
 };
 
 inline Index::Index(const Indexed& t) : Index(t.read()) {}

@@ -1,4 +1,5 @@
-// Files of tensors, in PyTorch's format and in that of safetensors. No code is ever run when one is read. Modules and optimizers: naru/checkpoint.h.
+// Reading and writing tensor files in PyTorch's format and in safetensors. Loading never executes code. Modules and optimizers:
+// naru/io/checkpoint.h.
 #pragma once
 
 #include <map>
@@ -8,42 +9,43 @@
 #include <utility>
 #include <vector>
 
+#include "naru/io/value.h"
 #include "naru/standard.h"
 #include "naru/tensor.h"
-#include "naru/value.h"
 
 namespace naru {
 
-// --- PyTorch's: a zip archive of a pickle and the bytes of each storage (docs/files.md)
+// --- PyTorch's format: a zip archive of a pickle and the bytes of each storage (docs/files.md)
 
-// Writes a new file that takes the old one's place when it is complete and on the disk (runtime/atomic_file.h). torch.load and naru.load read it in Python.
-// Tensors that share memory still do when they are loaded. Throws RuntimeError where the file can't be written and for types that the format has not,
-// ValueError for texts that are no UTF-8.
+// Writes a new file and atomically replaces the old one when the new one is complete and on disk (runtime/os/atomic_file.h). torch.load and
+// naru.load can read it in Python. Tensors that share storage still share it after loading. Throws RuntimeError if the file can't be
+// written or the format does not support a dtype, ValueError for text that is not UTF-8.
 void save(const Value& value, const std::string& path);
 std::string save_to_bytes(const Value& value);
-// What save, or torch.save from version 1.6 on, has written: plain data, of which Python's lists, dicts (OrderedDict too), tuples, texts, numbers and tensors
-// become values. Tensors go to `device`; if none is named where they were, or to cpu where that device is absent. On cpu they lie in the file's pages, which
-// must not be cut short meanwhile. Throws RuntimeError for a file that is damaged, none of these, compressed, or more than data.
-Value load(const std::string& path, std::optional<Device> device = {}, Place where = NARU_CALLER);
-// The same of bytes in memory, which are copied.
+// Loads what save wrote, or torch.save since version 1.6: lists, dicts (including OrderedDict), tuples, strings, numbers and tensors.
+// Tensors go to `device`; by default to the device they were saved from, or to cpu if that is absent. cpu tensors are memory-mapped, so the
+// file must not be truncated while they live. Throws RuntimeError if the file is damaged, compressed, in another format, or contains more
+// than data.
+Value load(const std::string& path, std::optional<Device> device = {}, SourceLocation where = NARU_CURRENT_LOCATION);
+// The same for bytes in memory, which are copied.
 Value load_from_bytes(std::string_view bytes, std::optional<Device> device = {});
 
-// --- safetensors: names, types and shapes as JSON, then the bytes
-// Layout: 8 bytes, the length n of the header, little-endian; n bytes of JSON, filled up with spaces; the data, without gaps.
+// --- safetensors: names, dtypes and shapes as JSON, then the data
+// Layout: 8 bytes, the header's length n, little-endian; n bytes of JSON, padded with spaces; the data, without gaps.
 
 struct SafeTensors {
-  std::vector<std::pair<std::string, Tensor>> tensors;  // in the order of their bytes
+  std::vector<std::pair<std::string, Tensor>> tensors;  // in the order of their data in the file
   std::map<std::string, std::string> metadata;
 };
 
-// The tensors lie in the file's pages (read when they are touched, private to this process) until they are moved to a device; those that are not
-// aligned to their type are copied. The file must not be cut short meanwhile. Throws ValueError that says what is wrong with a file that is
-// cut short, contradicts itself, or has a type that is not known, RuntimeError for one that can't be opened.
+// The tensors are memory-mapped (read on first access, private to this process) until they are moved to a device; tensors that are not
+// aligned to their element type are copied. The file must not be truncated while they live. Throws ValueError with the reason if the file
+// is truncated, inconsistent, or has an unknown dtype, RuntimeError if it can't be opened.
 SafeTensors load_safetensors(const std::string& path);
-// The same of bytes in memory, which are copied.
+// The same for bytes in memory, which are copied.
 SafeTensors parse_safetensors(std::string_view bytes);
-// Writes a new file that takes the old one's place when it is complete and on the disk (runtime/atomic_file.h). Throws ValueError for names that are doubled or reserved,
-// RuntimeError if the file can't be written.
+// Writes a new file and atomically replaces the old one when the new one is complete and on disk (runtime/os/atomic_file.h). Throws
+// ValueError for duplicate or reserved names, RuntimeError if the file can't be written.
 void save_safetensors(const std::string& path, const SafeTensors& tensors);
 std::string to_safetensors(const SafeTensors& tensors);
 

@@ -1,9 +1,9 @@
-// Literal: what tensor(...) takes: a number, nested braces of numbers as deep as need be, vectors, spans and arrays.
+// Literal: the argument of tensor(...): a number, nested braces of numbers of any depth, vectors, spans and arrays.
 //
 //   tensor({{1, 2}, {3, 4}})            int64, shape (2, 2)
-//   tensor({{1.5, 2}, {3, 4}})          of the default floating type, as in Python
+//   tensor({{1.5, 2}, {3, 4}})          the default floating-point dtype, as in Python
 //   tensor({true, false})               bool
-//   tensor(std::vector<uint8_t>{1, 2})  uint8: of integers int and wider ones are int64, narrower ones keep their type
+//   tensor(std::vector<uint8_t>{1, 2})  uint8: integers of int's size and larger become int64, smaller ones keep their type
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ class Literal {
   template <ComplexNumber C>
   Literal(const C& number) : Literal(Scalar(number)) {}
   Literal(std::initializer_list<Literal> parts);
-  // Vectors, spans and arrays of numbers are looked at, not copied: they outlive the expression.
+  // Vectors, spans and arrays of numbers are referenced, not copied; they must outlive the expression.
   template <class R>
   requires LiteralNumber<std::remove_cvref_t<decltype(*std::data(std::declval<const R&>()))>> Literal(const R& numbers)
       : Literal(std::data(numbers), std::size(numbers)) {}
@@ -40,9 +40,9 @@ class Literal {
   template <class T>
   requires(!LiteralNumber<T>) Literal(const std::vector<T>& parts) : parts_(parts.begin(), parts.end()) {}
 
-  // Throws ValueError where lists beside each other differ in length, TypeError where a number stands beside a list.
+  // Throws ValueError if sibling lists differ in length, TypeError if a number and a list are siblings.
   Dims shape() const;
-  // The type that holds all elements; of none the default floating type.
+  // The dtype that represents all elements; the default floating-point dtype if there are none.
   DType dtype() const;
   // Calls f(Scalar) for each element, in row-major order.
   template <class F>
@@ -51,9 +51,9 @@ class Literal {
     for (size_t i = 0; i < count_; ++i) f(read_(numbers_, i));
     for (const Literal& p : parts_) p.each(f);
   }
-  // Of a number alone; null for others.
+  // The value, if the literal is a single number; else null.
   const Scalar* number() const noexcept { return kind_ == Kind::Number ? &number_ : nullptr; }
-  // Numbers that lie in memory as those of a tensor of number_type() do; null for others.
+  // The numbers, if their memory layout is that of a tensor of dtype number_type(); else null.
   const void* numbers() const noexcept { return as_they_lie_ ? numbers_ : nullptr; }
   DType number_type() const noexcept { return dtype_; }
 
@@ -84,9 +84,9 @@ class Literal {
   void add_type(DType& all, bool& any) const;
 
   Kind kind_ = Kind::Braces;
-  DType dtype_ = DType::F32;  // of number_, or numbers_
+  DType dtype_ = DType::F32;  // of number_ or numbers_
   bool as_they_lie_ = false;
-  std::vector<Literal> parts_;  // of braces
+  std::vector<Literal> parts_;  // of nested braces
   Scalar number_;
   size_t count_ = 0;
   const void* numbers_ = nullptr;

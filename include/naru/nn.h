@@ -1,6 +1,5 @@
-// Neural networks in C++: layers. Semantics, names in the state dict and initialisation are those of torch.nn; the work is done by the functions of
-// naru/ops.h. Modules themselves: naru/module.h; layers without parameters: naru/nn_activations.h; losses: naru/nn_losses.h; of images:
-// naru/nn_images.h.
+// Layers of neural networks in C++. Semantics, state-dict names and initialization are torch.nn's; the computation is in naru/ops.h. See
+// also naru/nn/module.h (Module), naru/nn/activations.h (layers without parameters), naru/nn/losses.h and naru/nn/images.h.
 //
 //   nn::Sequential model{nn::Linear(784, 256), nn::ReLU(), nn::Linear(256, 10)};
 //   model.to("cuda");
@@ -10,17 +9,17 @@
 #include <optional>
 #include <string>
 
-#include "naru/module.h"
-#include "naru/nn_activations.h"
-#include "naru/nn_functional.h"
-#include "naru/nn_init.h"
-#include "naru/nn_losses.h"
-#include "naru/nn_utils.h"
+#include "naru/nn/activations.h"
+#include "naru/nn/functional.h"
+#include "naru/nn/init.h"
+#include "naru/nn/losses.h"
+#include "naru/nn/module.h"
+#include "naru/nn/utils.h"
 #include "naru/standard.h"
 
 namespace naru::nn {
 
-// y = x wᵀ + b: (..., in) to (..., out). weight (out, in) and bias (out) start uniform in ± 1 / sqrt(in).
+// y = x wᵀ + b: (..., in) to (..., out). weight (out, in) and bias (out) are initialized uniformly in ± 1 / sqrt(in).
 class Linear : public Module {
  public:
   Linear(int64_t in_features, int64_t out_features, bool bias = true, const Options& options = {});
@@ -28,13 +27,13 @@ class Linear : public Module {
   Tensor forward(const Tensor& x) override { return linear(x, weight, bias); }
   std::string name() const override { return "Linear"; }
   std::string details() const override;
-  Tensor weight, bias;  // bias: undefined if there is none
+  Tensor weight, bias;  // bias is undefined if there is none
 
  protected:
   std::shared_ptr<Module> remake() const override;
 };
 
-// out[..., k] = a weight[k] b + bias[k]: (..., in1) and (..., in2) to (..., out). Start uniform in ± 1 / sqrt(in1).
+// out[..., k] = a weight[k] b + bias[k]: (..., in1) and (..., in2) to (..., out). Initialized uniformly in ± 1 / sqrt(in1).
 class Bilinear : public Module {
  public:
   Bilinear(int64_t in1_features, int64_t in2_features, int64_t out_features, bool bias = true, const Options& options = {});
@@ -50,8 +49,8 @@ class Bilinear : public Module {
   std::shared_ptr<Module> remake() const override;
 };
 
-// Row i of weight (count, width) for each integer i; rows start normal(0, 1), that of padding_idx zero and without
-// gradient. max_norm: see functional::embedding. sparse: the gradient is a sparse tensor (naru/sparse.h).
+// Looks up rows of weight (count, width) by integer indices. Rows are initialized from normal(0, 1); the row padding_idx is zero and gets
+// no gradient. max_norm: see functional::embedding. sparse: the gradient is a sparse tensor (naru/ops/sparse.h).
 class Embedding : public Module {
  public:
   Embedding(int64_t count, int64_t width, int64_t padding_idx = -1, const Options& options = {}, std::optional<double> max_norm = {},
@@ -72,8 +71,8 @@ class Embedding : public Module {
   bool sparse_;
 };
 
-// Row sums, means or maxima of weight (count, width) over bags of integers: see functional::embedding_bag. Rows start normal(0, 1), that of
-// padding_idx zero.
+// Sums, means or maxima of the rows of weight (count, width) over bags of indices: see functional::embedding_bag. Rows are initialized from
+// normal(0, 1); the row padding_idx is zero.
 class EmbeddingBag : public Module {
  public:
   struct Settings {
@@ -103,7 +102,7 @@ class EmbeddingBag : public Module {
   Settings settings_;
 };
 
-// (x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions, of shape normalized_shape.
+// (x - mean) / sqrt(variance + eps) * weight + bias, with statistics over the last dimensions, whose sizes are normalized_shape.
 class LayerNorm : public Module {
  public:
   explicit LayerNorm(DimList normalized_shape, double eps = 1e-5, bool elementwise_affine = true, bool bias = true,
@@ -122,7 +121,7 @@ class LayerNorm : public Module {
   double eps_;
 };
 
-// x / sqrt(mean(x²) + eps) * weight over the last dimensions; eps: the type's.
+// x / sqrt(mean(x²) + eps) * weight over the last dimensions. The default eps is the machine epsilon of x's dtype.
 class RMSNorm : public Module {
  public:
   explicit RMSNorm(DimList normalized_shape, std::optional<double> eps = {}, bool elementwise_affine = true, const Options& options = {});
@@ -140,7 +139,7 @@ class RMSNorm : public Module {
   std::optional<double> eps_;
 };
 
-// Uniform in ± gain · sqrt(3 / fan_in), gain = sqrt(2 / (1 + a²)); a is the slope that the following leaky ReLU has. At
+// Uniform in ± gain · sqrt(3 / fan_in), gain = sqrt(2 / (1 + a²)), where a is the negative slope of the leaky ReLU that follows. Expects at
 // least 2 dimensions. The same as init::kaiming_uniform_.
 void kaiming_uniform_(const Tensor& t, double a = 0);
 

@@ -1,5 +1,5 @@
-// Functions on tensors beyond the elementwise table (naru/elementwise.inc declares those). Semantics are PyTorch's. Every function throws a typed
-// error (naru/error.h) for operands on different devices, and for dtypes and shapes it does not take.
+// Functions on tensors that are not in the elementwise table (naru/elementwise.inc declares those). Semantics are PyTorch's. Every function
+// throws a typed error (naru/error.h) for operands on different devices and for unsupported dtypes or shapes.
 #pragma once
 
 #include <concepts>
@@ -10,34 +10,34 @@
 #include <utility>
 #include <vector>
 
+#include "naru/device/precision.h"
 #include "naru/literal.h"
-#include "naru/precision.h"
 #include "naru/random.h"
 #include "naru/tensor.h"
 
 namespace naru {
 
-// The device of new tensors where none is named: cpu unless set. Per thread.
+// The device of new tensors if none is given: cpu unless set. Per thread.
 Device default_device() noexcept;
 void set_default_device(std::optional<Device> device);
 
-// --- making tensors -------------------------------------------------------------------------------------------------------------
+// --- creating tensors -----------------------------------------------------------------------------------------------------------
 Tensor empty(const Dims& sizes, const Options& options = {});
 Tensor zeros(const Dims& sizes, const Options& options = {});
 Tensor ones(const Dims& sizes, const Options& options = {});
 Tensor full(const Dims& sizes, Scalar value, const Options& options = {});
-// Of these strides, in elements and none of them negative (RuntimeError).
+// With the given strides, in elements. Throws RuntimeError for negative strides.
 Tensor empty_strided(const Dims& sizes, const Dims& strides, const Options& options = {});
 Tensor empty_like(const Tensor& t, const Options& options = {});
 Tensor zeros_like(const Tensor& t, const Options& options = {});
 Tensor ones_like(const Tensor& t, const Options& options = {});
 Tensor full_like(const Tensor& t, Scalar value, const Options& options = {});
-// zeros_like, as the table's derivatives write it. A template, so that zeros({0}) means a shape.
+// zeros_like, as the elementwise table's derivatives spell it. A template, so that zeros({0}) means a shape.
 template <std::same_as<Tensor> T>
 Tensor zeros(const T& like) {
   return zeros_like(like);
 }
-// start, start + step ... below end. Throws RuntimeError where step is 0 or leads away from end.
+// start, start + step ... below end. Throws RuntimeError if step is 0 or has the wrong sign.
 Tensor arange(Scalar start, Scalar end, Scalar step = 1, const Options& options = {});
 inline Tensor arange(Scalar end) { return arange(Scalar(0), end); }
 template <class O>
@@ -49,38 +49,39 @@ requires(std::is_convertible_v<const O&, Options> && !std::is_convertible_v<cons
     arange(Scalar start, Scalar end, const O& options) {
   return arange(start, end, Scalar(1), options);
 }
-// The same up to and with end (PyTorch's deprecated range). Of the default floating type unless another is named.
+// Like arange, but including end (PyTorch's deprecated range). The default floating-point dtype unless one is given.
 Tensor range(Scalar start, Scalar end, Scalar step = 1, const Options& options = {});
 Tensor linspace(double start, double end, int64_t steps, const Options& options = {});
-// Of complex numbers each part for itself; the dtype is then complex.
+// For complex endpoints, the real and imaginary parts are interpolated separately and the dtype is complex.
 Tensor linspace(Scalar start, Scalar end, int64_t steps, const Options& options = {});
 // base to the powers of linspace(start, end, steps), computed in float64 or complex128.
 Tensor logspace(Scalar start, Scalar end, int64_t steps, double base = 10, const Options& options = {});
 Tensor eye(int64_t n, int64_t m = -1, const Options& options = {});
-// One number, as a tensor without dimensions.
+// A 0-d tensor with the value.
 Tensor scalar_tensor(Scalar value, const Options& options = {});
-// Copies host memory in row-major order.
+// Copies `data`, host memory in row-major order.
 Tensor from_data(const void* data, const Dims& sizes, DType dtype, const Options& options = {});
-// tensor(3.5), tensor({{1, 2}, {3, 4}}), tensor(std::vector<float>{...}): of the type that holds all elements (naru/literal.h), unless
-// another is named.
+// tensor(3.5), tensor({{1, 2}, {3, 4}}), tensor(std::vector<float>{...}). The dtype can represent all elements (naru/literal.h), unless one
+// is given.
 Tensor tensor(const Literal& values, const Options& options = {});
-// Shares memory that stays the caller's until `release` is called. cpu only; strides in elements. naru/interop.h has what is easier to call.
+// Wraps memory that the caller owns and must keep valid until `release` is called. cpu only; strides in elements. naru/interop/interop.h
+// has more convenient functions.
 Tensor from_blob(void* data, const Dims& sizes, const Dims& strides, DType dtype, std::function<void()> release);
 
 // --- random numbers (naru/random.h has Generator, manual_seed) ---------------------------------------------------------------------
 Tensor rand(const Dims& sizes, const Options& options = {}, Generator* generator = nullptr);
 Tensor randn(const Dims& sizes, const Options& options = {}, Generator* generator = nullptr);
 Tensor randint(int64_t low, int64_t high, const Dims& sizes, const Options& options = {}, Generator* generator = nullptr);
-// Of t's shape, and of its dtype and device unless others are named; in memory as t lies, or in options.memory_format.
+// t's shape; t's dtype and device unless given. The memory format is t's, or options.memory_format.
 Tensor rand_like(const Tensor& t, const Options& options = {}, Generator* generator = nullptr);
 Tensor randn_like(const Tensor& t, const Options& options = {}, Generator* generator = nullptr);
 Tensor randint_like(const Tensor& t, int64_t low, int64_t high, const Options& options = {}, Generator* generator = nullptr);
 Tensor randperm(int64_t n, const Options& options = {}, Generator* generator = nullptr);
-// 1 with the probability of each element, else 0.
+// 1 with the probability given by the element, else 0.
 Tensor bernoulli(const Tensor& probabilities, Generator* generator = nullptr);
-// Of t's shape and type: 1 with probability p, else 0.
+// t's shape and dtype: 1 with probability p, else 0.
 Tensor bernoulli(const Tensor& t, double p, Generator* generator = nullptr);
-// `samples` category numbers per row, by the weights in the rows of `weights` (1-D or 2-D).
+// Draws `samples` category indices (int64) per row; `weights` (1-D or 2-D) holds unnormalized probabilities.
 Tensor multinomial(const Tensor& weights, int64_t samples, bool replacement = false, Generator* generator = nullptr);
 Tensor normal(const Operand& mean, const Operand& std, const OptionalDims& sizes = {}, Generator* generator = nullptr);
 Tensor normal(double mean, double std, const Dims& sizes, const Options& options, Generator* generator = nullptr);
@@ -90,18 +91,18 @@ void bernoulli_(const Tensor& t, double p, Generator* generator = nullptr);
 void bernoulli_(const Tensor& t, const Tensor& p, Generator* generator = nullptr);  // p broadcasts
 void random_(const Tensor& t, std::optional<int64_t> low, std::optional<int64_t> high, Generator* generator = nullptr);
 void exponential_(const Tensor& t, double rate, Generator* generator = nullptr);
-// The ratio of two normal numbers; exp of normal numbers (floating point only); how many tries until one of probability p succeeds (no bools).
+// Cauchy; log-normal (floating point only); geometric: the number of trials until the first success of probability p (not for bool).
 void cauchy_(const Tensor& t, double median = 0, double sigma = 1, Generator* generator = nullptr);
 void log_normal_(const Tensor& t, double mean = 1, double std = 2, Generator* generator = nullptr);
 void geometric_(const Tensor& t, double p, Generator* generator = nullptr);
-// How many events come where `rates` do on average (RuntimeError below 0), and how many of `count` tries of probability `prob` succeed: of the operands'
-// floating-point type. Found by the host. Gradients are 0.
+// Poisson counts with means `rates` (RuntimeError if negative); binomial counts: successes in `count` trials of probability `prob`. The
+// dtype is the operands' floating-point dtype. Computed on the host. Gradients are 0.
 Tensor poisson(const Tensor& rates, Generator* generator = nullptr);
 Tensor binomial(const Tensor& count, const Tensor& prob, Generator* generator = nullptr);
-// Gamma numbers of these shapes and scale 1, with a gradient: how each moves with its shape while its rank stays.
+// Gamma samples with these shape parameters and scale 1. Differentiable in the shape parameter by implicit reparameterization.
 Tensor standard_gamma(const Tensor& shape, Generator* generator = nullptr);
 
-// --- reducing. No dims: all of them ----------------------------------------------------------------------------------------------
+// --- reductions. Without dims: over all dimensions -------------------------------------------------------------------------------
 Tensor sum(const Tensor& t, const OptionalDims& dims = {}, bool keepdim = false, std::optional<DType> dtype = {});
 Tensor mean(const Tensor& t, const OptionalDims& dims = {}, bool keepdim = false, std::optional<DType> dtype = {});
 Tensor prod(const Tensor& t, std::optional<int64_t> dim = {}, bool keepdim = false, std::optional<DType> dtype = {});
@@ -116,11 +117,11 @@ Tensor argmax(const Tensor& t, std::optional<int64_t> dim = {}, bool keepdim = f
 Tensor argmin(const Tensor& t, std::optional<int64_t> dim = {}, bool keepdim = false);
 Tensor any(const Tensor& t, const OptionalDims& dims = {}, bool keepdim = false);
 Tensor all(const Tensor& t, const OptionalDims& dims = {}, bool keepdim = false);
-// correction 1 divides by n - 1.
+// correction 1 divides by n - 1 (Bessel's correction).
 Tensor var(const Tensor& t, const OptionalDims& dims = {}, double correction = 1, bool keepdim = false);
 Tensor std(const Tensor& t, const OptionalDims& dims = {}, double correction = 1, bool keepdim = false);
 std::pair<Tensor, Tensor> var_mean(const Tensor& t, const OptionalDims& dims = {}, double correction = 1, bool keepdim = false);
-// The p-norm; of the elements converted to dtype, where one is named.
+// The p-norm. With dtype, elements are converted first.
 Tensor norm(const Tensor& t, double p = 2, const OptionalDims& dims = {}, bool keepdim = false, std::optional<DType> dtype = {});
 Tensor logsumexp(const Tensor& t, const Dims& dims, bool keepdim = false);
 Tensor cumsum(const Tensor& t, int64_t dim, std::optional<DType> dtype = {});
@@ -131,7 +132,7 @@ bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol 
 Tensor isclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
 
 // --- products ----------------------------------------------------------------------------------------------------------------------
-// All rank cases of torch.matmul.
+// Supports all ranks that torch.matmul does.
 Tensor matmul(const Tensor& a, const Tensor& b);
 Tensor mm(const Tensor& a, const Tensor& b);
 Tensor bmm(const Tensor& a, const Tensor& b);
@@ -165,11 +166,12 @@ Tensor scatter(const Tensor& t, int64_t dim, const Tensor& index, const Operand&
 Tensor scatter_add(const Tensor& t, int64_t dim, const Tensor& index, const Tensor& value);
 void scatter_(const Tensor& t, int64_t dim, const Tensor& index, const Operand& value);
 void scatter_add_(const Tensor& t, int64_t dim, const Tensor& index, const Tensor& value);
-// A copy of t in which the places that `index` names along `dim` have the sum, prod, mean, amax or amin (`reduce`) of their sources and, if include_self, of
-// what was there. `source` is of t's type and at least of index's shape; gradients flow to t and source.
+// A copy of t whose positions named by `index` along `dim` hold a reduction of their sources: reduce is "sum", "prod", "mean", "amax" or
+// "amin". With include_self, t's own value takes part. `source` has t's dtype and is at least as large as index in every dimension.
+// Differentiable in t and source.
 Tensor scatter_reduce(const Tensor& t, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce,
                       bool include_self = true);
-// The same for whole slices: slice index[i] of `dim` from slice i of source; prod, mean, amax or amin.
+// The same for whole slices: slice index[i] of `dim` is reduced with slice i of source. reduce: "prod", "mean", "amax" or "amin".
 Tensor index_reduce(const Tensor& t, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce,
                     bool include_self = true);
 // The n-th derivative of digamma (n >= 0).
@@ -181,7 +183,7 @@ Tensor masked_fill(const Tensor& t, const Tensor& mask, const Operand& value);
 void masked_fill_(const Tensor& t, const Tensor& mask, const Operand& value);
 Tensor nonzero(const Tensor& t);  // (count, rank) int64
 Tensor take(const Tensor& t, const Tensor& index);
-Tensor where(const Tensor& condition);  // see nonzero; kept apart from the elementwise where
+Tensor where(const Tensor& condition);  // the same as nonzero(condition)
 // (values, indices)
 std::pair<Tensor, Tensor> sort(const Tensor& t, int64_t dim = -1, bool descending = false);
 Tensor argsort(const Tensor& t, int64_t dim = -1, bool descending = false);
@@ -194,7 +196,7 @@ std::tuple<Tensor, Tensor, Tensor> unique(const Tensor& t);
 // --- neural networks ------------------------------------------------------------------------------------------------------------------
 Tensor softmax(const Tensor& t, int64_t dim, std::optional<DType> dtype = {});
 Tensor log_softmax(const Tensor& t, int64_t dim, std::optional<DType> dtype = {});
-// Names of their own; g++ 12 takes them for shadows of naru::None.
+// These enumerators are scoped; g++ 12 wrongly reports that they shadow naru::None.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 enum class Reduction : uint8_t { None, Mean, Sum };
@@ -204,7 +206,7 @@ Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction = 
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::Mean, double beta = 1);
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const Tensor& weight = {}, Reduction reduction = Reduction::Mean,
                 int64_t ignore_index = -100);
-// input (N, C) or (C) or (N, C, d1...); target: class numbers (int64), or probabilities of input's shape
+// input (N, C), (C) or (N, C, d1...); target: class indices (int64), or probabilities of input's shape
 Tensor cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight = {}, Reduction reduction = Reduction::Mean,
                      int64_t ignore_index = -100, double label_smoothing = 0);
 Tensor binary_cross_entropy(const Tensor& p, const Tensor& target, const Tensor& weight = {}, Reduction reduction = Reduction::Mean);
@@ -212,24 +214,25 @@ Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, c
                                         Reduction reduction = Reduction::Mean, const Tensor& pos_weight = {});
 Tensor embedding(const Tensor& weight, const Tensor& index, int64_t padding_idx = -1, bool scale_grad_by_freq = false, bool sparse = false);
 Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-5);
-// Zeroes each element with probability p and scales the rest by 1 / (1 - p).
+// Zeroes each element with probability p and multiplies the others by 1 / (1 - p).
 Tensor dropout(const Tensor& x, double p = 0.5, bool training = true, Generator* generator = nullptr);
 
-// --- optimizer steps, each over all parameters; state tensors are updated in place --------------------------------------------------------
+// --- optimizer steps, each over all parameters; they update the state tensors in place ---------------------------------------------------
 struct SgdOptions {
   double lr = 1e-3, momentum = 0, dampening = 0, weight_decay = 0;
   bool nesterov = false, maximize = false;
 };
-// momenta[i] may be undefined (first step): it is set then.
+// momenta[i] may be undefined at the first step, which then creates it.
 void sgd_step(const std::vector<Tensor>& params, const std::vector<Tensor>& grads, std::vector<Tensor>& momenta, const SgdOptions& o);
 struct AdamOptions {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   bool decoupled = false, amsgrad = false, maximize = false;  // decoupled: AdamW
-  bool capturable = false;  // steps are counted on the device, so that a graph may hold them (naru/graph.h); for optim::Adam
+  bool capturable = false;  // for optim::Adam: the step count is on the device, as graphs need (naru/device/graph.h)
 };
 void adam_step(const std::vector<Tensor>& params, const std::vector<Tensor>& grads, const std::vector<Tensor>& exp_avg,
                const std::vector<Tensor>& exp_avg_sq, const std::vector<Tensor>& max_exp_avg_sq, int64_t step, const AdamOptions& o);
-// The same for steps counted on the device: `step`, of one float32 element, has 1 added; lr is a number or such a tensor (o.lr is not looked at).
+// The same with the step count on the device: `step`, one float32 element, is incremented. lr is a scalar or a tensor like `step`; o.lr is
+// ignored.
 void adam_step(const std::vector<Tensor>& params, const std::vector<Tensor>& grads, const std::vector<Tensor>& exp_avg,
                const std::vector<Tensor>& exp_avg_sq, const std::vector<Tensor>& max_exp_avg_sq, Tensor& step, const Operand& lr,
                const AdamOptions& o);

@@ -1,4 +1,4 @@
-// Tensors as text, the same in C++ and Python: std::cout << t, t.str(), repr(t). naru/format.h has what fmt and std::format need.
+// Printing tensors, the same in C++ and Python: std::cout << t, t.str(), repr(t). naru/format.h has the formatters for fmt and std::format.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,24 @@
 
 namespace naru {
 
-// How tensors are written. A tensor on a device is copied to the host for it, of a large one the edges only.
+// How tensors are printed. Printing a tensor on a device copies it to the host; of a summarized tensor, only the edges.
 struct PrintOptions {
-  int precision = 4;                  // digits behind the point
-  double threshold = 1000;            // a tensor with more elements is summarised
-  int64_t edgeitems = 3;              // elements shown at each end of a summarised dimension
+  int precision = 4;                  // digits after the decimal point
+  double threshold = 1000;            // tensors with more elements are summarized
+  int64_t edgeitems = 3;              // elements printed at each end of a summarized dimension
   int64_t linewidth = 80;             // characters
-  std::optional<bool> sci_mode = {};  // scientific notation; unset: the values decide
+  std::optional<bool> sci_mode = {};  // scientific notation; unset: chosen by the values
 
   // "default", "short" or "full". Throws ValueError for any other name.
   static PrintOptions profile(std::string_view name);
 };
 
-// What is used where no options are given; for all threads.
+// The default options, for all threads.
 PrintOptions print_options();
-// Throws ValueError where precision, edgeitems or linewidth are negative.
+// Throws ValueError if precision, edgeitems or linewidth is negative.
 void set_print_options(const PrintOptions& options);
 
-// Sets options, and puts the former ones back at the end of its scope.
+// Sets options, and restores the previous ones at the end of the scope.
 class WithPrintOptions {
  public:
   explicit WithPrintOptions(const PrintOptions& options) : former_(print_options()) { set_print_options(options); }
@@ -40,7 +40,8 @@ class WithPrintOptions {
   PrintOptions former_;
 };
 
-// "tensor([1., 2.])": the elements, then what differs from the defaults: device, size, dtype, the graph. "tensor(undefined)" of an undefined one.
+// "tensor([1., 2.])": the elements, then what differs from the defaults: device, size, dtype, requires_grad or grad_fn. An undefined tensor
+// is "tensor(undefined)".
 std::string str(const Tensor& t, const PrintOptions& options = print_options());
 std::string str(const Tensor& t, const PrintOptions& options, std::string_view prefix);
 

@@ -1,5 +1,5 @@
-// Random numbers: Philox, whose counter is the element's index, so that the same seed gives the same bits on every device; or, where the program
-// asks for it, those of PyTorch's cpu.
+// Random numbers by Philox, with the element's index as counter, so the same seed gives the same bits on every device; optionally PyTorch's
+// CPU generator instead.
 #pragma once
 
 #include <array>
@@ -10,25 +10,25 @@
 
 namespace naru {
 
-// What random numbers are made by. PyTorch: by the host, in order, as PyTorch's cpu makes them, on every device.
+// The generator algorithm. PyTorch: the host generates the numbers sequentially, as PyTorch does on cpu, for every device.
 enum class RandomAlgorithm : uint8_t { Philox, PyTorch };
-// For the whole process; before, it is what NARU_RANDOM says ("philox", "pytorch"), else Philox.
+// For the whole process. The default is the environment variable NARU_RANDOM ("philox" or "pytorch"), else Philox.
 void set_random_algorithm(RandomAlgorithm algorithm) noexcept;
-// Throws ValueError where NARU_RANDOM says something else.
+// Throws ValueError if NARU_RANDOM has another value.
 RandomAlgorithm random_algorithm();
 
-// Matsumoto and Nishimura's MT19937, with the second of a pair of normal numbers that waits.
+// Matsumoto and Nishimura's MT19937, with a cached second normal of a Box-Muller pair.
 struct MersenneTwister {
   static constexpr uint32_t kWords = 624;
   explicit MersenneTwister(uint64_t seed);
   uint32_t next();
   std::array<uint32_t, kWords> words;
-  uint32_t at = kWords;  // the word that comes next; kWords: all are made anew first
+  uint32_t at = kWords;  // index of the next word; kWords: generate all words first
   bool has_normal = false;
   double normal = 0;
 };
 
-// A seed and how many draws were made from it. Copies draw the same numbers.
+// A seed and the number of draws made. Copies draw the same numbers.
 class Generator {
  public:
   explicit Generator(uint64_t seed = 67280421310721u) : seed_(seed) {}
@@ -36,24 +36,24 @@ class Generator {
   Generator& operator=(const Generator& o);
   void manual_seed(uint64_t seed) { set_state(seed, 0); }
   uint64_t initial_seed() const { return seed_; }
-  // Seeds it with what nobody can foresee, from the system; returns the seed, below 2^63.
+  // Seeds from the operating system's entropy; returns the seed, below 2^63.
   uint64_t seed();
-  // Takes one draw (of any number of elements), or several: (key, offset of the first).
+  // Reserves `count` draws, each for any number of elements. Returns (key, offset of the first).
   std::pair<uint64_t, uint64_t> draw(uint64_t count = 1);
   uint64_t offset() const { return offset_; }
   void set_state(uint64_t seed, uint64_t offset);
-  // Of RandomAlgorithm::PyTorch, made of the seed when it is first asked for. Not locked: for one who has the generator to himself (ops/host_draws.h).
+  // For RandomAlgorithm::PyTorch; seeded at first use. Not thread-safe: the caller must own the generator (ops/random/host_draws.h).
   MersenneTwister& twister();
-  // The same for all: a copy of it, and another in its place.
+  // Thread-safe: a copy of the twister, and replacing it.
   MersenneTwister twister_state();
   void set_twister(uint64_t seed, const MersenneTwister& state);
 
  private:
   uint64_t seed_, offset_ = 0;
-  std::shared_ptr<MersenneTwister> twister_;  // its own
+  std::shared_ptr<MersenneTwister> twister_;  // never shared between generators
 };
 
-// The generator used where none is named: one for all devices, so that moving a program to another device keeps its numbers.
+// The generator used if none is given. There is one for all devices, so moving a program to another device keeps its random numbers.
 Generator& default_generator();
 void manual_seed(uint64_t seed);
 

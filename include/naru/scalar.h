@@ -1,5 +1,5 @@
-// Scalar: one number from the host with its category (bool, integer, floating, complex), as it takes part in promotion.
-// Programs never see a complex one: as a parameter it is two, one for each component (ops/complex.h).
+// Scalar: one number on the host with its category (bool, integer, floating, complex), which is what counts in promotion. Programs never
+// see a complex scalar: it is passed as two parameters, one for each component (ops/complex/complex.h).
 #pragma once
 
 #include <concepts>
@@ -9,7 +9,8 @@
 
 namespace naru {
 
-// std::complex of any type, told by what it has: its header brings streams and locales along, and costs more than all of naru's.
+// std::complex of any component type, recognized by its members. Not by including <complex>: that brings in streams and locales, and costs
+// more than all of naru's headers.
 template <class C>
 concept ComplexNumber = std::floating_point<typename C::value_type> && sizeof(C) == 2 * sizeof(typename C::value_type) &&
                         requires(const C c, typename C::value_type part) {
@@ -20,13 +21,13 @@ concept ComplexNumber = std::floating_point<typename C::value_type> && sizeof(C)
 
 class Scalar {
  public:
-  // Unsigned: an integer that is too great for int64_t.
+  // Unsigned: an integer too large for int64_t.
   enum class Kind : uint8_t { Bool, Int, Float, Complex, Unsigned };
 
   constexpr Scalar() : Scalar(0) {}
   constexpr Scalar(bool v) : kind_(Kind::Bool), int_(v) {}
   template <class T>
-  Scalar(T*) = delete;  // no bool of a text: full({2}, "float32")
+  Scalar(T*) = delete;  // no implicit bool from text: full({2}, "float32")
   template <std::integral T>
   constexpr Scalar(T v) : kind_(Kind::Int), int_(static_cast<int64_t>(v)) {}
   template <std::floating_point T>
@@ -34,7 +35,7 @@ class Scalar {
   template <ComplexNumber C>
   constexpr Scalar(const C& v) : kind_(Kind::Complex), float_(static_cast<double>(v.real())), imag_(static_cast<double>(v.imag())) {}
 
-  // The number that uint64 elements hold; of any other unsigned type the constructor keeps the bits as int64_t.
+  // The value of a uint64 element. The constructors store any other unsigned value as the bits of an int64_t.
   static constexpr Scalar of_unsigned(uint64_t v) {
     Scalar s(static_cast<int64_t>(v));
     if (v >> 63) s.kind_ = Kind::Unsigned;
@@ -46,12 +47,12 @@ class Scalar {
   constexpr bool is_bool() const noexcept { return kind_ == Kind::Bool; }
   constexpr bool is_complex() const noexcept { return kind_ == Kind::Complex; }
   constexpr bool is_unsigned() const noexcept { return kind_ == Kind::Unsigned; }
-  // The number as a real one. Throws RuntimeError where an imaginary part would be lost.
+  // The value as a real number. Throws RuntimeError if the imaginary part is not 0.
   constexpr double to_double() const {
     if (is_float()) return float_;
     return is_complex() ? without_imaginary("double") : integer_as_double();
   }
-  // Throws RuntimeError for an integer that is too great.
+  // Throws RuntimeError if the integer doesn't fit.
   constexpr int64_t to_int() const {
     if (is_float()) return static_cast<int64_t>(float_);
     if (kind_ > Kind::Float) return is_complex() ? static_cast<int64_t>(without_imaginary("int64_t")) : too_great();
@@ -60,7 +61,7 @@ class Scalar {
   // The same modulo 2 to the 64.
   constexpr uint64_t to_bits() const { return static_cast<uint64_t>(is_unsigned() ? int_ : to_int()); }
   constexpr bool to_bool() const noexcept { return is_complex() ? float_ != 0 || imag_ != 0 : is_float() ? float_ != 0 : int_ != 0; }
-  // Its parts; s.to<std::complex<double>>() is both.
+  // The components; s.to<std::complex<double>>() returns both.
   constexpr double real() const noexcept { return is_float() || is_complex() ? float_ : integer_as_double(); }
   constexpr double imag() const noexcept { return imag_; }
   constexpr bool equals(double v) const noexcept { return real() == v && imag() == 0; }
@@ -69,7 +70,7 @@ class Scalar {
     using Part = typename C::value_type;
     return C(static_cast<Part>(real()), static_cast<Part>(imag()));
   }
-  // The type a tensor made of this number alone has: bool, int64, the default floating type, or the complex type of that.
+  // The dtype of a tensor made from this scalar: bool, int64, the default floating-point dtype, or the complex dtype of that.
   DType dtype() const noexcept {
     return is_float() ? default_dtype() : is_complex() ? complex_of(default_dtype()) : is_bool() ? DType::Bool : DType::I64;
   }
@@ -84,7 +85,7 @@ class Scalar {
   Kind kind_;
   union {
     int64_t int_;
-    double float_;  // the real part, of a complex one
+    double float_;  // the real part, if complex
   };
   double imag_ = 0;
 };

@@ -1,4 +1,4 @@
-// Tensor: an n-dimensional array of one dtype that lives on exactly one device. A handle: copies share the elements.
+// Tensor: an n-dimensional array of one dtype on one device. A Tensor is a handle: copies share the same elements.
 #pragma once
 
 #include <concepts>
@@ -17,8 +17,8 @@
 #include "naru/dtype.h"
 #include "naru/element_type.h"
 #include "naru/error.h"
-#include "naru/place.h"
 #include "naru/scalar.h"
+#include "naru/source_location.h"
 #include "naru/standard.h"
 
 namespace naru {
@@ -30,32 +30,32 @@ namespace autograd {
 class GradFn;
 }
 
-// The order of a tensor's dimensions in memory, from the widest stride to the narrowest. Preserve: as the tensor it is made of has them.
+// The order of a tensor's dimensions in memory, from the largest stride to the smallest.
 enum class MemoryFormat : uint8_t {
   Contiguous,      // row-major
-  Preserve,        //
+  Preserve,        // the layout of the input tensor
   ChannelsLast,    // 4 dimensions: (n, h, w, c)
   ChannelsLast3d,  // 5 dimensions: (n, d, h, w, c)
 };
 
-// How a new tensor is made. Unset fields mean: the default dtype (or the dtype of the data), the default device.
+// How to create a tensor. Unset fields mean the default dtype (or the dtype of the data) and the default device.
 struct Options {
   std::optional<DType> dtype;
   std::optional<Device> device;
   bool requires_grad = false;
   bool pin_memory = false;
-  std::optional<MemoryFormat> memory_format;  // unset: Contiguous; of the functions called ..._like Preserve
+  std::optional<MemoryFormat> memory_format;  // unset: Contiguous; for the ..._like functions: Preserve
 
   Options() = default;
   Options(DType t) : dtype(t) {}
   Options(Device d) : device(d) {}
   Options(DType t, Device d) : dtype(t), device(d) {}
-  // What stands for a device: best_device(), torch::kCUDA.
+  // Anything that converts to a device: best_device(), torch::kCUDA.
   template <class D>
   requires(std::is_class_v<D> && !std::same_as<D, Device> && !std::same_as<D, Options> && std::is_convertible_v<const D&, Device> &&
            !std::is_convertible_v<const D&, std::string_view>) Options(const D& d)
       : device(d) {}
-  // "cuda:1", "float32". RuntimeError for a text that is neither.
+  // "cuda:1", "float32". Throws RuntimeError if the text is neither a device nor a dtype.
   Options(const char* device_or_dtype);
   Options& with_grad(bool on = true) {
     requires_grad = on;
@@ -63,7 +63,7 @@ struct Options {
   }
 };
 
-// None: in an index a new dimension of size 1; in a Slice the end that is left out.
+// None: as an index, a new dimension of size 1; in a Slice, an omitted bound.
 struct NoneIndex {
   constexpr operator std::optional<int64_t>() const noexcept { return {}; }
 };
@@ -86,7 +86,7 @@ template <class T, size_t N>
 class Accessor;
 using IndexList = std::initializer_list<Index>;
 
-// const says that the handle stays, not the elements: whatever writes elements is const, only assignment of the handle is not.
+// const applies to the handle, not to the elements: methods that write elements are const; only reassigning the handle is not.
 class Tensor {
  public:
   Tensor() noexcept {}  // undefined: no device, no elements
@@ -99,13 +99,13 @@ class Tensor {
     impl_ = o.impl_, o.impl_ = own;
     return *this;
   }
-  // x[0] = y, x.narrow(0, 1, 2) = 3: what is assigned to the result of an expression is written to its elements: converted, broadcast.
+  // Assigning to a temporary writes its elements, converted and broadcast: x[0] = y, x.narrow(0, 1, 2) = 3.
   const Tensor& operator=(const Operand& value) &&;
   ~Tensor();
 
   bool defined() const noexcept { return impl_ != nullptr; }
   TensorImpl* impl() const noexcept { return impl_; }
-  // The same tensor, not only equal elements.
+  // True if both handles refer to the same tensor. Equal elements are not enough.
   bool is(const Tensor& o) const noexcept { return impl_ == o.impl_; }
 
   // Geometry.
@@ -121,49 +121,52 @@ class Tensor {
   bool is_contiguous(MemoryFormat format) const;
   size_t element_size() const { return size_of(dtype()); }
   uint32_t version() const;
-  // Whether it was made within an InferenceMode.
+  // True if the tensor was created under InferenceMode.
   bool is_inference() const;
 
-  // Host access. Each waits for unfinished work on the tensor.
-  // The one element. Throws RuntimeError unless numel() == 1.
+  // Host access. Each of these waits for pending work on the tensor.
+  // Returns the only element. Throws RuntimeError unless numel() == 1.
   Scalar item() const;
-  // Throws RuntimeError where T can't hold it.
+  // Throws RuntimeError if T can't represent the value.
   template <class T>
-  T item(Place where = NARU_CALLER) const {
-    return detail::at_place(where, [&] { return number_as<T>(item()); });
+  T item(SourceLocation where = NARU_CURRENT_LOCATION) const {
+    return detail::with_location(where, [&] { return number_as<T>(item()); });
   }
-  // Address of the first element on its device; dereference it on cpu only.
+  // Address of the first element, in the memory of the tensor's device; dereference it only for cpu tensors.
   void* data_ptr() const;
-  // Throws RuntimeError where the elements are no T (naru/element_type.h).
+  // Throws RuntimeError if the dtype's element type is not T (naru/element_type.h).
   template <class T>
-  T* data_ptr(Place where = NARU_CALLER) const {
-    return detail::at_place(where, [&] {
+  T* data_ptr(SourceLocation where = NARU_CURRENT_LOCATION) const {
+    return detail::with_location(where, [&] {
       if (const DType t = dtype(); !is_element_of<T>(t)) detail::throw_wrong_element(t, dtype_of<T>());
       return static_cast<T*>(data_ptr());
     });
   }
   template <class T>
-  T* data(Place where = NARU_CALLER) const {
+  T* data(SourceLocation where = NARU_CURRENT_LOCATION) const {
     return data_ptr<T>(where);
   }
-  // N dimensions on cpu, of any strides: x.accessor<float, 2>()[i][j]. Throws RuntimeError on devices.
+  // Indexed access to a cpu tensor of N dimensions with any strides: x.accessor<float, 2>()[i][j]. Throws RuntimeError for tensors on other
+  // devices.
   template <class T, size_t N>
-  Accessor<T, N> accessor(Place where = NARU_CALLER) const;
-  // All elements on cpu, which lie in row-major order: for (float& v : x.span<float>()). Throws RuntimeError where they lie otherwise.
+  Accessor<T, N> accessor(SourceLocation where = NARU_CURRENT_LOCATION) const;
+  // All elements of a contiguous cpu tensor: for (float& v : x.span<float>()). Throws RuntimeError if the tensor is not contiguous.
   template <class T>
-  std::span<T> span(Place where = NARU_CALLER) const;
-  // All elements in row-major order, converted to T (double, int64_t, float, bool as uint8_t ...).
+  std::span<T> span(SourceLocation where = NARU_CURRENT_LOCATION) const;
+  // All elements in row-major order, converted to double or int64.
   std::vector<double> to_doubles() const;
   std::vector<int64_t> to_ints() const;
   std::string str() const;  // as repr() in Python: "tensor([1., 2.])" (naru/print.h)
 
-  // Moving and converting. `this` is returned where nothing changes (unless copy).
-  Tensor to(Device device, bool non_blocking = false, bool copy = false, Place where = NARU_CALLER) const;
-  Tensor to(DType dtype, bool non_blocking = false, bool copy = false, Place where = NARU_CALLER) const;
+  // Moving and converting. Returns `this` tensor if nothing changes and copy is false.
+  Tensor to(Device device, bool non_blocking = false, bool copy = false, SourceLocation where = NARU_CURRENT_LOCATION) const;
+  Tensor to(DType dtype, bool non_blocking = false, bool copy = false, SourceLocation where = NARU_CURRENT_LOCATION) const;
   Tensor to(std::optional<Device> device, std::optional<DType> dtype, bool non_blocking, bool copy,
-            MemoryFormat format = MemoryFormat::Preserve, Place where = NARU_CALLER) const;
-  Tensor cpu(Place where = NARU_CALLER) const { return to(Device(DeviceType::Cpu), false, false, where); }
-  Tensor cuda(int index = -1, Place where = NARU_CALLER) const { return to(Device(DeviceType::Cuda, index), false, false, where); }
+            MemoryFormat format = MemoryFormat::Preserve, SourceLocation where = NARU_CURRENT_LOCATION) const;
+  Tensor cpu(SourceLocation where = NARU_CURRENT_LOCATION) const { return to(Device(DeviceType::Cpu), false, false, where); }
+  Tensor cuda(int index = -1, SourceLocation where = NARU_CURRENT_LOCATION) const {
+    return to(Device(DeviceType::Cuda, index), false, false, where);
+  }
   Tensor clone(MemoryFormat format = MemoryFormat::Preserve) const;
   Tensor contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
   const Tensor& copy_(const Tensor& source, bool non_blocking = false) const;  // broadcasts, converts, crosses devices
@@ -174,16 +177,18 @@ class Tensor {
   bool requires_grad() const;
   const Tensor& requires_grad_(bool on = true) const;
   bool is_leaf() const;
-  Tensor grad() const;  // undefined until backward has reached it
+  Tensor grad() const;  // undefined until backward accumulates into it
   void set_grad(const Tensor& grad) const;
-  std::string grad_fn_name() const;  // "AddBackward0", "" without
-  autograd::GradFn grad_fn() const;  // naru/node.h
-  // Gradient of this tensor (one element, or with `gradient` of the same shape) into the leaves' grad.
-  void backward(const Tensor& gradient = {}, bool retain_graph = false, bool create_graph = false, Place where = NARU_CALLER) const;
+  std::string grad_fn_name() const;  // "AddBackward0"; "" without history
+  autograd::GradFn grad_fn() const;  // naru/autograd/node.h
+  // Accumulates gradients into the grad of the leaves. The tensor has one element, or `gradient` has the tensor's shape.
+  void backward(const Tensor& gradient = {}, bool retain_graph = false, bool create_graph = false,
+                SourceLocation where = NARU_CURRENT_LOCATION) const;
   Tensor detach() const;
   const Tensor& detach_() const;
-  Tensor data() const;  // shares elements, no history, writes through it are not counted
-  // Called with the gradient of this tensor; may return another one to be used instead. Returns a number for remove_hook.
+  Tensor data() const;  // shares elements, has no history; writes through it do not change the version
+  // The hook is called with this tensor's gradient; if it returns a defined tensor, that replaces the gradient. Returns an id for
+  // remove_hook.
   int64_t register_hook(std::function<Tensor(const Tensor&)> hook) const;
   void remove_hook(int64_t number) const;
   void retain_grad() const;
@@ -209,24 +214,25 @@ class Tensor {
   Tensor as_strided(const Dims& sizes, const Dims& strides, int64_t offset) const;
   Tensor movedim(int64_t from, int64_t to) const;
 
-  // Indexing, as x[...] in Python: integers, slices, None and Ellipsis give a view; tensors of integers or bool give a copy of those elements.
-  // Throws IndexError where an index doesn't fit.
+  // Indexing, as x[...] in Python: integers, slices, None and Ellipsis return a view; integer or bool tensors return a copy of the selected
+  // elements. Throws IndexError for an index that doesn't fit.
   Tensor index(std::span<const Index> indices) const;
-  Tensor index(IndexList indices, Place where = NARU_CALLER) const;
-  // x[0], x[Slice(1, None)] are views: x[0] = y writes.
+  Tensor index(IndexList indices, SourceLocation where = NARU_CURRENT_LOCATION) const;
+  // x[0] and x[Slice(1, None)] are views, so x[0] = y writes to x.
   template <std::integral T>
   requires(!std::same_as<T, bool>) Tensor operator[](T i) const { return select_first(static_cast<int64_t>(i)); }
   Tensor operator[](const Slice& slice) const;
   Tensor operator[](NoneIndex) const;
   Tensor operator[](EllipsisIndex) const;
-  // x[{Slice(), 0}], x[mask]: to be read as a tensor, or to be assigned to (naru/indexed.h).
+  // x[{Slice(), 0}], x[mask]: can be read as a tensor or assigned to (naru/indexed.h).
   Indexed operator[](IndexList indices) const;
   Indexed operator[](const Tensor& mask_or_positions) const;
   template <std::same_as<bool> T>
   Indexed operator[](T whole_or_nothing) const;
-  // x[indices] = value; with accumulate +=, equal positions adding up. Throws RuntimeError where value doesn't broadcast.
+  // x[indices] = value; with accumulate, += (values at repeated positions add up). Throws RuntimeError if value doesn't broadcast.
   const Tensor& index_put_(std::span<const Index> indices, const Operand& value, bool accumulate = false) const;
-  const Tensor& index_put_(IndexList indices, const Operand& value, bool accumulate = false, Place where = NARU_CALLER) const;
+  const Tensor& index_put_(IndexList indices, const Operand& value, bool accumulate = false,
+                           SourceLocation where = NARU_CURRENT_LOCATION) const;
 
   // Whole-tensor writes.
   const Tensor& fill_(const Operand& value) const;
@@ -234,7 +240,7 @@ class Tensor {
   const Tensor& uniform_(double from = 0, double to = 1) const;
   const Tensor& normal_(double mean = 0, double std = 1) const;
 
-  // Operators of the elementwise table: x.exp(), x.exp_(), x.add(y) ...
+  // The elementwise table's operators: x.exp(), x.exp_(), x.add(y) ...
 #define NARU_OP1(name, rule, lo, hi, expr, da, doc) \
   Tensor name() const;                              \
   const Tensor& name##_() const;
@@ -253,7 +259,7 @@ class Tensor {
   const Tensor& operator*=(const Operand& b) const;
   const Tensor& operator/=(const Operand& b) const;
 
-  // Reductions; the functions of naru/ops.h say what each does.
+  // Reductions, documented in naru/ops.h.
   Tensor sum() const;
   Tensor sum(const Dims& dims, bool keepdim = false) const;
   Tensor mean() const;
@@ -264,7 +270,7 @@ class Tensor {
   Tensor argmax(int64_t dim, bool keepdim = false) const;
   Tensor matmul(const Tensor& other) const;
 
-  // The functions of naru/compositions.h say what each does.
+  // Documented in naru/ops/functions.h.
   Tensor add(const Operand& b, Scalar alpha) const;
   Tensor sub(const Operand& b, Scalar alpha) const;
   Tensor rsub(const Operand& b) const;
@@ -344,17 +350,17 @@ class Tensor {
 #include "naru/tensor_methods.inc"
 
  private:
-  // Writes what a function gave to the tensor; RuntimeError, which names the method, for another shape, and for a type that this one can't take.
+  // Writes a function's result into this tensor. Throws RuntimeError naming the method if the shapes differ or the dtype can't be cast.
   const Tensor& write_result(const Tensor& made, const char* method) const;
-  // What such a function is given: a copy, where backward will look at what it was given.
+  // The input for such a function: a clone while history is recorded, because backward may need the old values.
   Tensor to_be_written() const;
   Tensor select_first(int64_t i) const;
   TensorImpl* impl_ = nullptr;
 };
 
-// One part of an index: x[{0, Slice(1, 5, 2), None, Ellipsis, mask_or_positions}].
+// One component of an index: x[{0, Slice(1, 5, 2), None, Ellipsis, mask_or_positions}].
 struct Index {
-// Names of their own; g++ 12 takes them for shadows of naru::None.
+// These enumerators are scoped; g++ 12 wrongly reports that they shadow naru::None.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
   enum class Kind : uint8_t { Integer, Slice, None, Ellipsis, Tensor, Bool } kind;
@@ -370,13 +376,13 @@ struct Index {
   Index(EllipsisIndex) : kind(Kind::Ellipsis) {}
   Index(Tensor t) : kind(Kind::Tensor), tensor(std::move(t)) {}
   Index(const Indexed& t);
-  // Positions, as a list in Python: x[{0, std::vector<int64_t>{1, 3}}].
+  // Integer positions, like a list in Python: x[{0, std::vector<int64_t>{1, 3}}].
   Index(const std::vector<int64_t>& positions);
-  // "...", as libtorch writes it. Throws IndexError for any other text.
+  // "...", as in libtorch. Throws IndexError for any other text.
   Index(const char* dots);
 };
 
-// An operand of an elementwise operator: a tensor, or a number, which takes part in promotion by its category alone.
+// An operand of an elementwise operator: a tensor or a scalar. In type promotion, scalars count only by category.
 class Operand {
  public:
   Operand(const Tensor& t) : tensor_(&t) {}
@@ -391,7 +397,7 @@ class Operand {
   const Scalar& scalar() const noexcept { return scalar_; }
 
  private:
-  const Tensor* tensor_ = nullptr;  // outlived by the expression it stands in
+  const Tensor* tensor_ = nullptr;  // not owned; the tensor must outlive the expression
   Scalar scalar_;
 };
 
@@ -428,7 +434,7 @@ Tensor operator~(const Tensor& a);
 
 namespace naru {
 
-// Templates, for C++20 would otherwise try the operands the other way round as well.
+// Templates, because C++20 would otherwise also try the operands in reverse order.
 template <class T>
 concept TensorLike = std::derived_from<T, Tensor> || std::same_as<T, Indexed>;
 template <class T>

@@ -1,7 +1,7 @@
-// libtorch's names, for those who want them: a C++ program written for libtorch includes this in place of <torch/torch.h>. namespace torch has all of
-// naru's names and those that libtorch spells otherwise: TensorOptions, kFloat, kCUDA, NoGradGuard, ModuleHolder and TORCH_MODULE, nn::...Options,
-// optim::...Options and param_groups(), data::make_data_loader, save and load (of PyTorch's files, not of TorchScript's). What is not there: the JIT, and
-// options that naru has no use for (inplace is taken and not looked at).
+// libtorch's names: a C++ program written for libtorch can include this instead of <torch/torch.h>. namespace torch has all of naru's
+// names, and those that libtorch spells differently: TensorOptions, kFloat, kCUDA, NoGradGuard, ModuleHolder and TORCH_MODULE,
+// nn::...Options, optim::...Options and param_groups(), data::make_data_loader, save and load (for PyTorch's files, not TorchScript's). Not
+// supported: the JIT, and options that naru does not need (inplace is accepted and ignored).
 #pragma once
 
 #include "naru/torch/data.h"

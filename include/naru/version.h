@@ -1,11 +1,11 @@
-// Which naru this is.
+// naru's version.
 #pragma once
 
 #include <string_view>
 
 namespace naru {
 
-// naru's version, as "0.1.0": CMakeLists.txt says it once for all.
+// The version, e.g. "0.1.0"; defined in CMakeLists.txt.
 std::string_view version() noexcept;
 
 }  // namespace naru

@@ -1,35 +1,3 @@
-// Tensors as xtensor's expressions without a copy, and back; for programs that have xtensor.
-//
-//   auto x = naru::xtensor_map<float>(t);      // an adaptor of any number of dimensions and any strides; writes go through
-//   Tensor t = naru::from_xtensor(2 * x + 1);  // a copy, in row-major order
+// Its name before headers had folders.
 #pragma once
-
-#include <vector>
-#include <xtensor/xadapt.hpp>
-#include <xtensor/xarray.hpp>
-
-#include "naru/interop.h"
-
-namespace naru {
-
-// Throws RuntimeError where T is not the type of t's elements, or t is not on cpu. The map does not hold t's memory: t outlives it.
-template <class T>
-auto xtensor_map(const Tensor& t) {
-  detail::require_host(t, "xtensor_map");
-  const std::vector<size_t> shape(t.sizes().begin(), t.sizes().end());
-  const std::vector<std::ptrdiff_t> strides(t.strides().begin(), t.strides().end());
-  // xtensor wants the number of elements here, however far apart they lie.
-  return xt::adapt(t.data<T>(), static_cast<size_t>(t.numel()), xt::no_ownership(), shape, strides);
-}
-
-// The elements of any expression of xtensor's, of their type unless options name another.
-template <class E>
-Tensor from_xtensor(const xt::xexpression<E>& expression, const Options& options = {}) {
-  using T = typename E::value_type;
-  const xt::xarray<T, xt::layout_type::row_major> rows = expression.derived_cast();
-  Dims sizes;
-  for (const auto n : rows.shape()) sizes.push_back(static_cast<int64_t>(n));
-  return from_data(rows.data(), sizes, dtype_of<T>(), options);
-}
-
-}  // namespace naru
+#include "naru/interop/xtensor.h"

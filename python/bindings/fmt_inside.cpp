@@ -1,4 +1,4 @@
-// fmt's own definitions, so that the extension needs no libfmt.so where it is installed.
+// Instantiates fmt's definitions, so that the extension does not need libfmt.so at run time.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

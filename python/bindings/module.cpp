@@ -1,15 +1,15 @@
-// naru._C: the module.
+// Defines the module naru._C.
 
 #include <cstring>
 
 #include "core/language.h"
-#include "distributed.h"
-#include "lines.h"
+#include "device/distributed.h"
 #include "naru/version.h"
-#include "overrides.h"
-#include "runtime/interrupt.h"
-#include "runtime/system.h"
-#include "tensor_object.h"
+#include "object/lines.h"
+#include "object/overrides.h"
+#include "object/tensor_object.h"
+#include "runtime/os/interrupt.h"
+#include "runtime/os/system.h"
 
 namespace naru::py {
 namespace {
@@ -38,7 +38,7 @@ NB_MODULE(_C, m) {
     try {
       std::rethrow_exception(p);
     } catch (const nb::python_error&) {
-      throw;  // these are nanobind's own affair
+      throw;  // nanobind handles these
     } catch (const nb::builtin_exception&) {
       throw;
     } catch (const nb::cast_error&) {
@@ -93,7 +93,7 @@ NB_MODULE(_C, m) {
   define_files(m);
   define_distributed(m);
   install_functions(m);
-  // Nothing of ours is the user's line.
+  // The package's own files do not count as the user's program.
   const std::string path = runtime::system::path_of_code(reinterpret_cast<const void*>(&program_line));
   if (!path.empty()) set_package_folder(path.substr(0, path.rfind('/') + 1));
   runtime::watch_interrupts(true);

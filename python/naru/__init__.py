@@ -1,4 +1,4 @@
-"""naru: tensors and neural networks, with the device in plain sight. PyTorch's names, PyTorch's semantics.
+"""naru: tensors and neural networks, on explicit devices. PyTorch's names, PyTorch's semantics.
 
 >>> import naru as torch
 >>> x = torch.ones(2, 3, requires_grad=True)
@@ -7,7 +7,7 @@
 tensor([[2., 2., 2.],
         [2., 2., 2.]])
 
-PYTEST_DONT_REWRITE: pytest would warn that it comes too late for asserts in here, where `naru run -m pytest` has loaded it before.
+PYTEST_DONT_REWRITE: `naru run -m pytest` imports this module before pytest can rewrite its asserts; without the mark pytest warns.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from math import e as e, inf as inf, nan as nan, pi as pi
 from typing import TYPE_CHECKING, Any
 
 from . import _C
-from ._C import *  # also `float`, `int`, `bool`, `abs` ...: in this file the built-in ones are hidden
+from ._C import *  # includes `float`, `int`, `bool`, `abs` ..., which shadow the built-ins in this file
 from .torch_version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
         futures as futures,
         hub as hub,
         jit as jit,
-        legacy,
         linalg as linalg,
         masked as masked,
         mps as mps,
@@ -75,7 +74,7 @@ if TYPE_CHECKING:
     from ._functions.dtype_limits import finfo as finfo, iinfo as iinfo
     from ._functions.einsum import einsum as einsum
     from ._functions.kernel import kernel as kernel
-    from ._functions.more_names import (
+    from ._compat.functions import (
         compiled_with_cxx11_abi as compiled_with_cxx11_abi,
         cond as cond,
         ctc_loss as ctc_loss,
@@ -198,7 +197,7 @@ if TYPE_CHECKING:
     )
     from .streams import Event as Event, Stream as Stream
     from .utils.dlpack import from_dlpack as from_dlpack, to_dlpack as to_dlpack
-    from ._functions.native import (
+    from ._compat.native import (
         alpha_dropout as alpha_dropout,
         alpha_dropout_ as alpha_dropout_,
         celu as celu,
@@ -230,7 +229,7 @@ if TYPE_CHECKING:
         view_as_complex_copy as view_as_complex_copy,
         view_as_real_copy as view_as_real_copy,
     )
-    from ._functions.absent_types import (
+    from ._compat.absent_types import (
         bcomplex32 as bcomplex32, bit as bit, bits16 as bits16, bits1x8 as bits1x8, bits2x4 as bits2x4, bits4x2 as bits4x2, bits8 as bits8,
         float4_e2m1fn_x2 as float4_e2m1fn_x2, float8_e4m3fn as float8_e4m3fn, float8_e4m3fnuz as float8_e4m3fnuz,
         float8_e5m2 as float8_e5m2, float8_e5m2fnuz as float8_e5m2fnuz, float8_e8m0fnu as float8_e8m0fnu, int1 as int1, int2 as int2,
@@ -238,7 +237,7 @@ if TYPE_CHECKING:
         quint4x2 as quint4x2, quint8 as quint8, uint1 as uint1, uint2 as uint2, uint3 as uint3, uint4 as uint4, uint5 as uint5,
         uint6 as uint6, uint7 as uint7,
     )
-    from ._functions.checks import (
+    from ._compat.checks import (
         PyTorchFileReader as PyTorchFileReader,
         SymBool as SymBool,
         SymFloat as SymFloat,
@@ -263,7 +262,7 @@ newaxis = None
 
 
 def _point_to_wheels() -> None:
-    """Tells the core where wheels may lie that bring libraries (scipy-openblas32, NVIDIA's); they are opened when they are first needed."""
+    """Gives the core the folders of wheels that ship libraries (scipy-openblas32, NVIDIA's); a library is opened when first needed."""
     import sys
 
     _C._set_package_folders("\n".join(folder for folder in sys.path if folder and "\n" not in folder))
@@ -274,7 +273,7 @@ del _point_to_wheels
 
 
 def _tell_top() -> None:
-    """With NARU_TOP=1 the process tells `naru top` what it uses."""
+    """With NARU_TOP=1, the process reports its resource use to `naru top`."""
     from os import environ
 
     if environ.get("NARU_TOP", "0") not in ("", "0"):
@@ -286,9 +285,9 @@ def _tell_top() -> None:
 _tell_top()
 del _tell_top
 
-# Imported when they are first asked for: `import naru` stays fast.
+# Imported on first access: `import naru` stays fast.
 _SUBMODULES = frozenset(
-    "accelerator array_api autograd backends cpu cuda fallback functional legacy mps nn optim random serialization testing torch_version utils version "
+    "accelerator array_api autograd backends cpu cuda fallback functional mps nn optim random serialization testing torch_version utils version "
     "amp fft linalg safetensors signal sparse special vision xpu _utils compiler distributions func hub jit masked multiprocessing overrides "
     "profiler _dynamo _inductor __config__ __future__ distributed futures fx onnx library ops return_types storage types mtia nested quasirandom".split()
 )
@@ -317,7 +316,7 @@ _LAZY = {
             "grid_sampler_2d", "grid_sampler_3d", "native_layer_norm", "native_group_norm", "native_batch_norm", "native_channel_shuffle",
             "empty_permuted", "hash_tensor",
         ),
-        "_functions.native",
+        "_compat.native",
     ),
     **dict.fromkeys(
         (
@@ -325,13 +324,13 @@ _LAZY = {
             "_check_tensor_all", "_check_tensor_all_with", "_assert", "_assert_async", "_softmax_backward_data", "get_device_module",
             "sym_float", "sym_int", "sym_max", "sym_min", "sym_not", "SymInt", "SymFloat", "SymBool", "PyTorchFileReader",
         ),
-        "_functions.checks",
+        "_compat.checks",
     ),
     **dict.fromkeys(
         """bcomplex32 bit bits16 bits1x8 bits2x4 bits4x2 bits8 float4_e2m1fn_x2 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz
         float8_e8m0fnu int1 int2 int3 int4 int5 int6 int7 qint32 qint8 quint2x4 quint4x2 quint8 uint1 uint2 uint3 uint4 uint5 uint6
         uint7""".split(),
-        "_functions.absent_types",
+        "_compat.absent_types",
     ),
     **dict.fromkeys(
         (
@@ -340,7 +339,7 @@ _LAZY = {
             "from_file", "ctc_loss", "native_dropout", "embedding_renorm_", "embedding_bag", "slice_copy", "smm", "sspaddmm", "saddmm", "dsmm", "hsmm",
             "hspmm",
         ),
-        "_functions.more_names",
+        "_compat.functions",
     ),
     **dict.fromkeys(("_int_mm", "_segment_reduce", "_standard_gamma"), "_C"),
     "autocast": "amp.autocast_mode",
@@ -396,12 +395,12 @@ def __getattr__(name: str) -> Any:
             if error.name != f"{__name__}.{name}":
                 raise
     if name.startswith("_foreach_"):
-        from ._functions.foreach import lists
+        from ._compat.foreach import lists
 
         globals()[name] = found = lists(name)
         return found
     if name in _LEGACY:
-        from .legacy import tensor_types
+        from ._compat.tensor_types import tensor_types
 
         globals().update(tensor_types("cpu"))
         return globals()[name]
@@ -423,17 +422,17 @@ def __dir__() -> list[str]:
 
 
 def _core_name(name: str) -> Any:
-    from ._functions import core_names
+    from ._compat import core_names
 
     return getattr(core_names, name)
 
 
 _C.__getattr__ = _core_name  # type: ignore[method-assign]
 
-# Names that Python decides on, whether or not the core has them too.
+# Names defined in Python, even if the core has them too.
 for _name in ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "manual_seed", "finfo", "iinfo", "set_printoptions"):
     globals().pop(_name, None)
-# These are naru.fft's, naru.linalg's, naru.signal's and naru.special's.
+# These belong to naru.fft, naru.linalg, naru.signal and naru.special.
 for _name in [name for name in globals() if name.startswith(("fft_", "linalg_", "signal_", "special_"))]:
     del globals()[_name]
 del _name

@@ -1,4 +1,4 @@
-# What a type checker knows of the types of PyTorch's past, which are made when they are asked for (legacy.py, _storage_methods.py).
+# What a type checker knows of the types of PyTorch's past, which are made when they are asked for (_compat/tensor_types.py, _storage_methods.py).
 from typing import TypeAlias
 
 from ._C import Tensor as _Tensor, TypedStorage as _TypedStorage

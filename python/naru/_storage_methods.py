@@ -1,4 +1,4 @@
-"""Storages as PyTorch has them: their constructors, their methods, and the typed names of its past (torch.FloatStorage and so on)."""
+"""Storages as in PyTorch: constructors, methods, and the legacy typed names (torch.FloatStorage and so on)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from . import _C
 
 Tensor = _C.Tensor
 
-# The typed storages, and the dtypes that they hold.
+# The typed storages and their dtypes.
 NAMES = {
     "DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16", "LongStorage": "int64", "IntStorage": "int32",
     "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8", "BoolStorage": "bool", "BFloat16Storage": "bfloat16",
@@ -45,13 +45,13 @@ def _vector(op: str, dtype: Any, device: Any, args: tuple[Any, ...], kind: str) 
 
 
 def untyped_vector(*args: Any, device: Any = None) -> Tensor:
-    """The bytes of an UntypedStorage that is being made."""
+    """The bytes of a new UntypedStorage."""
     return _vector("torch.UntypedStorage", _C.uint8, device, args, "int")
 
 
 def typed_vector(*args: Any, wrap_storage: Any = None, dtype: Any = None, device: Any = None, _internal: bool = False) -> Tensor:
-    """The elements of a TypedStorage that is being made."""
-    if isinstance(wrap_storage, Tensor):  # as files are read
+    """The elements of a new TypedStorage."""
+    if isinstance(wrap_storage, Tensor):  # used when files are loaded
         return wrap_storage
     if wrap_storage is None:
         return _vector("torch.TypedStorage", _C.get_default_dtype() if dtype is None else dtype, device, args, "number")
@@ -69,13 +69,13 @@ def _is_typed(self: Any) -> bool:
 
 
 def _elements(self: Any) -> Tensor:
-    """The storage's elements (bytes of an untyped one), as a vector over its memory."""
+    """The storage's elements (bytes if untyped), as a 1-d tensor over its memory."""
     vector = self._tensor()
     return vector if _is_typed(self) or vector.dtype == _C.uint8 else vector.view(_C.uint8)
 
 
 def storage_of(vector: Tensor, typed: bool) -> Any:
-    """The storage of a vector, as elements or as bytes."""
+    """The storage of a 1-d tensor `vector`, typed or untyped."""
     return vector.storage() if typed else vector.untyped_storage()
 
 
@@ -83,7 +83,7 @@ def storage_of(vector: Tensor, typed: bool) -> Any:
 
 
 def _of_buffer(buffer: Any, byte_order: str | None, count: int, offset: int, dtype: Any) -> Tensor:
-    """A copy of `count` elements (all, if that is negative) of a buffer's bytes from `offset` on."""
+    """A copy of `count` elements (all, if negative) of a buffer, starting at byte `offset`."""
     if dtype is None:
         raise RuntimeError("argument 'dtype' cannot be None")
     if byte_order is None and dtype != _C.uint8:
@@ -107,20 +107,20 @@ def _of_buffer(buffer: Any, byte_order: str | None, count: int, offset: int, dty
 
 
 def _untyped_from_buffer(buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0, dtype: Any = None) -> Any:
-    """A storage with a copy of the bytes of `buffer`: `count` elements of `dtype` from byte `offset` on, which have that `byte_order`."""
+    """A storage with a copy of the bytes of `buffer`: `count` elements of `dtype` from byte `offset` on, stored in that `byte_order`."""
     return _of_buffer(buffer, byte_order, count, offset, dtype).untyped_storage()
 
 
 def _typed_from_buffer(
     buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0, *, dtype: Any = None, device: Any = None
 ) -> Any:
-    """A storage with a copy of `buffer`: `count` elements of `dtype` from byte `offset` on, which have that `byte_order`."""
+    """A storage with a copy of `buffer`: `count` elements of `dtype` from byte `offset` on, stored in that `byte_order`."""
     made = _of_buffer(buffer, byte_order, count, offset, _C.get_default_dtype() if dtype is None else dtype)
     return made.to(made.device if device is None else device).storage()
 
 
 def _of_file(filename: str, shared: bool, size: int, dtype: Any, typed: bool) -> Any:
-    from ._functions.more_names import from_file
+    from ._compat.functions import from_file
 
     made = storage_of(from_file(filename, shared, size, dtype=dtype), typed)
     made.filename = filename if shared else None
@@ -128,7 +128,7 @@ def _of_file(filename: str, shared: bool, size: int, dtype: Any, typed: bool) ->
 
 
 def _untyped_from_file(filename: str, shared: bool = False, nbytes: int = 0) -> Any:
-    """The first `nbytes` bytes of a file as memory; what is written is written to it if `shared`."""
+    """Maps the first `nbytes` bytes of a file as memory; writes go to the file if `shared`."""
     return _of_file(filename, shared, nbytes, _C.uint8, typed=False)
 
 
@@ -169,18 +169,18 @@ def _setitem(self: Any, index: Any, value: Any) -> None:
 
 
 def _tolist(self: Any) -> list[Any]:
-    """The elements, as a list."""
+    """The elements as a list."""
     return _with_elements(self).tolist()
 
 
 def _fill(self: Any, value: Any) -> Any:
-    """Writes `value` into all elements."""
+    """Writes `value` to all elements."""
     _elements(self).fill_(value)
     return self
 
 
 def _copy(self: Any, source: Any, non_blocking: bool = False) -> Any:
-    """Writes `source`'s elements, as many, into this storage."""
+    """Copies the elements of `source`, which must be as many, into this storage."""
     other = _elements(source)
     if other.numel() != _elements(self).numel():
         raise RuntimeError(f"copy_(): wanted a storage of size {_elements(self).numel()}, got one of size {other.numel()}")
@@ -196,25 +196,25 @@ def _clone(self: Any) -> Any:
 
 
 def _cpu(self: Any) -> Any:
-    """A copy on the cpu; the storage itself if it is there."""
+    """A copy on the cpu; the storage itself if it is already there."""
     if self.device.type == "meta":
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     return self if self.device.type == "cpu" else storage_of(self._tensor().cpu(), _is_typed(self))
 
 
 def _to(self: Any, *, device: Any, non_blocking: bool = False) -> Any:
-    """A copy on `device`; the storage itself if it is there."""
+    """A copy on `device`; the storage itself if it is already there."""
     moved = self._tensor().to(device, non_blocking=non_blocking)
     return self if moved.device == self.device else storage_of(moved, _is_typed(self))
 
 
 def _cuda(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
-    """A copy on a cuda device; the storage itself if it is there."""
+    """A copy on a cuda device; the storage itself if it is already there."""
     return _to(self, device="cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device, non_blocking=non_blocking)
 
 
 def _byteswap(self: Any, dtype: Any) -> None:
-    """Turns around the bytes of each element of `dtype`, in place."""
+    """Reverses the bytes of each element of `dtype`, in place."""
     size = dtype.itemsize // (2 if dtype.is_complex else 1)
     vector = _elements(self)
     if vector.numel() % size:
@@ -223,7 +223,7 @@ def _byteswap(self: Any, dtype: Any) -> None:
 
 
 def _type(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
-    """The name of the storage's type; with a `dtype` or such a name, a typed storage of the elements as that."""
+    """The name of the storage's type; given a `dtype` or a type name, a typed storage with the elements converted to it."""
     if dtype is None:
         return _full_name(self)
     if isinstance(dtype, str):
@@ -277,7 +277,7 @@ METHODS: dict[str, Any] = {
     "is_cuda": property(lambda self: self.device.type == "cuda"), "is_sparse": False, "is_sparse_csr": False, "filename": None,
     **{name: _cast(dtype) for name, dtype in _CASTS.items()},
 }  # fmt: skip
-# What storages of bytes and of elements have of their own.
+# Attributes that only untyped, or only typed, storages have.
 OF_BYTES: dict[str, Any] = {
     "byteswap": _byteswap, "from_buffer": staticmethod(_untyped_from_buffer), "from_file": staticmethod(_untyped_from_file),
 }  # fmt: skip
@@ -288,7 +288,7 @@ OF_ELEMENTS: dict[str, Any] = {"from_buffer": staticmethod(_typed_from_buffer), 
 
 
 class _StorageType(type):
-    """The type of torch.FloatStorage and its like: calls make a TypedStorage, and `isinstance` asks for dtype and device."""
+    """Metaclass of torch.FloatStorage and the like: calling it makes a TypedStorage, and `isinstance` checks dtype and device."""
 
     dtype: Any
     kind: str
@@ -304,24 +304,24 @@ class _StorageType(type):
 
 
     def from_buffer(cls, *args: Any, **options: Any) -> Any:
-        """A storage with a copy of a buffer: (buffer, byte_order, count=-1, offset=0), the order "big", "little" or "native"."""
+        """A storage with a copy of a buffer: (buffer, byte_order, count=-1, offset=0); the order is "big", "little" or "native"."""
         if cls.kind != "cpu":
             raise RuntimeError(f"from_buffer: Not available for {cls.kind.upper()} storage; make one of the cpu, and copy it by to(device=...)")
         return _typed_from_buffer(*args, **options, dtype=cls.dtype)
 
     def from_file(cls, filename: str, shared: bool = False, size: int = 0) -> Any:
-        """The first `size` elements of a file as memory; what is written is written to it if `shared`."""
+        """Maps the first `size` elements of a file as memory; writes go to the file if `shared`."""
         if cls.kind != "cpu":
             raise RuntimeError(f"from_file: Not available for {cls.kind.upper()} storage; make one of the cpu, and copy it by to(device=...)")
         return _of_file(filename, shared, size, cls.dtype, typed=True)
 
 
-@functools.cache  # a type is one object
+@functools.cache  # types must be unique objects
 def storage_types(kind: str) -> dict[str, Any]:
-    """torch.FloatStorage and its like of a `kind` of device, by name."""
+    """torch.FloatStorage and the other typed storages for a `kind` of device, by name."""
     return {name: _StorageType(name, (), {"dtype": getattr(_C, dtype), "kind": kind, "__module__": _module(kind)}) for name, dtype in NAMES.items()}
 
 
 def storage_type_names() -> dict[Any, str]:
-    """The names of the typed storages of dtypes."""
+    """The names of the typed storages by dtype."""
     return {getattr(_C, dtype): name for name, dtype in NAMES.items()}

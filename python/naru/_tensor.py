@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from . import _C, _more_methods, _storage_methods
+from . import _C, _storage_methods
+from ._compat import methods
 from ._missing import Absent, mark_absent
 from ._missing.tensor_names import NAMES
 from ._storage_copies import storage_copy
@@ -20,13 +21,13 @@ def _format(self: Tensor, spec: str) -> str:
 
 
 def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
-    """The name of the tensor's type, e.g. "torch.FloatTensor"; with `dtype` (a dtype, an old tensor type or its name), the tensor converted to
+    """The name of the tensor's type, e.g. "torch.FloatTensor"; given `dtype` (a dtype, an old tensor type or its name), the tensor converted to
     it. `non_blocking` as for `to`.
 
     >>> naru.ones(2).type(), naru.ones(2).type(naru.int64)
     ('torch.FloatTensor', tensor([1, 1]))
     """
-    from .legacy import parse_type, type_name
+    from ._compat.tensor_types import parse_type, type_name
 
     if dtype is None:
         return type_name(self)
@@ -37,13 +38,13 @@ def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
 
 
 def _new(self: Tensor, *args: Any, device: Any = None, **named: Any) -> Tensor:
-    """A tensor of the same dtype on the same device, or on another `device` of its kind: of sizes or `size`, with the given `data`, or over the memory
-    of a tensor (`other`) or a `storage`.
+    """A tensor of the same dtype on the same device, or on another `device` of its kind: with the given sizes or `size`, with the given `data`, or
+    over the memory of a tensor (`other`) or a `storage`.
 
     >>> naru.ones(1, dtype=naru.int64).new([1, 2])
     tensor([1, 2])
     """
-    from .legacy import legacy_tensor, place, positional
+    from ._compat.tensor_types import legacy_tensor, place, positional
 
     return legacy_tensor(self.dtype, place(self.device, device), positional(args, named))
 
@@ -74,7 +75,7 @@ def _cuda_array_interface(self: Tensor) -> Any:
 
 
 def _array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
-    """`naru.array_api`, the functions of the array API standard. ValueError for a version of it other than 2021.12 to 2025.12."""
+    """`naru.array_api`, the functions of the array API standard. ValueError for an `api_version` other than 2021.12 to 2025.12."""
     versions = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
     if api_version is not None and api_version not in versions:
         raise ValueError(f"__array_namespace__: wanted an api_version among {', '.join(versions)}, got {api_version!r}")
@@ -84,7 +85,7 @@ def _array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
 
 
 def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
-    """The tensor on another `device`, itself if it is there: `to(device)` by the array API's name. `stream` is of no concern.
+    """The array API's name for `to(device)`: the tensor on another `device`, itself if it is already there. `stream` is ignored.
 
     >>> naru.ones(2).to_device("meta").device
     device(type='meta')
@@ -93,7 +94,7 @@ def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
 
 
 def _record_stream(self: Tensor, stream: Any) -> None:
-    """Nothing is to be done: memory remembers by itself which streams still use it. RuntimeError where the tensor is not on the device of
+    """Does nothing: storages track by themselves which streams still use them. RuntimeError if the tensor is not on the device of
     `stream`.
 
     >>> with naru.virtual("cuda"):
@@ -145,11 +146,11 @@ def _storage_deepcopy(self: Any, memo: dict) -> Any:
 
 
 def _rebuild_from_type_v2(func: Any, new_type: type, args: tuple[Any, ...], state: Any) -> Tensor:
-    """A tensor with attributes of its own, from a file."""
+    """Rebuilds a tensor that has attributes of its own from a file."""
     from ._utils import _with_state
 
     made = func(*args)
-    if made.is_nested:  # what PyTorch has as its attributes are the arguments
+    if made.is_nested:  # PyTorch stores the constructor arguments as its attributes
         return made
     if type(made) is Tensor and isinstance(new_type, type) and issubclass(new_type, Tensor) and new_type is not Tensor:
         made = made.as_subclass(new_type)
@@ -184,7 +185,7 @@ def _reduce(self: Tensor, protocol: Any) -> tuple:
 
 
 def _dir(self: Tensor) -> list[str]:
-    """The names it has, without those that only say that they are missing."""
+    """Attribute names, without those that exist only to report that naru lacks them."""
     from inspect import getattr_static
 
     kind = type(self)
@@ -206,7 +207,7 @@ def _init_subclass(cls: type, **kwargs: Any) -> None:
 
 
 def _make_wrapper_subclass(*args: Any, **kwargs: Any) -> None:
-    """NotImplementedError: a tensor without elements of its own is computed with by `__torch_dispatch__`, which naru does not have."""
+    """NotImplementedError: tensors without elements of their own need `__torch_dispatch__`, which naru does not have."""
     raise NotImplementedError(
         "Tensor._make_wrapper_subclass: a wrapper is computed with by __torch_dispatch__, which naru does not have; nearest: a class with "
         "__torch_function__, or Tensor.as_subclass"
@@ -214,14 +215,14 @@ def _make_wrapper_subclass(*args: Any, **kwargs: Any) -> None:
 
 
 def _torch_function(cls: type, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
-    """Calls `func` as if there were no `__torch_function__`; tensors that it gives are of the subclass."""
+    """Calls `func` as if there were no `__torch_function__`; resulting tensors are of the subclass."""
     from .overrides import _of_subclass
 
     return _of_subclass(cls, func, types, args, kwargs)
 
 
 def _hardshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
-    """naru.hardshrink(self, `lambd`): 0 where the absolute value is at most lambd.
+    """naru.hardshrink(self, `lambd`): 0 for elements whose absolute value is at most lambd.
 
     >>> naru.tensor([-1.0, 0.25, 0.75]).hardshrink()
     tensor([-1.0000,  0.0000,  0.7500])
@@ -232,12 +233,12 @@ def _hardshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
 
 
 def _hash_tensor(self: Tensor, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Tensor:
-    """naru.hash_tensor(self, `dim`): the exclusive or of the elements' bits; `keepdim` and `mode` as there.
+    """naru.hash_tensor(self, `dim`): the xor of the elements' bits; `keepdim` and `mode` as in that function.
 
     >>> naru.tensor([1, 2, 4]).hash_tensor()
     tensor(7, dtype=torch.uint64)
     """
-    from ._functions.native import hash_tensor
+    from ._compat.native import hash_tensor
 
     return hash_tensor(self, dim, keepdim=keepdim, mode=mode)
 
@@ -247,7 +248,7 @@ def _rdiv(self: Tensor, other: Any) -> Tensor:
     return self.__rtruediv__(other)
 
 
-# What stands below the docstrings of the core's classes.
+# Appended to the docstrings of the core's classes.
 _EXAMPLES = {
     Tensor: """
 >>> x = naru.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -342,7 +343,7 @@ def _generator_reduce(self: _C.Generator) -> tuple[Any, ...]:
 
 
 def install() -> None:
-    """Gives `Tensor` these methods. What the core defines itself stays, but for pickling."""
+    """Installs these methods on `Tensor` and the storage classes. `Tensor.new` is kept if the core defines it."""
     own = vars(Tensor)
     for shown, example in _EXAMPLES.items():
         shown.__doc__ = f"{shown.__doc__}\n{example}"
@@ -360,7 +361,7 @@ def install() -> None:
         "hardshrink": _hardshrink,
         "hash_tensor": _hash_tensor,
         "__rdiv__": _rdiv,
-        **_more_methods.METHODS,
+        **methods.METHODS,
     }.items():
         method.__name__ = name
         method.__qualname__ = "Tensor." + name

@@ -1,4 +1,4 @@
-"""What pickled tensors are rebuilt with, and exceptions that travel; the names are PyTorch's."""
+"""Functions that rebuild pickled tensors, and exceptions passed between processes, under PyTorch's names."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Tensor = _C.Tensor
 
 
 def _element_size(dtype: Any) -> int:
-    """The bytes of an element."""
+    """Bytes per element."""
     return dtype.itemsize
 
 
 def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
-    """The index of a device; of one without, the current one of its kind where it may be left out."""
+    """The index of a device; for a device without an index, the current one of its kind, if `optional`."""
     if isinstance(device, int):
         return device
     wanted = None if device is None else _C.device(device)
@@ -31,13 +31,13 @@ def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fal
         return wanted.index
     if not optional:
         raise ValueError(f"Expected a torch.device with a specified index or an integer, but got: {device}")
-    from ._functions.checks import get_device_module
+    from ._compat.checks import get_device_module
 
     return get_device_module(wanted).current_device()
 
 
 def _rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -> Tensor:
-    """The tensor of the given geometry over a storage; ValueError if it would reach outside."""
+    """A tensor with the given geometry over a storage; ValueError if it would reach outside the storage."""
     size, stride = list(size), list(stride)
     if len(size) != len(stride) or storage_offset < 0 or any(n < 0 for n in size) or any(s < 0 for s in stride):
         raise ValueError(f"a stored tensor has size {size}, stride {stride}, offset {storage_offset}, which no tensor can have")
@@ -73,7 +73,7 @@ def _rebuild_tensor_v3(
     dtype: Any,
     metadata: Any = None,
 ) -> Tensor:
-    """A tensor over a storage of bytes."""
+    """A tensor over an untyped storage."""
     return _rebuild_tensor_v2(storage.as_dtype(dtype), storage_offset, size, stride, requires_grad, backward_hooks)
 
 
@@ -84,7 +84,7 @@ def _rebuild_meta_tensor_no_storage(dtype: Any, size: Any, stride: Any, requires
 
 
 class _Unread(threading.local):
-    """While a pickle is read whose storages stand behind it: what looks at elements waits until they are there."""
+    """Set while a legacy pickle is read, whose storages follow it in the file: rebuilding that needs elements waits until they are read."""
 
     begun = False
     waiting = False
@@ -94,8 +94,8 @@ unread = _Unread()
 
 
 def _rebuild_sparse_tensor(layout: Any, data: tuple) -> Tensor:
-    """A sparse tensor of its parts: (indices, values, size, whether coalesced), or (compressed indices, plain indices, values,
-    size). Both are looked at."""
+    """A sparse tensor from its parts: (indices, values, size, whether coalesced), or (compressed indices, plain indices, values, size).
+    Both forms are validated."""
     from ._sparse_tensors import sparse_compressed_tensor, sparse_coo_tensor
 
     if unread.begun:
@@ -137,11 +137,11 @@ def _rebuild_njt(constructor_kwargs: dict[str, Any]) -> Any:
     return rebuild_jagged(constructor_kwargs)
 
 
-_rebuild_njt.__module__ = "naru.nested._internal.nested_tensor"  # where PyTorch has it: files name it so
+_rebuild_njt.__module__ = "naru.nested._internal.nested_tensor"  # PyTorch's location, which files refer to
 
 
 def _with_state(obj: Any, state: Any) -> Any:
-    """`obj` with the attributes of `state`. They are its own: no setter is called, and its class stays what it is."""
+    """Adds the attributes of `state` to `obj`. They go to its `__dict__`: no setter is called, and its class does not change."""
     state = dict(state or {})
     if not all(type(name) is str for name in state):
         raise TypeError(f"the state of a {type(obj).__name__} has a name that is no text")
@@ -151,8 +151,8 @@ def _with_state(obj: Any, state: Any) -> Any:
 
 
 def _strides_to_keep(tensor: Tensor) -> tuple[int, ...] | None:
-    """The strides that a pickled tensor gets back: of one that is transposed, expanded, or channels_last. None: row-major, which those of a window, or with
-    gaps, become."""
+    """The strides to store for a pickled tensor that is transposed, expanded, or channels_last. None: row-major; windows and tensors with
+    gaps become row-major."""
     if tensor.is_contiguous() or tensor.numel() == 0:
         return None
     once = tensor.detach().as_strided([n if s else 1 for n, s in zip(tensor.shape, tensor.stride())], [s or 1 for s in tensor.stride()], tensor.storage_offset())
@@ -165,7 +165,7 @@ def _strides_to_keep(tensor: Tensor) -> tuple[int, ...] | None:
 
 
 def _with_strides(tensor: Tensor, strides: tuple[int, ...]) -> Tensor:
-    """The same elements with other strides; where one is 0, all elements along it are one."""
+    """The same elements with other strides; a dimension with stride 0 is stored once."""
     once = tensor[tuple(slice(None) if s else slice(1) for s in strides)]
     return _C.empty_strided(once.shape, strides, dtype=tensor.dtype, device=tensor.device).copy_(once).as_strided(tensor.shape, strides)
 
@@ -173,7 +173,7 @@ def _with_strides(tensor: Tensor, strides: tuple[int, ...]) -> Tensor:
 def _tensor_from_bytes(
     data: bytes, dtype: str, size: tuple[int, ...], device: str, requires_grad: bool, strides: tuple[int, ...] | None = None
 ) -> Tensor:
-    """A tensor that was pickled by `pickle` itself; on the CPU where its device is absent."""
+    """Rebuilds a tensor pickled with `pickle` itself; on the CPU if its device is absent."""
     from ._serialization.storages import bytes_to_tensor, device_if_present
 
     tensor = bytes_to_tensor(data, getattr(_C, dtype)).reshape(size)
@@ -186,12 +186,12 @@ def _tensor_from_bytes(
 
 
 def _flatten_dense_tensors(tensors: Any) -> Tensor:
-    """The elements of all tensors, one after another; of a single one that is contiguous, a view."""
+    """The elements of all tensors, concatenated; for a single contiguous tensor, a view."""
     flat = [tensor.reshape(-1) for tensor in tensors]
     return flat[0] if len(flat) == 1 else _C.cat(flat)
 
 
 def _unflatten_dense_tensors(flat: Tensor, tensors: Any) -> tuple[Tensor, ...]:
-    """Views of `flat` of the sizes of the tensors that it was made from."""
+    """Views of `flat` with the sizes of `tensors`, the tensors that it was made from."""
     parts = flat.split([tensor.numel() for tensor in tensors])
     return tuple(part.view(tensor.shape) for part, tensor in zip(parts, tensors))

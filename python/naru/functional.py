@@ -11,7 +11,7 @@ from ._functions.naming import named as _named
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    # What __getattr__ finds.
+    # Names resolved by __getattr__.
     from . import (
         broadcast_tensors as broadcast_tensors,
         cdist as cdist,
@@ -32,7 +32,7 @@ Tensor = _C.Tensor
 
 
 def is_tensor(obj: Any) -> bool:
-    """Whether `obj` is a tensor (of a subclass too).
+    """Whether `obj` is a tensor (including subclasses).
 
     >>> naru.is_tensor(naru.ones(1)), naru.is_tensor(3)
     (True, False)
@@ -41,7 +41,7 @@ def is_tensor(obj: Any) -> bool:
 
 
 def cartesian_prod(*tensors: Any) -> Tensor:
-    """All choices of one element of each of `tensors`, which have one dimension, as rows: a matrix (of one tensor that tensor).
+    """The Cartesian product of `tensors`, which have one dimension, as the rows of a matrix (a single tensor is returned as it is).
 
     >>> naru.cartesian_prod(naru.tensor([1, 2]), naru.tensor([3, 4]))
     tensor([[1, 3],
@@ -53,7 +53,7 @@ def cartesian_prod(*tensors: Any) -> Tensor:
 
 
 def _in_place(name: str) -> Callable[..., Tensor]:
-    """A method that writes to its tensor, as a function."""
+    """Makes a function of an in-place method of Tensor."""
 
     @_named(name, f"`input.{name}(...)`, the method, with what follows as its arguments; writes to `input` and returns it.")
     def call(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -71,7 +71,7 @@ xlogy_ = _in_place("xlogy_")
 
 
 def _copied(name: str, view: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """A view's function whose results are copies: of the method of that name, unless a function is given."""
+    """Makes a function that copies the result of a view: the method of that name, unless a view function is given."""
 
     @_named(name + "_copy", f"A copy of what `input.{name}(...)`, the method, gives for the arguments that follow; written to `out` where that is given.")
     def call(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
@@ -131,11 +131,11 @@ def block_diag(*tensors: Any) -> Tensor:
 
 
 def histogramdd(input: Tensor, bins: Any, range: Any = None, weight: Tensor | None = None, density: bool = False) -> Any:
-    """(hist, bin_edges): counts of points over n dimensions.
+    """(hist, bin_edges): an n-dimensional histogram of points.
 
-    `input`: (..., n) floating point. `bins`: how many of each dimension, one number for all, or a list of n vectors of edges. `range`: 2n
-    numbers, where the bins begin and end, the extremes of the points without. `weight`: of each point, in the shape of `input` but its last
-    dimension. `density`: hist is divided by its sum and the bins' volumes. RuntimeError for fewer than two dimensions.
+    `input`: (..., n) floating point. `bins`: how many per dimension, one number for all dimensions, or a list of n vectors of edges. `range`: 2n
+    numbers, the lower and upper bound of each dimension; the points' extremes by default. `weight`: one per point, in the shape of `input`
+    without its last dimension. `density`: hist is divided by its sum and the bins' volumes. RuntimeError for fewer than two dimensions.
 
     >>> naru.histogramdd(naru.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), bins=2).hist
     tensor([[0., 1.],
@@ -160,7 +160,7 @@ def is_storage(obj: Any) -> bool:
 
 
 def typename(obj: Any) -> str:
-    """The name of the type of `obj`; of a tensor, e.g. "torch.FloatTensor".
+    """The name of the type of `obj`; for a tensor, e.g. "torch.FloatTensor".
 
     >>> naru.typename(naru.ones(1))
     'torch.FloatTensor'
@@ -175,7 +175,7 @@ def typename(obj: Any) -> str:
 
 
 def compile(model: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Returns `model`, a function or module, as it is: naru compiles while it runs. Without one, a decorator; PyTorch's options are taken.
+    """Returns `model`, a function or module, unchanged: naru compiles at run time. Without it, a decorator; PyTorch's options are ignored.
 
     >>> @naru.compile(mode="max-autotune")
     ... def double(x):
@@ -190,15 +190,15 @@ def compile(model: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 def set_default_tensor_type(t: Any) -> None:
     """Sets the default dtype, and the default device if the type names one. `t`: an old tensor type or its name. TypeError or ValueError for
-    another. It warns once: PyTorch has deprecated it.
+    anything else. Warns once: PyTorch has deprecated it.
 
     >>> naru.set_default_tensor_type("torch.DoubleTensor")
     >>> naru.ones(1).dtype
     torch.float64
     >>> naru.set_default_tensor_type(naru.FloatTensor); naru.set_default_device(None)
     """
-    from ._functions.more_names import warn_once
-    from .legacy import parse_type
+    from ._compat.functions import warn_once
+    from ._compat.tensor_types import parse_type
 
     warn_once(
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and torch.set_default_device() as "
@@ -211,7 +211,7 @@ def set_default_tensor_type(t: Any) -> None:
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """False, whatever `mode` is: denormal numbers are always kept.
+    """Returns False, whatever `mode` is: denormal numbers are always kept.
 
     >>> naru.set_flush_denormal(True)
     False
@@ -222,7 +222,7 @@ def set_flush_denormal(mode: bool) -> bool:
 
 
 def get_autocast_gpu_dtype() -> Any:
-    """The type that autocast casts to on cuda.
+    """The dtype that autocast casts to on cuda.
 
     >>> naru.get_autocast_gpu_dtype()
     torch.float16
@@ -231,7 +231,7 @@ def get_autocast_gpu_dtype() -> Any:
 
 
 def get_autocast_cpu_dtype() -> Any:
-    """The type that autocast casts to on the cpu.
+    """The dtype that autocast casts to on the cpu.
 
     >>> naru.get_autocast_cpu_dtype()
     torch.bfloat16
@@ -240,7 +240,7 @@ def get_autocast_cpu_dtype() -> Any:
 
 
 def set_autocast_gpu_dtype(dtype: Any) -> None:
-    """Sets the type that autocast casts to on cuda to `dtype`, where the block names none.
+    """Sets the dtype that autocast casts to on cuda to `dtype`, for blocks that do not name one.
 
     >>> naru.set_autocast_gpu_dtype(naru.bfloat16); naru.get_autocast_gpu_dtype()
     torch.bfloat16
@@ -250,7 +250,7 @@ def set_autocast_gpu_dtype(dtype: Any) -> None:
 
 
 def set_autocast_cpu_dtype(dtype: Any) -> None:
-    """Sets the type that autocast casts to on the cpu to `dtype`, where the block names none.
+    """Sets the dtype that autocast casts to on the cpu to `dtype`, for blocks that do not name one.
 
     >>> naru.set_autocast_cpu_dtype(naru.float16); naru.get_autocast_cpu_dtype()
     torch.float16
@@ -260,7 +260,7 @@ def set_autocast_cpu_dtype(dtype: Any) -> None:
 
 
 def broadcast_shapes(*shapes: Any) -> Any:
-    """The shape that tensors of the given `shapes` (sequences of sizes, or single ones) broadcast to. RuntimeError where there is none.
+    """The shape that tensors of the given `shapes` (sequences of sizes, or single ones) broadcast to. RuntimeError if they do not broadcast.
 
     >>> naru.broadcast_shapes((2, 1), (3,))
     torch.Size([2, 3])
@@ -300,7 +300,7 @@ def atleast_1d(*tensors: Any) -> Any:
 
 
 def atleast_2d(*tensors: Any) -> Any:
-    """The `tensors` (one, several, or a list) with at least two dimensions; new ones come first.
+    """The `tensors` (one, several, or a list) with at least two dimensions; new ones are prepended.
 
     >>> naru.atleast_2d(naru.tensor(5.0))
     tensor([[5.]])
@@ -309,7 +309,7 @@ def atleast_2d(*tensors: Any) -> Any:
 
 
 def atleast_3d(*tensors: Any) -> Any:
-    """The `tensors` (one, several, or a list) with at least three dimensions; a matrix gets a last one.
+    """The `tensors` (one, several, or a list) with at least three dimensions; a matrix gets a new last dimension.
 
     >>> naru.atleast_3d(naru.tensor(5.0))
     tensor([[[5.]]])
@@ -324,8 +324,8 @@ def atleast_3d(*tensors: Any) -> Any:
 
 
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
-    """Sums the products of `a` and `b` over dimensions: the last `dims` of a and first of b, or two lists of them. The result, also written to
-    `out` where that is given, has the other dimensions of a, then those of b.
+    """Sums the products of `a` and `b` over dimensions: the last `dims` of a and first of b, or two lists of dimensions. The result, also written
+    to `out` if given, has the remaining dimensions of a, then those of b.
 
     >>> naru.tensordot(naru.tensor([[1.0, 2.0], [3.0, 4.0]]), naru.tensor([10.0, 1.0]), 1)
     tensor([12., 34.])
@@ -340,7 +340,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
 
 
 def _layers(name: str) -> Callable[..., Any]:
-    """`torch.lstm` and its like, which take padded sequences, or packed ones with the batch of each step behind them."""
+    """Makes `torch.lstm` and the like, which accept padded sequences, or packed ones followed by their batch sizes."""
     run = getattr(_C, "_" + name)
 
     def layers(input: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
@@ -368,7 +368,7 @@ lstm, gru, rnn_tanh, rnn_relu = (_layers(name) for name in ("lstm", "gru", "rnn_
 show(globals(), "functions")
 
 
-# What stands in PyTorch's module of this name, too.
+# Names that PyTorch has in its module `torch.functional`, too.
 _ELSEWHERE = frozenset(
     "broadcast_tensors cdist chain_matmul einsum istft lu meshgrid norm split stft unique unique_consecutive unravel_index".split()
 )

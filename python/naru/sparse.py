@@ -1,7 +1,7 @@
-"""`torch.sparse`: sparse tensors by coordinates (COO), by rows or columns (CSR, CSC), and by rows or columns of blocks (BSR, BSC).
+"""`torch.sparse`: sparse tensors in coordinate (COO) format, compressed by rows or columns (CSR, CSC), or by rows or columns of blocks (BSR, BSC).
 
-A sparse tensor is a Tensor: it can be passed on, be a gradient, and meet the operators that have a sparse form. Any other operator raises
-NotImplementedError and says so; `to_dense()` gives it a dense tensor.
+A sparse tensor is a Tensor: it can be passed around, be a gradient, and be used in operators that have a sparse form. Any other operator raises
+NotImplementedError with a message; `to_dense()` converts it to a dense tensor.
 
 >>> import naru
 >>> s = naru.sparse_coo_tensor([[0, 1, 1], [2, 0, 2]], [3.0, 4.0, 5.0], (2, 3))
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Tensor = _C.Tensor
-_rebuild_sparse = _sparse_tensors._rebuild_sparse  # pickles name it so
+_rebuild_sparse = _sparse_tensors._rebuild_sparse  # pickles refer to this name
 
 __all__ = ["addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm", "softmax", "spdiags", "sum"]
 
 
 def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
-    """The product of matrices `mat1` (n, k) and `mat2` (k, m) of which some are sparse; it is sparse if both are.
+    """The product of matrices `mat1` (n, k) and `mat2` (k, m), at least one of them sparse; it is sparse if both are.
 
     Args:
-        reduce: of a CSR matrix and a dense one: what is made of the products of each row in place of their sum: "sum", "mean", "amax" or "amin". A row of
-            which nothing is stored gives 0.
+        reduce: for a CSR matrix and a dense one: the reduction of the products of each row instead of a sum: "sum", "mean", "amax" or "amin". A row
+            with no stored elements gives 0.
 
     >>> s = naru.sparse_csr_tensor([0, 2, 3], [0, 1, 1], [1.0, 2.0, 3.0], (2, 2))
     >>> naru.sparse.mm(s, naru.ones(2, 1), "amax")
@@ -42,7 +42,7 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
 
 
 def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
-    """beta * input + alpha * (mat1 @ mat2) where the CSR matrix `input` stores something, and nowhere else: a CSR matrix of the same places.
+    """beta * input + alpha * (mat1 @ mat2) at the stored elements of the CSR matrix `input`: a CSR matrix with the same sparsity pattern.
 
     >>> import naru
     >>> s = naru.sparse_csr_tensor([0, 1, 2], [1, 0], [1.0, 1.0], (2, 2))
@@ -53,7 +53,7 @@ def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.
 
 
 def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
-    """`beta` * `mat` + `alpha` * (`mat1` @ `mat2`), of a dense `mat` and a sparse mat1.
+    """`beta` * `mat` + `alpha` * (`mat1` @ `mat2`), for a dense `mat` and a sparse mat1.
 
     >>> s = naru.eye(2).to_sparse()
     >>> naru.sparse.addmm(naru.ones(2, 2), s, naru.tensor([[1.0, 2.0], [3.0, 4.0]]), beta=10)
@@ -64,8 +64,8 @@ def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: 
 
 
 def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:  # noqa: A001
-    """The sum of what `input` stores, or sums over the dimensions `dim`: sparse if a dimension with coordinates is left. `dtype`: what it is
-    added up in.
+    """The sum of the stored elements of `input`, or sums over the dimensions `dim`: sparse if a sparse dimension is left. `dtype`: of the
+    summation and the result.
 
     >>> s = naru.tensor([[0, 3], [4, 5]]).to_sparse()
     >>> naru.sparse.sum(s), naru.sparse.sum(s, 0).to_dense()
@@ -75,7 +75,7 @@ def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:  # noqa: A
 
 
 def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """softmax along `dim` of what `input` stores; the rest counts as minus infinity. `dtype`: of the result.
+    """softmax along `dim` of the stored elements of `input`; unstored elements count as minus infinity. `dtype`: of the result.
 
     >>> s = naru.tensor([[0.0, 1.0], [2.0, 2.0]]).to_sparse()
     >>> naru.sparse.softmax(s, 1).to_dense()
@@ -86,7 +86,7 @@ def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """The logarithm of `softmax` of `input` along `dim`; `dtype` as there.
+    """The logarithm of `softmax` of `input` along `dim`; `dtype` as in `softmax`.
 
     >>> s = naru.tensor([[0.0, 1.0], [2.0, 2.0]]).to_sparse()
     >>> naru.sparse.log_softmax(s, 1).to_dense()
@@ -97,13 +97,13 @@ def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
 
 
 def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: Any = None) -> Tensor:
-    """A sparse matrix of its diagonals.
+    """A sparse matrix with the given diagonals.
 
     Args:
-        diagonals: (diagonals, n), or one diagonal; element j stands in column j of the matrix.
-        offsets: integers: how far above the main diagonal each one is; negative ones are below. Each once.
+        diagonals: (diagonals, n), or one diagonal; element j is in column j of the matrix.
+        offsets: unique integers, the offset of each diagonal above the main diagonal; negative ones are below.
         shape: rows and columns of the matrix.
-        layout: of the result, torch.sparse_coo where it is not given; sparse_csr or sparse_csc.
+        layout: of the result, torch.sparse_coo by default; or sparse_csr or sparse_csc.
 
     >>> import naru
     >>> naru.sparse.spdiags(naru.tensor([[1, 2, 3], [4, 5, 6]]), naru.tensor([0, 1]), (3, 3)).to_dense()
@@ -141,11 +141,11 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: An
 
 
 class check_sparse_tensor_invariants:  # noqa: N801
-    """Whether all that holds for parts of sparse tensors is looked at when one is made. Here it is always, but for the order of indices within rows and
-    columns of compressed tensors, which is looked at where this is on.
+    """Whether the parts of new sparse tensors are fully validated. naru always validates them, except for the order of indices within rows and
+    columns of compressed tensors, which is checked only if this is on.
 
     Args:
-        enable: inside a `with`, or a function that this decorates.
+        enable: the setting, within a `with` block or a function that this decorates.
 
     >>> import naru
     >>> with naru.sparse.check_sparse_tensor_invariants():
@@ -155,17 +155,17 @@ class check_sparse_tensor_invariants:  # noqa: N801
 
     @classmethod
     def is_enabled(cls) -> bool:
-        """What was switched last."""
+        """The current setting."""
         return _sparse_tensors.order_checked
 
     @classmethod
     def enable(cls) -> None:
-        """Switches it on."""
+        """Turns the checks on."""
         _sparse_tensors.order_checked = True
 
     @classmethod
     def disable(cls) -> None:
-        """Switches it off."""
+        """Turns the checks off."""
         _sparse_tensors.order_checked = False
 
     def __init__(self, enable: bool = True) -> None:
@@ -189,8 +189,8 @@ class check_sparse_tensor_invariants:  # noqa: N801
 
 
 def as_sparse_gradcheck(gradcheck: Any) -> Any:
-    """`gradcheck` (autograd.gradcheck or gradgradcheck) for functions of sparse tensors: their gradients by what the inputs store are compared, masked or
-    not.
+    """Adapts `gradcheck` (autograd.gradcheck or gradgradcheck) to functions of sparse tensors: compares gradients at the inputs' stored elements,
+    masked or not.
 
     >>> check = naru.sparse.as_sparse_gradcheck(naru.autograd.gradcheck)
     >>> s = naru.eye(2, dtype=naru.float64).to_sparse_csr().requires_grad_()
@@ -214,7 +214,7 @@ def as_sparse_gradcheck(gradcheck: Any) -> Any:
 
 
 def _old(dtype: Any, device: Any, args: tuple) -> Tensor:
-    """What `torch.sparse.FloatTensor` gives: of sizes zeros, of indices and values (and a size) those."""
+    """The result of `torch.sparse.FloatTensor(...)`: zeros for sizes; a COO tensor for indices and values (and a size)."""
     if not args or not isinstance(args[0], Tensor):
         size = args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
         return _C.zeros(tuple(size) or (0,), dtype=dtype, device=device, layout=_C.sparse_coo)
@@ -228,7 +228,7 @@ _missing_name = _missing.module_getattr(__name__)
 
 def __getattr__(name: str) -> Any:
     if name.endswith("Tensor"):
-        from .legacy import tensor_types
+        from ._compat.tensor_types import tensor_types
 
         if name in (types := tensor_types("cpu", _C.sparse_coo, _old)):
             return types[name]

@@ -1,4 +1,4 @@
-// Memory on a boundary: C's aligned_alloc is not everywhere, and where it is, free() is not always its counterpart.
+// Aligned memory. C's aligned_alloc does not exist everywhere, and its counterpart is not always free().
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@ namespace naru {
 
 inline constexpr size_t kAlignment = 64;
 
-// Null where there is none.
+// Returns null if there is no memory.
 inline void* aligned_memory(size_t bytes, size_t boundary = kAlignment) noexcept {
   return ::operator new(bytes, std::align_val_t(boundary), std::nothrow);
 }

@@ -1,4 +1,4 @@
-// AtEnd: does something at the end of a scope, however it is left.
+// AtEnd: runs a function at the end of a scope, however the scope is left.
 #pragma once
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Whether a block of autocast is open on this thread, and what it casts to (see naru/amp.h).
+// Autocast state: whether a block of autocast is open on this thread, and the dtype that it casts to (see naru/optim/amp.h).
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace naru::autocast {
 struct State {
   std::array<bool, kDeviceTypes> on{};  // by kind of device
   std::array<DType, kDeviceTypes> dtype;
-  bool cache = true;  // whether a weight is cast once in the outermost block
+  bool cache = true;  // whether the outermost block caches the casts of weights
   int nesting = 0;
   State() {
     dtype.fill(DType::F16);
@@ -21,12 +21,12 @@ struct State {
 };
 State& state() noexcept;  // of this thread
 
-// How many blocks are open on all threads; 0 almost always, and then nobody looks further.
+// Number of open blocks on all threads. It is 0 almost always, which skips all further checks.
 extern std::atomic<int> blocks;
 inline bool anywhere() noexcept { return blocks.load(std::memory_order_relaxed) != 0; }
 void set_on(DeviceType kind, bool on) noexcept;
 
-// Inside, nothing is cast on this thread.
+// Disables casts on this thread while in scope.
 class Off {
  public:
   Off() noexcept : saved_(state().on) { state().on = {}; }

@@ -1,4 +1,4 @@
-// What a device can do, as data: fallback, coverage, the queue and the renderers decide by nothing else.
+// Capabilities: what a device supports, as data. Fallback, coverage, the queue and the renderers decide by this alone.
 #pragma once
 
 #include <cstdint>
@@ -10,32 +10,31 @@
 
 namespace naru {
 
-// How it computes. What an operator's result depends on is exact by IEEE 754, or the device is not used.
+// Arithmetic of the device. Operations that results depend on must be exact by IEEE 754; otherwise the device is not used.
 struct Arithmetic {
-  bool fp64 = true;                               // operators on other types may compute in float64 inside
-  bool exact_division = true, exact_root = true;  // of float32: correctly rounded; else they are taken in float64
-  bool exact_fma = true;                          // rounded once
+  bool fp64 = true;                               // operators on other dtypes may compute in float64 internally
+  bool exact_division = true, exact_root = true;  // float32 operations are correctly rounded; if not, they are computed in float64
+  bool exact_fma = true;                          // rounded only once
   bool denormals = true;                          // of float32
-  bool atomics = true;                            // of 32 bits, in the device's memory
+  bool atomics = true;                            // 32-bit, in device memory
 };
 
-// What keeps a device that computes so from giving naru's results: "correctly rounded division"; "": nothing.
+// The feature that the device lacks to give naru's results: "correctly rounded division"; "": nothing.
 std::string_view missing_in(const Arithmetic& arithmetic) noexcept;
 
 class Capabilities {
  public:
   Arithmetic arithmetic;
-  bool unified_memory = false;    // the host may use its addresses, once work on what lies there has been done
-  bool row_fused = false;         // it takes ir::RowFused
-  bool cuda_source = false;       // it takes users' kernels in CUDA C++ as they are
-  bool elements = true;           // tensors have elements, beside shapes
-  bool library_products = false;  // libraries do its products, with bits of their own, unless algorithms are to be deterministic
+  bool unified_memory = false;    // the host may use its addresses after pending work has finished
+  bool row_fused = false;         // it supports ir::RowFused
+  bool cuda_source = false;       // it accepts user kernels in CUDA C++ without translation
+  bool elements = true;           // tensors have elements, not only shapes (false: meta)
+  bool library_products = false;  // vendor libraries compute matrix products, with other rounding, unless deterministic mode is on
 
-  // Tensors of this dtype, or an operator by its name (ir/addresses.h; "*": all of them), are not supported.
+  // Marks a dtype, or an operator by name (ir/addresses.h; "*": all), as unsupported.
   void exclude(DType type) { dtypes_ &= ~bit(type); }
   void exclude(std::string_view op) { unsupported_.emplace(op); }
-  // The same for operators of instructions that only hosts carry out (ir/inspect.h): asked for where there is such an instruction, and not before
-  // all others.
+  // The same for operators of instructions that only the host runs (ir/inspect.h). A separate set, checked only for such instructions.
   void exclude_host_only(std::string_view op) { host_only_.emplace(op); }
 
   bool supports(DType type) const noexcept { return (dtypes_ & bit(type)) != 0; }
@@ -43,7 +42,7 @@ class Capabilities {
     return (unsupported_.empty() || !(unsupported_.contains(op) || unsupported_.contains("*"))) &&
            (host_only_.empty() || !host_only_.contains(op));
   }
-  // Nothing that instructions can ask for is excluded, but for those that only hosts carry out.
+  // True if nothing is excluded, apart from the host-only instructions.
   bool supports_everything() const noexcept { return dtypes_ == ~uint64_t{0} && unsupported_.empty() && arithmetic.fp64; }
 
  private:

@@ -1,4 +1,4 @@
-// The table of the kinds of devices (naru/device_kinds.inc), as data.
+// The table of device kinds (naru/device_kinds.inc), as data.
 #pragma once
 
 #include <span>
@@ -18,7 +18,7 @@ inline constexpr DeviceKind kDeviceKinds[kDeviceTypes] = {
 #include "naru/device_kinds.inc"
 };
 
-// All of them; those that compute; and of these those beside the cpu, in the order in which they are preferred.
+// device_kinds: all. computing_kinds: all except meta. accelerator_kinds: those without the cpu, in order of preference.
 constexpr std::span<const DeviceKind> device_kinds() noexcept { return kDeviceKinds; }
 constexpr std::span<const DeviceKind> computing_kinds() noexcept { return device_kinds().first(kDeviceTypes - 1); }
 constexpr std::span<const DeviceKind> accelerator_kinds() noexcept { return computing_kinds().subspan(1); }

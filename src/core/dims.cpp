@@ -21,7 +21,7 @@ void Dims::free_heap() noexcept { delete[] entries_.heap; }
 std::string Dims::str() const { return fmt::format("[{}]", fmt::join(begin(), end(), ", ")); }
 
 int64_t product(std::span<const int64_t> dims) noexcept {
-  uint64_t n = 1;  // wraps around before a size of 0 makes it 0
+  uint64_t n = 1;  // unsigned: it may wrap around before a size of 0 makes it 0
   for (int64_t d : dims) n *= static_cast<uint64_t>(d);
   return static_cast<int64_t>(n);
 }

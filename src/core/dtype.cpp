@@ -12,7 +12,7 @@ namespace {
 
 std::atomic<DType> default_type{DType::F32};
 
-// The smallest type of a category with room for so many bits; signed, where it is asked for.
+// The smallest dtype of a category with at least `digits` digits and the given signedness.
 constexpr DType smallest(Category category, bool is_signed, int digits) {
   DType found = DType::Bool;
   for (const DType t : kAllDTypes) {
@@ -30,7 +30,7 @@ constexpr DType promoted(DType a, DType b) {
   if (x.category != y.category) return x.category > y.category ? a : b;
   if (x.is_signed != y.is_signed) return smallest(x.category, true, std::max(x.digits, y.digits));
   if (x.size != y.size) return x.size > y.size ? a : b;
-  // float16 and bfloat16: neither has the range and the digits of the other.
+  // float16 and bfloat16: neither covers both the range and the precision of the other.
   return smallest(x.category, true, std::max(x.digits, y.digits) + 1);
 }
 
@@ -83,11 +83,11 @@ uint16_t float_to_half(float value) noexcept {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint16_t sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
   const uint32_t magnitude = bits & 0x7fffffff;
-  // A NaN keeps its upper bits and becomes quiet, as the processors' own conversion does.
+  // A NaN keeps its upper bits and becomes quiet, as in the processors' own conversion.
   if (magnitude > 0x7f800000) return static_cast<uint16_t>(sign | 0x7e00 | (magnitude >> 13 & 0x3ff));
   if (magnitude >= 0x477ff000) return static_cast<uint16_t>(sign | 0x7c00);
   if (magnitude < 0x38800000) {
-    // Subnormal: adding 0.5 makes the adder round to multiples of 2^-24.
+    // Subnormal: adding 0.5 makes the FPU round to multiples of 2^-24.
     const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
     return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - 0x3f000000));
   }

@@ -33,16 +33,16 @@ std::string detail::message(const char* format, std::initializer_list<MessageVal
   return fmt::vformat(format, store);
 }
 
-Error::Error(ErrorKind kind, const std::string& text) : std::runtime_error(text), kind_(kind) { set_place(current_place()); }
+Error::Error(ErrorKind kind, const std::string& text) : std::runtime_error(text), kind_(kind) { set_location(current_location()); }
 
 const char* Error::what() const noexcept { return placed_ ? placed_->c_str() : std::runtime_error::what(); }
 
-void Error::set_place(Place place) {
-  // What naru's own headers call is no place of the program's.
+void Error::set_location(SourceLocation place) {
+  // Locations in naru's own headers are not locations in the user's program.
   const std::string_view file = place.line ? place.file : "";
   if (file.empty() || (file.ends_with(".h") && file.find("naru/") != std::string_view::npos)) return;
   const std::string text = std::runtime_error::what(), known = " (at " + place.str() + ")";
-  // An error that is told again may say it already.
+  // An error that is thrown again may already contain the location.
   if (text.find(known) == std::string::npos) placed_ = std::make_shared<const std::string>(text + known);
 }
 

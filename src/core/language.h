@@ -1,4 +1,4 @@
-// Messages speak the language of the program that reads them: C++, or Python where its module is loaded.
+// Spelling of API names in messages: C++, or Python if the Python module is loaded.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace naru {
 
-// Set by the Python module, before anything is computed.
+// The Python module sets it before anything is computed.
 extern bool program_in_python;
 
 inline const char* spelled(const char* cpp, const char* python) { return program_in_python ? python : cpp; }

@@ -57,15 +57,15 @@ void PendingUses::reached(StreamPoint m) noexcept {
   tell();
 }
 
-PastUses PendingUses::take() noexcept {
+ReleasedUses PendingUses::take() noexcept {
   if (empty()) return {};
   const Guard guard(locked_);
-  PastUses all{std::exchange(written_, {}), std::exchange(read_, {})};
+  ReleasedUses all{std::exchange(written_, {}), std::exchange(read_, {})};
   tell();
   return all;
 }
 
-void PendingUses::inherit(const PastUses& uses) {
+void PendingUses::inherit(const ReleasedUses& uses) {
   if (!uses.written.stream && uses.read.empty()) return;
   const Guard guard(locked_);
   read_.reserve(read_.size() + uses.read.size() + 1);

@@ -1,5 +1,5 @@
-// PendingUses: which streams have still to write or read a piece of memory. It stays with the memory when a storage dies, so that memory
-// can be handed on while work on it is under way: whoever writes it next waits.
+// PendingUses: the streams that have not finished reading or writing a piece of memory. It stays with the memory when its storage dies, so
+// that memory with pending work can be reused: the next writer waits.
 #pragma once
 
 #include <atomic>
@@ -12,23 +12,23 @@ namespace runtime {
 class DeviceStream;
 }  // namespace runtime
 
-// A point in the work of a stream: everything submitted up to number `seq` has been done once the stream has reached it.
+// A point in a stream's work: reached when everything up to number `seq` has been done.
 struct StreamPoint {
   runtime::DeviceStream* stream = nullptr;
   uint64_t seq = 0;
 };
 
-// Who still uses memory that its owner has let go.
-struct PastUses {
-  StreamPoint written;            // no stream: nobody
-  std::vector<StreamPoint> read;  // since; at most one a stream
+// Pending uses of memory that its owner has released.
+struct ReleasedUses {
+  StreamPoint written;            // the last write; stream null: none
+  std::vector<StreamPoint> read;  // reads since then; at most one per stream
 
   template <class F>
   void each(const F& f) const {
     if (written.stream) f(written);
     for (const StreamPoint& m : read) f(m);
   }
-  // Forgets those for whom `past` holds.
+  // Removes the points for which `past` returns true.
   template <class F>
   void drop(const F& past) {
     if (written.stream && past(written)) written = {};
@@ -36,26 +36,26 @@ struct PastUses {
   }
 };
 
-// Thread-safe: several streams may read a tensor for several threads. Empty on synchronous devices.
+// Thread-safe: several streams may read a tensor on behalf of several threads. Empty on synchronous devices.
 class PendingUses {
  public:
   bool empty() const noexcept { return !any_.load(std::memory_order_acquire); }
-  // Whether nobody but this stream is in it: the stream itself has nothing to wait for.
+  // True if all pending uses belong to this stream, so it need not wait.
   bool only(const runtime::DeviceStream* stream) const noexcept { return only_.load(std::memory_order_acquire) == stream; }
-  // What a reader waits for: the last write; no stream where there is none.
+  // The point that a reader waits for: the last write; stream null: none.
   StreamPoint written() const;
-  // What a writer waits for: the last write and what was read since.
+  // The points that a writer waits for: the last write and the reads since.
   std::vector<StreamPoint> points() const;
-  // Throws bad_alloc, and nothing has changed, where there is no memory to remember it by.
+  // Throws bad_alloc and changes nothing if there is no memory to record it.
   void add_read(StreamPoint m);
-  // Ends the list of reads: who wrote has waited for them.
+  // Clears the list of reads, because the writer has waited for them.
   void set_written(StreamPoint m) noexcept;
-  // The stream of `m` has reached it, which need not be waited for any more.
+  // The stream of `m` has reached it; forgets the uses up to it.
   void reached(StreamPoint m) noexcept;
-  // Forgets everything; what it was.
-  PastUses take() noexcept;
-  // Of a new storage: what the memory's last owner left under way. Only writers wait for them.
-  void inherit(const PastUses& uses);
+  // Clears all uses and returns them.
+  ReleasedUses take() noexcept;
+  // For a new storage: the pending uses that the memory's last owner left. Only writers wait for them.
+  void inherit(const ReleasedUses& uses);
 
  private:
   class Guard {
@@ -72,17 +72,17 @@ class PendingUses {
     std::atomic_flag& flag_;
   };
 
-  // With the lock held: says what there is now, for those who ask without.
+  // With the lock held: updates the atomics that callers read without the lock.
   void tell() noexcept;
 
   std::atomic<bool> any_{false};
-  std::atomic<const runtime::DeviceStream*> only_{nullptr};  // of all points, where that is one
+  std::atomic<const runtime::DeviceStream*> only_{nullptr};  // the stream, if all points belong to one
   mutable std::atomic_flag locked_ = ATOMIC_FLAG_INIT;
   StreamPoint written_;
-  std::vector<StreamPoint> read_;  // at most one a stream
+  std::vector<StreamPoint> read_;  // at most one per stream
 };
 
-// Adds m, in place of an earlier point of its stream. Throws bad_alloc.
+// Adds m, replacing an earlier point of its stream. Throws bad_alloc.
 void add_point(std::vector<StreamPoint>& points, StreamPoint m);
 
 }  // namespace naru

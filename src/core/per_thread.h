@@ -4,7 +4,7 @@
 namespace naru {
 
 namespace detail {
-// Trivial, so that it can be looked at when the thread's destructors have run.
+// Trivially destructible, so it can be read after the thread's destructors have run.
 template <class T>
 struct OfThread {
   static inline thread_local constinit T* here = nullptr;
@@ -25,7 +25,7 @@ struct OfThread {
     end.touch();
     return *here;
   }
-  // (tools/lsan.supp knows it by its name.)
+  // (tools/lsan.supp refers to this function by name.)
   [[gnu::noinline]] static T& make_after_the_end() {
     here = new T;
     return *here;
@@ -33,14 +33,14 @@ struct OfThread {
 };
 }  // namespace detail
 
-// Made when it is first asked for, destroyed with the thread. Whoever asks later (the destructors of a program's statics, and of its own
-// thread-locals) gets another one, which stays.
+// Created at the first call, destroyed with the thread. Calls after that (from destructors of statics and thread-locals) get another
+// instance, which is never destroyed.
 template <class T>
 T& per_thread() {
   T* const here = detail::OfThread<T>::here;
   return here ? *here : detail::OfThread<T>::make();
 }
-// Null where the thread has none yet.
+// Null if the thread has none yet.
 template <class T>
 T* per_thread_if_any() noexcept {
   return detail::OfThread<T>::here;

@@ -1,4 +1,4 @@
-#include "naru/precision.h"
+#include "naru/device/precision.h"
 
 #include "core/uninitialized.h"
 
@@ -7,7 +7,7 @@
 namespace naru {
 namespace {
 
-// All settings in one word, so that an operator sees one state of them.
+// All settings in one word, so that an operator reads a consistent state.
 enum Setting : unsigned { kDeterministic = 1, kTf32 = 2, kReducedF16 = 4, kReducedBF16 = 8, kFillUninitialized = 16 };
 std::atomic<unsigned> settings{kReducedF16 | kReducedBF16 | kFillUninitialized};
 

@@ -1,4 +1,4 @@
-// Ref: a counted handle to an object that carries its own count; and the free lists small objects live in.
+// Ref: an intrusive reference-counted pointer; and the free lists for small objects.
 #pragma once
 
 #if __has_include(<sys/single_threaded.h>)
@@ -12,11 +12,11 @@
 
 namespace naru {
 
-// Memory of small, short-lived objects: per-thread free lists of 64-byte size classes up to 1024 bytes, else the heap. 64-byte aligned.
+// Memory for small, short-lived objects: per-thread free lists of 64-byte size classes up to 1024 bytes, else the heap. 64-byte aligned.
 void* pool_allocate(size_t bytes);
 void pool_release(void* memory, size_t bytes) noexcept;
 
-// Whether the process has no other thread: then a count needs no locked instruction, which takes 5 ns.
+// True if the process has only one thread: then a count needs no atomic instruction, which takes 5 ns.
 inline bool single_threaded() noexcept {
 #if __has_include(<sys/single_threaded.h>)
   return __libc_single_threaded != 0;
@@ -35,7 +35,7 @@ class RefCounted {
       count_.fetch_add(1, std::memory_order_relaxed);
   }
   void release() const noexcept {
-    // The last owner needs no atomic subtraction: nobody else can see the object.
+    // The last owner needs no atomic subtraction: no other thread can reach the object.
     const uint32_t count = count_.load(std::memory_order_acquire);
     if (count == 1) return destroy();
     uint32_t left = count - 1;
@@ -47,10 +47,11 @@ class RefCounted {
   }
   uint32_t use_count() const noexcept { return count_.load(std::memory_order_acquire) & ~kObserved; }
 
-  // Says that somebody keeps a pointer without owning the object, and may ask for a share of it. Called by an owner, before the pointer is
-  // handed out.
+  // Declares that a non-owning pointer to the object exists, whose holder may call try_retain(). An owner must call this before handing out
+  // the pointer.
   void observe() const noexcept { count_.fetch_or(kObserved, std::memory_order_relaxed); }
-  // For such an observer, who must keep the memory from being freed meanwhile: false if the last owner has let go.
+  // For holders of such a pointer, who must keep the memory from being freed during the call: returns false if the last owner has released
+  // the object.
   bool try_retain() const noexcept {
     uint32_t count = count_.load(std::memory_order_relaxed);
     while (count & ~kObserved)
@@ -65,7 +66,7 @@ class RefCounted {
   ~RefCounted() = default;
 
  private:
-  // A count of 1 without it belongs to the only one who can reach the object.
+  // Without this bit, a count of 1 means that no other owner or observer can reach the object.
   static constexpr uint32_t kObserved = uint32_t{1} << 31;
 
   // T::dispose(object) where the type has one, else delete.
@@ -84,7 +85,7 @@ class Ref {
  public:
   Ref() = default;
   Ref(std::nullptr_t) {}
-  // Takes over the count that a new object is born with.
+  // Takes ownership of a new object's initial count.
   static Ref adopt(T* p) noexcept {
     Ref r;
     r.p_ = p;

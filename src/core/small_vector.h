@@ -1,4 +1,4 @@
-// SmallVector: a list of which the first N elements need no memory of their own.
+// SmallVector: a vector that stores up to N elements inline.
 #pragma once
 
 #include <algorithm>
@@ -46,11 +46,11 @@ class SmallVector {
 
  private:
   std::array<T, N> inline_{};
-  std::vector<T> more_;  // all of them, once there are more than N
+  std::vector<T> more_;  // all elements, once there are more than N
   size_t size_ = 0;
 };
 
-// Makes room for n more, so that adding them asks for no memory and can't fail. Grows as push_back does.
+// Reserves room for n more elements, so that adding them can't fail. Grows geometrically, as push_back does.
 template <class T>
 void make_room(std::vector<T>& list, size_t n) {
   if (list.capacity() - list.size() < n) list.reserve(std::max(list.size() + n, 2 * list.size()));

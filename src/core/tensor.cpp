@@ -1,4 +1,4 @@
-// The handle itself, and geometry.
+// The Tensor handle, and tensor geometry.
 #include "naru/tensor.h"
 
 #include "core/tensor_impl.h"

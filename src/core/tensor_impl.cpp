@@ -25,7 +25,7 @@ bool is_contiguous(const Dims& sizes, const Dims& strides) noexcept {
   for (size_t i = sizes.size(); i-- > 0;) {
     if (sizes[i] == 0) return true;
     if (sizes[i] != 1 && strides[i] != step) dense = false;
-    step = moved_by(0, step, sizes[i]);  // behind a size of 0, which is still to come, it may be anything
+    step = moved_by(0, step, sizes[i]);  // after a size of 0, found in a later iteration, the value does not matter
   }
   return dense;
 }
@@ -37,7 +37,7 @@ bool may_overlap(const Dims& sizes, const Dims& strides) {
     if (sizes[i] > 1) dims.push_back({strides[i], sizes[i]});
   }
   std::sort(dims.begin(), dims.end());
-  int64_t last = 0;  // of the elements that the smaller strides reach
+  int64_t last = 0;  // the largest offset reached by the smaller strides
   for (const auto& [stride, size] : dims) {
     if (stride <= last) return true;
     last += stride * (size - 1);
@@ -55,14 +55,14 @@ void TensorImpl::set_geometry(Dims new_sizes, Dims new_strides, int64_t new_offs
 
 namespace {
 
-// Free lists per thread. A block released on another thread joins that thread's list: blocks are alike.
+// Per-thread free lists. A block released on another thread joins that thread's list, because all blocks of a class are interchangeable.
 constexpr size_t kClass = 64, kClasses = 17;
 constexpr uint16_t kKeep = 256;
 
-// Trivial: what the destructors of other thread-locals and of a program's statics do comes when this thread's lists are closed.
+// Trivially destructible: destructors of other thread-locals and of statics may use it after this thread's lists were closed.
 struct FreeLists {
   void* head[kClasses];
-  uint16_t room[kClasses];  // for how many more blocks; none before the lists are opened and after they are closed
+  uint16_t room[kClasses];  // how many more blocks fit; 0 before the lists are opened and after they are closed
   bool used;
 };
 thread_local constinit FreeLists free_lists{};
@@ -75,7 +75,7 @@ struct Closer {
   }
 };
 
-// Where there is no room. The first block of a thread opens its lists, and takes care that they go with the thread.
+// Called when a list has no room. A thread's first release opens its lists, and registers their release at thread exit.
 [[gnu::noinline]] void release_to_heap(void* memory) noexcept {
   FreeLists& lists = free_lists;
   if (!lists.used) {

@@ -1,4 +1,4 @@
-// TensorImpl: what a Tensor handle points at: a view (offset, sizes, strides) of a storage, and its autograd state.
+// TensorImpl: what a Tensor handle points to: a view (offset, sizes, strides) of a storage, and its autograd state.
 #pragma once
 
 #include <atomic>
@@ -10,12 +10,12 @@
 
 namespace naru {
 
-// Implemented by autograd; core only keeps it.
+// Implemented by autograd; core only stores it.
 struct AutogradMeta {
   virtual ~AutogradMeta() = default;
 };
 
-// Owns a tensor's autograd state. Threads that share the tensor may all be the first to need one.
+// Owns a tensor's autograd state. Threads that share the tensor may try to create it at the same time.
 class AutogradSlot {
  public:
   AutogradSlot() = default;
@@ -24,12 +24,12 @@ class AutogradSlot {
   explicit operator bool() const noexcept { return get() != nullptr; }
   AutogradMeta& operator*() const noexcept { return *get(); }
   AutogradMeta* operator->() const noexcept { return get(); }
-  // The first one offered is kept; returns it.
+  // Keeps the first state offered; returns the one that is kept.
   AutogradMeta& offer(std::unique_ptr<AutogradMeta> meta) noexcept {
     AutogradMeta* kept = nullptr;
     return meta_.compare_exchange_strong(kept, meta.get(), std::memory_order_acq_rel) ? *meta.release() : *kept;
   }
-  // For the tensor's maker, while nobody else knows it.
+  // For the tensor's creator, before other threads can see it.
   void set(std::unique_ptr<AutogradMeta> meta) noexcept { meta_.store(meta.release(), std::memory_order_relaxed); }
   std::unique_ptr<AutogradMeta> take() noexcept {
     return std::unique_ptr<AutogradMeta>(meta_.exchange(nullptr, std::memory_order_acq_rel));
@@ -39,39 +39,39 @@ class AutogradSlot {
   std::atomic<AutogradMeta*> meta_{nullptr};
 };
 
-// What the views of a tensor may be written through: an in-place write to one becomes part of its base's history, unless
+// Whether an in-place write to a view becomes part of its base's history. Only writes to Tracked views do; in_place.cpp rejects the others.
 enum class ViewKind : uint8_t {
   Tracked,
-  MadeWithoutGrad,  // the view was made while nothing was recorded, or
-  OfFunction,       // is the result of a function with a derivative of its own.
+  MadeWithoutGrad,  // the view was made in no-grad mode
+  OfFunction,       // the view is the result of a user-defined autograd function
 };
 
-// What a tensor is made of that has no elements in memory: a sparse one's coordinates and values. Implemented by ops; core only keeps it.
+// The parts of a tensor without dense elements: a sparse tensor's coordinates and values. Implemented by ops; core only stores it.
 struct LayoutParts : RefCounted<LayoutParts> {
   virtual ~LayoutParts() = default;
 };
 
-// Called by the destructor of a tensor that owns its Python object. Set by the Python module.
+// Called by the destructor of a tensor that owns its Python object. The Python module sets it.
 extern void (*release_python)(void* object) noexcept;
 
 struct TensorImpl : RefCounted<TensorImpl> {
   Ref<Storage> storage;
-  int64_t offset = 0;  // elements
+  int64_t offset = 0;  // in elements
   int64_t numel = 1;
   DType dtype = DType::F32;
   bool contiguous = true;
-  bool silent_version = false;  // writes through it do not count (Tensor.data)
+  bool silent_version = false;  // writes through it do not increment the version (Tensor.data)
   ViewKind view_kind = ViewKind::Tracked;
-  // Whether this tensor owns its Python object (and not the other way round): nothing in Python refers to it, but it has attributes.
+  // True if this tensor owns its Python object (and not vice versa): nothing in Python refers to the object, but it has attributes.
   bool owns_python = false;
   Dims sizes, strides;
   Origin origin;
   AutogradSlot autograd;
-  // Views: the tensor whose storage it is a view of (never itself a view), so that an in-place write can reach its history.
+  // Views only: the base, which is never a view itself, so that an in-place write can reach its history.
   Ref<TensorImpl> base;
-  // Sparse tensors only; their dtype is a sparse form.
+  // Sparse tensors only; their dtype is a sparse one.
   Ref<LayoutParts> parts;
-  // The Python object that wraps this tensor while one exists; cleared by that object's destructor.
+  // The Python object that wraps this tensor, if any; that object's destructor clears it.
   void* python = nullptr;
 
   TensorImpl(Ref<Storage> s, DType t) : storage(std::move(s)), dtype(t) {}
@@ -81,7 +81,7 @@ struct TensorImpl : RefCounted<TensorImpl> {
   void set_geometry(Dims new_sizes, Dims new_strides, int64_t new_offset);
   // The device address of the first element. The storage must have memory.
   void* address() const noexcept { return static_cast<char*>(storage->data) + offset * static_cast<int64_t>(size_of(dtype)); }
-  // Notes what its memory serves; a tensor without memory has nothing to note.
+  // Sets the memory category of its storage; does nothing without a storage.
   void serves(MemoryRole role) const noexcept {
     if (storage) storage->role.store(role, std::memory_order_relaxed);
   }
@@ -89,15 +89,15 @@ struct TensorImpl : RefCounted<TensorImpl> {
   static void operator delete(void* p, size_t n) { pool_release(p, n); }
 };
 
-// Dense in row-major order (sizes of 1 may have any stride; empty tensors are).
+// Row-major without gaps (dimensions of size 1 may have any stride; empty tensors are contiguous).
 bool is_contiguous(const Dims& sizes, const Dims& strides) noexcept;
-// Whether several elements may lie at one address, as in expanded and overlapping views; false only where none do.
+// False only if no two elements share an address; true for expanded and overlapping views.
 bool may_overlap(const Dims& sizes, const Dims& strides);
 
-// Asks for the line of the user's program that is running now: the number of an interned text, 0 if unknown. Set by the Python
-// module; without it C++ programs get no lines.
+// Returns the current source location in the user's program as a number; 0 if unknown. The Python module sets it; in C++ programs without
+// it there are no locations.
 extern uint32_t (*current_line)() noexcept;
-// The number of the calls that lead to where the program stands; null unless a history of memory asks for them.
+// Returns the number of the current call stack; null unless a memory history needs it.
 extern std::atomic<uint32_t (*)() noexcept> memory_context;
 // "train.py:12", or "" for 0. Set together with current_line.
 extern std::string (*line_text)(uint32_t where);

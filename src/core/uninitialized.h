@@ -1,9 +1,9 @@
-// What `empty` and growing storages put into memory that nobody has written, while deterministic algorithms are asked for.
+// Filling of uninitialized memory (from `empty` and growing storages) when deterministic algorithms are on.
 #pragma once
 
 namespace naru {
 
-// Whether such memory is filled in deterministic mode: at first it is.
+// True if such memory is filled in deterministic mode; this is the default.
 bool fills_uninitialized_memory() noexcept;
 void fill_uninitialized_memory(bool on) noexcept;
 

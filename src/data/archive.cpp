@@ -8,11 +8,11 @@
 #include "core/tensor_impl.h"
 #include "data/pickle.h"
 #include "data/zip.h"
-#include "naru/devices.h"
+#include "naru/device/devices.h"
 #include "naru/io.h"
 #include "naru/ops.h"
-#include "runtime/atomic_file.h"
-#include "runtime/mapped_file.h"
+#include "runtime/os/atomic_file.h"
+#include "runtime/os/mapped_file.h"
 
 namespace naru {
 namespace {
@@ -38,25 +38,25 @@ void write_archive(const Value& value, const std::string& root, const ZipWriter:
   zip.finish();
 }
 
-// "model" of "folder/model.pt": the name that PyTorch gives the records' folder.
+// "model" for "folder/model.pt": PyTorch's name for the folder of the records.
 std::string stem_of(const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
   const size_t dot = name.rfind('.');
   return dot == std::string::npos || dot == 0 ? name : name.substr(0, dot);
 }
 
-// Where a storage was when it was saved, if that device is here.
+// The device that the storage was saved from, if this machine has it.
 std::optional<Device> device_if_present(const std::string& location) {
   try {
     const Device d(location);
     if (d.type == DeviceType::Cpu || std::max<int>(d.index, 0) >= device_count(d.type)) return {};
     return d;
-  } catch (const Error&) {  // a kind that naru does not know
+  } catch (const Error&) {  // an unknown kind of device
     return {};
   }
 }
 
-// The storages of an archive. Each is made once; file: whose pages tensors may share, or null.
+// The storages of an archive. Each is created once. file: a mapped file whose pages tensors may share, or null.
 class Storages {
  public:
   Storages(const ZipReader& zip, std::string root, std::shared_ptr<runtime::MappedFile> file, std::optional<Device> device)
@@ -88,13 +88,13 @@ class Storages {
     if (bytes.empty()) return empty(sizes, Options(id.dtype, Device(DeviceType::Cpu)));
     if (file_ && id.dtype != DType::Bool && reinterpret_cast<uintptr_t>(bytes.data()) % size_of(id.dtype) == 0) {
       const Tensor t = from_blob(const_cast<char*>(bytes.data()), sizes, {1}, id.dtype, [file = file_] {});
-      --t.impl()->storage->externally_aliased;  // nobody else looks at these pages
+      --t.impl()->storage->externally_aliased;  // no other owner of these pages
       return t;
     }
     const Tensor t = empty(sizes, Options(id.dtype, Device(DeviceType::Cpu)));
     char* const to = static_cast<char*>(t.data_ptr());
     std::memcpy(to, bytes.data(), bytes.size());
-    // Whatever the file has: a bool is 0 or 1.
+    // Normalise: a bool must be 0 or 1, whatever the file holds.
     if (id.dtype == DType::Bool) std::transform(to, to + bytes.size(), to, [](char c) { return static_cast<char>(c != 0); });
     return t;
   }
@@ -138,8 +138,8 @@ std::string save_to_bytes(const Value& value) {
   return all;
 }
 
-Value load(const std::string& path, std::optional<Device> device, Place where) {
-  const Here here(where);
+Value load(const std::string& path, std::optional<Device> device, SourceLocation where) {
+  const SourceLocationScope here(where);
   const auto file = std::make_shared<runtime::MappedFile>("load", path);
   return read_archive(file->bytes(), file, device);
 }

@@ -1,4 +1,4 @@
-#include "naru/checkpoint.h"
+#include "naru/io/checkpoint.h"
 
 #include <algorithm>
 #include <optional>
@@ -21,7 +21,7 @@ Value value_of(const Setting& s) {
   }
 }
 
-// The numbers of a setting in a file; none where it is something else (None, a text).
+// The numbers of a setting in a file; empty if it has another type (None, a string).
 std::vector<double> numbers_of(const Value& v) {
   using Kind = Value::Kind;
   if (v.kind() == Kind::Bool || v.kind() == Kind::Int || v.kind() == Kind::Float) return {v.to_double()};
@@ -33,13 +33,13 @@ std::vector<double> numbers_of(const Value& v) {
   return both.size() == 2 ? both : std::vector<double>();
 }
 
-// "exp_avg", 3 of "exp_avg.3".
+// Splits "exp_avg.3" into "exp_avg" and 3.
 std::pair<std::string, int64_t> slot_and_number(const std::string& name) {
   const size_t dot = name.rfind('.');
   return {name.substr(0, dot), std::stoll(name.substr(dot + 1))};
 }
 
-// Whether a part of a parameter's state is a number, not a tensor like the parameter.
+// True if a parameter's state entry is a scalar rather than a tensor shaped like the parameter.
 bool is_number(const optim::Optimizer& optimizer, size_t parameter, const std::string& name) {
   for (const auto& [own, value] : optimizer.numbers(parameter))
     if (own == name) return true;

@@ -140,7 +140,7 @@ std::vector<std::shared_ptr<Subset>> split_by_shares(std::shared_ptr<const Datas
   return random_split(std::move(whole), lengths, generator);
 }
 
-// --- data sets made of others
+// --- data sets built from other data sets
 
 ConcatDataset::ConcatDataset(std::vector<std::shared_ptr<const Dataset>> parts) : parts_(std::move(parts)) {
   if (parts_.empty()) throw ValueError("datasets should not be an empty iterable");

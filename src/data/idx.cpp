@@ -3,7 +3,7 @@
 
 #include "naru/data.h"
 #include "naru/ops.h"
-#include "runtime/file_path.h"
+#include "runtime/os/file_path.h"
 
 namespace naru::data {
 
@@ -12,7 +12,7 @@ Tensor read_idx(const std::string& path) {
   if (!file) throw RuntimeError("Error opening images file at {}", path);
   const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(bytes[i]); };
-  // Two zeros, the type (8: bytes), the number of dimensions, and a size of four bytes for each.
+  // The header: two zeros, the type (8: bytes), the number of dimensions, and a 4-byte size for each.
   if (bytes.size() < 4 || byte(0) || byte(1) || byte(2) != 8 || byte(3) == 0)
     throw RuntimeError("{} is no idx file of bytes (it begins otherwise)", path);
   const size_t dims = byte(3), start = 4 + 4 * dims;
@@ -22,7 +22,7 @@ Tensor read_idx(const std::string& path) {
     uint32_t n = 0;
     for (size_t i = 0; i < 4; ++i) n = n << 8 | byte(4 + 4 * d + i);
     sizes.push_back(n);
-    if (n && total > bytes.size() / n) total = bytes.size() + 1;  // more than the file has
+    if (n && total > bytes.size() / n) total = bytes.size() + 1;  // too large: avoids overflow; the check below fails
     total *= total > bytes.size() ? 1 : n;
   }
   if (sizes.size() != dims || bytes.size() - start != total)

@@ -45,7 +45,7 @@ int64_t DataLoader::size() const {
 
 DataLoader::Iterator DataLoader::begin() const {
   Iterator it;
-  // In Python a pass begins by drawing the seed of its worker processes. It is drawn here, too, so that the order is the same.
+  // Python draws the base seed of its worker processes when a pass begins. Draw it here, too, so that later draws agree.
   random_(empty({}, Options(DType::I64, Device(DeviceType::Cpu))), {}, {}, options_.generator);
   it.pass_ =
       iterable_ ? std::make_shared<Pass>(iterable_->begin(), options_) : std::make_shared<Pass>(dataset_, sampler_->pass(), options_);

@@ -9,7 +9,7 @@
 #include "naru/autograd.h"
 #include "naru/error.h"
 #include "naru/ops.h"
-#include "runtime/memory.h"
+#include "runtime/memory/memory.h"
 
 namespace naru::data {
 Pass::Pass(std::shared_ptr<const Dataset> dataset, std::vector<int64_t> order, const LoaderOptions& options)
@@ -78,7 +78,7 @@ std::optional<Sample> Pass::next() {
   const auto now = Clock::now();
   pace_ = now - given_;
   given_ = now;
-  // A worker that dozes sees the room by itself, in time but for a program that has become faster.
+  // A polling worker notices the free slot by itself in time, unless the program now takes batches faster.
   const bool wake = stopped_ || (resting_ > 0 && room() && (!dozing_ || !there()));
   lock.unlock();
   if (wake) room_.notify_all();
@@ -123,7 +123,7 @@ Pass::Done Pass::attempt(const std::optional<Task>& task, std::exception_ptr err
   if (!error) {
     try {
       Done done{make(*task), {}};
-      // Nothing is left to be done on this thread, which may end before somebody looks.
+      // Finish pending work now: this thread may end before the batch is read.
       for (const Tensor& t : done.batch)
         if (t.device().is_cpu()) t.data_ptr();
       return done;
@@ -137,7 +137,7 @@ Pass::Done Pass::attempt(const std::optional<Task>& task, std::exception_ptr err
     } catch (const Error& e) {
       throw_error(e.kind(), fmt::format("in DataLoader worker thread {}: {}", worker, e.what()));
     } catch (const std::runtime_error& e) {
-      if (typeid(e) != typeid(std::runtime_error)) throw;  // a class of the program's own says more than the worker's number
+      if (typeid(e) != typeid(std::runtime_error)) throw;  // a user-defined class carries more information than the worker's number
       throw RuntimeError("in DataLoader worker thread {}: {}", worker, e.what());
     }
   } catch (...) {
@@ -147,8 +147,8 @@ Pass::Done Pass::attempt(const std::optional<Task>& task, std::exception_ptr err
 
 bool Pass::room() const noexcept { return taken_ < wanted_ + done_.size(); }
 
-// Until there is something to do. Waking a thread costs the waker 6 us or so, which a program that takes a batch every few hundred would
-// notice: at first, one worker looks by itself.
+// Waits until there is work. Waking a thread costs the waker about 6 us, which is significant for a program that takes a batch every few hundred
+// us: so, at first, one worker polls.
 void Pass::rest(std::unique_lock<std::mutex>& lock) {
   constexpr Clock::duration kBrisk = std::chrono::milliseconds(10), kLeast = std::chrono::microseconds(50);
   constexpr int kLooks = 4;
@@ -169,7 +169,7 @@ void Pass::work(int worker) {
     rest(lock);
     --resting_;
     if (stopped_ || ended_) return;
-    // One thread takes samples at a time, without the lock, as an iterable data set may be slow.
+    // One thread takes samples at a time, without holding the lock, because an iterable data set may be slow.
     taking_ = true;
     const uint64_t number = taken_;
     lock.unlock();

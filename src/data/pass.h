@@ -1,4 +1,4 @@
-// Pass: one pass of a DataLoader, with threads that make batches ahead of time or without.
+// Pass: one pass (an iterator) of a DataLoader, with or without worker threads that make batches ahead of time.
 #pragma once
 
 #include <chrono>
@@ -16,22 +16,22 @@ namespace naru::data {
 
 class Pass {
  public:
-  // The samples `order` of a data set, in batches. Of the options, batch_size, drop_last, pin_memory and those of workers count.
+  // The samples `order` of a data set, in batches. Uses only batch_size, drop_last, pin_memory and the worker options.
   Pass(std::shared_ptr<const Dataset> dataset, std::vector<int64_t> order, const LoaderOptions& options);
-  // Samples that come one after another; see IterableDataset::begin.
+  // The samples of an iterable data set; see IterableDataset::begin.
   Pass(std::function<Sample()> samples, const LoaderOptions& options);
   Pass(const Pass&) = delete;
   ~Pass();
 
-  // Whether next() has nothing to wait for. Where there are no workers, it never has: it makes the batch itself.
+  // True if next() would not block. Always true without workers: then next() makes the batch itself.
   bool ready() const;
-  // Waits for that, so many seconds at most.
+  // Waits until ready(), for at most `seconds`; returns ready().
   bool wait(double seconds);
-  // The next batch, or nothing at the end. Throws what went wrong with it; then the pass is over. For one thread.
+  // Returns the next batch, or nothing at the end. Rethrows the error of making it; the pass is then over. Call from one thread only.
   std::optional<Sample> next();
 
  private:
-  // Of the samples of a batch, taken in order by one thread at a time; making it is everybody's own.
+  // The samples of a batch. Workers take tasks in order, one worker at a time, and make the batches in parallel.
   struct Task {
     std::vector<int64_t> numbers;
     std::vector<Sample> samples;  // of an iterable data set
@@ -44,7 +44,7 @@ class Pass {
 
   void start();
   void stop() noexcept;
-  // The next task; nothing at the end. Called by one thread at a time.
+  // Returns the next task, or nothing at the end. Called by one thread at a time.
   std::optional<Task> take();
   Sample make(const Task& task) const;
   Done attempt(const std::optional<Task>& task, std::exception_ptr error, int worker) const;
@@ -57,20 +57,20 @@ class Pass {
   std::shared_ptr<const Dataset> dataset_;
   LoaderOptions options_;
   std::vector<int64_t> order_;
-  size_t next_ = 0;  // where the batch behind this one starts
+  size_t next_ = 0;  // start of the next batch in order_
   std::function<Sample()> next_sample_;
   bool grad_ = true;
 
   mutable std::mutex mutex_;
   std::condition_variable room_, ready_;
-  uint64_t taken_ = 0, wanted_ = 0;        // batches begun; the one to be given next
-  std::vector<std::optional<Done>> done_;  // a place for each batch that may be under way, in turn
+  uint64_t taken_ = 0, wanted_ = 0;        // batches started; the number of the next batch to return
+  std::vector<std::optional<Done>> done_;  // a ring buffer with a slot for each batch in flight
   bool taking_ = false, ended_ = false, stopped_ = false;
-  int resting_ = 0;                         // workers that wait for room
-  bool dozing_ = false;                     // one of them looks by itself
-  bool waiting_ = false;                    // for a batch
-  Clock::time_point given_ = Clock::now();  // when the last batch was
-  Clock::duration pace_{0};                 // from the one before to it
+  int resting_ = 0;                         // workers that wait for a free slot
+  bool dozing_ = false;                     // one of them polls
+  bool waiting_ = false;                    // next() waits for a batch
+  Clock::time_point given_ = Clock::now();  // time of the last batch
+  Clock::duration pace_{0};                 // time between the last two batches
   std::vector<std::thread> threads_;
 };
 

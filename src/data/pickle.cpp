@@ -28,7 +28,7 @@ bool is_utf8(std::string_view s) {
   return true;
 }
 
-// Protocol 2, without a memo: equal objects are written each time, storages once.
+// Protocol 2 without a memo: repeated objects are written each time, storages once.
 class Pickler {
  public:
   Pickled take(const Value& value) {
@@ -97,7 +97,7 @@ class Pickler {
     out_.text += s;
   }
   void global(const char* module, const char* name) { out_.text.append("c").append(module).append("\n").append(name).append("\n"); }
-  // As Python writes bytes in this protocol: a text, one character a byte.
+  // As Python writes bytes in this protocol: a string with one character per byte.
   void bytes(std::string_view b) {
     global("_codecs", "encode");
     text(latin1_text(b));
@@ -124,7 +124,7 @@ class Pickler {
       out_.text += t.requires_grad() ? "\x88tR" : "\x89tR";
       return;
     }
-    // Types without a storage of their own lie in one of bytes, and the tensor says which it is.
+    // Dtypes without a PyTorch storage type are stored as bytes, and the tensor records its dtype.
     const StorageName* const kind = storage_of(t.dtype());
     const auto count = static_cast<int64_t>(t.impl()->storage->bytes / t.element_size());
     const auto [at, fresh] = known_.try_emplace({t.impl()->storage.get(), t.dtype()}, out_.storages.size());

@@ -1,5 +1,5 @@
-// Pickles as torch.save writes them, to values and from them. Reading calls nothing: a pickle is run by a small machine that knows the functions that
-// rebuild tensors and plain containers, and takes no more memory than a multiple of the pickle's length.
+// Writes and reads pickles in torch.save's format. Reading calls no Python code: a small virtual machine knows only the functions that rebuild
+// tensors and plain containers. It uses at most a constant multiple of the pickle's length in memory.
 #pragma once
 
 #include <functional>
@@ -7,24 +7,24 @@
 #include <string_view>
 #include <vector>
 
-#include "naru/value.h"
+#include "naru/io/value.h"
 
 namespace naru::data {
 
 struct Pickled {
   std::string text;
-  std::vector<Tensor> storages;  // what the text calls "0", "1" ...: all elements of each, in one dimension
+  std::vector<Tensor> storages;  // the storages with keys "0", "1" ...: each as a 1-D tensor of all its elements
 };
-// Throws ValueError for what is nested too deeply and for texts that are no UTF-8, RuntimeError for a type that PyTorch's files have no storage of.
+// Throws ValueError for values nested too deeply and for strings that are not UTF-8; RuntimeError for dtypes without a PyTorch storage type.
 Pickled pickle(const Value& value);
 
-// A storage that the file refers to. Bytes: what is seen as another type later (UntypedStorage).
+// A storage that the pickle refers to. The dtype is bytes for an UntypedStorage, which is viewed as another type later.
 struct StorageId {
   std::string key, location;
   DType dtype;
   int64_t numel;
 };
-// Throws RuntimeError ("Weights only load failed. ...") for a pickle that is more than data, or not valid.
+// Throws RuntimeError ("Weights only load failed. ...") for a pickle that is invalid or contains more than data.
 Value unpickle(std::string_view text, const std::function<Tensor(const StorageId&)>& storage);
 
 constexpr int kMostNested = 1000;

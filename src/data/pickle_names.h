@@ -1,4 +1,4 @@
-// What PyTorch's pickles call things.
+// Names in PyTorch's pickles.
 #pragma once
 
 #include <optional>
@@ -13,13 +13,13 @@ struct StorageName {
   const char* name;
   DType dtype;
 };
-// By name and by type; null where there is none.
+// Looks up a storage type by name or by dtype; null if there is none.
 const StorageName* storage_called(std::string_view name);
 const StorageName* storage_of(DType dtype);
 std::optional<DType> dtype_called(std::string_view name);
-// Whether "module name" is a function or a type that a file of data may have.
+// True if "module name" is a function or type that is allowed in a file of data.
 bool is_known_global(std::string_view global);
-// Bytes as a text of one character each, in UTF-8, and back (none where it is no such text): protocol 2 has no bytes.
+// Bytes as UTF-8 text with one character per byte, because protocol 2 has no bytes type, and back (nullopt if the text is not of that form).
 std::string latin1_text(std::string_view bytes);
 std::optional<std::string> latin1_bytes(std::string_view text);
 

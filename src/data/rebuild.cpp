@@ -7,7 +7,7 @@
 namespace naru::data {
 namespace {
 
-// How many elements a storage needs. No product overflows: each is compared with what is left.
+// The number of elements that a storage needs. Products cannot overflow: each step is bounded first.
 int64_t reach(const Dims& size, const Dims& stride, int64_t offset) {
   __int128 last = offset, count = 1;
   bool good = size.size() == stride.size() && offset >= 0, empty = false;

@@ -1,14 +1,14 @@
-// Tensors as files describe them.
+// Rebuilds tensors from the descriptions in files.
 #pragma once
 
 #include "naru/tensor.h"
 
 namespace naru::data {
 
-// Throw ValueError for what no tensor can have, and for what reaches beyond the storage.
-// A tensor over the storage `base`, a vector.
+// Both throw ValueError for invalid sizes or strides, and for elements outside of the storage.
+// A view of the 1-D tensor `base`, which holds a storage's elements.
 Tensor laid_over(const Tensor& base, const Dims& size, const Dims& stride, int64_t offset);
-// One of the meta device.
+// A tensor on the meta device.
 Tensor without_elements(DType dtype, const Dims& size, const Dims& stride);
 
 }  // namespace naru::data

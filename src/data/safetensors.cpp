@@ -8,8 +8,8 @@
 #include "naru/error.h"
 #include "naru/io.h"
 #include "naru/ops.h"
-#include "runtime/atomic_file.h"
-#include "runtime/mapped_file.h"
+#include "runtime/os/atomic_file.h"
+#include "runtime/os/mapped_file.h"
 
 namespace naru {
 namespace {
@@ -40,8 +40,8 @@ DType type_of(const std::string& tensor, const std::string& name) {
       tensor, name);
 }
 
-// What the parser of values does not say: a key that an object has twice (readers differ in which one counts), and depth. (The parser with a
-// callback would, in time that grows with the square of the number of tensors.)
+// Checks what the DOM parser does not report: duplicate keys of an object (readers differ in which one counts), and nesting depth. (The parser
+// with a callback could, but in time quadratic in the number of tensors.)
 class Looker : public nlohmann::json_sax<Json> {
  public:
   std::string twice;
@@ -80,7 +80,7 @@ class Looker : public nlohmann::json_sax<Json> {
 
 Json parse_header(std::string_view text) {
   Looker looker;
-  Json::sax_parse(text.begin(), text.end(), &looker);  // where it stops at a mistake, so does the parser, with words
+  Json::sax_parse(text.begin(), text.end(), &looker);  // at a syntax error it stops; the parser below then reports it
   Json header;
   try {
     header = Json::parse(text.begin(), text.end());
@@ -131,9 +131,9 @@ Entry read_entry(const std::string& name, const Json& v) {
 }
 
 struct Layout {
-  std::vector<Entry> entries;  // in the order of their bytes
+  std::vector<Entry> entries;  // in the order of their data
   std::map<std::string, std::string> metadata;
-  uint64_t start;  // of the data
+  uint64_t start;  // offset of the data
 };
 
 Layout read_layout(std::string_view bytes) {
@@ -181,7 +181,7 @@ Tensor copied(const Entry& e, const char* data) {
   if (e.end == e.begin) return t;
   char* const to = static_cast<char*>(t.data_ptr());
   std::memcpy(to, data, e.end - e.begin);
-  // Whatever the file has: a bool is 0 or 1.
+  // Normalise: a bool must be 0 or 1, whatever the file holds.
   if (e.type == DType::Bool) std::transform(to, to + (e.end - e.begin), to, [](char c) { return static_cast<char>(c != 0); });
   return t;
 }
@@ -205,7 +205,7 @@ SafeTensors load_safetensors(const std::string& path) {
     const Tensor t = from_blob(data, e.sizes, contiguous_strides(e.sizes), e.type, [map] {});
     const bool aligned = reinterpret_cast<uintptr_t>(data) % size_of(e.type) == 0;
     if (aligned && e.type != DType::Bool) {
-      --t.impl()->storage->externally_aliased;  // nobody else looks at these pages
+      --t.impl()->storage->externally_aliased;  // no other owner of these pages
       return t;
     }
     return copied(e, data);
@@ -219,7 +219,7 @@ SafeTensors parse_safetensors(std::string_view bytes) {
 
 namespace {
 
-// The header, its length in front, and the tensors in the order of their bytes: the wider types first, so that all are aligned.
+// The header, preceded by its length, and the tensors in the order of their data: wider types first, so that all are aligned.
 std::string header_of(const SafeTensors& s, std::vector<Tensor>& order) {
   std::vector<const std::pair<std::string, Tensor>*> sorted;
   std::set<std::string> names;

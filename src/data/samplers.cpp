@@ -1,4 +1,4 @@
-#include "naru/samplers.h"
+#include "naru/data/samplers.h"
 
 #include <algorithm>
 #include <numeric>
@@ -32,7 +32,7 @@ RandomSampler::RandomSampler(int64_t size, bool replacement, std::optional<int64
 }
 
 std::vector<int64_t> RandomSampler::pass() const {
-  // A generator of its own, seeded by the default one, as in Python.
+  // A separate generator, seeded from the default one, as in PyTorch.
   Generator own;
   const bool as_pytorch = random_algorithm() == RandomAlgorithm::PyTorch;
   if (!generator_) {
@@ -51,7 +51,7 @@ std::vector<int64_t> RandomSampler::pass() const {
     order.insert(order.end(), more.begin(), more.begin() + n);
     left -= n;
   }
-  // PyTorch draws an order for the rest, of which it takes nothing.
+  // PyTorch also draws a permutation for the remainder, even if it is empty.
   if (as_pytorch && !replacement_ && num_samples_ % source_size_ == 0) shuffled(source_size_, generator);
   return order;
 }

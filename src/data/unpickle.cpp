@@ -1,5 +1,5 @@
-// The machine that runs pickles. Lists and dicts are values from the start; tuples also hold what no value is (globals, storages), which only the
-// functions that rebuild things may see.
+// The virtual machine that runs pickles. Lists and dicts are Values from the start. Tuples may also hold items that are not Values (globals,
+// storages), which only the rebuild functions accept.
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -27,13 +27,13 @@ struct Tuple;
 struct Item {
   enum class Kind : uint8_t { Value, Tuple, Global, Storage };
   Kind kind = Kind::Value;
-  Value value;  // of a global its name "module name", of a storage its elements
+  Value value;  // of a global, its name "module name"; of a storage, its elements
   std::shared_ptr<Tuple> tuple;
 };
 struct Tuple {
   std::vector<Item> items;
   int depth = 1;
-  std::optional<Value> value;  // once it was asked for
+  std::optional<Value> value;  // set when first needed
 };
 
 struct Unpickler {
@@ -90,7 +90,7 @@ struct Unpickler {
     return items;
   }
 
-  // --- containers. What is within another one is not changed any more, so that nothing comes to hold itself.
+  // --- containers. A container that is inside another one can no longer be changed, so there are no cycles.
   struct Nesting {
     int depth = 1;
     bool closed = false;
@@ -128,7 +128,7 @@ struct Unpickler {
   Value to_value(const Item& i) {
     if (i.kind == Item::Kind::Value) return i.value;
     if (i.kind == Item::Kind::Global) {
-      const std::string& name = i.value.text();  // types are data: "torch.float32"
+      const std::string& name = i.value.text();  // dtypes are data: "torch.float32"
       if (name.starts_with("torch ") && dtype_called(name.substr(6))) return "torch." + name.substr(6);
       refuse("The file holds the class or function {}, which is no data.", name);
     }
@@ -142,7 +142,7 @@ struct Unpickler {
     }
     return *i.tuple->value;
   }
-  // The list or dict on top, to be changed.
+  // The list or dict on top of the stack, for modification.
   Value target(Value::Kind kind, const char* what) {
     Item& i = top();
     if (i.kind != Item::Kind::Value || i.value.kind() != kind) refuse("Can only {}.", what);
@@ -187,7 +187,7 @@ struct Unpickler {
     stack_.push_back({Item::Kind::Global, global, nullptr});
   }
 
-  // What a function is called with.
+  // The arguments of a function call.
   struct Arguments {
     Unpickler& machine;
     const std::vector<Item>& items;
@@ -292,7 +292,7 @@ struct Unpickler {
     }
   }
   void build() {
-    pop();  // attributes of an OrderedDict, as modules leave them there
+    pop();  // attributes of an OrderedDict, as state_dict() attaches them
     target(Value::Kind::Dict, "set attributes of OrderedDicts");
   }
   void persistent() {
@@ -309,7 +309,7 @@ struct Unpickler {
     stack_.push_back({Item::Kind::Storage, storage_({a.text(2), a.text(3), kind ? kind->dtype : DType::U8, numel}), nullptr});
   }
 
-  // --- the rest
+  // --- other opcodes
   void big_int(uint64_t n) {
     if (n > 8) refuse("The file has an integer of {} bytes; at most 8 are read.", n);
     uint64_t v = little(n);
@@ -364,7 +364,7 @@ struct Unpickler {
   std::unordered_map<uint64_t, Item> memo_;
   std::unordered_map<const void*, Nesting> nestings_;  // of lists and dicts
   std::unordered_map<const void*, int> tuple_depths_;  // of tuples that are values
-  Value::List kept_;                                   // so that no other gets their addresses
+  Value::List kept_;                                   // keeps their addresses from being reused
 };
 
 struct Instruction {
@@ -406,7 +406,7 @@ constexpr Instruction kInstructions[] = {
     {'R', [](M& m) { m.reduce(); }},
     {'b', [](M& m) { m.build(); }},
     {'Q', [](M& m) { m.persistent(); }},
-    // The machine's own.
+    // Opcodes that only the machine itself needs.
     {0x80, [](M& m) { m.take(1); }},
     {0x95, [](M& m) { m.take(8); }},
     {'(', [](M& m) { m.marks_.push_back(m.stack_.size()); }},

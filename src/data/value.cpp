@@ -1,4 +1,4 @@
-#include "naru/value.h"
+#include "naru/io/value.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@ constexpr const char* kNames[] = {"None", "a bool", "an int", "a float", "a text
   throw TypeError("wanted {}, got {}", wanted, kNames[static_cast<size_t>(got)]);
 }
 
-// What tells keys apart, as Python does: equal numbers are one key, whatever their type.
+// A string that is equal for keys that are equal in Python: numbers are equal regardless of type.
 std::string told_apart(const Value& key) {
   using Kind = Value::Kind;
   switch (key.kind()) {
@@ -52,7 +52,7 @@ std::string told_apart(const Value& key) {
 struct Value::Body {
   std::string text = {};
   List values = {};
-  std::map<std::string, size_t> places = {};  // of a dict's keys, by what tells them apart
+  std::map<std::string, size_t> places = {};  // of a dict's keys: from told_apart(key) to the index
 };
 
 Value::Value(Kind kind, std::string text) : kind_(kind), body_(std::make_shared<Body>(Body{.text = std::move(text)})) {}
@@ -134,7 +134,7 @@ std::vector<std::pair<Value, Value>> Value::items() const {
   return list;
 }
 
-// The value of a dict's key, or null.
+// The value for a dict's key, or null.
 const Value* Value::find(const Value& key) const {
   const Body& c = container("a dict");
   const auto at = c.places.find(told_apart(key));

@@ -9,7 +9,7 @@
 namespace naru::data {
 namespace {
 
-// table[k][b]: the remainder of the byte b followed by k zeros.
+// table[k][b]: the CRC of the byte b followed by k zero bytes.
 constexpr auto kTables = [] {
   std::array<std::array<uint32_t, 256>, 8> t{};
   for (uint32_t b = 0; b < 256; ++b) {
@@ -24,13 +24,13 @@ constexpr auto kTables = [] {
 
 constexpr uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x06054b50, kEnd64 = 0x06064b50, kLocator64 = 0x07064b50;
 constexpr uint32_t kFull32 = 0xFFFFFFFF;
-constexpr uint16_t kFull16 = 0xFFFF, kZip64 = 1, kPadding = 0x4246;  // what PyTorch fills up with is called "FB"
+constexpr uint16_t kFull16 = 0xFFFF, kZip64 = 1, kPadding = 0x4246;  // "FB": PyTorch's id for padding
 
 [[noreturn]] void damaged(const std::string& why) {
   throw RuntimeError("PytorchStreamReader failed reading zip archive: the file is damaged: {}", why);
 }
 
-// Numbers in the order of bytes that the format has, whatever the machine's is.
+// Reads and writes little-endian numbers, independent of the host's byte order.
 class Bytes {
  public:
   explicit Bytes(std::string_view bytes, uint64_t at = 0) : bytes_(bytes), at_(at) {}
@@ -69,7 +69,7 @@ struct Directory {
 };
 
 Directory find_directory(std::string_view archive) {
-  // Behind the end there may be a comment of up to 64 KiB.
+  // The end record may be followed by a comment of up to 64 KiB.
   const std::string end = packed(kEnd);
   const size_t from = archive.size() < 22 ? 0 : archive.size() - 22;
   const size_t at = archive.rfind(end, from);
@@ -77,7 +77,7 @@ Directory find_directory(std::string_view archive) {
     throw RuntimeError(
         "PytorchStreamReader failed reading zip archive: failed finding central directory (no file written by torch.save, or cut short)");
   Bytes b(archive, at + 4);
-  b.take(4);  // disks
+  b.take(4);  // disk numbers
   b.get<uint16_t>();
   Directory d{};
   d.count = b.get<uint16_t>(), d.size = b.get<uint32_t>(), d.at = b.get<uint32_t>();
@@ -93,7 +93,7 @@ Directory find_directory(std::string_view archive) {
   return d;
 }
 
-// Sizes that don't fit into 32 bits stand in an extra field, in this order.
+// Sizes that do not fit into 32 bits are in an extra field, in this order.
 void read_extra(std::string_view extra, uint64_t& size, uint64_t& packed_size, uint64_t& at) {
   for (Bytes b(extra); !b.ended();) {
     const uint16_t kind = b.get<uint16_t>();

@@ -1,4 +1,4 @@
-// Zip archives of stored records, as torch.save writes them: what a record's bytes are, and a writer that aligns them.
+// Reads and writes zip archives with uncompressed records, as torch.save writes them. The writer aligns the records.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace naru::data {
 
 uint32_t crc32(std::string_view bytes, uint32_t before = 0) noexcept;
 
-// The records of an archive by name. Throws RuntimeError for what is no archive, is damaged, or has records that reach beyond it, overlap or are
-// compressed.
+// The records of an archive by name. Throws RuntimeError if the file is not a zip archive or is damaged, or if records are outside the file,
+// overlap or are compressed.
 class ZipReader {
  public:
   struct Record {
@@ -22,7 +22,7 @@ class ZipReader {
   };
   explicit ZipReader(std::string_view archive);
   const std::map<std::string, Record>& records() const noexcept { return records_; }
-  // A record's bytes, checked. RuntimeError where there is none of that name, or its bytes are not those that were written.
+  // A record's bytes. Throws RuntimeError if there is no such record or its checksum is wrong.
   std::string_view read(const std::string& name) const;
 
  private:
@@ -30,14 +30,14 @@ class ZipReader {
   std::map<std::string, Record> records_;
 };
 
-// Hands the archive to `out` piece by piece.
+// Passes the archive to `out` piece by piece.
 class ZipWriter {
  public:
   using Out = std::function<void(std::string_view)>;
-  static constexpr uint64_t kAlignment = 64;  // of records' bytes, so that a mapped file's tensors are aligned
+  static constexpr uint64_t kAlignment = 64;  // of the records' data, so that tensors of a mapped file are aligned
   explicit ZipWriter(Out out) : out_(std::move(out)) {}
   void add(const std::string& name, std::string_view bytes);
-  // The directory. Nothing may be added after it.
+  // Writes the directory. No record may be added afterwards.
   void finish();
 
  private:

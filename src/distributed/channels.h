@@ -1,4 +1,4 @@
-// Channels: a stream of bytes to, and one from, each other rank. Nothing here waits but wait().
+// Channels: a byte stream to and from each other rank. Only wait() blocks.
 #pragma once
 
 #include <cstddef>
@@ -13,44 +13,45 @@ namespace naru::distributed {
 
 class Channels {
  public:
-  // What is waited for, of a peer.
+  // What to wait for, per peer.
   enum Wanted : uint8_t { kNothing = 0, kInput = 1, kRoom = 2 };
 
   Channels() = default;
   Channels(const Channels&) = delete;
   virtual ~Channels() = default;
-  // Writes as much as there is room for; how much. Nobody need see it before flush().
+  // Writes as much as fits; returns the number of bytes. The peer may not see them before flush().
   virtual size_t write(int peer, const char* data, size_t n) = 0;
   virtual void flush(int peer) = 0;
-  // What has come and is not consumed, or the beginning of it. It grows up to 16 bytes and more while it is not consumed.
+  // The received bytes that are not consumed yet, or the first of them. Until consumed, the span grows to at least 16 bytes as data
+  // arrives.
   virtual std::span<const char> look(int peer) = 0;
   virtual void consume(int peer, size_t n) = 0;
-  // Whether nothing more will come (what has come may still be looked at), as far as the channel itself sees it.
+  // True if no more data will come, as far as the channel can tell; received data can still be read.
   virtual bool closed(int peer) const = 0;
-  // Changes whenever there is something new to look at.
+  // Changes whenever there is new data or room. (Sockets always return 0, because their wait() polls.)
   virtual uint32_t epoch() = 0;
-  // Until the epoch is another one than `before`, or for so many milliseconds. wanted: by peer.
+  // Blocks until the epoch differs from `before`, or for at most `milliseconds`. wanted: per peer.
   virtual void wait(uint32_t before, std::span<const uint8_t> wanted, int milliseconds) = 0;
   // Ends a wait, from any thread.
   virtual void wake() = 0;
 };
 
-// One connection a peer (none to itself).
+// One connection per peer (none to itself).
 std::unique_ptr<Channels> tcp_channels(std::vector<Descriptor> sockets);
 
-// Rings in memory that all ranks map, two for each pair.
+// Ring buffers in memory that all ranks map, two for each pair.
 class SharedMemory {
  public:
-  // Made by one rank; `file` is open in it.
+  // Created by one rank, which keeps `file` open.
   explicit SharedMemory(int ranks);
-  // The same memory, by a path to the maker's open file. DistBackendError where it can't be mapped, or is another one.
+  // Maps the same memory, by a path to the creator's open file. DistBackendError if it can't be mapped or belongs to another group.
   SharedMemory(int ranks, const std::string& path, uint64_t token);
   SharedMemory(SharedMemory&& o) noexcept;
   ~SharedMemory();
   uint64_t token() const noexcept;
-  // "/proc/123/fd/4": by which others open it, as long as this one lives.
+  // "/proc/123/fd/4": the path by which others open it; valid while this object lives.
   std::string path() const;
-  // The file is not needed any more when all have mapped it.
+  // Call when all ranks have mapped it; the file is not needed any more.
   void close_file() noexcept { file_.close(); }
   char* data() const noexcept { return data_; }
 

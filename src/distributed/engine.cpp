@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "distributed/mesh.h"
-#include "runtime/fork.h"
-#include "runtime/interrupt.h"
+#include "runtime/os/fork.h"
+#include "runtime/os/interrupt.h"
 
 namespace naru::distributed {
 namespace {
@@ -53,7 +53,7 @@ ProcessGroup::Engine::Engine(std::shared_ptr<Store> store, int rank, int size, M
   if (!channels_) channels_ = tcp_channels(mesh.connect(1));
   messages_ = std::make_unique<Messages>(std::move(sockets), rank, [c = channels_.get()] { c->wake(); });
   set_timeout(timeout);
-  // Nobody goes on before all have come this far: the maker of the memory may close its file, and the server of the store end.
+  // Wait until all ranks have come this far: afterwards the memory's creator may close its file, and the store's server may end.
   store_->set("ready/" + std::to_string(rank), "");
   std::vector<std::string> keys;
   for (int r = 0; r < size; ++r) keys.push_back("ready/" + std::to_string(r));
@@ -78,7 +78,7 @@ void ProcessGroup::Engine::set_timeout(Milliseconds timeout) {
   if (messages_) messages_->set_timeout(timeout);
 }
 
-// --- in which order, and on which thread
+// --- order of collectives, and the thread that runs them
 
 void ProcessGroup::Engine::perform(const std::function<void()>& job) {
   deadline_ = after(Milliseconds(timeout_));
@@ -87,7 +87,7 @@ void ProcessGroup::Engine::perform(const std::function<void()>& job) {
       if (const auto reason = messages_->reason()) throw DistBackendError("the group can't be used any more: {}", *reason);
     job();
   } catch (const DistError& e) {
-    // The streams are out of step from here on.
+    // The ranks' byte streams are no longer in step, so the group is unusable.
     if (messages_) messages_->fail(e.what());
     throw;
   } catch (const runtime::Interrupted&) {
@@ -189,7 +189,7 @@ void ProcessGroup::Engine::look(std::span<const uint8_t> wanted) {
   for (int peer = 0; peer < size_; ++peer) {
     const auto i = static_cast<size_t>(peer);
     if (!wanted[i]) continue;
-    // What a peer wrote before it went may still come: it is looked at once more.
+    // Data that a peer wrote before it left may still arrive, so check once more.
     const bool gone = messages_->gone(peer);
     if (!gone && !channels_->closed(peer)) continue;
     if (++suspected_[i] > (gone ? 1 : 50))
@@ -216,7 +216,7 @@ void ProcessGroup::Engine::all_reduce(const Block& b, ReduceOp op) {
   const Reduction reduction = reduction_of(op, b.type);
   header(Collective::AllReduce, b, -1, op);
   if (size_ == 1) return;
-  // A message to each and one from each, or, where the elements would be sent too often, parts that each rank reduces for all.
+  // Small: a message to and from each rank. Large, where this would send the elements too often: each rank reduces one part for all.
   constexpr size_t kSmall = 4096;
   if (b.bytes() <= kSmall || b.elements < static_cast<size_t>(size_))
     all_reduce_small(b, reduction);
@@ -251,7 +251,7 @@ void ProcessGroup::Engine::all_reduce(const std::vector<Block>& list, ReduceOp o
   }
 }
 
-// In the order of the ranks, on each of them.
+// Every rank folds in rank order.
 void ProcessGroup::Engine::all_reduce_small(const Block& b, const Reduction& reduction) {
   const size_t bytes = b.bytes(), stride = (bytes + 15) / 16 * 16;
   scratch_.resize(stride * static_cast<size_t>(size_));
@@ -273,8 +273,8 @@ void ProcessGroup::Engine::all_reduce_small(const Block& b, const Reduction& red
   if (reduction.divide) reduction.divide(b.data, b.elements, size_);
 }
 
-// Each rank reduces one part, and sends it to all others as it goes along. A part of this rank's elements is overwritten only after the others' reduced one has
-// come, which needed it.
+// Each rank reduces one part, and sends it to all others as it progresses. A part of this rank's elements is overwritten only after the
+// reduced part has come from its owner, which needed those elements.
 void ProcessGroup::Engine::all_reduce_large(const Block& b, const Reduction& reduction) {
   const size_t element = size_of(b.type), n = static_cast<size_t>(size_);
   const auto begin = [&](int r) { return static_cast<size_t>(r) * (b.elements / n) + std::min(static_cast<size_t>(r), b.elements % n); };

@@ -1,4 +1,4 @@
-// Engine: runs a group's collectives, one after the other. Those that nobody waits for are run by a thread of its own, others by who calls them.
+// Engine: runs a group's collectives one after the other. Asynchronous ones run on its own thread, others on the calling thread.
 #pragma once
 
 #include <deque>
@@ -6,13 +6,13 @@
 
 #include "distributed/messages.h"
 #include "distributed/traffic.h"
-#include "runtime/interrupt.h"
+#include "runtime/os/interrupt.h"
 
 namespace naru::distributed {
 
 enum class Collective : uint8_t { AllReduce, Reduce, Broadcast, AllGather, Gather, Scatter, ReduceScatter, AllToAll, Barrier };
 
-// Elements of one type in the host's memory.
+// Elements of one dtype in host memory.
 struct Block {
   char* data = nullptr;
   size_t elements = 0;
@@ -31,17 +31,17 @@ class ProcessGroup::Engine {
   Milliseconds timeout() const noexcept { return Milliseconds(timeout_); }
   void set_timeout(Milliseconds timeout);
   const std::string& transport() const noexcept { return transport_; }
-  // Null in a group of one.
+  // Null in a group of one rank.
   Messages* messages() const noexcept { return messages_.get(); }
 
-  // RuntimeError in a forked child of the process that made the group: it is no rank, and has none of the threads.
+  // RuntimeError in a forked child of the process that made the group: it is not a rank, and does not have the threads.
   void require_own_process() const;
-  // Runs the collective that `job` is: now, or with async behind those before it.
+  // Runs the collective `job`: immediately, or if async after the queued ones.
   WorkRef run(bool async, std::function<void()> job);
 
-  // The collectives themselves, for jobs.
+  // The collectives, to be called by jobs.
   void all_reduce(const Block& b, ReduceOp op);
-  void all_reduce(const std::vector<Block>& list, ReduceOp op);  // small ones together
+  void all_reduce(const std::vector<Block>& list, ReduceOp op);  // small ones are packed together
   void reduce(const Block& b, int root, ReduceOp op);
   void broadcast(const Block& b, int root);
   void all_gather(const std::vector<Block>& out, const Block& in);
@@ -65,7 +65,7 @@ class ProcessGroup::Engine {
   void perform(const std::function<void()>& job);
   void work();
 
-  const std::shared_ptr<Store> store_;  // held: the server may be in it
+  const std::shared_ptr<Store> store_;  // kept alive: it may contain the server
   const int rank_, size_, generation_;
   std::atomic<int64_t> timeout_;
   std::string transport_;
@@ -75,9 +75,9 @@ class ProcessGroup::Engine {
   uint64_t number_ = 0;
   Header mine_;
   Deadline deadline_;
-  std::vector<uint8_t> suspected_;  // how often a peer was found gone, in this exchange
+  std::vector<uint8_t> suspected_;  // how often each peer was found to have left, in this exchange
   std::vector<char> scratch_, packed_;
-  const runtime::InterruptWatch* watch_ = nullptr;  // of the exchange under way
+  const runtime::InterruptWatch* watch_ = nullptr;  // of the current exchange
 
   std::mutex mutex_;
   std::condition_variable changed_;

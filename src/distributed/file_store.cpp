@@ -1,5 +1,5 @@
-// FileStore: a log of writes, which each process reads to its end whenever it wants to know something.
-// Format: records of a byte (what), two lengths of 4 bytes, the key, the value. The file is locked while it is read or appended to.
+// FileStore: a log of writes. Each process reads the log to its end before every operation.
+// Format: records of a byte (the type), two lengths of 4 bytes, the key, the value. The file is locked while it is read or appended to.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -12,15 +12,15 @@
 
 #include "distributed/keys.h"
 #include "distributed/socket.h"
-#include "runtime/fork.h"
-#include "runtime/interrupt.h"
+#include "runtime/os/fork.h"
+#include "runtime/os/interrupt.h"
 
 namespace naru::distributed {
 namespace {
 
 enum class Record : char { Set = 's', Erase = 'e' };
 constexpr size_t kHead = 9;
-// How many stores have been closed; no user's key begins so.
+// Counts the stores that were closed; user keys never start with this prefix byte.
 const char* const kClosed = "\1closed";
 
 }  // namespace
@@ -32,7 +32,7 @@ struct FileStore::State {
   off_t read = 0;
 };
 
-// The file, open and locked, and everything in it known.
+// The file, opened and locked, with all its records read.
 class FileStore::Locked {
  public:
   explicit Locked(FileStore& store) : store_(store), lock_(store.state_->mutex) {
@@ -43,7 +43,7 @@ class FileStore::Locked {
         if (errno != EINTR) throw DistStoreError("FileStore: {} can't be locked: {}", store.path_, words_for(errno));
       struct stat here {
       }, there{};
-      // The last user of an earlier run may have deleted it in between.
+      // The last user of an earlier run may have deleted the file between open and lock; then open it again.
       if (::fstat(file_.get(), &here) == 0 && ::stat(store.path_.c_str(), &there) == 0 && here.st_ino == there.st_ino) break;
     }
     read();
@@ -86,7 +86,7 @@ class FileStore::Locked {
   }
   FileStore& store_;
   std::lock_guard<std::mutex> lock_;
-  Descriptor file_;  // closing it gives the lock back
+  Descriptor file_;  // closing it releases the lock
 };
 
 FileStore::FileStore(std::string path, int users, Milliseconds timeout)
@@ -96,7 +96,7 @@ FileStore::FileStore(std::string path, int users, Milliseconds timeout)
 }
 
 FileStore::~FileStore() {
-  // A forked child's copy is no user of its own.
+  // A forked child's copy does not count as a user.
   if (users_ <= 0 || state_->generation != runtime::fork_generation()) return;
   try {
     Locked file(*this);
@@ -106,7 +106,7 @@ FileStore::~FileStore() {
     else
       file.write(Record::Set, kClosed, std::to_string(closed));
   } catch (const Error&) {
-    // The folder may be gone.
+    // The folder may have been deleted.
   }
 }
 

@@ -1,13 +1,13 @@
-// ProcessGroup: collectives of tensors, in terms of the engine's, of memory.
+// ProcessGroup: collectives on tensors, implemented with the engine's collectives on host memory.
 #include "naru/distributed/group.h"
 
+#include "autograd/history/history.h"
 #include "core/tensor_impl.h"
 #include "distributed/engine.h"
 #include "naru/autograd.h"
 #include "naru/ops.h"
-#include "ops/common.h"
-#include "ops/history.h"
-#include "runtime/fork.h"
+#include "ops/tensor/common.h"
+#include "runtime/os/fork.h"
 
 namespace naru::distributed {
 
@@ -58,13 +58,13 @@ void Work::finish(std::exception_ptr error, int source) {
   for (const auto& f : then) f();
 }
 
-// --- tensors as memory of the host
+// --- tensors in host memory
 
 namespace {
 
 enum class Use { Read, Write, Both };
 
-// A tensor's elements in the host's memory, one after the other: its own where they lie so.
+// A tensor's elements in contiguous host memory: the tensor's own memory if it is a contiguous cpu tensor, else a copy.
 class Lent {
  public:
   Lent(const Tensor& t, const char* what, Use use) : tensor_(t), use_(use) {
@@ -84,7 +84,7 @@ class Lent {
     block_ = {static_cast<char*>(host_.data_ptr()), static_cast<size_t>(t.numel()), t.dtype(), t.sizes()};
   }
   const Block& block() const noexcept { return block_; }
-  // Where the memory was not the tensor's own, copies it there.
+  // If block() is a copy, copies it back to the tensor. Does nothing for Use::Read.
   void give_back() const {
     if (use_ == Use::Read || own()) return;
     const NoGrad off;
@@ -118,7 +118,7 @@ void require_rank(int rank, int size, const char* what, const char* name) {
   if (rank < 0 || rank >= size) throw ValueError("{}: {} must be a rank of the group, 0 to {}, got {}", what, name, size - 1, rank);
 }
 
-// One a rank, each like `model`.
+// Checks that `list` has one tensor per rank, each with the dtype and number of elements of `model`.
 void require_like(const std::vector<Tensor>& list, const Tensor& model, int size, const char* what, const char* name) {
   ops::require_defined(model, what, "tensor");
   if (list.size() != static_cast<size_t>(size))

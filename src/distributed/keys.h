@@ -1,4 +1,4 @@
-// Keys: what a store holds, and the rules that all stores share.
+// Keys: the contents of a store, and the rules common to all stores.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@ namespace naru::distributed {
 class Keys {
  public:
   void set(const std::string& key, const std::string& value) { values_[key] = value; }
-  // Null where there is none.
+  // Null if there is none.
   const std::string* find(const std::string& key) const {
     const auto at = values_.find(key);
     return at == values_.end() ? nullptr : &at->second;
@@ -27,9 +27,9 @@ class Keys {
   std::map<std::string, std::string> values_;
 };
 
-// DistStoreError for keys that did not come in time.
+// Throws DistStoreError for keys that were not set in time.
 [[noreturn]] void throw_timed_out(const std::vector<std::string>& keys, Milliseconds timeout);
-// The number that a value is; DistStoreError where it is none.
+// Parses a value as an integer; DistStoreError if it is not one.
 int64_t number_in(const std::string& key, const std::string& value);
 
 }  // namespace naru::distributed

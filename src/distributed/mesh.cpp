@@ -15,19 +15,20 @@
 #include <thread>
 
 #include "distributed/tcp_server.h"
-#include "runtime/interrupt.h"
+#include "runtime/os/interrupt.h"
 
 namespace naru::distributed {
 namespace {
 
-// Whoever connects says who it is within this time, and so many may be waited for at once.
-constexpr Milliseconds kHelloTime{10'000}, kChance{1'000};
+// A connecting process must send its Hello within kHelloTime. kMostVisitors: pending connections at most; kVisit: how long one is kept at
+// least.
+constexpr Milliseconds kHelloTime{10'000}, kVisit{1'000};
 constexpr size_t kMostVisitors = 256;
-constexpr int kMostAtOnce = 64;
+constexpr int kMostAcceptedAtOnce = 64;
 
 Milliseconds left(Deadline deadline) { return Milliseconds(milliseconds_until(deadline, INT32_MAX)); }
 
-// Equal for processes that reach each other by the loopback.
+// Equal for processes that reach each other by loopback: same boot, same network namespace.
 std::string this_host() {
   std::string id;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
@@ -36,7 +37,7 @@ std::string this_host() {
   return id + "/" + std::string(text, static_cast<size_t>(n > 0 ? n : 0));
 }
 
-// The address of the interface that GLOO_SOCKET_IFNAME (or NCCL's variable) names.
+// The address of the network interface that GLOO_SOCKET_IFNAME (or NCCL_SOCKET_IFNAME) names.
 std::string address_of_interface() {
   const char* name = std::getenv("GLOO_SOCKET_IFNAME");
   if (!name) name = std::getenv("NCCL_SOCKET_IFNAME");
@@ -78,7 +79,7 @@ Mesh::Mesh(Store& store, int rank, int size, Deadline deadline) : store_(store),
     for (const std::string& key : keys) values.push_back(store.get(key));
     return values;
   };
-  // Where all are on one host no other reaches them.
+  // If all ranks are on one host, listen only on loopback, which no other host can reach.
   hosts_ = all("host/", this_host());
   const bool one_host = std::ranges::all_of(hosts_, [&](const std::string& host) { return host == hosts_[0]; });
   const std::string far = one_host ? "127.0.0.1" : own_address(store);
@@ -97,7 +98,7 @@ std::vector<Descriptor> Mesh::connect(int lane) {
   std::vector<Descriptor> sockets(static_cast<size_t>(size_));
   const Hello mine{token_, rank_, lane};
   for (int r = 0; r < rank_; ++r) {
-    const Place& there = places_[static_cast<size_t>(r)];
+    const PeerAddress& there = places_[static_cast<size_t>(r)];
     const bool here = hosts_[static_cast<size_t>(r)] == hosts_[static_cast<size_t>(rank_)];
     Descriptor socket = connect_to(here ? there.near : there.far, there.port, deadline_);
     send_all(socket, {reinterpret_cast<const char*>(&mine), sizeof mine}, deadline_);
@@ -107,22 +108,22 @@ std::vector<Descriptor> Mesh::connect(int lane) {
   return sockets;
 }
 
-// Those that knock now. Strangers take neither all descriptors nor anybody's time.
+// Accepts pending connections. Bounded, so that foreign connections can't use up all descriptors or block the group.
 void Mesh::admit() {
   int error = 0;
-  for (int i = 0; i < kMostAtOnce && !error; ++i) {
+  for (int i = 0; i < kMostAcceptedAtOnce && !error; ++i) {
     Descriptor socket = accepted_by(listener_, error);
     if (socket) visitors_.push_back({std::move(socket), after(kHelloTime)});
     const bool full = (error && error != EAGAIN && error != EWOULDBLOCK) || visitors_.size() >= kMostVisitors;
     if (!full) continue;
-    // Room is made by those that have had the time to say it.
-    if (!visitors_.empty() && visitors_.front().until <= after(kHelloTime - kChance)) visitors_.erase(visitors_.begin());
+    // Make room: drop the oldest connection that has had time to send its Hello.
+    if (!visitors_.empty() && visitors_.front().until <= after(kHelloTime - kVisit)) visitors_.erase(visitors_.begin());
     std::this_thread::sleep_for(Milliseconds(10));
     return;
   }
 }
 
-// Whether all has been heard by which it can be judged.
+// True if the complete Hello has been received.
 bool Mesh::listen(Visitor& v) {
   while (v.heard < sizeof v.hello) {
     const ssize_t n = ::recv(v.socket.get(), reinterpret_cast<char*>(&v.hello) + v.heard, sizeof v.hello - v.heard, 0);
@@ -169,7 +170,7 @@ std::unique_ptr<Channels> Mesh::share() {
     try {
       if (one_host) memory = make();
     } catch (const DistBackendError&) {
-      // TCP does as well.
+      // Fall back to TCP.
     }
   };
   if (rank_ == 0) {

@@ -1,4 +1,4 @@
-// Mesh: how the ranks of a group find and reach each other.
+// Mesh: how the ranks of a group find and connect to each other.
 #pragma once
 
 #include <map>
@@ -12,17 +12,17 @@ namespace naru::distributed {
 class Mesh {
  public:
   Mesh(Store& store, int rank, int size, Deadline deadline);
-  // A connection to each other rank. All ranks ask for the same lanes in the same order.
+  // Returns a connection to each other rank. All ranks must request the same lanes in the same order.
   std::vector<Descriptor> connect(int lane);
-  // Shared memory of all ranks; none where they are on several hosts, or can't map it.
+  // Shared memory of all ranks; null if they are on several hosts, or can't map it.
   std::unique_ptr<Channels> share();
 
  private:
-  struct Place {
-    std::string near, far;  // addresses, from its own host and from others
+  struct PeerAddress {
+    std::string near, far;  // addresses: as seen from its own host and from other hosts
     uint16_t port = 0;
   };
-  // A process that has connected and not said yet who it is: the group's, or a stranger.
+  // First bytes on a connection: they tell the group's ranks from foreign processes.
   struct Hello {
     uint64_t token;
     int32_t rank, lane;
@@ -43,9 +43,9 @@ class Mesh {
   int rank_, size_;
   Deadline deadline_;
   Listener listener_;
-  uint64_t token_ = 0;  // of the group: others that knock are sent away
-  std::vector<Place> places_;
-  std::map<std::pair<int, int>, Descriptor> early_;  // by lane and rank
+  uint64_t token_ = 0;  // of the group: connections with another token are closed
+  std::vector<PeerAddress> places_;
+  std::map<std::pair<int, int>, Descriptor> early_;  // connections not requested yet, by lane and rank
   std::vector<Visitor> visitors_;
 };
 

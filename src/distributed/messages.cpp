@@ -10,12 +10,12 @@
 #include <cstring>
 
 #include "naru/dtype.h"
-#include "runtime/fork.h"
+#include "runtime/os/fork.h"
 
 namespace naru::distributed {
 namespace {
 
-// How long the last messages may take when a group ends.
+// Time limit for sending the last messages when a group ends.
 constexpr Milliseconds kLastMessages{10'000};
 
 std::string_view type_name(uint8_t type) { return type < kElementTypes ? kDTypeTraits[type].name : "?"; }
@@ -93,7 +93,7 @@ void Messages::receive(int from, int tag, Parcel parcel, WorkRef work) {
     }
   }
   for (const auto& f : done) f();
-  wake();  // its deadline may be the next one
+  wake();  // its deadline may be the next to expire
 }
 
 std::optional<std::string> Messages::reason() const {
@@ -220,7 +220,7 @@ std::list<Messages::Receiving>::iterator Messages::match(int from, int tag) {
   return std::ranges::find_if(waiting_, [&](const Receiving& r) { return r.tag == tag && (r.from == kAnyRank || r.from == from); });
 }
 
-// A head has come. Whether its body, if any, can come too.
+// Called when a head has been received. True if its body, if any, can be received too.
 bool Messages::begin(int peer, Done& done) {
   Peer& p = peers_[static_cast<size_t>(peer)];
   p.at = 0;
@@ -258,7 +258,7 @@ void Messages::hand_over(Receiving r, const Early& e, Done& done) {
   });
 }
 
-// A body has come.
+// Called when a body has been received.
 void Messages::end(int peer, Done& done) {
   Peer& p = peers_[static_cast<size_t>(peer)];
   p.head_at = 0;
@@ -282,7 +282,7 @@ void Messages::end(int peer, Done& done) {
 
 void Messages::read(int peer, Done& done) {
   Peer& p = peers_[static_cast<size_t>(peer)];
-  // The others get their turns, too.
+  // Bounded, so that other peers get their turn.
   for (int turns = 0; turns < 64; ++turns) {
     const bool in_head = p.head_at < sizeof(Head);
     char* const body = p.into ? p.into->parcel.data : p.early.data();
@@ -297,7 +297,7 @@ void Messages::read(int peer, Done& done) {
       (in_head ? p.head_at : p.at) += static_cast<size_t>(m);
     }
     if (in_head && p.head_at == sizeof(Head) && !begin(peer, done)) return;
-    // After a failure nobody waits for the body any more.
+    // After a failure no receiver waits for the body.
     if (!p.into && p.early.size() < p.head.bytes && p.head_at == sizeof(Head)) p.early.resize(p.head.bytes);
     if (p.head_at == sizeof(Head) && p.at == p.head.bytes) end(peer, done);
   }

@@ -1,4 +1,5 @@
-// Messages: what one rank sends another beside collectives, and how ranks hear that others fail or leave. A thread of its own reads and writes the connections.
+// Messages: point-to-point messages between ranks, outside collectives, and notices that a rank failed or left. Its own thread reads and
+// writes the connections.
 #pragma once
 
 #include <atomic>
@@ -16,36 +17,36 @@
 
 namespace naru::distributed {
 
-// Memory of the host, and what is done with it in the end (a copy to where it belongs).
+// Host memory, and the action that completes the message (a copy to the destination).
 struct Parcel {
   char* data = nullptr;
   size_t bytes = 0;
   uint8_t type = 0;
-  std::function<void()> deliver;  // holds the memory, too
+  std::function<void()> deliver;  // also keeps the memory alive
 };
 
-// RuntimeError that says why a forked child can't.
+// Throws the RuntimeError that explains why a forked child can't use the group.
 [[noreturn]] void refuse_in_child();
 
 class Messages {
  public:
-  // changed: called whenever a peer fails or leaves, from the thread.
+  // changed: called on the thread whenever a peer fails or leaves.
   Messages(std::vector<Descriptor> sockets, int rank, std::function<void()> changed);
   Messages(const Messages&) = delete;
-  // Sends what is to be sent, and that this rank leaves.
+  // Sends the remaining messages, and the notice that this rank leaves.
   ~Messages();
 
   void send(int to, int tag, Parcel parcel, WorkRef work);
   void receive(int from, int tag, Parcel parcel, WorkRef work);
-  // Tells all others why this rank's group is broken, and ends what is under way here. Only the first reason counts.
+  // Tells all others why this rank's group is broken, and fails pending work here. Only the first reason counts.
   void fail(const std::string& reason);
-  // Why the group is broken: what this rank or another one said. Nothing while it is not.
+  // Why the group is broken, as reported by this rank or another; nullopt if it is not.
   std::optional<std::string> reason() const;
   bool any_gone() const noexcept { return any_gone_.load(std::memory_order_acquire); }
   bool gone(int peer) const noexcept { return peers_[static_cast<size_t>(peer)].gone.load(std::memory_order_acquire); }
   // "rank 1 is gone: ..."
   std::string farewell(int peer) const;
-  // Ends what is under way for longer than until its deadline.
+  // Pending work that takes longer fails.
   void set_timeout(Milliseconds timeout) { timeout_ = timeout.count(); }
   bool in_child() const noexcept;
 
@@ -72,7 +73,7 @@ class Messages {
     WorkRef work;
     Deadline deadline;
   };
-  // Come before anybody asked for it.
+  // A message that arrived before its receive was posted.
   struct Early {
     int from;
     Head head;
@@ -83,14 +84,14 @@ class Messages {
     std::deque<Sending> out;
     Head head{};
     size_t head_at = 0, at = 0;
-    std::optional<Receiving> into;  // whom the message that is coming is for
-    std::string early;              // or, for nobody yet
+    std::optional<Receiving> into;  // the receive that the incoming message matches
+    std::string early;              // otherwise its bytes, until a receive is posted
     bool left = false;
     std::atomic<bool> gone{false};
     std::string trouble;
   };
   using Lock = std::unique_lock<std::mutex>;
-  using Done = std::vector<std::function<void()>>;  // to be called without the lock
+  using Done = std::vector<std::function<void()>>;  // callbacks to call after unlocking
 
   void serve();
   void poll_once(int milliseconds, Done& done);

@@ -10,7 +10,7 @@
 namespace naru::distributed {
 namespace {
 
-// Types of memory: what is read, what is computed with, and how one becomes the other.
+// Storage formats: the stored type, the type to compute in, and the conversions between them.
 template <class T>
 struct Plain {
   using Stored = T;
@@ -21,7 +21,7 @@ struct Plain {
 struct BFloat {
   using Stored = uint16_t;
   static float load(uint16_t v) { return std::bit_cast<float>(uint32_t{v} << 16); }
-  // To the nearest, ties to even.
+  // Rounds to nearest, ties to even.
   static uint16_t store(float v) {
     const auto bits = std::bit_cast<uint32_t>(v);
     const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
@@ -32,7 +32,7 @@ struct BFloat {
 struct Half {
   using Stored = uint16_t;
   static float load(uint16_t v) {
-    // The exponent's place is moved; multiplied by 2^112 it is right for denormals too.
+    // The exponent is shifted into place; multiplying by 2^112 corrects its bias, for denormals too.
     const float scaled = std::bit_cast<float>(uint32_t{v & 0x7fffu} << 13) * 0x1p112f;
     const uint32_t special = (v & 0x7c00u) == 0x7c00u ? 0x7f800000u : 0;
     return std::bit_cast<float>(std::bit_cast<uint32_t>(scaled) | special | (uint32_t{v & 0x8000u} << 16));
@@ -40,7 +40,7 @@ struct Half {
   static uint16_t store(float v) {
     const auto bits = std::bit_cast<uint32_t>(v);
     const uint32_t sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
-    // A sum with 0.5 ends where float16's denormals do, rounded by the addition; the others are rounded as integers.
+    // Denormals: adding 0.5 aligns the sum to float16's denormals, and the addition rounds. Normal numbers are rounded as integers.
     const uint32_t small = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
     const uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1) - (112u << 23)) >> 13;
     uint32_t half = magnitude < 0x38800000u ? small : normal;
@@ -50,7 +50,7 @@ struct Half {
   }
 };
 
-// Complex numbers are pairs; those of halves are computed in float.
+// Complex numbers are pairs; half-precision ones are computed in float.
 template <class Part>
 struct Pair {
   using Real = decltype(Part::load({}));
@@ -81,7 +81,7 @@ struct Times {
       return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
   }
 };
-// NaN wins, as everywhere in naru.
+// NaN propagates, as everywhere in naru.
 struct Least {
   template <class T>
   static T of(T a, T b) {
@@ -143,7 +143,7 @@ void divide(char* out, size_t n, int ranks) {
   }
 }
 
-using Row = std::array<Reduction, 8>;  // by ReduceOp
+using Row = std::array<Reduction, 8>;  // indexed by ReduceOp
 template <class M>
 constexpr Row integers() {
   return {{{fold<M, Add>},
@@ -168,7 +168,7 @@ using Byte = Plain<uint8_t>;
 constexpr Row kBools{
     {{fold<Byte, Or>}, {}, {fold<Byte, And>}, {fold<Byte, And>}, {fold<Byte, Or>}, {fold<Byte, And>}, {fold<Byte, Or>}, {fold<Byte, Xor>}}};
 
-// One a type, in the order of DType.
+// One row per dtype, in the order of DType.
 constexpr std::array<Row, 16> kRows{kBools,
                                     integers<Byte>(),
                                     integers<Plain<int8_t>>(),

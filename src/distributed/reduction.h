@@ -1,4 +1,4 @@
-// How elements of several ranks become one.
+// Reduction of elements from several ranks.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@ namespace naru::distributed {
 struct Reduction {
   // out[i] = out[i] op in[i]
   void (*fold)(char* out, const char* in, size_t elements) = nullptr;
-  // out[i] = out[i] / ranks; null but for averages.
+  // out[i] = out[i] / ranks; null except for averages.
   void (*divide)(char* out, size_t elements, int ranks) = nullptr;
 };
 
-// TypeError for a type that op is not for.
+// TypeError for a dtype that op does not support.
 Reduction reduction_of(ReduceOp op, DType type);
 // "SUM"
 const char* name_of(ReduceOp op) noexcept;

@@ -1,5 +1,6 @@
-// Channels through shared memory: a ring for each ordered pair of ranks, and for each rank a bell that others ring when there is something for it to look at. Who
-// waits spins first, then sleeps on its bell (futex). Rings are small enough to stay in the caches, so a large message goes through in pieces.
+// Channels through shared memory: a ring buffer for each ordered pair of ranks, and a bell (an event counter) per rank, which others ring
+// when there is new data or room for it. A waiting rank spins first, then sleeps on its bell (futex). Rings are small enough to stay in the
+// caches, so large messages pass through in pieces.
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sched.h>
@@ -15,7 +16,7 @@
 #include <new>
 
 #include "distributed/channels.h"
-#include "runtime/system.h"
+#include "runtime/os/system.h"
 
 namespace naru::distributed {
 namespace {
@@ -26,7 +27,7 @@ struct alignas(kLine) Bell {
   std::atomic<uint32_t> rung{0};
   std::atomic<uint32_t> asleep{0};
 };
-// Bytes written and read since the beginning; who writes and who reads have a line each.
+// Total bytes written and read. The writer's and the reader's counters are on separate cache lines.
 struct alignas(kLine) Ring {
   std::atomic<uint64_t> written{0};
   alignas(kLine) std::atomic<uint64_t> read{0};
@@ -37,7 +38,7 @@ struct alignas(kLine) Head {
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t>::is_always_lock_free);
 
-// A power of two. Many ranks get smaller ones: there are as many as pairs.
+// A power of two. Large groups get smaller rings, because the number of rings grows as the square of the ranks.
 size_t ring_bytes(int ranks) { return ranks <= 8 ? size_t{256} << 10 : size_t{32} << 10; }
 size_t rings_at(int ranks) { return sizeof(Head) + static_cast<size_t>(ranks) * sizeof(Bell); }
 size_t ring_stride(int ranks) { return sizeof(Ring) + ring_bytes(ranks); }
@@ -65,7 +66,7 @@ class SharedChannels final : public Channels {
     const uint64_t at = r.written.load(std::memory_order_relaxed);
     size_t room = bytes_ - static_cast<size_t>(at - r.read.load(std::memory_order_acquire));
     if (room < n) {
-      // The reader rings when it has made room from now on; what it made before is seen here.
+      // From now on the reader rings when it makes room; room that it made before is seen by the second read.
       r.wants_room.store(1, std::memory_order_seq_cst);
       room = bytes_ - static_cast<size_t>(at - r.read.load(std::memory_order_seq_cst));
     }
@@ -90,12 +91,12 @@ class SharedChannels final : public Channels {
     r.read.store(r.read.load(std::memory_order_relaxed) + n, std::memory_order_seq_cst);
     if (r.wants_room.load(std::memory_order_seq_cst) && r.wants_room.exchange(0, std::memory_order_seq_cst)) ring_bell(peer);
   }
-  bool closed(int) const override { return false; }  // the group's connections know
+  bool closed(int) const override { return false; }  // the group's connections detect that
 
   uint32_t epoch() override { return bell(rank_).rung.load(std::memory_order_seq_cst); }
   void wait(uint32_t before, std::span<const uint8_t>, int milliseconds) override {
     Bell& mine = bell(rank_);
-    // Where there are more ranks than processors, whoever is waited for needs this one.
+    // With more ranks than processors, the awaited rank may need this one's processor, so spin only briefly.
     const int spins = crowded_ ? 50 : kSpins;
     for (int i = 0; i < spins; ++i) {
       if (mine.rung.load(std::memory_order_acquire) != before) return;
@@ -135,7 +136,7 @@ class SharedChannels final : public Channels {
 SharedMemory::SharedMemory(int ranks) : file_(runtime::system::new_shared_file(all_bytes(ranks))), bytes_(all_bytes(ranks)) {
   if (!file_) throw DistBackendError("shared memory can't be made: {}", words_for(errno));
   map();
-  // The pages are zeros, which is what these begin with.
+  // The pages are zero-filled, which is a valid initial state of bells and rings.
   new (data_) Head;
   reinterpret_cast<Head*>(data_)->token = random_token() | 1;
 }

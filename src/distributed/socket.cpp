@@ -17,9 +17,9 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/fork.h"
-#include "runtime/interrupt.h"
-#include "runtime/system.h"
+#include "runtime/os/fork.h"
+#include "runtime/os/interrupt.h"
+#include "runtime/os/system.h"
 
 namespace naru::distributed {
 namespace {

@@ -1,4 +1,4 @@
-// Stores of one process, and what all stores have in common.
+// Stores within one process, and the parts common to all stores.
 #include "naru/distributed/store.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 #include "distributed/keys.h"
 #include "distributed/socket.h"
-#include "runtime/interrupt.h"
+#include "runtime/os/interrupt.h"
 
 namespace naru::distributed {
 

@@ -60,7 +60,7 @@ class TcpChannels final : public Channels {
       const auto events = static_cast<short>((wanted[i] & kInput ? POLLIN : 0) | (wanted[i] & kRoom ? POLLOUT : 0));
       if (events && !closed(static_cast<int>(i))) polled_.push_back({peers_[i].socket.get(), events, 0});
     }
-    // A hand-over by the kernel takes less than sleeping does.
+    // Poll first without blocking: data that the kernel hands over at once costs less than sleeping.
     for (int i = 0; i < kLooks; ++i)
       if (::poll(polled_.data(), polled_.size(), 0) != 0) return drain();
     ::poll(polled_.data(), polled_.size(), milliseconds);

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "runtime/fork.h"
+#include "runtime/os/fork.h"
 
 namespace naru::distributed {
 

@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "distributed/tcp_server.h"
-#include "runtime/fork.h"
+#include "runtime/os/fork.h"
 
 namespace naru::distributed {
 

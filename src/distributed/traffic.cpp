@@ -78,7 +78,7 @@ bool Traffic::send_some(Channels& channels, int peer, bool& done) {
     }
     if (n) continue;
     done = false;
-    // What is not ready depends on what comes in, not on room.
+    // A stream that is limited by `ready` waits for input, not for room.
     if (l.out_at < ready || l.out_at >= o.bytes) wanted_[static_cast<size_t>(peer)] |= Channels::kRoom;
     break;
   }
@@ -86,7 +86,7 @@ bool Traffic::send_some(Channels& channels, int peer, bool& done) {
   return moved;
 }
 
-// How many bytes of the stream were used for the item that is next.
+// Returns how many bytes of the stream were used for the next item.
 size_t Traffic::take(Channels& channels, int peer, const In& item) {
   Lane& l = lane(peer);
   const std::span<const char> there = channels.look(peer);
@@ -121,7 +121,7 @@ bool Traffic::receive_some(Channels& channels, int peer, const Complain& complai
       if (l.in_at < all) {
         if (n) continue;
         done = false;
-        // Elements that are there already wait for those of the peer before.
+        // Elements that have arrived may still have to wait for those of the previous peer.
         if (!item.folded || l.in_at >= item.bytes || l.in_at < fold_limit(peer)) wanted_[static_cast<size_t>(peer)] |= Channels::kInput;
         break;
       }

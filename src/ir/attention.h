@@ -1,4 +1,4 @@
-// The instruction of attention (see ir/instruction.h).
+// The attention instruction (see ir/instruction.h).
 #pragma once
 
 #include <array>
@@ -9,17 +9,17 @@
 
 namespace naru::ir {
 
-// out[t] = the sum over s of w[t, s] v[s], with w[t] the softmax of scale * q[t] . k[s] + bias[t, s]; `causal`: over s <= t only. For each image and head
-// of q by itself; heads of k and v that are fewer serve heads / key_heads neighbours of q each.
-//   Forward    writes out and stats[t], the logarithm of the sum that the softmax divides by
-//   Backward   reads both, and dout, out's gradient; writes those of q, k and v
-// Asked for only where a device takes it (runtime::Backend::takes): elsewhere it is products and a softmax (ops/attention.h).
+// out[t] = sum over s of w[t, s] v[s], where w[t] = softmax(scale * q[t] . k[s] + bias[t, s]); with `causal`, over s <= t only. Each image and
+// head of q is independent. If k and v have fewer heads (key_heads), each of their heads serves heads / key_heads neighbouring heads of q.
+//   Forward    writes out and stats[t], the logarithm of the softmax's denominator
+//   Backward   reads out, stats and dout (the gradient of out); writes the gradients of q, k and v
+// Used only where the device supports it (runtime::Backend::takes); elsewhere attention is products and a softmax (ops/nn/attention.h).
 struct Attention {
   enum class Use : uint8_t { Forward, Backward };
   using Sizes = std::array<int64_t, 4>;
   struct Array {
     void* data = nullptr;
-    Sizes strides{};  // image, head, position, number
+    Sizes strides{};  // image, head, position, channel
   };
   Use use = Use::Forward;
   DType dtype = DType::F16, bias_type = DType::F16;  // stats: F32

@@ -12,7 +12,7 @@ uint64_t hash_of(const Node& n) noexcept {
   return h;
 }
 
-// The low bytes that a value of this type has.
+// Keeps only the low bytes that a value of this type has.
 uint64_t low_bits(VType type, uint64_t bits) noexcept {
   switch (size_of(type)) {
     case 1:
@@ -40,7 +40,7 @@ uint64_t bits_of(VType type, double value) noexcept {
   return 0;
 }
 
-// Whether every value of element type `from` is one of `to`, both being widened to one value type.
+// True if every value of element type `from` is a value of `to`, both widened to one value type.
 bool holds(DType to, DType from) noexcept {
   return to == from || to == DType::I32 || to == DType::F32 || (to == DType::I16 && (from == DType::U8 || from == DType::I8));
 }
@@ -52,7 +52,7 @@ uint32_t Graph::add(const Node& node) {
     const Node& from = nodes_[node.a];
     if (from.type == node.type) {
       const bool known = from.prim == Prim::Input || from.prim == Prim::Convert;
-      // I64, F64 and Bool each stand for one element type.
+      // I64, F64 and Bool each correspond to one element type.
       if (node.type == VType::I64 || node.type == VType::F64 || node.type == VType::Bool) return node.a;
       if (node.dtype == DType::I32 || node.dtype == DType::F32 || (known && holds(node.dtype, from.dtype))) return node.a;
     }
@@ -125,7 +125,7 @@ V abs(V a) { return make(Prim::Abs, a.type(), a); }
 V sqrt(V a) { return make(Prim::Sqrt, a.type(), a); }
 V prim_min(V a, V b) { return make(Prim::Min, a.type(), a, b); }
 V prim_max(V a, V b) { return make(Prim::Max, a.type(), a, b); }
-// Integers are whole.
+// Integers are already integral.
 V floor(V a) { return is_float(a.type()) ? make(Prim::Floor, a.type(), a) : a; }
 V ceil(V a) { return is_float(a.type()) ? make(Prim::Ceil, a.type(), a) : a; }
 V trunc(V a) { return is_float(a.type()) ? make(Prim::Trunc, a.type(), a) : a; }

@@ -1,4 +1,4 @@
-// Expressions over IEEE primitives: what one element of a result is, as a graph of nodes.
+// Expressions over IEEE primitives: a graph of nodes that computes one element of a result.
 // Every primitive is exact (correctly rounded) on every device, so the same graph gives the same bits everywhere.
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace naru::ir {
 
-// The types of values inside an expression. Narrow element types are widened when loaded: bool -> Bool;
-// uint8, int8, int16 -> I32; float16, bfloat16 -> F32.
+// The types of values inside an expression. Narrow element types are widened when they are loaded: bool -> Bool; uint8, int8, int16 -> I32;
+// float16, bfloat16 -> F32.
 enum class VType : uint8_t { Bool, I32, I64, F32, F64 };
 
 constexpr VType vtype_of(DType t) noexcept {
@@ -24,11 +24,11 @@ constexpr VType vtype_of(DType t) noexcept {
 constexpr bool is_float(VType t) noexcept { return t >= VType::F32; }
 constexpr size_t size_of(VType t) noexcept { return t == VType::Bool ? 1 : t == VType::I32 || t == VType::F32 ? 4 : 8; }
 
-// Unless a line says otherwise, operands and result have one type.
+// Unless noted otherwise, operands and result have the same type.
 // clang-format off
 enum class Prim : uint8_t {
   Input,   // element of input `bits`, loaded as vtype_of(dtype)
-  Param,   // run-time scalar number `bits`, of type `type` (its bits stand in the low bytes of a uint64)
+  Param,   // run-time scalar number `bits`, of type `type` (stored in the low bytes of a uint64)
   Const,   // the value whose bits are `bits` (low bytes)
   Index,   // I64: row-major position of the element in the iteration space
   Add, Sub, Mul,  // integers wrap; Bool not allowed
@@ -48,12 +48,12 @@ enum class Prim : uint8_t {
   And, Or, Xor, Not,  // Bool, integers (bitwise)
   Shl, Shr, ShrU,     // integers; b an integer of the same type in [0, width); Shr keeps the sign, ShrU fills with zeros
   MulHiU,  // I32: high 32 bits of the product of both as unsigned numbers
-  Convert, // to element type `dtype`: result has type vtype_of(dtype) and a value that the element type can hold.
-           //   float -> int: truncates; NaN and what int32 (for targets up to 32 bits) or int64 cannot hold give its
-           //     minimum; then wraps to the width
+  Convert, // to element type `dtype`: the result has type vtype_of(dtype) and a value that the element type can hold.
+           //   float -> int: truncates; NaN and values outside int32 (for targets up to 32 bits) or int64 give its minimum; then
+           //     wraps to the width
            //   int -> narrower int: wraps.  anything -> Bool: x != 0 (NaN is true).  Bool -> number: 0 or 1
-           //   float -> float16/bfloat16/float32: rounds to nearest even once (F64 -> F16/BF16 goes through F32), the
-           //     result again in F32
+           //   float -> float16/bfloat16/float32: rounds to nearest even once (F64 -> F16/BF16 goes through F32); the
+           //     result is F32
            //   int -> float: rounds to nearest even (int -> F16/BF16 goes through F32)
   Bitcast, // I32 <-> F32, I64 <-> F64: the same bits as `type`
 };
@@ -71,10 +71,10 @@ struct Node {
   friend bool operator==(const Node&, const Node&) = default;
 };
 
-// Nodes in an order in which operands come before their users. Equal nodes are stored once.
+// Nodes in topological order: operands come before their users. Equal nodes are stored once.
 class Graph {
  public:
-  // The number of an equal node, if there is one, else of a new one. Conversions that change nothing vanish.
+  // Returns the id of an equal node if there is one, else of a new one. Conversions that change nothing are dropped.
   uint32_t add(const Node& node);
   const std::vector<Node>& nodes() const noexcept { return nodes_; }
   const Node& operator[](uint32_t i) const noexcept { return nodes_[i]; }
@@ -84,7 +84,7 @@ class Graph {
   std::unordered_multimap<uint64_t, uint32_t> by_hash_;
 };
 
-// A value in a graph, for writing expressions as formulas. Copies freely; the graph must outlive it.
+// A value in a graph, for writing expressions as formulas. Cheap to copy; the graph must outlive it.
 class V {
  public:
   V() = default;
@@ -94,7 +94,7 @@ class V {
   VType type() const noexcept { return (*graph_)[id_].type; }
   // A constant of this value's type.
   V lit(double value) const;
-  // The constant of this value's type that has these bits.
+  // The constant of this value's type with these bits.
   V lit_bits(uint64_t bits) const;
 
  private:
@@ -111,7 +111,7 @@ V constant(Graph& g, VType type, double value);
 V constant_bits(Graph& g, VType type, uint64_t bits);
 V index(Graph& g);
 
-// A literal takes the type of the other operand.
+// A literal gets the type of the other operand.
 V operator+(V a, V b);
 V operator-(V a, V b);
 V operator*(V a, V b);
@@ -167,22 +167,22 @@ V convert(V a, DType to);
 V bitcast(V a, VType to);
 V isnan(V a);  // a != a
 
-// One elementwise kernel: the graph, what its operands are, and which nodes are stored where.
+// An elementwise kernel: the graph, its operands, and which nodes are stored to which outputs.
 struct MapKernel {
   struct Operand {
     DType dtype;
-    bool scalar = false;   // one element for the whole run (stride 0), else consecutive elements
-    bool per_row = false;  // in strided reductions, with scalar: one element for each row
+    bool scalar = false;   // one element for the whole run (stride 0); otherwise elements are consecutive
+    bool per_row = false;  // in strided reductions, with scalar: one element per row
   };
   Graph graph;
   std::vector<Operand> inputs;
   std::vector<VType> params;
   std::vector<DType> outputs;     // consecutive elements
-  std::vector<uint32_t> results;  // results[i]: the node stored to output i; its value fits outputs[i]
+  std::vector<uint32_t> results;  // results[i]: the node stored to output i; outputs[i] can hold its value
 };
 
-// Runs a kernel over `n` consecutive elements. operands: inputs, then outputs, each pointing at its first element (an
-// output may be exactly an input). params: one uint64 per parameter. index0: the value of Index at the first element.
+// Runs a kernel over `n` consecutive elements. operands: pointers to the first elements of the inputs, then of the outputs; an output may be
+// exactly an input. params: one uint64 per parameter. index0: the value of Index at the first element.
 using MapFunction = void (*)(void* const* operands, const uint64_t* params, int64_t n, int64_t index0);
 
 }  // namespace naru::ir

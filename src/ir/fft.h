@@ -1,4 +1,4 @@
-// The instruction of Fourier transforms (see ir/instruction.h).
+// The Fourier transform instruction (see ir/instruction.h).
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace naru::ir {
 
-// out[k] = scale * the sum over j < n of in[j] * exp(-2 pi i j k / n) (plus i where `inverse`), for each position of `shape`: one-dimensional transforms,
-// each by itself.
+// One-dimensional transforms, one for each position of `shape`: out[k] = scale * sum over j < n of in[j] * exp(-2 pi i j k / n) (+2 pi i if
+// `inverse`).
 //   Complex      n complex numbers to n
-//   RealToHalf   n real numbers to the first n / 2 + 1; the others are their conjugates
-//   HalfToReal   n / 2 + 1 complex numbers, the first of n whose others are their conjugates, to n real ones. The first's imaginary part, and, where n is
-//                even, the last's, count as 0
-// Strides count real numbers; the two parts of a complex one lie side by side.
+//   RealToHalf   n real numbers to the first n / 2 + 1 outputs; the others are their conjugates
+//   HalfToReal   n / 2 + 1 complex numbers to n real ones; the missing inputs are the conjugates of the given ones. The imaginary part of the
+//                first, and, for even n, of the last, counts as 0
+// Strides count real numbers; real and imaginary parts are interleaved.
 struct Fft {
   enum class Kind : uint8_t { Complex, RealToHalf, HalfToReal };
   struct Side {
@@ -24,7 +24,7 @@ struct Fft {
   };
   Kind kind = Kind::Complex;
   bool inverse = false;
-  DType dtype = DType::F32;  // of the parts: F32 or F64
+  DType dtype = DType::F32;  // of real and imaginary parts: F32 or F64
   int64_t n = 1;
   double scale = 1;
   Dims shape;

@@ -1,4 +1,4 @@
-// What the cpu does at once in one loop, where devices take several instructions.
+// Operators that the cpu computes in one loop, where devices need several instructions.
 #pragma once
 
 #include <array>
@@ -10,21 +10,25 @@
 
 namespace naru::ir {
 
-// One loop over host memory: the same values, with the same bits, as what its operator is elsewhere. Arrays lie row-major, in this order:
+// One loop over host memory. It gives the same bits as the operator gives on other devices. Arrays are row-major, in this order:
 //   Gcd             x, y, out
-//   Places          sorted (of the last dimension), values, out: how many elements are before each value. numbers: whether equal ones are
+//   Places          sorted (along the last dimension), values, out: searchsorted, the number of elements before each value. numbers: 1 counts
+//                   equal ones
 //   Modes           sorted rows, their order, out values, out indices (one for each row)
-//   ScatterExtreme  index, source, out, which takes the greatest or least. numbers: dimension, greatest, whether what out holds counts
+//   ScatterExtreme  index, source, out, which receives the maximum or minimum. numbers: dimension, greatest, include_self (out's initial values
+//                   count)
 //   GridSample      x (N, C, H, W), grid (N, h, w, 2), out (N, C, h, w). numbers: nearest (0) or bilinear, zeros (0) or border, align_corners
-//   Distances       x (N, D), out: the Euclidean ones of all pairs of rows; or x, y (M, D), out (N, M): of each row of both
-//   BagSums         index (B, L), weight (V, D), out (B, D). numbers: what sums are divided by
-//   RunningExtreme  rows, out values, out places. numbers: whether the greatest
-//   Triangle        matrices, out. numbers: diagonal, whether the lower
-//   Margins         x (N, C), target (N), out (N): the sums over the other classes of max(0, margin - x[target] + x)^p. numbers: p, margin's bits (F64)
-//   LabelMargins    x (N, C), target (N, C), out (N): the sums of max(0, 1 - x[label] + x) over labels up to a negative one, and what is no label
-//   Softmax         rows, out. numbers: elements of a row, whether the logarithm
-//   CtcForward      emitted (T, N, L), skips (N, L), out (T + 1, N, L + 2), which holds the state before the first step (ops/ctc_loss.cpp)
-//   Pad             x, out, which has x somewhere and one value elsewhere. numbers: where x begins in out, in elements, and the value's bits
+//   Distances       x (N, D), out: the Euclidean distances of all pairs of rows; or x, y (M, D), out (N, M): from each row of x to each row of y
+//   BagSums         index (B, L), weight (V, D), out (B, D). numbers: the divisor of the sums
+//   RunningExtreme  rows, out values, out indices. numbers: 1 for the maximum
+//   Triangle        matrices, out. numbers: diagonal, 1 for the lower triangle
+//   Margins         x (N, C), target (N), out (N): sum over the other classes of max(0, margin - x[target] + x)^p. numbers: p, margin's bits
+//                   (F64)
+//   LabelMargins    x (N, C), target (N, C), out (N): sum of max(0, 1 - x[label] + x[c]) over labels (the targets before the first negative one)
+//                   and classes c that are not labels
+//   Softmax         rows, out. numbers: elements per row, 1 for the logarithm
+//   CtcForward      emitted (T, N, L), skips (N, L), out (T + 1, N, L + 2), which holds the state before the first step (ops/loss/ctc_loss.cpp)
+//   Pad             x, out: x somewhere inside out, a constant elsewhere. numbers: offset of x in out, in elements; the constant's bits
 struct HostLoop {
   enum class Kind : uint8_t {
     Gcd,

@@ -9,7 +9,7 @@ namespace naru::ir {
 inline constexpr const char* kIndexNames[] = {"index", "index_put_", "gather", "scatter",       "scatter_add", "index_select", "index_add_",
                                               "take",  "embedding",  "flip",   "masked_select", "nll_loss",    "cross_entropy"};
 
-// One of them: a name that is not in the list does not compile, so that the list is whole.
+// One of kIndexNames. Any other name fails to compile, so the list is complete.
 class IndexName {
  public:
   consteval IndexName(const char* name) : text_(nullptr) {

@@ -20,7 +20,7 @@ void names_of(const I& instruction, const std::function<void(const char*)>& f) {
   }
 }
 
-// The names that kind I of instruction gives, unless another kind has given them.
+// Adds the names that instruction kind I gives, except those that another kind has given.
 template <class I>
 void add_names(std::vector<OperatorName>& all) {
   if constexpr (requires { I::kNames; })

@@ -20,14 +20,14 @@
 #include "ir/attention.h"
 #include "ir/fft.h"
 #include "ir/index_name.h"
-#include "ir/kernel_source.h"
 #include "ir/lapack.h"
 #include "ir/operand.h"
 #include "ir/program.h"
 #include "ir/reduce.h"
+#include "kernels/source/kernel_source.h"
 #include "naru/device.h"
+#include "naru/device/precision.h"
 #include "naru/dims.h"
-#include "naru/precision.h"
 
 namespace naru::ir {
 
@@ -378,7 +378,7 @@ struct UserKernel {
 // Parts over the same rows, with the results of doing one after another; made to be done a few rows at a time, so that a row stays in
 // the first cache. The positions of each part, counted row-major, belong to `rows` rows, as many to each: those of a Map's
 // shape, those of the kept dimensions of a contiguous reduction; a strided reduction reduces the rows. Only devices with row_fused get it
-// (runtime/backend.h); others get the parts.
+// (runtime/device/backend.h); others get the parts.
 struct RowFused {
   struct Part {
     std::variant<Reduce, Map> work;

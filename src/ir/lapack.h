@@ -1,4 +1,4 @@
-// The instruction of linear algebra (see ir/instruction.h).
+// The linear algebra instruction (see ir/instruction.h).
 #pragma once
 
 #include <cstdint>
@@ -8,21 +8,21 @@
 
 namespace naru::ir {
 
-// A routine of LAPACK for `batch` matrices, each by itself. Its arrays are column-major, and are overwritten as LAPACK does it; `info`, the last of
-// them, has a number for each matrix: 0, or LAPACK's. Of complex matrices, singular values and eigenvalues of hermitian ones are real.
+// A LAPACK routine applied to each of `batch` matrices. Arrays are column-major and are overwritten as LAPACK does; the last one, `info`, has one
+// entry per matrix: 0, or LAPACK's error number. For complex matrices, singular values, and eigenvalues of hermitian matrices, are real.
 //   Cholesky            a (n, n): its factor, zeros in the other triangle
 //   CholeskySolve       factor, b (n, k): solutions
-//   CholeskyInverse     a: of a factor the inverse of what it is a factor of
+//   CholeskyInverse     a: in, a factor; out, the inverse of the factored matrix
 //   Lu                  a (m, n): both factors; pivots (I32, min(m, n))
 //   LuSolve             factors, pivots, b
-//   TriangularSolve     a, b; nothing is looked at beyond the triangle, or on the diagonal where it counts as ones
-//   Qr, QrVectors       a (m, n), tau: R and reflectors; from those the columns of Q
+//   TriangularSolve     a, b; reads only the triangle, without the diagonal where that counts as ones
+//   Qr, QrVectors       a (m, n), tau: R and reflectors; from those, the columns of Q
 //   QrProduct           reflectors, tau, c (m, k): Q c
-//   Svd                 a (lost), s; with vectors u, vt: as many columns (rows) as they have
-//   Eigh                a: eigenvectors, if asked for; w
-//   Eig                 a (lost), w: eigenvalues; with vectors v; both complex always
+//   Svd                 a (destroyed), s; with vectors, u and vt: as many columns (rows) as those arrays have
+//   Eigh                a: eigenvectors, if requested; w
+//   Eig                 a (destroyed), w: eigenvalues; with vectors, v; both are always complex
 //   Ldl, LdlSolve       a, pivots; factors, pivots, b
-//   Gels .. Gelss       a (lost), b (max(m, n), k): solutions, residuals; rank (I32); s
+//   Gels .. Gelss       a (destroyed), b (max(m, n), k): solutions, residuals; rank (I32); s
 struct Lapack {
   enum class Routine : uint8_t {
     Cholesky,
@@ -48,18 +48,18 @@ struct Lapack {
     void* data = nullptr;
     DType dtype = DType::F32;
     bool written = false;
-    int64_t rows = 0, cols = 0, column = 0, matrix = 0;  // sizes; from one column, and from one matrix, to the next
-    bool complex = false;                                // numbers are pairs of `dtype`; sizes and steps count pairs
+    int64_t rows = 0, cols = 0, column = 0, matrix = 0;  // sizes; steps from one column and one matrix to the next
+    bool complex = false;                                // elements are pairs of `dtype`; sizes and steps count pairs
   };
   Routine routine = Routine::Cholesky;
   DType dtype = DType::F32;  // F32 or F64
-  bool complex = false;      // matrices are complex; `hermitian`: and count as such, not as symmetric ones (Ldl, LdlSolve)
+  bool complex = false;      // matrices are complex; with `hermitian`, treated as hermitian, not symmetric (Ldl, LdlSolve)
   bool hermitian = false;
   int64_t batch = 1;
   std::vector<Array> arrays;
   bool upper = false, ones = false, vectors = true;
-  bool transposed = false;  // LuSolve, QrProduct: and conjugated
-  double rcond = 0;         // singular values below that share of the greatest count as 0
+  bool transposed = false;  // LuSolve, QrProduct: transposed and conjugated
+  double rcond = 0;         // singular values below this fraction of the greatest count as 0
 
   static constexpr bool kHostOnly = true;
   static constexpr const char* kFamily = "linalg";

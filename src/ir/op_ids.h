@@ -1,4 +1,4 @@
-// The numbers of the elementwise table's operators, of their derivatives and of the internal operators.
+// The ids of the elementwise table's operators, of their derivatives and of the internal operators.
 #pragma once
 
 #include "ir/program.h"
@@ -16,15 +16,15 @@ enum : OpId {
   kTable
 };
 
-// The derivative of operator r by operand i takes the operands, the result y and the gradient g.
+// The derivative of operator r with respect to operand i; its arguments are the operands, the result y and the gradient g.
 constexpr OpId derivative(OpId r, int i) noexcept { return static_cast<OpId>(kTable + 3 * r + i); }
 
 // Internal operators. `key` and `offset` are the I64 seed and offset of a random generator.
 enum : OpId {
   copy = kTable * 4,  // (a) a
-  // From here to exponential: those that read an element's position.
+  // From here to exponential: operators that read an element's position.
   arange,        // (start, step): start + step * index
-  linspace,      // (start, end, step, count): from both ends, so that both are hit
+  linspace,      // (start, end, step, count): from both ends, so that both are exact
   uniform,       // (from, to, key, offset)
   normal,        // (mean, std, key, offset)
   normal_of,     // (mean, std, key, offset), mean and std tensors: the same formula
@@ -49,7 +49,7 @@ enum : OpId {
   kCount
 };
 
-// A cheaper operator with the same operands and the same bits, where operand 1 is the number b.
+// A cheaper operator with the same operands and the same bits, for a scalar b as operand 1.
 constexpr OpId with_number(OpId r, double b) noexcept {
   if (r == pow && b == 1) return power_1;
   if (r == pow && b == 2) return power_2;

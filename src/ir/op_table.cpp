@@ -3,8 +3,8 @@
 #include <stdexcept>
 #include <type_traits>
 
-#include "ir/math.h"
-#include "ir/math_special.h"
+#include "ir/math/math.h"
+#include "ir/math/special.h"
 #include "ir/special_ids.h"
 
 namespace naru::ir {

@@ -1,4 +1,4 @@
-// What an instruction says of an operand.
+// How an instruction uses an operand.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace naru::ir {
 
-// How an instruction uses an operand: the elements at address + sum over d of i[d] * strides[d], 0 <= i[d] < sizes[d], and up to `before`
-// elements in front of each and `behind` elements behind it, where indices lead.
+// The elements of an operand that an instruction uses: those at address + sum over d of i[d] * strides[d], 0 <= i[d] < sizes[d], and, where
+// indices move, up to `before` elements before and `behind` elements after each.
 struct OperandUse {
   const char* what;  // "input of a reduction"
   bool written;
   DType dtype;
   std::span<const int64_t> sizes, strides;
   int64_t before = 0, behind = 0;
-  const Device* device = nullptr;  // where it lives; null: on the device that carries the instruction out
+  const Device* device = nullptr;  // where its memory is; null: on the device that carries out the instruction
 };
 
 }  // namespace naru::ir

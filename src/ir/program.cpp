@@ -63,7 +63,7 @@ MapKernel Program::lower() const {
       const V value = a.from == From::Input  ? input(kernel.graph, a.index, inputs[a.index].dtype)
                       : a.from == From::Node ? results[a.index]
                                              : param(kernel.graph, a.index, params[a.index]);
-      // A parameter has the precision of the type computed in, not of the element type (as PyTorch's scalars have).
+      // A parameter has the precision of the compute type, not of the element type (like PyTorch's scalars).
       args[k] = a.from == From::Param && value.type() == vtype_of(a.as) ? value : convert(value, a.as);
     }
     results.push_back(convert(op_table()[s.op].expr({args.data(), s.args_count}), s.out));

@@ -1,5 +1,5 @@
-// Program: elementwise operators of the table, one after another, over shared operands. It is what fusion builds and
-// what kernels are known by; lower() expands it to primitives.
+// Program: elementwise operators of the table, one after another, over shared operands. Fusion builds programs, and they identify kernels;
+// lower() expands one to primitives.
 #pragma once
 
 #include <array>
@@ -14,13 +14,13 @@ namespace naru::ir {
 
 using OpId = uint16_t;
 
-// One operator of the elementwise table in scalar form. Arguments arrive as values of vtype_of(the node's argument type).
+// One operator of the elementwise table in scalar form. Arguments are values of vtype_of(the node's argument type).
 struct ElementwiseOp {
   const char* name;
   uint8_t arity;
   V (*expr)(std::span<const V> args);
 };
-// The operators of the table (ir/op_table.cpp), then internal ones. Ids are dense and fixed for a build.
+// The operators of the table (ir/op_table.cpp), then the internal ones. Ids are dense and fixed for a build.
 std::span<const ElementwiseOp> op_table();
 
 constexpr int kMaxArgs = 6, kMaxNodes = 48, kMaxInputs = 12, kMaxParams = 24, kMaxOutputs = 12;
@@ -38,7 +38,7 @@ struct Program {
     uint8_t args_count;
     std::array<Arg, kMaxArgs> args;
   };
-  // An operand. (Of a complex one, an input is to name a component, re or im, of its real type: values inside programs stay real.)
+  // An input operand. Values inside programs are real: an input from a complex operand has to name a component (re or im), of its real type.
   struct Input {
     DType dtype;
     bool scalar;  // one element for the whole run
@@ -51,7 +51,7 @@ struct Program {
   std::array<Node, kMaxNodes> nodes;
 
   Program() = default;
-  // Most programs have a few nodes: only those are copied.
+  // Most programs have few nodes; copy only those.
   Program(const Program& o) noexcept { *this = o; }
   Program& operator=(const Program& o) noexcept {
     if (this != &o) std::memcpy(static_cast<void*>(this), &o, offsetof(Program, nodes) + o.nodes_count * sizeof(Node));
@@ -60,7 +60,7 @@ struct Program {
 
   uint64_t hash() const noexcept;
   bool same(const Program& other) const noexcept;
-  // Whether an element depends on its position.
+  // True if an element depends on its position.
   bool uses_index() const noexcept;
   // The kernel that computes it.
   MapKernel lower() const;

@@ -1,5 +1,5 @@
-// ProgramBuilder: puts a program together. Operands become the arguments of nodes; inputs, numbers and nodes are counted as they come, and a node
-// may use any that is there.
+// ProgramBuilder: assembles a program. Operands become the arguments of nodes. Inputs, params and nodes are numbered in the order of their
+// creation, and a node may use any earlier one.
 #pragma once
 
 #include <algorithm>
@@ -13,25 +13,25 @@ namespace naru::ir {
 class ProgramBuilder {
  public:
   using Arg = Program::Arg;
-  // Goes on behind what `program` holds.
+  // Appends to what `program` already holds.
   explicit ProgramBuilder(Program& program) noexcept : program_(program) {}
 
-  // Takes everything away.
+  // Removes everything.
   void clear() noexcept { program_.nodes_count = program_.inputs_count = program_.params_count = program_.outputs_count = 0; }
-  // Whether there is room for so many more. What follows takes it for granted.
+  // True if this many more fit. The functions below do not check.
   bool has_room(size_t nodes, size_t inputs, size_t params) const noexcept {
     return program_.nodes_count + nodes <= kMaxNodes && program_.inputs_count + inputs <= kMaxInputs &&
            program_.params_count + params <= kMaxParams;
   }
 
-  // A new input of a type, seen as another. scalar: one element for the whole run.
+  // A new input of type `type`, converted to `as`. scalar: one element for the whole run.
   Arg input(DType type, DType as, bool scalar = false) noexcept {
     program_.inputs[program_.inputs_count] = {type, scalar};
     return {Program::From::Input, as, program_.inputs_count++};
   }
-  // An input that is there.
+  // An existing input.
   static Arg input_at(size_t number, DType as) noexcept { return {Program::From::Input, as, static_cast<uint16_t>(number)}; }
-  // A new number, whose bits the instruction brings.
+  // A new parameter; the instruction supplies its bits.
   Arg param(DType as) noexcept {
     program_.params[program_.params_count] = vtype_of(as);
     return {Program::From::Param, as, program_.params_count++};
@@ -39,7 +39,7 @@ class ProgramBuilder {
   // The result of a node.
   static Arg result(size_t node, DType as) noexcept { return {Program::From::Node, as, static_cast<uint16_t>(node)}; }
 
-  // A new node without arguments, converted to `out`: the caller adds them before the next one is begun.
+  // A new node without arguments, converted to `out`. The caller must add its arguments before it begins the next node.
   Program::Node& begin_node(OpId op, DType out) noexcept {
     Program::Node& n = program_.nodes[program_.nodes_count++];
     n.op = op;
@@ -47,7 +47,7 @@ class ProgramBuilder {
     n.args_count = 0;
     return n;
   }
-  // op(args), converted to `out`; its number.
+  // Adds op(args), converted to `out`, and returns the node's number.
   uint8_t node(OpId op, DType out, std::span<const Arg> args) noexcept {
     Program::Node& n = begin_node(op, out);
     n.args_count = static_cast<uint8_t>(args.size());
@@ -59,7 +59,7 @@ class ProgramBuilder {
   }
   void output(size_t node) noexcept { program_.outputs[program_.outputs_count++] = static_cast<uint8_t>(node); }
 
-  // op(inputs), computed in one type.
+  // A program of one node: op(inputs), computed in one type.
   static Program single(OpId op, std::span<const DType> inputs, DType compute, DType out) noexcept {
     Program program;
     ProgramBuilder b(program);

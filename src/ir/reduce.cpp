@@ -5,7 +5,7 @@
 namespace naru::ir {
 namespace {
 
-// The greater or the less of both; where either is NaN, that one. a wins ties: the first of equal values stays.
+// The greater or lesser of both; if either is NaN, NaN. a wins ties: the first of equal values stays.
 V extreme(bool greatest, V a, V b) {
   if (a.type() == VType::Bool) return greatest ? a | b : a & b;
   const V taken = greatest ? prim_max(b, a) : prim_min(b, a);  // a where equal or NaN

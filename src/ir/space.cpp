@@ -58,8 +58,7 @@ void Space::swap_dimensions(int a, int b) noexcept {
 }
 
 bool Space::order_by(int first) {
-  // Is dimension a better placed further in than b? +1 yes, -1 no, 0 undecided. The operand `first`, those after it,
-  // then those before.
+  // Should dimension a be further in than b? +1 yes, -1 no, 0 undecided. Operand `first` decides first, then those after it, then those before.
   const auto inner = [&](int a, int b) {
     for (int i = 0; i < count; ++i) {
       const Operand& o = operands[(first + i) % count];
@@ -70,7 +69,7 @@ bool Space::order_by(int first) {
     return 0;
   };
   bool moved = false;
-  // Insertion sort: the order asked for is not transitive, as operands may disagree.
+  // Insertion sort: the order is not transitive, because operands may disagree.
   for (int d = 1; d < rank; ++d)
     for (int e = d; e > 0 && inner(e - 1, e) > 0; --e) {
       swap_dimensions(e - 1, e);
@@ -80,7 +79,7 @@ bool Space::order_by(int first) {
 }
 
 void Space::merge(int keep) {
-  int kept = 0;  // the dimension that takes the next one in, if it can
+  int kept = 0;  // the dimension that later ones are merged into, if possible
   for (int d = 1; d < rank; ++d) {
     bool can = d != rank - keep;
     for (int k = 0; can && k < count; ++k) can = operands[k].strides[kept] == operands[k].strides[d] * sizes[d];

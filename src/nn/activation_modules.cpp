@@ -1,8 +1,8 @@
-#include "naru/nn_activations.h"
+#include "naru/nn/activations.h"
 
 #include <fmt/format.h>
 
-#include "naru/nn_functional.h"
+#include "naru/nn/functional.h"
 #include "nn/text.h"
 
 namespace naru::nn {

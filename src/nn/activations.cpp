@@ -3,13 +3,13 @@
 
 #include <cmath>
 
+#include "autograd/history/history.h"
 #include "naru/autograd.h"
-#include "naru/nn_functional.h"
+#include "naru/nn/functional.h"
 #include "nn/limits.h"
-#include "ops/common.h"
-#include "ops/history.h"
-#include "ops/host_draws.h"
-#include "ops/shrink.h"
+#include "ops/elementwise/shrink.h"
+#include "ops/random/host_draws.h"
+#include "ops/tensor/common.h"
 
 namespace naru::nn::functional {
 namespace {
@@ -17,14 +17,14 @@ namespace {
 constexpr double kSeluAlpha = 1.6732632423543772848170429916717;
 constexpr double kSeluScale = 1.0507009873554804934193349852946;
 
-// What a function in place computes from: where history is recorded a copy, which the write does not touch.
+// The input of an in-place function: a copy if autograd records, so that the write does not change it.
 Tensor apart(const Tensor& x) { return x.requires_grad() && grad_enabled() ? x.clone() : x; }
 
 void check_probability(double p) {
   if (!(p >= 0 && p <= 1)) throw ValueError("dropout probability has to be between 0 and 1, but got {}", p);
 }
 
-// (N, C, 1...): a number for each channel.
+// (N, C, 1...): one draw per channel.
 Dims of_channels(const Tensor& x) {
   if (x.dim() < 2) throw RuntimeError("Feature dropout requires at least 2 dimensions in the input");
   Dims shape;
@@ -32,7 +32,8 @@ Dims of_channels(const Tensor& x) {
   return shape;
 }
 
-// x but for a share p of the numbers of a shape; what is dropped becomes the least value of selu, then mean and variance are restored.
+// Alpha dropout: drops elements of x with probability p, with one draw per element of `shape`. Dropped elements become selu's least value; then
+// mean and variance are restored.
 Tensor drop_to_least(const Tensor& x, const Dims& shape, double p) {
   constexpr double kLow = -1.7580993408473766;
   const double scale = 1 / std::sqrt((kLow * kLow * p + 1) * (1 - p));
@@ -49,7 +50,7 @@ Tensor drop_to_least(const Tensor& x, const Dims& shape, double p) {
 
 Tensor celu(const Tensor& x, double alpha) {
   if (alpha == 0) throw RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU");
-  if (alpha == 1 || !is_floating(x.dtype())) return naru::elu(x, alpha);  // the same; which tells what it is not for
+  if (alpha == 1 || !is_floating(x.dtype())) return naru::elu(x, alpha);  // equivalent; elu also rejects unsupported dtypes
   return where(x <= 0, Scalar(alpha) * expm1(where(x <= 0, x, zeros_like(x)) / alpha), x);
 }
 
@@ -60,7 +61,7 @@ Tensor hardtanh(const Tensor& x, double min_val, double max_val) {
   if (x.dtype() == DType::Bool) throw NotImplementedError("Bool inputs not supported for hardtanh");
   if (is_floating(x.dtype()) && x.requires_grad() && grad_enabled()) {
     using Tensors = const std::vector<Tensor>&;
-    // A NaN's gradient passes, unlike clamp's.
+    // Unlike clamp's, the gradient passes for NaN.
     return autograd::record(x.detach().clamp(min_val, max_val), "HardtanhBackward0", {&x}, {&x},
                             [min_val, max_val](Tensors g, Tensors saved) -> std::vector<Tensor> {
                               return {masked_fill(g[0], (saved[0] <= min_val) | (saved[0] >= max_val), 0.0)};
@@ -117,7 +118,7 @@ Tensor rrelu(const Tensor& x, double lower, double upper, bool training, Generat
   if (lower > upper) throw RuntimeError("Lower bound should be less than or equal to the upper bound (rrelu: got {} and {})", lower, upper);
   if (!training) return naru::leaky_relu(x, (lower + upper) / 2);
   ops::require_floating(x.dtype(), "rrelu_with_noise_out_cpu");
-  if (ops::draws_as_pytorch()) {  // for the elements that are not positive alone, in float64
+  if (ops::draws_as_pytorch()) {  // draws only for elements that are not positive, in float64
     const Tensor leaks = x.detach() <= 0;
     const Tensor draws = empty({sum(leaks).item<int64_t>()}, Options(DType::F64, x.device()));
     uniform_(draws, lower, upper, generator);

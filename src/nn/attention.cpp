@@ -1,14 +1,14 @@
-// Attention as functions, and of several heads as a module.
+// Attention as functions, and multi-head attention as a module.
 #include <cmath>
 #include <limits>
 
 #include "naru/autograd.h"
-#include "naru/compositions.h"
-#include "naru/nn_transformer.h"
-#include "ops/attention.h"
-#include "ops/autocast.h"
-#include "ops/common.h"
-#include "ops/type_names.h"
+#include "naru/nn/transformer.h"
+#include "naru/ops/functions.h"
+#include "ops/nn/attention.h"
+#include "ops/tensor/autocast.h"
+#include "ops/tensor/common.h"
+#include "ops/tensor/type_names.h"
 
 namespace naru::nn {
 namespace functional {
@@ -35,14 +35,14 @@ void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Te
         ops::c_name(mask.dtype()), ops::c_name(q.dtype()));
 }
 
-// That the heads of t (dimension -3) can be as many as query's by repetition.
+// Checks that repeating the heads of t (dimension -3) can give as many as query has.
 void check_heads(const Tensor& t, const Tensor& query) {
   const int64_t all = query.size(-3), own = t.size(-3);
   if (own == 0 || all % own)
     throw RuntimeError("Number of heads in key and value must divide the number of heads in query (got {} and {})", own, all);
 }
 
-// Whether there is a dimension of the batch. ValueError for ranks that do not go together.
+// True if there is a batch dimension. Throws ValueError for inconsistent ranks.
 bool is_batched(const Tensor& query, const Tensor& key, const Tensor& value, const HeadOptions& o) {
   if (query.dim() != 2 && query.dim() != 3)
     throw ValueError("query should be unbatched 2D or batched 3D tensor but received {}-D query tensor", query.dim());
@@ -65,7 +65,7 @@ bool is_batched(const Tensor& query, const Tensor& key, const Tensor& value, con
   return batched;
 }
 
-// A mask as what is added to scores.
+// Converts a mask to one that is added to the scores.
 Tensor additive(const Tensor& mask, const char* name, DType type) {
   if (!mask.defined() || is_floating(mask.dtype())) return mask;
   if (mask.dtype() != DType::Bool) throw ValueError("only bool and floating types of {} are supported", name);
@@ -89,7 +89,7 @@ Projected project(const Tensor& query, const Tensor& key, const Tensor& value, c
   const Tensor& w = o.in_proj_weight;
   if (!w.defined()) throw ValueError("use_separate_proj_weight is False but in_proj_weight is None");
   const int64_t e = w.size(0) / 3;
-  if (query.is(key) && key.is(value)) {  // one product for all
+  if (query.is(key) && key.is(value)) {  // one product for all three
     const Tensor all = linear(query, w, b);
     return {all.narrow(-1, 0, e), all.narrow(-1, e, e), all.narrow(-1, 2 * e, e)};
   }
@@ -117,7 +117,7 @@ void check_widths(const Tensor& query, const Tensor& key, const Tensor& value, c
   }
 }
 
-// attn_mask as (1 or N · heads, L, S).
+// Checks attn_mask and makes it (1 or N · heads, L, S).
 Tensor spread(const Tensor& mask, int64_t rows, int64_t columns, int64_t all) {
   if (!mask.defined()) return mask;
   const Dims flat{rows, columns}, deep{all, rows, columns};
@@ -130,7 +130,7 @@ Tensor spread(const Tensor& mask, int64_t rows, int64_t columns, int64_t all) {
   return mask.dim() == 2 ? mask.unsqueeze(0) : mask;
 }
 
-// One column more, which every position sees.
+// Appends a column that every position attends to.
 Tensor one_more(const Tensor& mask) { return mask.defined() ? pad(mask, Dims{0, 1}) : mask; }
 
 // (T, N, E) as (N · heads, T, E / heads).
@@ -141,7 +141,7 @@ Tensor heads_of(const Tensor& t, int64_t all, const Tensor& fixed, const char* n
   return fixed;
 }
 
-// Keys and values of all heads, those that come besides among them, and the masks made as wide.
+// Queries, keys and values of all heads, with the additional keys and values (bias_k, bias_v, add_zero_attn), and masks widened to match.
 struct Heads {
   Tensor q, k, v, mask, padding;
 };
@@ -164,7 +164,7 @@ Heads all_heads(Projected p, Tensor mask, Tensor padding, int64_t batch, const H
   return h;
 }
 
-// The two masks as one.
+// Combines the two masks into one.
 Tensor merged(const Heads& h, int64_t batch, int64_t heads) {
   if (!h.padding.defined()) return h.mask;
   const int64_t keys = h.k.size(1);
@@ -193,7 +193,7 @@ std::pair<Tensor, Tensor> multi_head_attention_forward(const Tensor& query, cons
                                                        const HeadOptions& given) {
   HeadOptions o = given;
   const bool batched = is_batched(query, key, value, o);
-  if (!batched) {  // as a batch of one
+  if (!batched) {  // add a batch dimension of 1
     const Tensor q = query.unsqueeze(1), k = key.is(query) ? q : key.unsqueeze(1), v = value.is(key) ? k : value.unsqueeze(1);
     if (o.key_padding_mask.defined()) o.key_padding_mask = o.key_padding_mask.unsqueeze(0);
     auto [out, weights] = multi_head_attention_forward(q, k, v, o);
@@ -215,7 +215,7 @@ std::pair<Tensor, Tensor> multi_head_attention_forward(const Tensor& query, cons
   const Tensor both = merged(h, batch, heads);
   const int64_t keys = h.k.size(1);
   const double dropout_p = o.training ? o.dropout_p : 0;
-  const auto joined = [&](const Tensor& t) {  // (N · heads, L, E / heads) to (L, N, E), through the last layer
+  const auto joined = [&](const Tensor& t) {  // (N · heads, L, E / heads) to (L, N, E), through the output projection
     return linear(t.transpose(0, 1).reshape({rows, batch, o.embed_dim}), o.out_proj_weight, o.out_proj_bias);
   };
   if (!o.need_weights) {

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "naru/autograd.h"
-#include "naru/nn_classes.h"
+#include "naru/nn/classes.h"
 
 namespace naru::nn {
 
@@ -45,7 +45,7 @@ std::pair<Tensor, Tensor> AdaptiveLogSoftmaxWithLoss::forward(const Tensor& give
   if (target.numel() && !target.device().is_meta() && (target.min().item<int64_t>() < 0 || target.max().item<int64_t>() >= classes_))
     throw RuntimeError("Target values should be in [0, {}], but values in range [{}, {}] were found. ", classes_ - 1,
                        target.min().item<int64_t>(), target.max().item<int64_t>());
-  // Where a row's target stands in the head (a class, or its cluster), and what the cluster adds to it.
+  // For each row: the index of its target in the head (a class, or its cluster), and the cluster's contribution to the output.
   Tensor output = zeros({target.size(0)}, Options(x.dtype(), x.device())), place = target;
   for (size_t i = 0; i + 1 < cutoffs_.size(); ++i) {
     const int64_t low = cutoffs_[i];

@@ -1,9 +1,9 @@
-// Modules that hold others, and texts.
+// Modules that contain other modules, and the text of modules.
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "naru/module.h"
+#include "naru/nn/module.h"
 #include "nn/text.h"
 
 namespace naru::nn {
@@ -67,7 +67,7 @@ Module& child_at(const Module& list, size_t i) {
   return *children[i].second;
 }
 
-// The value under a key, or IndexError with the keys there are.
+// Returns the value for a key. Throws IndexError that lists the existing keys.
 template <class Pairs>
 const auto& found(const Pairs& pairs, const std::string& key, const char* kind, const char* what) {
   std::vector<std::string> keys;

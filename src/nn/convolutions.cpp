@@ -1,5 +1,5 @@
-// Convolutions.
-#include "naru/nn_images.h"
+// Convolution modules.
+#include "naru/nn/images.h"
 
 #include <fmt/format.h>
 
@@ -32,7 +32,7 @@ void draw(const Tensor& weight, const Tensor& bias) {
   if (bias.defined()) uniform_(bias, -bound, bound);
 }
 
-// "(3, 3)" of n numbers, "(3,)" of one.
+// "(3, 3)" for n numbers, "(3,)" for one.
 std::string each_text(const Dims& given, int n) { return tuple_text(given.size() == 1 ? Dims(static_cast<size_t>(n), given[0]) : given); }
 bool all(const Dims& given, int64_t value) {
   for (const int64_t v : given)

@@ -1,17 +1,17 @@
-// embedding_bag: rows of a table, summed, averaged or compared within bags.
+// embedding_bag: rows of a table, reduced (sum, mean, max) within bags.
 #include <algorithm>
 #include <limits>
 
 #include "naru/autograd.h"
-#include "naru/nn_functional.h"
-#include "ops/common.h"
-#include "ops/host_loop.h"
-#include "ops/type_names.h"
+#include "naru/nn/functional.h"
+#include "ops/elementwise/host_loop.h"
+#include "ops/tensor/common.h"
+#include "ops/tensor/type_names.h"
 
 namespace naru::nn::functional {
 namespace {
 
-// What is added up in 16 bits is added up in float32.
+// 16-bit types are accumulated in float32.
 Tensor wide(const Tensor& t) { return t.element_size() == 2 ? t.to(DType::F32) : t; }
 
 void check_types(const Tensor& index, const Tensor& weight, const EmbeddingBagOptions& o) {
@@ -58,7 +58,7 @@ void check_shapes(const Tensor& index, const Tensor& weight, const EmbeddingBagO
         o.mode);
 }
 
-// Offsets on cpu begin at 0, do not fall, and end within the integers.
+// On cpu, offsets must begin at 0, not decrease, and not exceed `count`.
 void check_offsets(const Tensor& offsets, int64_t count, bool with_last) {
   if (with_last && offsets.numel() == 0) throw RuntimeError("include_last_offset: number of offset should be at least 1");
   if (!offsets.device().is_cpu() || offsets.numel() == 0) return;
@@ -71,7 +71,7 @@ void check_offsets(const Tensor& offsets, int64_t count, bool with_last) {
   if (!std::is_sorted(places.begin(), places.end())) throw RuntimeError("embedding_bag: offsets have to be in ascending order");
 }
 
-// Rows (N, L, D) and which of them count (N, L), or undefined: all. (N, D).
+// Reduces rows (N, L, D) to (N, D). counts (N, L): which rows count; undefined: all.
 Tensor of_rows(const Tensor& rows, const Tensor& counts, std::string_view mode) {
   if (mode == "max") {
     if (rows.size(1) == 0) return sum(rows, Dims{1});
@@ -85,7 +85,7 @@ Tensor of_rows(const Tensor& rows, const Tensor& counts, std::string_view mode) 
   return sums / clamp_min(sum(counts, Dims{1}, true), 1);
 }
 
-// The greatest of each bag of a vector, whose bags are laid side by side first, as long as the longest.
+// Max of each bag for 1-D indices: pads the bags to the length of the longest.
 Tensor greatest(const Tensor& index, const Tensor& weight, const Tensor& begins, const Tensor& ends, int64_t padding) {
   const int64_t bags = begins.numel(), longest = bags ? static_cast<int64_t>(ops::number_or(max(ends - begins), 1)) : 0;
   const Tensor places = begins.unsqueeze(1) + arange(0, longest, 1, Options(DType::I64, index.device()));
@@ -95,11 +95,11 @@ Tensor greatest(const Tensor& index, const Tensor& weight, const Tensor& begins,
   return of_rows(naru::embedding(weight, seen, padding), counts, "max");
 }
 
-// Sums (means) of bags of rows: each is added to the bag that its place lies in.
+// Sums (or means) of bags of rows: each row is added to the bag that contains its position.
 Tensor added_up(const Tensor& rows, const Tensor& counts, const Tensor& offsets, int64_t bags, bool means) {
   const int64_t n = rows.size(0);
   const Options places(DType::I64, rows.device());
-  // What lies behind the last offset goes to a bag of its own, which is left out.
+  // With include_last_offset, rows after the last offset go to an extra bag, which is dropped.
   const Tensor bag = searchsorted(offsets, arange(0, n, 1, places), false, true) - 1;
   const Tensor kept = wide(counts.defined() ? masked_fill(rows, logical_not(counts).unsqueeze(-1), 0.0) : rows);
   const Tensor sums = index_add(zeros({bags + 1, rows.size(1)}, Options(kept.dtype(), kept.device())), 0, bag, kept).narrow(0, 0, bags);
@@ -126,9 +126,10 @@ Tensor bags_of(const Tensor& index, const Tensor& weight, const EmbeddingBagOpti
     return o.per_sample_weights.defined() ? rows * o.per_sample_weights.unsqueeze(-1) : rows;
   };
   const Tensor counts = padding < 0 ? Tensor() : index != padding;
-  // Rows that are wide are added in order, as many as a chunk of them holds (ir/reduce.h), so that a loop may do it.
+  // Fast path: rows of at least two elements are added in order, within one chunk (ir/reduce.h), so a host loop gives the same bits.
   if (index.dim() == 2 && padding < 0 && !o.max_norm && o.mode != "max" && !o.per_sample_weights.defined() && index.dtype() == DType::I64 &&
-      weight.size(1) > 1 && index.size(1) <= ir::kStridedChunk && size_of(weight.dtype()) >= 4 && ops::takes_host_loop({&index, &weight})) {
+      weight.size(1) > 1 && index.size(1) <= ir::kStridedChunk && size_of(weight.dtype()) >= 4 &&
+      ops::can_use_host_loop({&index, &weight})) {
     const Tensor rows = weight.contiguous(), places = index.contiguous();
     const Tensor out = ops::make_result({index.size(0), weight.size(1)}, weight.dtype(), weight.device(), "embedding_bag");
     ops::run_host_loop(ir::HostLoop::Kind::BagSums, {&places, &rows}, {&out}, {o.mode == "mean" ? index.size(1) : 1});
@@ -139,7 +140,7 @@ Tensor bags_of(const Tensor& index, const Tensor& weight, const EmbeddingBagOpti
   const Tensor offsets = o.offsets.to(DType::I64);
   const int64_t bags = offsets.numel() - (o.include_last_offset ? 1 : 0);
   if (o.mode != "max" || index.numel() == 0) return added_up(rows_of(), counts, offsets, bags, o.mode == "mean");
-  if (o.max_norm) rows_of();  // shrinks the rows
+  if (o.max_norm) rows_of();  // renormalises the rows of the table
   const Tensor end = full({1}, index.numel(), Options(DType::I64, index.device()));
   const Tensor ends = o.include_last_offset ? offsets.narrow(0, 1, bags) : cat({offsets.narrow(0, 1, bags - 1), end});
   return greatest(index, weight, offsets.narrow(0, 0, bags), ends, padding);
@@ -150,7 +151,7 @@ Tensor bags_of(const Tensor& index, const Tensor& weight, const EmbeddingBagOpti
 Tensor embedding_bag(const Tensor& index, const Tensor& weight, const EmbeddingBagOptions& o) {
   try {
     return bags_of(index, weight, o);
-  } catch (const IndexError& error) {  // of an index, which is another error in PyTorch than that of embedding
+  } catch (const IndexError& error) {  // an index out of bounds; PyTorch's error type differs from embedding's
     throw RuntimeError("embedding_bag: Expected idx >= 0 && idx < num_embeddings: {}", error.what());
   }
 }

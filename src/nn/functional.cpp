@@ -1,5 +1,5 @@
 // Embeddings, normalisation, pooling, resampling and losses as functions.
-#include "naru/nn_functional.h"
+#include "naru/nn/functional.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,9 +7,9 @@
 
 #include "naru/autograd.h"
 #include "nn/limits.h"
-#include "ops/common.h"
-#include "ops/half.h"
-#include "ops/type_names.h"
+#include "ops/elementwise/half.h"
+#include "ops/tensor/common.h"
+#include "ops/tensor/type_names.h"
 
 namespace naru::nn::functional {
 namespace {

@@ -1,8 +1,8 @@
-// Losses and products of torch.nn.functional that are made of others: triplets with a distance, a linear layer's cross entropy, grouped products.
-#include "naru/nn_functional.h"
-#include "ops/half.h"
-#include "ops/triplets.h"
-#include "ops/type_names.h"
+// Functions of torch.nn.functional composed of others: triplet loss with a distance, the cross entropy of a linear layer, grouped products.
+#include "naru/nn/functional.h"
+#include "ops/elementwise/half.h"
+#include "ops/loss/triplets.h"
+#include "ops/tensor/type_names.h"
 
 namespace naru::nn::functional {
 
@@ -41,7 +41,7 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& linear_weight, const 
   if (target.sizes() == shape && o.ignore_index) throw RuntimeError("ignore_index cannot be specified when target contains probabilities");
   const int64_t columns = product(outs);
   const bool half = x.device().is_cpu() && ops::is_half(x.dtype()) && linear_weight.dtype() == x.dtype();
-  if (half) {  // rounded once
+  if (half) {  // round to 16 bits once
     const auto wide = [](const Tensor& t) { return t.defined() && is_floating(t.dtype()) ? t.to(DType::F32) : t; };
     LinearCrossEntropyOptions options = o;
     options.bias = wide(o.bias), options.weight = wide(o.weight);
@@ -53,7 +53,7 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& linear_weight, const 
 
 namespace {
 
-// Where each group ends, checked: they rise and lie within the `size` that they divide.
+// The end of each group. Checks that they do not decrease and are within `size`.
 std::vector<int64_t> ends_of(const Tensor& offs, int64_t size) {
   if (offs.dim() != 1) throw RuntimeError("offs has to be 1D");
   if (offs.dtype() != DType::I32) throw RuntimeError("Offsets have to be int32");

@@ -1,7 +1,7 @@
-// Pooling, padding, resampling and rearranging as modules.
+// Modules for pooling, padding, resampling and rearranging.
 #include <fmt/format.h>
 
-#include "naru/nn_images.h"
+#include "naru/nn/images.h"
 #include "nn/text.h"
 
 namespace naru::nn {
@@ -18,7 +18,7 @@ std::string sizes_text(const Dims& kernel, const Dims& stride, const Dims& paddi
   return fmt::format("kernel_size={}, stride={}, padding={}", one_or_tuple(kernel), one_or_tuple(stride.empty() ? kernel : stride),
                      one_or_tuple(padding));
 }
-// One number stands for all edges.
+// A single number applies to all edges.
 Dims edges(int n, const Dims& padding) { return padding.size() == 1 ? Dims(static_cast<size_t>(2 * n), padding[0]) : padding; }
 
 Parts padded(const char* kind, const char* mode, int n, const Dims& padding) {

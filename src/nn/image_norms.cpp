@@ -1,8 +1,8 @@
-// Normalisation of images.
+// Normalisation modules for images.
 #include <fmt/format.h>
 
 #include "naru/autograd.h"
-#include "naru/nn_images.h"
+#include "naru/nn/images.h"
 #include "nn/text.h"
 
 namespace naru::nn {

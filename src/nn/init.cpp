@@ -1,4 +1,4 @@
-#include "naru/nn_init.h"
+#include "naru/nn/init.h"
 
 #include <cmath>
 #include <vector>
@@ -37,8 +37,9 @@ double total_fan(const Tensor& t) {
   return static_cast<double>(in + out);
 }
 
-// The orthogonal factor of a rows x columns matrix (rows >= columns) in row-major order, by Householder's reflections, in place. Its columns' signs
-// make the diagonal of the triangular factor positive, so that the choice is unique, and uniform over all orthogonal matrices.
+// The orthogonal factor of a rows x columns matrix (rows >= columns) in row-major order, by Householder reflections, in place. Column signs are
+// chosen so that the diagonal of the triangular factor is positive: then the factor is unique, and uniformly distributed over all orthogonal
+// matrices.
 void orthogonalize(std::vector<double>& a, size_t rows, size_t columns) {
   std::vector<std::vector<double>> reflections;
   std::vector<double> signs;
@@ -47,7 +48,7 @@ void orthogonalize(std::vector<double>& a, size_t rows, size_t columns) {
     double square = 0;
     for (size_t i = k; i < rows; ++i) v[i - k] = a[i * columns + k], square += v[i - k] * v[i - k];
     const double first = v[0], length = std::sqrt(square);
-    signs.push_back(first > 0 ? -1 : 1);  // of the diagonal's element, -sign(first) * length
+    signs.push_back(first > 0 ? -1 : 1);  // sign of the diagonal element, which is -sign(first) * length
     v[0] += first > 0 ? length : -length;
     double norm = 0;
     for (const double x : v) norm += x * x;
@@ -178,7 +179,7 @@ Tensor orthogonal_(const Tensor& t, double gain, Generator* generator) {
   const int64_t rows = t.size(0), columns = t.numel() / rows, tall = std::max(rows, columns), wide = std::min(rows, columns);
   const Tensor flat = empty({rows, columns}, Options(t.dtype(), Device(DeviceType::Cpu)));
   const NoGrad off;
-  naru::normal_(flat, 0, 1, generator);  // as the weight lies and in its dtype: PyTorch's numbers come in that order
+  naru::normal_(flat, 0, 1, generator);  // in the weight's layout and dtype: that is PyTorch's order of draws
   std::vector<double> values = (rows < columns ? flat.t() : flat).to_doubles();
   orthogonalize(values, static_cast<size_t>(tall), static_cast<size_t>(wide));
   Tensor q = from_data(values.data(), {tall, wide}, DType::F64, Options(Device(DeviceType::Cpu)));

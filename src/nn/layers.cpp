@@ -19,7 +19,7 @@ void draw(const Tensor& t, int64_t n) {
 }  // namespace
 
 void kaiming_uniform_(const Tensor& t, double a) {
-  if (t.dim() < 2) init::fan_in_and_fan_out(t);  // which is the error
+  if (t.dim() < 2) init::fan_in_and_fan_out(t);  // throws the error
   if (t.numel()) init::kaiming_uniform_(t, a);
 }
 

@@ -1,14 +1,14 @@
-#include "naru/nn_lazy.h"
+#include "naru/nn/lazy.h"
 
 namespace naru::nn {
 namespace {
 
-// The channels of (batch, channels, N dimensions) or (channels, N dimensions).
+// The channels of x: (batch, channels, N dimensions) or (channels, N dimensions).
 template <int N>
 int64_t channels_of(const Tensor& x) {
   return x.dim() == N + 2 ? x.size(1) : x.dim() == N + 1 ? x.size(0) : -1;
 }
-// Of (batch, channels), too, where N is 1: nothing is without a batch.
+// The same, but x must have a batch dimension; for N = 1 also (batch, channels).
 template <int N>
 int64_t features_of(const Tensor& x) {
   return x.dim() == N + 2 || (N == 1 && x.dim() == 2) ? x.size(1) : -1;

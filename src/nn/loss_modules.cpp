@@ -1,11 +1,11 @@
-#include "naru/nn_losses.h"
+#include "naru/nn/losses.h"
 
-#include "naru/nn_functional.h"
+#include "naru/nn/functional.h"
 
 namespace naru::nn {
 
 namespace F = functional;
-// The two kinds of functions, as lambdas below take their arguments.
+// Parameter types of the two kinds of loss functions in the lambdas below.
 using T = const Tensor&;
 using W2 = const std::vector<std::pair<const char*, Tensor>>&;
 

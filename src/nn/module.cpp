@@ -4,18 +4,18 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "autograd/node.h"
+#include "autograd/graph/node.h"
 #include "core/tensor_impl.h"
 #include "naru/autograd.h"
 #include "naru/nn.h"
 #include "nn/text.h"
-#include "ops/common.h"
+#include "ops/tensor/common.h"
 
 namespace naru::nn {
 namespace {
 
-// Makes `t` hold what `source` holds, keeping its identity: every handle to it sees the change. Its history is that of
-// a leaf before and after.
+// Replaces the contents of `t` by those of `source` and keeps the tensor's identity, so every handle to it sees the change. `t` is a leaf before
+// and after.
 void adopt(const Tensor& t, const Tensor& source) {
   TensorImpl &to = *t.impl(), &from = *source.impl();
   ops::replace_storage(t, from.storage);
@@ -31,7 +31,7 @@ void convert(const Tensor& t, std::optional<Device> device, std::optional<DType>
   if (changed.impl()->storage.get() != t.impl()->storage.get()) adopt(t, changed);
 }
 
-// Appends those not met before.
+// Appends `t` unless it is in `met`.
 void add_new(NamedTensors& list, std::unordered_set<const TensorImpl*>& met, const std::string& name, const Tensor& t) {
   if (t.defined() && met.insert(t.impl()).second) list.emplace_back(name, t);
 }
@@ -145,7 +145,7 @@ std::vector<Module*> Module::modules() {
 
 namespace {
 
-// "encoder.0.weight" as "encoder.0" and "weight".
+// Splits "encoder.0.weight" into "encoder.0" and "weight".
 std::pair<std::string, std::string> split_path(const std::string& path) {
   const size_t dot = path.rfind('.');
   return dot == std::string::npos ? std::pair(std::string(), path) : std::pair(path.substr(0, dot), path.substr(dot + 1));
@@ -223,8 +223,8 @@ void Module::become(const Module& other) {
   for (size_t i = 0; i < buffers_.size(); ++i) take(buffers_[i].tensor, other.buffers_[i].tensor);
 }
 
-void Module::load_state_dict(const NamedTensors& state, bool strict, Place where) {
-  const Here here(where);
+void Module::load_state_dict(const NamedTensors& state, bool strict, SourceLocation where) {
+  const SourceLocationScope here(where);
   announce_load(state, "");
   std::unordered_map<std::string, Tensor> given(state.begin(), state.end());
   std::vector<std::string> missing, unexpected, errors;
@@ -257,7 +257,7 @@ void Module::load_state_dict(const NamedTensors& state, bool strict, Place where
   for (auto& [own, value] : copies) own.copy_(value);
 }
 
-// Module by module and name by name, so that buffers that are not saved come along.
+// Copies module by module and name by name, so that non-persistent buffers are included.
 void Module::take_state(const Module& from, std::optional<Device> device) {
   const auto same = [](const auto& a, const auto& b, const auto& name_of) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](const auto& x, const auto& y) { return name_of(x) == name_of(y); });
@@ -282,7 +282,7 @@ void Module::take_state(const Module& from, std::optional<Device> device) {
 }
 
 std::shared_ptr<Module> Module::clone(std::optional<Device> device) const {
-  std::shared_ptr<Module> made = without_draws([this] { return remake(); });  // what the new module has drawn is thrown away
+  std::shared_ptr<Module> made = without_draws([this] { return remake(); });  // discards the new module's random draws
   const NoGrad off;
   made->take_state(*this, device);
   return made;

@@ -1,25 +1,25 @@
-// Hooks on modules.
+// Hooks of modules.
 #include <algorithm>
 
+#include "autograd/history/function.h"
 #include "naru/autograd.h"
-#include "naru/module.h"
-#include "ops/function.h"
+#include "naru/nn/module.h"
 
 namespace naru::nn {
 
 struct Module::Hooks {
   template <class F>
   using List = std::vector<std::pair<int64_t, F>>;
-  // Lists are copied before they are run: hooks may add others, or take themselves out.
+  // Lists are copied before they are run: hooks may add or remove hooks.
   List<ListPreHook> before;
   List<ListHook> after;
   List<ListBackwardHook> backward;
   List<ListBackwardPreHook> backward_before;
   int64_t next = 0;
-  Module* module = nullptr;  // null when it is gone: backward may come later
+  Module* module = nullptr;  // null once the module is destroyed: backward may run later
 };
 
-// What a call's backward hooks share.
+// State shared by the backward hooks of one call.
 struct Module::HookedCall {
   std::shared_ptr<Hooks> hooks;
   Tensors grad_outputs;
@@ -61,7 +61,7 @@ HookHandle added(const std::shared_ptr<Hooks>& hooks, List Hooks::*list, F hook)
           }};
 }
 
-// Puts what a hook returned in the place of `list`.
+// Replaces `list` by what a hook returned; an empty result keeps it.
 void replace(Tensors& list, Tensors changed, const Module& module, const char* what) {
   if (changed.empty()) return;
   if (changed.size() != list.size())
@@ -77,7 +77,7 @@ const Tensor& only(const Module& module, const Tensors& list, const char* what) 
 }
 Tensors list_of(Tensor t) { return t.defined() ? Tensors{std::move(t)} : Tensors(); }
 
-// The tensors, or views of them, whose gradients go through f.
+// The tensors, or views of them, whose gradients pass through f.
 Tensors watched(Tensors list, std::function<Tensors(Tensors)> f) {
   Tensors fixed;
   for (const Tensor& t : list)

@@ -1,11 +1,11 @@
-// Sequences of several lengths without their padding.
+// PackedSequence: batches of sequences of different lengths, without padding.
 #include <algorithm>
 #include <numeric>
 
-#include "naru/compositions.h"
-#include "naru/nn_recurrent.h"
-#include "naru/nn_utils.h"
+#include "naru/nn/recurrent.h"
+#include "naru/nn/utils.h"
 #include "naru/ops.h"
+#include "naru/ops/functions.h"
 
 namespace naru::nn::utils::rnn {
 namespace {
@@ -22,7 +22,7 @@ std::vector<int64_t> ints_of(const Tensor& t, const char* what) {
   return t.to_ints();
 }
 
-// The rows of a packed tensor in one of (T, N): t N + n.
+// The row index t N + n in a (T, N) tensor for each row of a packed tensor.
 Tensor places(const std::vector<int64_t>& batch_sizes, int64_t batch, const Device& device) {
   std::vector<int64_t> all;
   for (size_t t = 0; t < batch_sizes.size(); ++t)

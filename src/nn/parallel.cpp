@@ -1,14 +1,14 @@
-#include "naru/parallel.h"
+#include "naru/nn/parallel.h"
 
 #include <fmt/format.h>
 
 #include <exception>
 #include <thread>
 
-#include "naru/devices.h"
+#include "autograd/history/history.h"
+#include "naru/device/devices.h"
 #include "naru/error.h"
-#include "ops/history.h"
-#include "runtime/registry.h"
+#include "runtime/device/registry.h"
 
 namespace naru::nn {
 namespace {
@@ -18,7 +18,7 @@ uint64_t writes_of(const Tensor& t) {
   return uint64_t{s.version.load()} + s.silent_writes.load();
 }
 
-// Makes a kept copy a result computed from the original, so that gradients find their way to it.
+// Makes a cached copy the differentiable result of copying the original, so that gradients flow to the original.
 void link(const Tensor& original, Tensor copy) {
   copy.detach_();
   if (!grad_enabled() || !original.requires_grad()) return;

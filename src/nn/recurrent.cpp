@@ -1,10 +1,10 @@
-// Recurrent layers and cells as modules.
+// Modules for recurrent layers and cells.
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "naru/nn_init.h"
-#include "naru/nn_recurrent.h"
+#include "naru/nn/init.h"
+#include "naru/nn/recurrent.h"
 #include "naru/ops.h"
 #include "nn/text.h"
 
@@ -22,7 +22,7 @@ void check_nonlinearity(const std::string& word) {
   if (word != "tanh" && word != "relu") throw ValueError("Unknown nonlinearity '{}'. Select from 'tanh' or 'relu'.", word);
 }
 
-// The states of a packed sequence in the order of its data, and back.
+// Reorders the states of a packed sequence to the order of its data, or back.
 Tensor sorted(const Tensor& hx, const Tensor& indices) { return hx.defined() && indices.defined() ? index_select(hx, 1, indices) : hx; }
 PackedSequence with_data(const PackedSequence& like, Tensor data) {
   return {std::move(data), like.batch_sizes, like.sorted_indices, like.unsorted_indices};
@@ -48,7 +48,7 @@ void check_hidden_of_cell(const Tensor& hx, const char* name, const char* what) 
 
 }  // namespace
 
-constexpr int64_t kMostLayers = 100000;  // more would be made until memory ends
+constexpr int64_t kMostLayers = 100000;  // more would exhaust memory
 
 RecurrentBase::RecurrentBase(int64_t gates, int64_t input_size, int64_t hidden_size, const RnnOptions& o, const Options& options)
     : input_size_(input_size), hidden_size_(hidden_size), options_(o) {

@@ -1,14 +1,14 @@
-// The Transformer and its parts.
+// The Transformer and its layers.
 #include <cmath>
 #include <limits>
 
 #include "naru/autograd.h"
-#include "naru/nn_transformer.h"
+#include "naru/nn/transformer.h"
 
 namespace naru::nn {
 namespace {
 
-// Whether a mask is the causal one, unless the caller has said so.
+// True if the mask is causal; `said` overrides the check.
 bool is_causal(const Tensor& mask, std::optional<bool> said, int64_t size) {
   if (said) return *said;
   if (!mask.defined() || !(mask.sizes() == Dims{size, size}) || !is_floating(mask.dtype())) return false;

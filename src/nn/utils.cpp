@@ -1,4 +1,4 @@
-#include "naru/nn_utils.h"
+#include "naru/nn/utils.h"
 
 #include <algorithm>
 
@@ -25,7 +25,7 @@ Tensor get_total_norm(const std::vector<Tensor>& tensors, double norm_type, bool
 
 void clip_grads_with_norm_(const std::vector<Tensor>& parameters, double max_norm, const Tensor& total_norm) {
   const NoGrad off;
-  // No branch on the value: on a device it would make the host wait.
+  // Do not branch on the value: on a device the host would have to wait for it.
   const Tensor factor = (Scalar(max_norm) / (total_norm + 1e-6)).clamp_max(1.0);
   for (const Tensor& p : parameters)
     if (Tensor g = p.grad(); g.defined()) g.mul_(factor.to(g.device()));

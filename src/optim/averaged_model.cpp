@@ -1,4 +1,4 @@
-#include "naru/averaged_model.h"
+#include "naru/optim/averaged_model.h"
 
 #include <algorithm>
 #include <cmath>
@@ -49,7 +49,7 @@ double SWALR::share(int64_t epoch) const {
   return linear_ ? t : (1 - std::cos(std::numbers::pi * t)) / 2;
 }
 
-// Each group's rate before the annealing follows from what it is now, so that other schedules may have changed it.
+// Recovers each group's rate before the annealing from its current rate, so that other schedulers may have changed it.
 LRScheduler::Rates SWALR::get_lr() {
   const int64_t epoch = epochs_ == 0 ? std::max<int64_t>(1, last_epoch_) : last_epoch_;
   const double before = share(epoch - 1), now = share(epoch);

@@ -1,4 +1,4 @@
-// Settings out of range.
+// Checks of optimizer settings.
 #pragma once
 
 #include "naru/error.h"
@@ -9,7 +9,7 @@ inline void require(bool good, const char* what, double got) {
   if (!good) throw ValueError("Invalid {}: {}", what, got);
 }
 
-// Of the relatives of Adam.
+// For Adam and its variants.
 template <class O>
 void check_betas(const O& o) {
   require(o.lr >= 0, "learning rate", o.lr);

@@ -1,4 +1,4 @@
-// SGD, Adam and AdamW: each step is one kernel over a parameter, its gradient and its state (ops/optimizer_steps.cpp).
+// SGD, Adam and AdamW: each step is one kernel over a parameter, its gradient and its state (ops/nn/optimizer_steps.cpp).
 #include <algorithm>
 #include <map>
 
@@ -88,7 +88,7 @@ void Adam::step_group(const std::vector<size_t>& all, const AdamOptions& o) {
   prepare_slot(exp_avg_sq_, all);
   if (o.amsgrad) prepare_slot(max_exp_avg_sq_, all);
   if (o.capturable) return step_on_device(all, o);
-  // Parameters that have made equally many steps go together.
+  // Group parameters with the same number of steps.
   std::map<int64_t, std::vector<size_t>> by_step;
   for (size_t i : all) by_step[++steps_[i]].push_back(i);
   for (const auto& [step, which] : by_step)
@@ -119,7 +119,7 @@ void Adam::step_on_device(const std::vector<size_t>& all, const AdamOptions& o) 
   for (const void* count : order) {
     const std::vector<size_t>& which = together[count];
     const auto sharers = std::count_if(counts_.begin(), counts_.end(), [&](const Tensor& c) { return c.defined() && c.impl() == count; });
-    if (static_cast<size_t>(sharers) > which.size()) {  // some have no gradient now, so that this is no step of theirs
+    if (static_cast<size_t>(sharers) > which.size()) {  // some sharers have no gradient, so this is no step of theirs
       const Tensor own = counts_[which[0]].clone();
       for (size_t i : which) counts_[i] = own;
     }

@@ -1,9 +1,9 @@
 // GradScaler.
 #include <fmt/format.h>
 
-#include "naru/amp.h"
 #include "naru/autograd.h"
 #include "naru/error.h"
+#include "naru/optim/amp.h"
 
 namespace naru {
 
@@ -40,7 +40,7 @@ void GradScaler::unscale_(optim::Optimizer& optimizer) {
   if (gradients.empty()) throw RuntimeError("GradScaler: no parameter of this optimizer has a gradient; call backward() first");
   for (const auto& [i, g] : gradients)
     if (g.dtype() == DType::F16) throw ValueError("Attempting to unscale FP16 gradients. (parameter {}: keep parameters in float32)", i);
-  // 0 * x is 0 for every finite x, and NaN for every other. All are asked before the first is read.
+  // 0 * x is 0 for finite x and NaN otherwise. Submit all sums before reading the first, to wait only once.
   std::vector<Tensor> found;
   for (auto& [i, g] : gradients) {
     g.mul_(1 / scale_);
@@ -83,7 +83,7 @@ void GradScaler::update() {
     good_ = 0;
   } else if (++good_ == options_.growth_interval) {
     const double grown = scale_ * options_.growth_factor;
-    if (grown < 0x1p128) scale_ = grown;  // float32's range
+    if (grown < 0x1p128) scale_ = grown;  // within float32's range
     good_ = 0;
   }
   progress_.clear();

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "naru/ops.h"
-#include "ops/half.h"
+#include "ops/elementwise/half.h"
 #include "optim/checks.h"
 
 namespace naru::optim {

@@ -3,9 +3,9 @@
 #include <tuple>
 
 #include "naru/autograd.h"
-#include "naru/complex.h"
 #include "naru/ops.h"
-#include "naru/optim_more.h"
+#include "naru/ops/complex.h"
+#include "naru/optim.h"
 #include "optim/checks.h"
 
 namespace naru::optim {

@@ -1,24 +1,24 @@
-// L-BFGS: directions from past steps, and the search along them.
+// L-BFGS: directions from past steps, and the line search (strong Wolfe conditions).
 #include <algorithm>
 #include <cmath>
 
 #include "naru/autograd.h"
 #include "naru/ops.h"
-#include "naru/optim_steps.h"
+#include "naru/optim/steps.h"
 
 namespace naru::optim {
 namespace {
 
 double dot_of(const Tensor& a, const Tensor& b) { return dot(a, b).item<double>(); }
 
-// A point of the search: how far along, and what is there.
+// A point of the line search: the step length t, and the function's value, slope and gradient.
 struct Point {
   double t, f;
   Tensor g;
   double slope;
 };
 
-// Where the cubic through two points with their slopes is least, within [low, high]; the middle where it has no such place.
+// The minimum of the cubic through two points with their slopes, within [low, high]; the midpoint if there is none.
 double cubic_minimum(const Point& a, const Point& b, double low, double high) {
   const double d1 = a.slope + b.slope - 3 * (a.f - b.f) / (a.t - b.t), square = d1 * d1 - a.slope * b.slope;
   if (!(square >= 0)) return (low + high) / 2;
@@ -54,7 +54,7 @@ class Search {
     const bool first = a.f <= b.f;
     low_ = first ? a : b, high_ = first ? b : a;
   }
-  // Goes outwards until a point is good (true), or two have one between them.
+  // Increases the step until a point satisfies the conditions (returns true), or two points bracket one that does.
   bool bracket(double t) {
     Point before = start_, now = at(t);
     for (; steps_ < most_; ++steps_) {
@@ -68,10 +68,10 @@ class Search {
     between(start_, now);
     return false;
   }
-  // A place between the two, away from either if the last one was close, too.
+  // A trial point between the two, moved away from either end if the last one was also close to an end.
   double next_place() {
     const double left = std::min(low_.t, high_.t), right = std::max(low_.t, high_.t), margin = 0.1 * (right - left);
-    // The points in the order in which PyTorch has them does not matter: the cubic is the same.
+    // The order of the points may differ from PyTorch's; the cubic is the same.
     double t = cubic_minimum(low_, high_, left, right);
     if (std::min(right - t, t - left) >= margin) {
       stuck_ = false;

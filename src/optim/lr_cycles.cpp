@@ -1,8 +1,8 @@
-// Schedules that go up and down: warm restarts, one cycle, many cycles.
+// Cyclic schedules: warm restarts, one cycle, many cycles.
 #include <cmath>
 #include <numbers>
 
-#include "naru/lr_scheduler.h"
+#include "naru/optim/lr_scheduler.h"
 
 namespace naru::optim {
 namespace {

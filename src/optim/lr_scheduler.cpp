@@ -1,4 +1,4 @@
-#include "naru/lr_scheduler.h"
+#include "naru/optim/lr_scheduler.h"
 
 #include <fmt/format.h>
 
@@ -192,7 +192,7 @@ LRScheduler::Rates CosineAnnealingLR::get_lr() {
   if (steps_ == 1) return closed_form();
   const double n = static_cast<double>(t_max_), pi = std::numbers::pi;
   if ((last_epoch_ - 1 - t_max_) % (2 * t_max_) == 0) {
-    // Leaving the lowest point, where the ratio of neighbouring rates is 0 / 0.
+    // Just after the minimum, the recursive formula is 0 / 0.
     const double rise = (1 - std::cos(pi / n)) / 2;
     return each([&](double rate, double base) { return rate + (base - eta_min_) * rise; });
   }
@@ -205,7 +205,7 @@ LRScheduler::Rates CosineAnnealingLR::closed_form() {
   return each([&](double, double base) { return eta_min_ + (base - eta_min_) * height; });
 }
 
-// --- of other schedules
+// --- schedulers that combine others
 
 SequentialLR::SequentialLR(Optimizer& optimizer, Schedules schedulers, std::vector<int64_t> milestones)
     : LRScheduler(optimizer), schedulers_(std::move(schedulers)), milestones_(std::move(milestones)) {
@@ -219,7 +219,7 @@ SequentialLR::SequentialLR(Optimizer& optimizer, Schedules schedulers, std::vect
         "schedulers {} and the number of milestones to be equal to {}",
         schedulers_.size(), milestones_.size());
   last_epoch_ = 0;
-  // Making the schedules has changed the rates: back to the start, then the first one's first step.
+  // Constructing the schedulers changed the rates: restore the initial rates, then take the first scheduler's first step.
   for (size_t g = 0; g < optimizer.groups(); ++g) optimizer.set_lr(g, optimizer.initial_lr(g));
   for (const auto& s : schedulers_) --s->last_epoch_;
   schedulers_[0]->steps_ = 0;
@@ -280,7 +280,7 @@ void ChainedScheduler::load_state_dict(const State& state) {
   LRScheduler::load_state_dict(state);
 }
 
-// --- by a measure
+// --- schedulers driven by a metric
 
 ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, PlateauOptions options)
     : LRScheduler(optimizer),

@@ -2,9 +2,9 @@
 #include <cmath>
 
 #include "naru/autograd.h"
-#include "naru/compositions.h"
-#include "naru/linalg.h"
-#include "naru/optim_steps.h"
+#include "naru/ops/functions.h"
+#include "naru/ops/linalg.h"
+#include "naru/optim/steps.h"
 #include "optim/gradient.h"
 
 namespace naru::optim {

@@ -7,8 +7,8 @@
 
 #include "core/tensor_impl.h"
 #include "naru/autograd.h"
-#include "naru/complex.h"
-#include "naru/graph.h"
+#include "naru/device/graph.h"
+#include "naru/ops/complex.h"
 #include "naru/optim.h"
 
 namespace naru::optim {
@@ -134,7 +134,7 @@ namespace {
 bool has_complex(const std::vector<Tensor>& params) {
   return std::any_of(params.begin(), params.end(), [](const Tensor& p) { return is_complex(p.dtype()); });
 }
-// A part of a state that has a complex parameter's elements as pairs, as complex numbers.
+// For a complex parameter, views a state tensor, which stores pairs of reals, as complex numbers.
 Tensor shown(const Tensor& part, const Tensor& param) {
   return is_complex(param.dtype()) && part.dim() == param.dim() + 1 ? view_as_complex(part) : part;
 }
@@ -219,7 +219,7 @@ namespace {
 
 using Given = std::map<std::string, Tensor>;
 
-// Takes the settings of a group out of what is given. RuntimeError for one without numbers.
+// Removes the settings of a group from `given` and returns them. Throws RuntimeError for a setting without numbers.
 std::vector<Optimizer::Setting> take_settings(Given& given, size_t group) {
   std::vector<Optimizer::Setting> list;
   const std::string prefix = fmt::format("group.{}.", group);

@@ -1,4 +1,4 @@
-// The settings of each optimizer by PyTorch's names.
+// The settings of each optimizer, by their PyTorch names.
 #include "naru/optim.h"
 
 namespace naru::optim {

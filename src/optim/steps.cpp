@@ -1,8 +1,9 @@
 #include <cmath>
 
-#include "naru/compositions.h"
-#include "naru/optim_steps.h"
-#include "naru/sparse.h"
+#include "naru/ops/functions.h"
+#include "naru/ops/sparse.h"
+#include "naru/optim/steps.h"
+#include "ops/elementwise/half.h"
 #include "optim/gradient.h"
 
 namespace naru::optim {

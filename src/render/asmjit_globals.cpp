@@ -1,8 +1,8 @@
 // Three functions of asmjit, defined here so that its archive can be linked into a shared library.
 //
-// Debian's libasmjit.a is compiled for position-independent executables only. One of its objects, globals.cpp.o, refers
-// to `stderr` in a way that a shared library may not; a linker takes that object from the archive only while one of
-// these three is undefined, so defining all of them keeps it out. They are asmjit's diagnostics and of no other use.
+// Debian's libasmjit.a is compiled only for position-independent executables. One of its objects, globals.cpp.o, refers to `stderr` in a way that
+// is not allowed in a shared library. A linker includes that object only if one of these three functions is undefined, so defining all of them
+// excludes it. They are only asmjit's diagnostics.
 #include <asmjit/core.h>
 
 #include <cstdio>
@@ -25,7 +25,7 @@ const char* DebugUtils::errorAsString(Error error) noexcept {
     case kErrorFeatureNotEnabled:
       return "the system does not allow memory to be both written and executed";
     default: {
-      // asmjit's own table has a name for each number; the number finds it in <asmjit/core/globals.h>.
+      // asmjit's own table has a name for each error code; look the number up in <asmjit/core/globals.h>.
       thread_local char text[32];
       std::snprintf(text, sizeof text, "asmjit error %u", static_cast<unsigned>(error));
       return text;

@@ -1,4 +1,4 @@
-// What a kernel's loops are made of beside vectors: pointers and counters in 64-bit registers, addresses, branches. Each architecture has one.
+// The scalar part of a kernel's code: pointers and counters in 64-bit registers, addresses, branches. Each architecture implements it.
 #pragma once
 
 #include <asmjit/core.h>
@@ -7,12 +7,12 @@
 
 namespace naru::render {
 
-using Register = asmjit::BaseReg;  // a virtual one, of 64 bits
+using Register = asmjit::BaseReg;  // a virtual 64-bit register
 using asmjit::Label;
 
-// An element in memory: the bytes at base + (index << shift) + offset.
+// The address of an element: base + (index << shift) + offset.
 struct Address {
-  Register base, index;  // index: may be none
+  Register base, index;  // `index` is optional
   uint32_t shift = 0;
   int offset = 0;
 
@@ -24,7 +24,7 @@ struct Address {
 };
 inline Address at(const Register& base, int offset = 0) { return {base, {}, 0, offset}; }
 
-// Of signed numbers.
+// For signed numbers.
 enum class Condition : uint8_t { Less, LessOrEqual, Greater };
 
 class Assembler {
@@ -32,13 +32,13 @@ class Assembler {
   explicit Assembler(asmjit::BaseCompiler& compiler) : compiler_(compiler) {}
   virtual ~Assembler() = default;
 
-  // What functions of this architecture need in their frames (to be told before the first instruction).
+  // Frame attributes that functions of this architecture need; call before the first instruction.
   virtual void set_frame(asmjit::FuncFrame& frame) const { static_cast<void>(frame); }
 
   virtual Register new_register() = 0;
   Label new_label() { return compiler_.newLabel(); }
   virtual void bind(const Label& label) { compiler_.bind(label); }
-  // In front of a loop's first instruction.
+  // Call before a loop's first instruction.
   void align_loop() { compiler_.align(asmjit::AlignMode::kCode, 32); }
 
   virtual void zero(const Register& to) = 0;
@@ -46,19 +46,19 @@ class Assembler {
   virtual void load(const Register& to, const Address& from) = 0;  // 64 bits
   virtual void add(const Register& to, int64_t n) = 0;
   virtual void add(const Register& to, const Register& n) = 0;
-  virtual void add(const Register& to, const Address& n) = 0;  // 64 bits there
+  virtual void add(const Register& to, const Address& n) = 0;  // adds 64 bits from memory
   // to = a + b.
   virtual void set_sum(const Register& to, const Register& a, int64_t b) = 0;
   virtual void set_sum(const Register& to, const Register& a, const Register& b) = 0;
 
-  // Goes to the label where a <condition> b, or a <condition> 0.
+  // Branches to the label if a <condition> b, or a <condition> 0.
   virtual void branch(const Register& a, Condition condition, const Register& b, const Label& label) = 0;
   virtual void branch(const Register& a, Condition condition, const Label& label) = 0;
   // to -= n, then branch(to, condition, label).
   virtual void subtract_and_branch(const Register& to, int64_t n, Condition condition, const Label& label) = 0;
   virtual void subtract_and_branch(const Register& to, const Register& n, Condition condition, const Label& label) = 0;
 
-  // Memory of the function's own, for as long as it runs.
+  // A stack slot of the function.
   virtual asmjit::BaseMem new_stack(uint32_t bytes, uint32_t alignment) = 0;
   virtual void load_address(const Register& to, const asmjit::BaseMem& stack) = 0;
 

@@ -1,4 +1,4 @@
-// Code in the making and what becomes of it: the process-wide memory for machine code.
+// A function being assembled, and the process-wide memory for machine code.
 #pragma once
 
 #include <initializer_list>
@@ -7,7 +7,7 @@
 
 namespace naru::render {
 
-// Remembers whether any instruction was refused, which makes the kernel fall back to the interpreter.
+// Remembers whether asmjit rejected any instruction; the kernel then falls back to the interpreter.
 class FirstError : public asmjit::ErrorHandler {
  public:
   void handleError(asmjit::Error error, const char* message, asmjit::BaseEmitter*) override;
@@ -17,16 +17,16 @@ class FirstError : public asmjit::ErrorHandler {
   asmjit::Error error_ = asmjit::kErrorOk;
 };
 
-// One function being written: begin(), all but the end by the assembler and the lane machine, finish().
+// A function being assembled: begin(), then everything but the end through the assembler and the lane machine, then finish().
 class Code {
  public:
-  // Not for None.
+  // `isa` must not be None.
   explicit Code(Isa isa);
   Assembler& assembler() noexcept { return *machine_.assembler; }
   LaneMachine& lanes() noexcept { return *machine_.lanes; }
-  // Makes registers of the arguments, in order. False: that could not be.
+  // Assigns registers to the arguments, in order. Returns false on failure.
   bool begin(const asmjit::FuncSignature& signature, std::initializer_list<Register*> arguments);
-  // The address of the finished function, kept until the process ends; nullptr if that could not be.
+  // Returns the address of the finished function, valid until the process ends, or nullptr on failure.
   void* finish();
 
  private:

@@ -1,4 +1,4 @@
-// Reductions along memory, in the order that ir/reduce.h lays down: one chunk.
+// Contiguous reductions, in the order of ir/reduce.h: the kernel of one chunk.
 #include "render/reduction_code.h"
 
 namespace naru::render {
@@ -45,7 +45,7 @@ class ContiguousCode : ReductionCode {
     if (plan_.uses_index) a_.set_sum(frame_.index, index0_, frame_.position);
   }
 
-  // Groups of 64 elements, as long as there are such; else, to `rest`.
+  // Processes groups of 64 elements while there are any; then jumps to `rest`.
   void whole_groups(const Label& rest) {
     Walker w = walker();
     const Register last = a_.new_register();
@@ -85,7 +85,7 @@ class ContiguousCode : ReductionCode {
     for (int s = 0; s < steps_; ++s) machine_.move(type, accumulators_[static_cast<size_t>(s)], machine_.fill(type, at(place, s * bytes)));
   }
 
-  // The tree: first between steps, then within one.
+  // The tree: first across steps, then within one.
   void combine_lanes() {
     for (int half = steps_ / 2; half >= 1; half /= 2)
       for (int s = 0; s < half; ++s) combiner_.into(accumulators_[static_cast<size_t>(s)], accumulators_[static_cast<size_t>(s + half)]);

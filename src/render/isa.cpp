@@ -8,7 +8,7 @@
 namespace naru::render {
 namespace {
 
-// The architectures; at most one of them is the process's.
+// The architectures; at most one of them is non-empty in this process.
 constexpr std::span<const InstructionSet> (*kArchitectures[])() noexcept = {x86_instruction_sets, a64_instruction_sets};
 
 std::span<const InstructionSet> table() noexcept {

@@ -1,4 +1,4 @@
-// The table of instruction sets: what an architecture's folder gives.
+// The table of instruction sets, which the architectures' folders provide.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace naru::render {
 
-// All that emits a function's code. The compiler stays attached to `holder`, which outlives it.
+// Everything that emits a function's code. The compiler is attached to `holder`, which must outlive it.
 struct Machine {
   std::unique_ptr<asmjit::BaseCompiler> compiler;
   std::unique_ptr<Assembler> assembler;
@@ -18,19 +18,19 @@ struct Machine {
 
 struct InstructionSet {
   const char* name;  // as in NARU_ISA
-  // By this processor. A set is only used where it has those before it, too.
+  // True if this processor has it. A set is used only if those before it are supported, too.
   bool (*supported)() noexcept;
   Machine (*make)(asmjit::CodeHolder& holder);
 };
 
-// The sets that there is code for; empty where the process runs on another architecture. In the architectures' folders, better ones last.
+// The sets with a code generator, best last; empty if the process runs on another architecture. Defined in the architectures' folders.
 std::span<const InstructionSet> x86_instruction_sets() noexcept;
 std::span<const InstructionSet> a64_instruction_sets() noexcept;
 
-// Not of None.
+// `isa` must not be None.
 const InstructionSet& instruction_set(Isa isa) noexcept;
 
-// What best_isa() says on a processor that has `have`, given the values of NARU_JIT and NARU_ISA (nullptr where unset).
+// The result of best_isa() on a processor that supports `have`, given the values of NARU_JIT and NARU_ISA (nullptr if unset).
 Isa choose_isa(Isa have, const char* jit, const char* wanted) noexcept;
 
 }  // namespace naru::render

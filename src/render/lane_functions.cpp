@@ -10,7 +10,7 @@
 namespace naru::render {
 namespace {
 
-constexpr int64_t kMost = 16;  // lanes, of which there are 4, 8 or 16
+constexpr int64_t kMost = 16;  // the most lanes; there are 4, 8 or 16
 
 template <class T, class F>
 void for_lanes(void* scratch, int64_t lanes, F f) {
@@ -19,15 +19,15 @@ void for_lanes(void* scratch, int64_t lanes, F f) {
   for (int64_t i = 0; i < lanes; ++i) a[i] = f(a[i], b[i]);
 }
 
-// C's fmod, which is exact, and so is this where the quotient is small, many times as fast. Up to 2^28 a double holds the quotient of two floats so
-// well that no integer lies between the two, and its product with b as well.
+// C's fmod, which is exact; so is this for small quotients, and many times faster. Up to 2^28 a double holds the quotient of two floats so
+// precisely that truncation is correct, and the quotient's product with b is exact.
 float fmod_of(float a, float b) {
   const double x = std::fabs(a), y = std::fabs(b), quotient = x / y;
   if (!(quotient < 0x1p28) || !(y < HUGE_VAL)) return std::fmod(a, b);  // NaN, too
   const double whole = static_cast<double>(static_cast<int64_t>(quotient));
   return std::copysign(static_cast<float>(x - whole * y), a);
 }
-// Of doubles, the quotient may have been rounded up to the integer above: what is left is then negative, and exact all the same.
+// For doubles, the quotient may have been rounded up to the next integer: then the remainder is negative, but still exact.
 double fmod_of(double a, double b) {
   const double x = std::fabs(a), y = std::fabs(b), quotient = x / y;
   if (!(quotient < 0x1p51) || !(y < 0x1p1000)) return std::fmod(a, b);
@@ -36,11 +36,11 @@ double fmod_of(double a, double b) {
 }
 
 #if defined(__x86_64__)
-// Machine code that calls these runs on processors with AVX2 only.
+// The machine code that calls these runs only on processors with AVX2.
 #define NARU_LANES __attribute__((target("avx2")))
 
-// All lanes, eight at a time, where each has a quotient below 2^22; else false, and the lanes are as they were. The quotient may have been rounded up to
-// the integer above: what is left is then negative, and exact, as it is otherwise, for it has no more digits than b.
+// All lanes, eight at a time, if every quotient is below 2^22; otherwise returns false and leaves the lanes unchanged. The quotient may have been
+// rounded up to the next integer: then the remainder is negative. It is exact in any case, because it has no more digits than b.
 __attribute__((target("avx2,fma"))) bool smaller_rem(float* a, const float* b, int64_t lanes) {
   const __m256 sign = _mm256_set1_ps(-0.0f), most = _mm256_set1_ps(0x1p22f), infinity = _mm256_set1_ps(HUGE_VALF);
   __m256 rest[kMost / 8], good = _mm256_castsi256_ps(_mm256_set1_epi32(-1));
@@ -59,7 +59,7 @@ __attribute__((target("avx2,fma"))) bool smaller_rem(float* a, const float* b, i
   return true;
 }
 
-// All lanes, four at a time, where each has a small quotient; else false, and the lanes are as they were.
+// All lanes, four at a time, if every quotient is below 2^28; otherwise returns false and leaves the lanes unchanged.
 NARU_LANES bool small_rem(float* a, const float* b, int64_t lanes) {
   const __m256d sign = _mm256_set1_pd(-0.0), most = _mm256_set1_pd(0x1p28), infinity = _mm256_set1_pd(HUGE_VAL);
   __m128 rest[kMost / 4];
@@ -77,8 +77,8 @@ NARU_LANES bool small_rem(float* a, const float* b, int64_t lanes) {
   return true;
 }
 
-// Integers below 2^51 are exact as doubles, and what is no multiple lies so far below the integer above that its quotient stays below it. Of a double
-// around 2^52 + 2^51 the last bits are an integer's.
+// Integers below 2^51 are exact as doubles, and a quotient that is not an integer is far enough below the next integer that it does not round up
+// to it. The last bits of a double around 2^52 + 2^51 are an integer's bits.
 NARU_LANES bool small_division(int64_t* a, const int64_t* b, int64_t lanes, bool rest) {
   const __m256d shift = _mm256_set1_pd(0x1.8p52);
   const __m256i bits = _mm256_castpd_si256(shift), zero = _mm256_setzero_si256(), half = _mm256_set1_epi64x(int64_t{1} << 51);
@@ -94,7 +94,7 @@ NARU_LANES bool small_division(int64_t* a, const int64_t* b, int64_t lanes, bool
     const __m256d whole = _mm256_round_pd(_mm256_div_pd(x, y), _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
     const __m256d wanted = rest ? _mm256_sub_pd(x, _mm256_mul_pd(whole, y)) : whole;
     const __m256i value = _mm256_sub_epi64(_mm256_castpd_si256(_mm256_add_pd(wanted, shift)), bits);
-    out[i / 4] = _mm256_andnot_si256(_mm256_cmpeq_epi64(q, zero), value);  // by 0: 0
+    out[i / 4] = _mm256_andnot_si256(_mm256_cmpeq_epi64(q, zero), value);  // x / 0 = 0
   }
   if (_mm256_movemask_epi8(good) != -1) return false;
   for (int64_t i = 0; i < lanes; i += 4) _mm256_storeu_si256(reinterpret_cast<__m256i*>(a + i), out[i / 4]);

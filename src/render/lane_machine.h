@@ -1,5 +1,5 @@
-// A lane machine emits the code of one primitive over a step of L lanes (AVX-512: 16, AVX2: 8, NEON: 4). Every instruction set has one; planning,
-// walking and loops know no more of it than stands here.
+// A lane machine emits the code of one primitive for a step of L lanes (AVX-512: 16, AVX2: 8, NEON: 4). Each instruction set has one. Planning,
+// walking and loops use only this interface.
 #pragma once
 
 #include <cstdint>
@@ -14,34 +14,33 @@ using ir::Prim;
 using ir::VType;
 
 constexpr int parts_of(VType t) noexcept { return t == VType::I64 || t == VType::F64 ? 2 : 1; }
-// The element type whose values a VType's are.
+// The element type with the same values as a VType.
 constexpr DType dtype_of(VType t) noexcept {
   constexpr DType kOf[] = {DType::Bool, DType::I32, DType::I64, DType::F32, DType::F64};
   return kOf[static_cast<int>(t)];
 }
 
-// A step of values in virtual registers. 32-bit types: one vector. 64-bit types: two, the lower lanes first.
-// Bool: a mask register, or, where the machine has none, a vector of 32-bit lanes, all ones or all zeros.
+// One step (L lanes) of values in virtual registers. 32-bit types: one vector. 64-bit types: two, the lower lanes first. Bool: a mask register,
+// or, if the machine has none, a vector of 32-bit lanes, all ones or all zeros.
 struct Value {
   asmjit::Operand part[2];
   // A broadcast 64-bit value: one register is both parts.
   bool shares_register() const noexcept { return part[1].isReg() && part[0] == part[1]; }
 };
 
-// An operand of a primitive: registers; or, on machines whose instructions take such an operand, memory; or, on others, a constant that is in
-// no register yet. Only machines make the latter two.
+// An operand of a primitive: registers; or memory, on machines whose instructions have memory operands; or, on other machines, a constant that is
+// not in a register yet. Only machines create the last two.
 struct Arg {
   VType type = VType::F32;
   asmjit::Operand part[2];
-  bool dying = false;  // nobody reads these registers afterwards: the result may take their place
+  bool dying = false;  // these registers are not read again: the result may overwrite them
   bool constant = false;
   uint64_t bits = 0;  // of a constant
 
   Arg() = default;
-  // Registers as an operand. A register that is both parts is never overwritten: the result of the first part would be
-  // read as the second.
+  // Registers as an operand. A register that is both parts is never overwritten: the first part's result would be read as the second part.
   Arg(VType t, const Value& v, bool last_use) : type(t), part{v.part[0], v.part[1]}, dying(last_use && !v.shares_register()) {}
-  // Memory, or registers that stay as they are.
+  // Memory, or registers that must not change.
   Arg(VType t, const asmjit::Operand& low, const asmjit::Operand& high) : type(t), part{low, high} {}
 };
 
@@ -52,28 +51,28 @@ class LaneMachine {
   virtual ~LaneMachine() = default;
 
   int lanes() const noexcept { return lanes_; }
-  // Vector registers; mask registers that hold a Bool (0: Bools are vectors).
+  // The number of vector registers, and of mask registers that hold a Bool (0: Bools are vectors).
   int registers() const noexcept { return registers_; }
   int masks() const noexcept { return masks_; }
-  // Vector registers that a step of values takes; those of `vectors` parts of numbers and `bools` Bools.
+  // The vector registers of a step of values; and of `vectors` numeric parts and `bools` Bools.
   int registers_of(VType type) const noexcept { return registers_of(type == VType::Bool ? 0 : parts_of(type), type == VType::Bool); }
   int registers_of(int vectors, int bools) const noexcept { return vectors + (masks_ == 0 ? bools : 0); }
-  // Bytes of memory for a step of `type`, kept outside registers.
+  // The bytes of a step of `type` when spilled to memory.
   int bytes_of(VType type) const noexcept { return lanes_ * 4 * parts_of(type); }
 
-  // Consecutive elements. In the tail only the lanes named by set_tail exist; the others are zero.
+  // Loads and stores consecutive elements. In the tail, only the lanes given by set_tail exist; the others are zero.
   virtual Value load(DType dtype, const Address& at, bool tail) = 0;
   virtual void store(DType dtype, const Value& value, const Address& at, StoreMode mode) = 0;
-  // The tail's step has min(count, lanes) lanes, count >= 1.
+  // The tail step has min(count, lanes) lanes; count >= 1.
   virtual void set_tail(const Register& count) = 0;
-  // `yes` in the lanes that the tail has, else `no`.
+  // `yes` in the lanes of the tail, `no` in the others.
   virtual Value blend_tail(VType type, const Value& yes, const Value& no) = 0;
 
-  // A value that is the same in every lane: of an element in memory, of a constant.
+  // The same value in every lane: an element in memory, or a constant.
   virtual Value broadcast(DType dtype, const Address& at) = 0;
   virtual Value constant(VType type, uint64_t bits) = 0;
-  // The same as an operand (not of Bool), and consecutive elements (of four or eight bytes) that are read once: in no register, where
-  // instructions can take it so.
+  // The same as operands (not of Bool), and consecutive elements (of four or eight bytes) that are read once: not in a register if instructions
+  // can use them from memory.
   virtual Arg broadcast_arg(VType type, const Address& at) = 0;
   virtual Arg constant_arg(VType type, uint64_t bits) = 0;
   virtual Arg load_arg(VType type, const Address& at) = 0;
@@ -81,10 +80,10 @@ class LaneMachine {
   virtual Value index(const Register& base, int offset) = 0;
 
   virtual Value eval(const ir::Node& node, const Arg* args) = 0;
-  // Goes to the label where all lanes of all these Bools are true; only where the machine can ask for that.
+  // Branches to the label if all lanes of all these Bools are true. Only if asks_all_lanes().
   virtual bool asks_all_lanes() const noexcept { return false; }
   virtual void branch_where_all(std::span<const Value>, const Label&) {}
-  // The registers that hold an operand; brings it there where it is in none.
+  // The registers of an operand; loads it first if it is in none.
   virtual Value in_registers(const Arg& arg) = 0;
   virtual void move(VType type, const Value& to, const Value& from) = 0;
   virtual Value copy(VType type, const Value& from) = 0;
@@ -92,7 +91,7 @@ class LaneMachine {
   // Whole registers to and from memory of bytes_of(type) bytes.
   virtual void spill(VType type, const Value& value, const Address& to) = 0;
   virtual Value fill(VType type, const Address& from) = 0;
-  // Lane l has the value of lane l + by for l < by (by: half the lanes, or a quarter ... 1); the rest is of no meaning.
+  // Lane l becomes lane l + by, for l < by (by: half the lanes, or a quarter ... 1); the other lanes are undefined.
   virtual Value shift_down(VType type, const Value& value, int by) = 0;
   // Writes lane 0 as an element of `type` (Bool as a byte).
   virtual void store_first(VType type, const Value& value, const Address& at) = 0;
@@ -104,8 +103,8 @@ class LaneMachine {
   int lanes_, registers_, masks_;
 };
 
-// Primitives without vector code: their lanes go through memory to a function and back, so that unrolling is of no use. The operands of
-// `lanes` lanes stand at scratch and kSecondOperand bytes behind it; the results take the place of the first. Null: the primitive is none.
+// Primitives without vector code: their lanes are passed through memory to a function, so unrolling does not help. The operands of `lanes` lanes
+// are at scratch and at scratch + kSecondOperand bytes; the results overwrite the first. Null: the primitive is not such a call.
 using LaneFunction = void (*)(void* scratch, int64_t lanes);
 constexpr int kSecondOperand = 128;
 LaneFunction lane_function(Prim prim, VType type) noexcept;

@@ -1,4 +1,4 @@
-// Elementwise kernels: a loop of several steps at a time, then a loop of single steps, the last of them a tail.
+// Elementwise kernels: a loop over several steps at a time, then a loop over single steps, the last of which is a tail.
 #include "render/code.h"
 #include "render/shortcut.h"
 #include "render/walker.h"
@@ -6,11 +6,11 @@
 namespace naru::render {
 namespace {
 
-// Large graphs take long to compile: from here on four steps are not interleaved, and where two have no room in
-// registers one body, the tail's, serves all steps.
+// Large graphs take long to compile: from this size on, do not interleave four steps, and if registers do not suffice for two, emit only the
+// tail's body and use it for all steps.
 constexpr size_t kLargeGraph = 100;
 
-// How many steps the main loop interleaves; 0 for no such loop. Constants want registers as well.
+// How many steps the main loop interleaves; 0 for no main loop. Constants need registers as well.
 int unrolling(const Plan& plan, const LaneMachine& machine) {
   if (plan.calls) return 0;
   const bool large = plan.order.size() > kLargeGraph;
@@ -80,13 +80,13 @@ class MapCode {
     });
   }
 
-  // Behind a main loop's work on `steps` steps.
+  // Emitted after a main loop's body of `steps` steps.
   void next_steps(int steps, const Register& last, const Label& loop) {
     a_.add(frame_.position, steps * machine_.lanes());
     a_.branch(frame_.position, Condition::LessOrEqual, last, loop);
   }
 
-  // Goes to `quick` where the shortcut may be taken in all lanes of `steps` steps.
+  // Branches to `quick` if the shortcut applies to all lanes of `steps` steps.
   void ask(const Shortcut& way, int steps, const Label& quick) {
     const std::vector<uint32_t> asked{way.condition};
     const Plan plan(kernel_.graph, asked, scalars(kernel_));
@@ -97,7 +97,7 @@ class MapCode {
     machine_.branch_where_all(answers, quick);
   }
 
-  // As long as `steps` whole steps are left; else, to `rest`.
+  // Runs while `steps` whole steps are left; then jumps to `rest`.
   void main_loop(int steps, const Label& rest) {
     Walker w = walker();
     const Register last = a_.new_register();

@@ -31,7 +31,7 @@ Plan::Plan(const ir::Graph& graph, std::span<const uint32_t> results, const std:
   count_registers(graph, results);
 }
 
-// order, root, uniform, and the uses by nodes.
+// Sets order, root, uniform, and the uses by nodes.
 void Plan::order_nodes(const ir::Graph& graph, std::span<const uint32_t> results, const std::vector<bool>& scalar) {
   const size_t count = graph.nodes().size();
   root.resize(count);
@@ -64,10 +64,10 @@ void Plan::order_nodes(const ir::Graph& graph, std::span<const uint32_t> results
   }
 }
 
-// When each result is complete and all inputs have been read; the uses by results.
+// Sets store_at: when each result is complete and all inputs have been read. Adds the uses by results.
 void Plan::place_stores(const ir::Graph& graph, std::span<const uint32_t> results) {
   std::vector<uint32_t> made(root.size(), 0);
-  uint32_t read = 0;  // the moment after which no input is read any more
+  uint32_t read = 0;  // the moment after which no input is read
   std::vector<bool> seen(root.size());
   for (size_t i = 0; i < order.size(); ++i) {
     made[order[i]] = static_cast<uint32_t>(2 * i);
@@ -89,7 +89,7 @@ void Plan::place_stores(const ir::Graph& graph, std::span<const uint32_t> result
   }
 }
 
-// A value lives from its evaluation (inputs: from their first use) to its last use.
+// A value is live from its evaluation (inputs: from their first use) to its last use.
 void Plan::count_registers(const ir::Graph& graph, std::span<const uint32_t> results) {
   std::vector<int> delta(2 * order.size() + 3, 0), bool_delta(delta.size(), 0);
   std::vector<bool> seen(root.size());

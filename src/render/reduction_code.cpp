@@ -71,7 +71,7 @@ std::vector<Value> ReductionCode::identities(int count) {
 
 int ReductionCode::interleaved(int steps, int room) const {
   if (plan_.calls) return 1;
-  // Two masks are the combiner's.
+  // Two masks are reserved for the combiner.
   const auto fits = [&](int together) {
     return together * step_registers() <= room && (machine_.masks() == 0 || together * plan_.bools <= machine_.masks() - 2);
   };

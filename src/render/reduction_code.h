@@ -1,4 +1,4 @@
-// What both kinds of reduction share: the plan of what is reduced, accumulators, and how they take values.
+// Common to both kinds of reduction: the plan of the map, accumulators, and combining values into them.
 #pragma once
 
 #include <vector>
@@ -8,17 +8,17 @@
 
 namespace naru::render {
 
-// Emits a takes b, for several steps side by side.
+// Emits combine(a, b) for several independent steps.
 class Combiner {
  public:
   Combiner(ir::ReduceOp op, VType type, LaneMachine& machine);
-  // The registers of `a` may be overwritten; those of `b`, too. Returns where the results are.
+  // May overwrite the registers of `a` and of `b`. Returns the registers of the results.
   std::vector<Value> run(const std::vector<Value>& a, const std::vector<Value>& b);
   void into(const Value& a, const Value& b);
   const Plan& plan() const noexcept { return plan_; }
 
  private:
-  // combine(a, b) as a graph of its own, whose leaves the walker binds to registers.
+  // combine(a, b) as a separate graph, whose leaves the walker binds to registers.
   struct Graph {
     Graph(ir::ReduceOp op, VType type);
     ir::Graph graph;
@@ -41,11 +41,11 @@ class ReductionCode {
   std::vector<Value> identities(int count);
   int accumulator_registers() const { return machine_.registers_of(kernel_.type); }
   int step_registers() const { return std::max(1, machine_.registers_of(plan_.vectors, plan_.bools)); }
-  // Steps to interleave, a divisor of `steps`.
+  // The number of steps to interleave, a divisor of `steps`.
   int interleaved(int steps, int room) const;
-  // The next `count` steps of the map, each value in registers of its own, taken by the accumulators.
+  // Combines the next `count` steps of the map, each value in its own registers, into the accumulators.
   void take(Walker& walker, int first, int count, const std::vector<Value>& accumulators);
-  // The step at the frame's position, of as many lanes as the tail has.
+  // The step at the frame's position, with the tail's lanes.
   Value tail_value(Walker& walker);
   void start_position();
 
@@ -56,12 +56,12 @@ class ReductionCode {
   LaneMachine& machine_;
   Combiner combiner_;
   Frame frame_;
-  Register mapped_;  // where the reduced values go
+  Register mapped_;  // pointer to where the reduced values are stored
 
  private:
-  // The reduced value itself, where it is an output as well.
+  // Stores the reduced value, if it is also an output.
   void store_mapped(const Value& v, int step, StoreMode mode);
-  // The reduced value may be the same for all elements, and then lies in registers that stay.
+  // Copies the reduced value if it is uniform: then its registers must not change.
   Value own(const Value& v);
 };
 

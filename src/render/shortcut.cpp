@@ -5,10 +5,10 @@
 namespace naru::render {
 namespace {
 
-// Nodes that the question may cost, and nodes that the answer must save.
+// The most nodes that the check may cost, and the fewest that the shortcut must save.
 constexpr size_t kMostAsked = 4, kLeastSaved = 12;
 
-// The kernel's graph with the operand b of `choice` in its place.
+// The kernel's graph with `choice` replaced by its operand b.
 Shortcut without(const ir::MapKernel& kernel, uint32_t choice) {
   Shortcut s{kernel.graph[choice].a, {}, {}};
   const std::vector<ir::Node>& nodes = kernel.graph.nodes();

@@ -1,4 +1,4 @@
-// Reductions whose neighbours in memory belong to different results: columns, in the order that ir/reduce.h lays down.
+// Strided reductions (neighbours in memory belong to different results), in the order of ir/reduce.h.
 #include "render/reduction_code.h"
 
 namespace naru::render {
@@ -35,14 +35,14 @@ class StridedCode : ReductionCode {
 
   Address results(int step) const { return element_at(out_, frame_, dtype_, step * machine_.lanes()); }
 
-  // To the first row.
+  // Back to the first row.
   void rewind() {
     for (size_t i = 0; i < frame_.base.size(); ++i) a_.load(frame_.base[i], at(inputs_, static_cast<int>(8 * i)));
     a_.move(row_, rows_);
     if (plan_.uses_index) a_.set_sum(frame_.index, index0_, frame_.position);
   }
 
-  // Emits `body` for each row, if there is any.
+  // Emits a loop that runs `body` for each row, if there are any.
   template <class Body>
   void for_rows(bool aligned, Body body) {
     const Label loop = a_.new_label(), empty = a_.new_label();
@@ -57,12 +57,12 @@ class StridedCode : ReductionCode {
     a_.bind(empty);
   }
 
-  // Steps of a block, so that all accumulators stay in registers beside one step of the map.
+  // Steps per block, so that all accumulators and one step of the map fit in registers.
   int block_steps(int room) const {
     if (plan_.calls) return 1;
     const int each = std::max(1, accumulator_registers());
     const auto fits = [&](int steps) {
-      // A Bool wants three masks: the accumulator, the value and what combines them.
+      // A Bool needs three masks: the accumulator, the value and a temporary.
       const bool masks = kernel_.type != VType::Bool || machine_.masks() == 0 || 3 * steps <= machine_.masks();
       return steps * each + step_registers() <= room && masks;
     };
@@ -71,7 +71,7 @@ class StridedCode : ReductionCode {
     return steps;
   }
 
-  // Blocks of columns with all their accumulators in registers, as long as there are such; else, to `tail`.
+  // Processes blocks of columns, with all accumulators in registers, while there are any; then jumps to `tail`.
   void whole_blocks(const Label& tail) {
     const int all = machine_.registers() - 3, steps = block_steps(all), room = all - steps * std::max(1, accumulator_registers());
     const int together = std::min(interleaved(steps, room), 4);
@@ -94,7 +94,7 @@ class StridedCode : ReductionCode {
     a_.branch(frame_.position, Condition::LessOrEqual, last, block);
   }
 
-  // columns_ of them, at least one: a step at a time.
+  // columns_ columns, at least one: a step at a time.
   void remaining_columns() {
     Walker w = walker();
     const Label block = a_.new_label();

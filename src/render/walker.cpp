@@ -8,9 +8,9 @@
 namespace naru::render {
 namespace {
 
-constexpr int kMaxSteps = static_cast<int>(ir::kLanes / 4);  // of 4 lanes, the fewest that a machine has
+constexpr int kMaxSteps = static_cast<int>(ir::kLanes / 4);  // for 4 lanes, the fewest of any machine
 
-// Element types that need no conversion: machines may take them from memory as operands.
+// True for element types that need no conversion: machines may use them as memory operands.
 bool is_direct(DType t) noexcept { return size_of(t) >= 4; }
 
 }  // namespace
@@ -140,7 +140,7 @@ void Walker::bind(uint32_t node, int step, const Value& value) {
   has_value_[step][node] = true;
 }
 
-// All values first, then the stores: a result may be an input, and its place in memory another input.
+// Computes all values before storing any: a result may alias an input, and its address may be another input's.
 void Walker::store_complete(uint32_t moment, int steps, const Store& store) {
   std::vector<Value> complete;
   for (size_t i = 0; i < results.size(); ++i)

@@ -1,5 +1,4 @@
-// The walk over a graph that emits code for one or more steps, whatever the lane machine: order, liveness, loads at
-// first use, values that are the same for all elements.
+// Walks a graph and emits code for one or more steps, on any lane machine: order, liveness, loads at first use, uniform values.
 #pragma once
 
 #include <functional>
@@ -10,31 +9,31 @@
 
 namespace naru::render {
 
-// Where the leaves of a graph are found at run time. Element 0 of the first step is base[slot][position].
+// The run-time locations of a graph's leaves. Element 0 of the first step is base[slot][position].
 struct Frame {
   std::vector<Register> base;  // per input
   Register position;
   Register params;
-  Register index;              // the value of Index there; only where the plan uses it
-  std::vector<bool> repeated;  // per input: its base holds the one element, which is no uniform; may be empty
+  Register index;              // the value of Index at `position`; only if the plan uses it
+  std::vector<bool> repeated;  // per input: its base holds one element, which is not uniform; may be empty
 };
 
-// The element `lane` places behind the frame's position in what begins at `base`.
+// The address of the element `lane` elements after the frame's position, in the array at `base`.
 Address element_at(const Register& base, const Frame& frame, DType dtype, int lane);
 
 class Walker {
  public:
   Walker(const ir::Graph& graph, const Plan& plan, LaneMachine& machine, const Frame& frame);
 
-  // Brings values that are the same for all elements to registers, ahead of a loop: the computed ones, and of those
-  // that instructions could take from memory the most used ones, as far as `registers` go.
+  // Loads uniform values into registers before a loop: the computed ones, and the most used ones of those that instructions could read from
+  // memory, as far as `registers` suffice.
   void hoist(int registers);
 
   using Store = std::function<void(size_t result, int step, const Value& value)>;
-  // Emits `steps` neighbouring steps, the first one `first` steps behind the frame's position. `store` is called when
-  // results are complete and all inputs have been read.
+  // Emits `steps` consecutive steps, beginning `first` steps after the frame's position. Calls `store` for complete results once all inputs have
+  // been read.
   void run(int steps, int first, bool tail, const Store& store);
-  // Instead of loading: the leaf `node` has this value in a step of the next run. It may be overwritten.
+  // In the next run, the leaf `node` has this value instead of a loaded one. The registers may be overwritten.
   void bind(uint32_t node, int step, const Value& value);
 
   std::vector<uint32_t> results;

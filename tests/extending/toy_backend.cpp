@@ -1,9 +1,9 @@
 // A whole backend: one device of kind rocm, made of the host's memory, that does its work at once.
 #include <cstdlib>
 
-#include "host/execute.h"
-#include "host/host_time.h"
-#include "runtime/backend.h"
+#include "backends/cpu/exec/execute.h"
+#include "backends/cpu/exec/host_time.h"
+#include "runtime/device/backend.h"
 
 namespace naru {
 namespace {
@@ -14,14 +14,14 @@ using namespace runtime;
 class ToyStream final : public DeviceStream {
  public:
   uint64_t submit(ir::Instruction instruction, std::vector<Ref<Storage>>) override {
-    host::execute(instruction);
+    cpu::execute(instruction);
     return ++done_;
   }
   void wait(DeviceStream& other, uint64_t seq) override { other.synchronize(seq); }
   uint64_t completed() const noexcept override { return done_; }
   uint64_t submitted() const noexcept override { return done_; }
   void reach(uint64_t) noexcept override {}
-  std::unique_ptr<TimeStamp> stamp() override { return std::make_unique<host::HostTime>(); }
+  std::unique_ptr<TimeStamp> stamp() override { return std::make_unique<cpu::HostTime>(); }
 
  private:
   std::atomic<uint64_t> done_{0};

@@ -1,8 +1,8 @@
 #include "toy_operator.h"
 
+#include "autograd/history/history.h"
 #include "naru/error.h"
-#include "ops/common.h"
-#include "ops/history.h"
+#include "ops/tensor/common.h"
 
 namespace naru::toy {
 

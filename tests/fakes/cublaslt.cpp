@@ -40,7 +40,7 @@ struct Preference {
 };
 struct Algorithm {
   uint64_t magic, product, workspace;
-  uint32_t alignment, parts;  // parts of each sum are added up in the result's type
+  uint32_t alignment, parts;  // parts of each sum are added in the result's type
 };
 struct Result {
   union {
@@ -93,7 +93,7 @@ uint32_t bits_of(float f) {
   memcpy(&bits, &f, 4);
   return bits;
 }
-// Rounded to the nearest with `dropped` bits fewer.
+// Rounds to nearest, dropping `dropped` bits.
 float shortened(float f, int dropped) {
   if (!std::isfinite(f)) return f;
   const uint32_t b = bits_of(f), unit = uint32_t{1} << dropped;
@@ -138,7 +138,7 @@ struct Product {
   int64_t n() const { return static_cast<int64_t>(d.cols); }
   int64_t k() const { return static_cast<int64_t>(op.transposed_a ? a.rows : a.cols); }
 
-  // Why the library does not take it; 0: it does.
+  // 0, or the reason why the library does not support it.
   int trouble(int capability) const {
     const uint64_t ar = op.transposed_a ? a.cols : a.rows, bc = op.transposed_b ? b.rows : b.cols, br = op.transposed_b ? b.cols : b.rows;
     if (ar != d.rows || bc != d.cols || br != static_cast<uint64_t>(k()) || c.rows != d.rows || c.cols != d.cols) return kInvalidValue;
@@ -147,7 +147,7 @@ struct Product {
         return kInvalidValue;
       if (l->type != d.type) return kNotSupported;
     }
-    if (d.batch > 1 && d.stride < d.ld * (n() - 1) + m()) return kInvalidValue;  // results over one another
+    if (d.batch > 1 && d.stride < d.ld * (n() - 1) + m()) return kInvalidValue;  // overlapping results
     const bool wide = d.type == kF64;
     if (wide ? op.compute != kCompute64 || op.scale != kF64 : op.scale != kF32 || (op.compute != kCompute32 && op.compute != kComputeTf32))
       return kNotSupported;
@@ -206,7 +206,7 @@ EXPORT size_t cublasLtGetVersion() { return 120905; }
 EXPORT int cublasLtCreate(Handle** h) {
   if (const int code = called("cublasLtCreate")) return code;
   if (!context()) return kNotInitialized;
-  if (capturing(context())) return kInternalError;  // it may wait for the device
+  if (capturing(context())) return kInternalError;  // it may synchronize the device
   *h = new Handle{context()};
   return 0;
 }
@@ -284,7 +284,7 @@ EXPORT int cublasLtMatmulAlgoGetHeuristic(Handle* h, Operation* o, Layout* a, La
   const char* needs = getenv("NARU_FAKE_WORKSPACE");
   const uint64_t workspace = needs ? strtoull(needs, nullptr, 10) : 4096;
   if (getenv("NARU_FAKE_NO_ALGORITHM") || workspace > p->workspace) return 0;
-  // The best one wants 16 bytes' alignment; where it is not there, it comes as one that can't be used.
+  // The best algorithm requires 16-byte alignment; otherwise it is returned as unusable.
   bool all16 = !o->bias || aligned(o->bias, 16);
   for (const uint32_t bytes : p->alignment) all16 = all16 && bytes >= 16;
   for (const uint32_t wants : {16u, 1u}) {

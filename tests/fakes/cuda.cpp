@@ -79,7 +79,7 @@ EXPORT int cuThreadExchangeStreamCaptureMode(unsigned* mode) {
   std::swap(capture_mode, *mode);
   return 0;
 }
-// For tests: another library begins to capture (1), or ends it (0). Whether nothing has spoiled it.
+// For tests: another library begins (1) or ends (0) a capture. Returns true unless the capture was invalidated.
 EXPORT int fake_capture_by_others(int on) {
   const std::lock_guard<std::recursive_mutex> lock(mutex);
   const bool whole = others != kSpoiled;
@@ -87,13 +87,13 @@ EXPORT int fake_capture_by_others(int on) {
   return whole;
 }
 
-// For tests: the n-th call from here on fails with the code, and does nothing; n = 0: none.
+// For tests: the n-th call from now on returns the code and does nothing; n = 0: none.
 EXPORT void fake_fail_call(int64_t n, int code) {
   failed_call = nullptr;
   failure_code = code;
   calls_left = n;
 }
-// The function that has failed since; null: none.
+// The name of the function that has failed since then, or null.
 EXPORT const char* fake_failed_call() { return failed_call; }
 
 EXPORT int cuMemGetInfo_v2(size_t* available, size_t* total) {
@@ -111,7 +111,7 @@ EXPORT int cuMemAlloc_v2(Address* address, size_t bytes) {
   if (bytes > fake_gpu_bytes(c->device) - c->used) return kOutOfMemory;
   void* const memory = aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (!memory) return kOutOfMemory;
-  memset(memory, 0xcd, bytes);  // so that nobody counts on zeros
+  memset(memory, 0xcd, bytes);  // so that no code relies on zeros
   c->used += bytes;
   c->memory[reinterpret_cast<Address>(memory)] = bytes;
   *address = reinterpret_cast<Address>(memory) + tag(c->device);
@@ -131,7 +131,7 @@ EXPORT int cuMemFree_v2(Address address) {
 }
 EXPORT int cuMemHostAlloc(void** memory, size_t bytes, unsigned flags) {
   BEGIN(cuMemHostAlloc);
-  if (flags != 1) return kInvalidValue;  // naru's is page-locked for all devices
+  if (flags != 1) return kInvalidValue;  // naru's pinned memory is portable (all devices)
   if (const int code = refused_by_others()) return code;
   *memory = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
   if (!*memory) return kOutOfMemory;
@@ -146,7 +146,7 @@ EXPORT int cuMemFreeHost(void* memory) {
   return 0;
 }
 
-// Page-locked memory is read and written when the stream gets there; other memory before the call returns.
+// Pinned memory is accessed when the stream reaches the copy; other memory before the call returns.
 EXPORT int cuMemcpyHtoDAsync_v2(Address target, const void* source, size_t bytes, Stream* s) {
   BEGIN(cuMemcpyHtoDAsync_v2);
   Context* const c = current();
@@ -175,7 +175,7 @@ EXPORT int cuMemcpyDtoHAsync_v2(void* target, Address source, size_t bytes, Stre
   if (code == 0 && !is_pinned(target, bytes)) waited_in_copies += s->work.size() - 1, finish(s);
   return code ? code : c->broken;
 }
-// For tests: how many pieces of earlier work copies to pageable memory have waited for within the call.
+// For tests: the number of earlier work items that copies to pageable memory have waited for.
 EXPORT size_t fake_waited_in_copies() { return waited_in_copies; }
 EXPORT int cuMemcpyDtoDAsync_v2(Address target, Address source, size_t bytes, Stream* s) {
   BEGIN(cuMemcpyDtoDAsync_v2);
@@ -204,7 +204,7 @@ EXPORT int cuMemcpyPeerAsync(Address target, Context* to, Address source, Contex
 
 EXPORT int cuStreamCreateWithPriority(Stream** s, unsigned flags, int) {
   BEGIN(cuStreamCreateWithPriority);
-  if (flags != 1) return kInvalidValue;  // naru's do not wait for the default stream
+  if (flags != 1) return kInvalidValue;  // naru's streams do not wait for the default stream
   *s = new Stream{current(), {}, nullptr};
   current()->streams.insert(*s);
   return 0;
@@ -256,7 +256,7 @@ EXPORT int cuStreamWaitEvent(Stream* s, Event* e, unsigned) {
     while (mark && !mark->done && !c->broken) step(mark->stream);
   });
 }
-// Without the lock.
+// Call without the lock.
 static void wait_without_end(bool for_work) {
   while (for_work && getenv("NARU_FAKE_ENDLESS")) pause();
 }

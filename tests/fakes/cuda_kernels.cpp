@@ -1,4 +1,4 @@
-// Kernels, modules and graphs of the CUDA driver for tests (cuda.cpp).
+// Kernels, modules and graphs of the fake CUDA driver (cuda.cpp).
 #include <dlfcn.h>
 #include <setjmp.h>
 #include <ucontext.h>
@@ -7,7 +7,7 @@
 
 namespace {
 
-// The threads of a block, one stack each; they take turns at barriers.
+// The threads of a block, one stack each; they switch at barriers.
 class Block {
  public:
   static constexpr size_t kStack = size_t{64} << 10;
@@ -104,14 +104,14 @@ void run_kernel(Context* c, const Function& f, Three grid, Three block, std::vec
 
 }  // namespace
 
-// An image: "FAKE sm_90 /path/of/the/library.so".
+// An image is the text "FAKE sm_90 /path/of/the/library.so".
 EXPORT int cuModuleLoadData(Module** m, const void* image) {
   BEGIN(cuModuleLoadData);
   char kind[16] = "", path[1024] = "";
   int version = 0;
   if (sscanf(static_cast<const char*>(image), "FAKE %15[a-z]_%d %1023s", kind, &version, path) != 3) return kInvalidImage;
   const int own = fake_gpu_capability(current()->device);
-  // Machine code runs on its own generation, from its minor version on; text also on later ones.
+  // Machine code runs on its own major version, from its minor version on; PTX also on later ones.
   if (!strcmp(kind, "sm") ? version / 10 != own / 10 || version > own : version > own) return kNoBinary;
   note_if_captured(current());
   void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -141,7 +141,7 @@ EXPORT int cuModuleGetFunction(Function** f, Module* m, const char* name) {
 EXPORT int cuFuncGetAttribute(int* value, int attribute, Function*) {
   BEGIN(cuFuncGetAttribute);
   if (attribute != 1) return kInvalidValue;
-  *value = 0;  // the arrays that a kernel has in any case are not counted here
+  *value = 0;  // does not include static shared memory
   return 0;
 }
 EXPORT int cuFuncSetAttribute(Function* f, int attribute, int value) {
@@ -156,7 +156,7 @@ EXPORT int cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, un
   if (gx == 0 || gy != 1 || gz != 1 || bx == 0 || bx > 1024 || by != 1 || bz != 1 || extra) return kInvalidValue;
   if (f->context != current()) return kInvalidHandle;
   if (shared > static_cast<unsigned>(f->shared)) return kInvalidValue;
-  // The values of the parameters, as they are now.
+  // Copies the values of the parameters now.
   size_t sizes[64] = {}, all = 0;
   f->sizes(sizes);
   for (const size_t size : sizes) all += (size + 7) / 8 * 8;
@@ -167,10 +167,10 @@ EXPORT int cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, un
   return give(s, [f, gx, bx, arguments] { run_kernel(f->context, *f, {gx, 1, 1}, {bx, 1, 1}, arguments); });
 }
 
-// For tests: how often memory was taken or a module loaded while a stream of the device captured.
+// For tests: how often memory was allocated or a module loaded while a stream of the device captured.
 EXPORT size_t fake_loaded_in_captures() { return loaded_in_captures; }
 
-// Only the relaxed mode (2), in which memory may be taken meanwhile. What is captured is done at each launch, in the stream's order.
+// Accepts only the relaxed mode (2), which allows allocations meanwhile. Captured work runs at each launch, in the stream's order.
 EXPORT int cuStreamBeginCapture_v2(Stream* s, unsigned mode) {
   BEGIN(cuStreamBeginCapture_v2);
   if (s->context != current()) return kInvalidContext;
@@ -214,8 +214,9 @@ EXPORT int cuGraphDestroy(Graph* graph) {
   return 0;
 }
 
-// For the cuBLASLt beside this (cublaslt.cpp): what a call is to fail with; the current context; whether a stream of it captures; its device's capability; work for a stream, in its
-// order; the host's address of a device's bytes while that runs, where any other address ends the context.
+// For the fake libraries (cublaslt.cpp and others): the error code that a call is to return; the current context; whether a stream of it is
+// capturing; its device's capability; enqueueing work on a stream; the host address of device memory while that work runs (any other address
+// breaks the context).
 EXPORT int fake_cuda_called(const char* function) { return called(function); }
 EXPORT void* fake_cuda_context() { return current(); }
 EXPORT int fake_cuda_capturing(Context* c) {

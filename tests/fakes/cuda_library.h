@@ -1,4 +1,4 @@
-// What the libraries over the driver for tests (cuda.cpp) ask of it.
+// The functions of the fake CUDA driver (cuda.cpp) that the fake libraries on top of it use.
 #pragma once
 
 #include <dlfcn.h>
@@ -18,24 +18,24 @@ F* driver(const char* name) {
   if (!f) abort();
   return reinterpret_cast<F*>(f);
 }
-// Counts the call; what it is to fail with, if anything.
+// Counts the call; returns the error code to fail with, or 0.
 inline int called(const char* name) { return driver<int(const char*)>("fake_cuda_called")(name); }
-// The thread's current context, the device's capability, whether one of its streams is in a capture.
+// The thread's current context, the device's capability, and whether one of its streams is capturing.
 inline void* context() { return driver<void*()>("fake_cuda_context")(); }
 inline int capability(void* c) { return driver<int(void*)>("fake_cuda_capability")(c); }
 inline bool capturing(void* c) { return driver<int(void*)>("fake_cuda_capturing")(c) != 0; }
-// The host's address of the device's memory; null, and the context is broken, where it has not so many bytes there.
+// The host address of device memory. If it has fewer than `bytes` bytes there, returns null and breaks the context.
 inline char* host(void* c, const void* p, size_t bytes) {
   return static_cast<char*>(
       driver<void*(void*, unsigned long long, size_t)>("fake_cuda_host")(c, reinterpret_cast<unsigned long long>(p), bytes));
 }
-// Work for the stream, done when it gets there. Not 0: it does not take it.
+// Enqueues work on the stream. Returns an error code if the stream rejects it.
 inline int give(void* stream, const std::function<void()>& work) {
   return driver<int(void*, const std::function<void()>&)>("fake_cuda_give")(stream, work);
 }
 inline bool aligned(const void* p, uint64_t bytes) { return reinterpret_cast<uintptr_t>(p) % bytes == 0; }
 
-// Work that needs memory of its own until it is done: it is marked in one step, and in the next `work` is told whether the mark is still there.
+// Enqueues work with a workspace: one step marks the workspace, and the next calls `work` with whether the mark is still there.
 inline int give_with_workspace(void* stream, void* where, void* workspace, size_t bytes, const std::function<void(bool mine)>& work) {
   static std::atomic<unsigned char> calls{0};
   const unsigned char mark = ++calls;

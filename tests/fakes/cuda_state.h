@@ -1,4 +1,4 @@
-// What the files of the CUDA driver for tests (cuda.cpp) share: contexts, streams and their work, memory.
+// State shared by the files of the fake CUDA driver (cuda.cpp): contexts, streams and their work, memory.
 #pragma once
 
 #include <unistd.h>
@@ -28,7 +28,7 @@ extern "C" int fake_gpu_of_pci(const char* pci);
 struct Three {
   unsigned x, y, z;
 };
-// What a kernel's text sees besides its parameters; see nvrtc.cpp.
+// What a kernel's text can use besides its parameters; see nvrtc.cpp.
 struct Names {
   Three thread, block, threads, blocks;
   void (*barrier)();
@@ -61,7 +61,7 @@ constexpr int kShift = 56;
 
 struct Context;
 
-// A record of an event: who waits for it keeps to it, whatever the event is recorded behind later.
+// One recording of an event. Waiters keep it, even if the event is recorded again later.
 struct Mark {
   struct Stream* stream;
   bool done = false;
@@ -70,15 +70,15 @@ struct Mark {
 struct Event {
   Context* context;
   bool timing = false, captured = false;
-  std::shared_ptr<Mark> mark;  // none: never recorded, which counts as done
+  std::shared_ptr<Mark> mark;  // null: never recorded, which counts as complete
   bool done() const { return !mark || mark->done; }
 };
 using Work = std::vector<std::function<void()>>;
 struct Stream {
   Context* context;
   std::deque<std::function<void()>> work;
-  std::shared_ptr<Work> captured;  // in a capture
-  bool spoiled = false;            // by what may not be done in one
+  std::shared_ptr<Work> captured;  // while capturing
+  bool spoiled = false;            // a call that is not allowed in captures was made
 };
 struct Graph {
   Context* context;
@@ -91,22 +91,22 @@ struct Module {
 struct Function {
   Context* context;
   void (*entry)(void**);      // runs one thread
-  void (*translate)(void**);  // makes the addresses among the arguments those of the host
-  void (*sizes)(size_t*);     // of the arguments; 0 ends them
+  void (*translate)(void**);  // translates device addresses among the arguments to host addresses
+  void (*sizes)(size_t*);     // of the arguments, 0-terminated
   Names* names;
   bool barriers;
-  int shared = 48 << 10;  // bytes that a launch may ask for
+  int shared = 48 << 10;  // limit of dynamic shared memory
 };
 struct Context {
   explicit Context(int d) : device(d) {}
   int device;
   int broken = 0;
   size_t used = 0;
-  std::map<Address, size_t> memory;  // by the host's address
+  std::map<Address, size_t> memory;  // by host address
   std::set<Stream*> streams;
-  Stream* legacy = nullptr;  // the default stream of others, which naru's own do not wait for
+  Stream* legacy = nullptr;  // the default stream of other libraries; naru's streams do not synchronize with it
   std::set<Context*> peers;
-  std::set<void*> kept;  // events, modules, functions, graphs: what is not given back lives as long as the context
+  std::set<void*> kept;  // events, modules, functions, graphs: those not destroyed live as long as the context
 };
 template <class T>
 T* keep(T* made) {
@@ -120,23 +120,23 @@ void drop(T* kept) {
 }
 
 inline std::recursive_mutex mutex;
-// As long as the process.
+// Never destroyed.
 inline auto& contexts = *new std::map<int, std::unique_ptr<Context>>;
 inline auto& pinned = *new std::map<char*, size_t>;
 inline bool initialised = false;
 inline pid_t process = 0;
-inline double now = 0;  // steps of work done: a clock that only work moves
+inline double now = 0;  // steps of work done: a clock that advances only with work
 inline thread_local std::vector<Context*> stack;
 inline size_t waited_in_copies = 0, loaded_in_captures = 0;
 enum Others { kNone, kGlobal, kSpoiled };
-inline Others others = kNone;                   // capture of another library
-inline thread_local unsigned capture_mode = 0;  // of the thread: 0 global, 1 thread local, 2 relaxed
+inline Others others = kNone;                   // capture by another library
+inline thread_local unsigned capture_mode = 0;  // per thread: 0 global, 1 thread local, 2 relaxed
 
 inline Context* current() { return stack.empty() ? nullptr : stack.back(); }
 
 inline Address tag(int device) { return (Address{0x40} | static_cast<Address>(device)) << kShift; }
 
-// The host's address of `bytes` bytes of the device; null for any other address.
+// The host address of `bytes` bytes of device memory; null for any other address.
 inline char* host(Context* c, Address a, size_t bytes) {
   const Address h = a - tag(c->device);
   auto at = c->memory.upper_bound(h);
@@ -169,11 +169,11 @@ inline void finish(Context* c) {
   for (Stream* s : c->streams) finish(s);
 }
 
-// Calls until the one that fails; 0: none will. With what it fails, and which it was.
+// Number of calls until the one that fails (0: none), the code that it returns, and its name.
 inline std::atomic<int64_t> calls_left{0};
 inline std::atomic<int> failure_code{0};
 inline std::atomic<const char*> failed_call{nullptr};
-// Counts a call; what it is to fail with, if anything.
+// Counts a call; returns the error code to fail with, or 0.
 inline int called(const char* name) {
   if (const int code = fake_called(name)) return code;
   if (calls_left.load() <= 0 || calls_left.fetch_sub(1) != 1) return 0;
@@ -192,7 +192,7 @@ inline int begin(const char* name, bool needs_context = true) {
   const std::lock_guard<std::recursive_mutex> lock(mutex); \
   if (const int code = begin(#name, ##__VA_ARGS__)) return code
 
-// The stream behind a handle: 1 is the default one of the current context.
+// The stream of a handle; handle 1 is the current context's default stream.
 inline Stream* real(Stream* s) {
   if (s != reinterpret_cast<Stream*>(1) || !current()) return s;
   Stream*& legacy = current()->legacy;
@@ -210,18 +210,18 @@ inline int give(Stream* s, std::function<void()> work) {
     s->work.push_back(std::move(work));
   return 0;
 }
-// Counts what may wait for the whole device while a stream of the context captures.
+// Counts calls that may synchronize the whole device while a stream of the context captures.
 inline void note_if_captured(Context* c) {
   for (const Stream* s : c->streams) loaded_in_captures += s->captured != nullptr;
 }
-// Whether a capture is spoiled by a call that may not be made in one.
+// If the stream is capturing, invalidates the capture, because of a call that is not allowed in one.
 inline bool spoils(Stream* s) {
   if (!s->captured) return false;
   s->spoiled = true;
   return true;
 }
 
-// What a call that may not be made during captures of others is to fail with.
+// The error code of a call that is not allowed while another library captures, or 0.
 inline int refused_by_others() {
   if (others == kNone || capture_mode == 2) return 0;
   others = kSpoiled;

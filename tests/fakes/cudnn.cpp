@@ -10,7 +10,7 @@ EXPORT size_t cudnnGetCudartVersion() { return 12090; }
 EXPORT int cudnnCreate(Handle** h) {
   if (const int code = called("cudnnCreate")) return code;
   if (!context()) return kNotInitialized;
-  if (capturing(context())) return kInternal;  // it takes memory
+  if (capturing(context())) return kInternal;  // it allocates memory
   *h = new Handle{context(), nullptr};
   return 0;
 }

@@ -1,4 +1,4 @@
-// What the parts of the cuDNN for tests share: the numbers of the library's header, and its types as the memory has them.
+// Shared by the files of the fake cuDNN: constants of the library's header, and its types as stored in memory.
 #pragma once
 
 #include <cmath>
@@ -21,7 +21,7 @@ inline double of_half(uint16_t bits) {
                                        : std::ldexp(1024 + fraction, exponent - 25);
   return bits >> 15 ? -size : size;
 }
-// To the nearest, ties to even: numbers of so many bits, the least of 2^least.
+// Rounds to nearest even, to a significand of `bits` bits; the least denormal is 2^least.
 inline double rounded(double x, int bits, int least) {
   if (x == 0 || !std::isfinite(x)) return x;
   const int place = std::max(std::ilogb(x) - bits + 1, least);

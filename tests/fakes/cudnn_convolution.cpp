@@ -41,7 +41,7 @@ size_t Convolution::workspace_of(int engine) const {
 }
 
 void Convolution::compute(char* at_x, char* at_w, char* at_y, int engine, bool mine, double noise) const {
-  // TF32 has 10 bits behind the point.
+  // TF32 has 10 mantissa bits.
   const auto seen = [&](double v) { return engine == kRounded ? rounded(v, 11, -149) : v; };
   const ConvTensor& out = use == Use::Forward ? y : use == Use::Data ? x : w;
   char* const to = use == Use::Forward ? at_y : use == Use::Data ? at_x : at_w;

@@ -65,7 +65,7 @@ struct Descriptor {
   const int kind;
   bool finished = false;
   std::map<int, Value> attributes;
-  std::shared_ptr<const Operations> operations;  // of graphs, and of what is made of them; or, of one convolution:
+  std::shared_ptr<const Operations> operations;  // of graphs and of what is made from them; or, for a single convolution:
   std::shared_ptr<const Convolution> convolution;
   Handle* handle = nullptr;
   int engine = 0;
@@ -106,7 +106,7 @@ size_t width_of(int type) {
   }
 }
 
-// The type that an attribute has.
+// The type of an attribute's value.
 int type_of(int attribute) {
   static const std::map<int, int> kTypes = {
       {100, kOfType},       {101, kOfConvolution}, {102, kOfInt64},  {103, kOfInt64},    {104, kOfInt64},     {105, kOfInt64},
@@ -118,7 +118,7 @@ int type_of(int attribute) {
   return found == kTypes.end() ? int{kOfDescriptor} : found->second;
 }
 
-// Factors of a convolution's sum and of what stands in the result: float32, or float64 where it is computed so.
+// Alpha and beta of a convolution: float32, or float64 if computed in float64.
 bool is_factor(int attribute) { return attribute >= 700 && attribute <= 713 && (attribute - 700) % 6 < 2; }
 
 bool read(const Descriptor* d, ConvTensor& t) {
@@ -128,12 +128,12 @@ bool read(const Descriptor* d, ConvTensor& t) {
   return true;
 }
 
-// The one operation of a graph that is a convolution. False: it is none, or not whole.
+// Reads the convolution of a graph with a single operation. Returns false if it is none or is incomplete.
 bool read(const Descriptor* d, Convolution& c) {
   if (!d || !d->finished || d->kind < 10 || d->kind > 12) return false;
   c.use = static_cast<Use>(d->kind);
   const int first = c.use == Use::Forward ? 700 : c.use == Use::Data ? 706 : 712;
-  // Forward and Data name w, x and y in this order; Filter too.
+  // Forward and Data list w, x and y in this order; so does Filter.
   if (!read(d->other(first + 3), c.w) || !read(d->other(first + 4), c.x) || !read(d->other(first + 5), c.y)) return false;
   const Descriptor* const about = d->other(first + 2);
   c.computed = about->one<int>(100);
@@ -156,7 +156,7 @@ bool read(const Descriptor* d, OpTensor& t) {
   return true;
 }
 
-// An operation of a finished descriptor. False: it is none.
+// Reads an operation from a finalized descriptor. Returns false if it is none.
 bool read(const Descriptor* d, Operation& o) {
   if (!d || !d->finished) return false;
   o.kind = static_cast<Kind>(d->kind);
@@ -190,7 +190,7 @@ bool read(const Descriptor* d, Operation& o) {
   return read(d->other(out), o.out);
 }
 
-// What must be there before a descriptor is finished.
+// True if all attributes are set that finalizing requires.
 bool is_whole(const Descriptor& d) {
   static const std::map<int, std::vector<int>> kWanted = {{kPointwiseDesc, {0, 1}},
                                                           {kHeuristics, {200, 201}},
@@ -267,7 +267,7 @@ int finish(Descriptor& d) {
   return code;
 }
 
-// The engines that are proposed. For attention the first is of no use here; those for convolutions say what they are like.
+// The proposed engines. For attention the first one is unusable; engines of convolutions are described by Engine.
 std::vector<int> proposals(const Descriptor& d) {
   const bool first = d.one<int>(200) == 3;
   if (d.convolution) {
@@ -318,7 +318,7 @@ int get(const Descriptor& d, int attribute, int type, int64_t wanted, int64_t* c
   return 0;
 }
 
-// A convolution's addresses are those of x, w and y.
+// The addresses of a convolution are those of x, w and y.
 int convolve(Handle* h, const Descriptor& plan, const std::vector<int64_t>& numbers, const std::vector<char*>& addresses, char* workspace) {
   const auto c = plan.convolution;
   if (plan.engine == kQuick && refuses_convolution("run")) return kNotSupported;
@@ -356,7 +356,7 @@ int execute(Handle* h, const Descriptor& plan, const Descriptor& pack) {
   if (refuses("run")) return kNotSupported;
   const auto operations = plan.operations;
   if (numbers.size() != operations->in_memory.size() || !workspace || !aligned(workspace, 16)) return kBadParam;
-  // Numbers of the host are read now, memory of the device when the stream gets there.
+  // Host scalars are read now, device memory when the stream reaches the work.
   auto of_host = std::make_shared<std::map<int64_t, float>>();
   std::map<int64_t, char*> of_device;
   for (size_t i = 0; i < numbers.size(); ++i) {
@@ -390,7 +390,7 @@ std::atomic<int> descriptors{0};
 
 }  // namespace
 
-// How many descriptors there are: the tests ask.
+// For tests: the number of live descriptors.
 EXPORT int fake_cudnn_descriptors() { return descriptors; }
 EXPORT int cudnnBackendCreateDescriptor(int kind, Descriptor** d) {
   if (const int code = called("cudnnBackendCreateDescriptor")) return code;

@@ -19,7 +19,7 @@ std::string word_of(const Operation& o) {
   return found == kWords.end() ? "? " : found->second;
 }
 
-// The graphs of attention that cuDNN's documentation and its front end give: forward with its statistics, and backward.
+// The attention graphs in cuDNN's documentation and front end: forward with statistics, and backward.
 const std::regex kForward("matmul mul (add )?(index2 index3 atleast select )?most sub exp sum log add div matmul ");
 const std::regex kBackward(
     "mul sum mul matmul mul (add )?sub (index2 index3 atleast select )?exp reshape matmul (sum )?matmul sub mul mul reshape matmul (sum )?"
@@ -27,7 +27,7 @@ const std::regex kBackward(
 
 bool is_half(const OpTensor& t) { return t.type == kHalf || t.type == kBfloat16; }
 
-// Types of what comes out: of comparisons, of positions, and else float32, but for results and what goes into a product of halves.
+// Checks result types: of comparisons, of indices, and otherwise float32, except for outputs and inputs of 16-bit products.
 bool fits(const Operation& o) {
   if (o.kind == Kind::Pointwise && o.mode == kIndex) return o.out.type == kInt32;
   if (o.kind == Kind::Pointwise && o.mode == kAtLeast)
@@ -40,7 +40,7 @@ bool fits(const Operation& o) {
 
 int64_t shared(int64_t i, int64_t all, int64_t own) { return all == own ? i : own == 1 ? 0 : i / (all / own); }
 
-// A walk through all places of `size`.
+// Calls f for each index of `size`.
 void each(const Index& size, const std::function<void(const Index&)>& f) {
   Index i{};
   for (i[0] = 0; i[0] < size[0]; ++i[0])
@@ -48,7 +48,7 @@ void each(const Index& size, const std::function<void(const Index&)>& f) {
       for (i[2] = 0; i[2] < size[2]; ++i[2])
         for (i[3] = 0; i[3] < size[3]; ++i[3]) f(i);
 }
-// Of a tensor that may have sizes of 1, or fewer heads, at place i of `size`.
+// The offset of index i of `size` in a tensor that may have sizes of 1, or fewer heads.
 size_t place(const OpTensor& t, const Index& i, const Index& size) {
   int64_t at = 0;
   for (size_t d = 0; d < 4; ++d) at += shared(i[d], size[d], t.size[d]) * t.stride[d];
@@ -130,7 +130,7 @@ int Operations::trouble() const {
     words += word_of(o);
     if (!fits(o)) return kMisfitType;
     for (const OpTensor& t : o.in) {
-      if (t.inner && !made[t.number]) return kMisfitGraph;  // produced by no operation
+      if (t.inner && !made[t.number]) return kMisfitGraph;  // no operation produces it
       if (t.inner || t.of_host || t.type == kFloat || !is_half(t)) continue;
       if (type >= 0 && t.type != type) return kMisfitType;
       type = t.type;
@@ -145,7 +145,7 @@ int Operations::trouble() const {
   if (!std::regex_match(words, kForward) && !std::regex_match(words, kBackward)) return kMisfitGraph;
   for (const auto& [number, t] : in_memory) {
     if (t.of_host || !is_half(t)) continue;
-    // Numbers of a head side by side (a matrix that is read turned has them in lines), 16 bytes at a time; a bias may lie anyhow.
+    // Elements of a head must be contiguous (for a transposed matrix, its columns), with 16-byte alignment; a bias may have any strides.
     const bool turned = t.stride[2] == 1 && t.stride[3] != 1;
     if (!turned && t.stride[3] != 1) return kMisfitLayout;
     const int64_t width = t.size[turned ? 2 : 3], line = t.stride[turned ? 3 : 2];
@@ -164,7 +164,7 @@ void Operations::compute(const std::map<int64_t, char*>& memory, bool mine) cons
   for (const Operation& o : all) {
     ::compute(o, values);
     if (o.out.inner) continue;
-    // Only its own elements: others' may lie between them.
+    // Write only its own elements: other tensors may be interleaved.
     each(o.out.size, [&](const Index& i) {
       const size_t at = place(o.out, i, o.out.size);
       put(memory.at(o.out.number), o.out.type, at, mine ? values[o.out.number][at] : NAN);

@@ -1,4 +1,4 @@
-// Graphs of operations, of the cuDNN for tests: what they are made of, whether they are one that the library knows, and what they compute.
+// Operation graphs of the fake cuDNN: their parts, checks that the library would support them, and their evaluation.
 #pragma once
 
 #include <array>
@@ -34,10 +34,10 @@ struct Operation {
 };
 struct Operations {
   std::vector<Operation> all;
-  std::map<int64_t, OpTensor> in_memory;  // and numbers of the host
+  std::map<int64_t, OpTensor> in_memory;  // including host scalars
 
-  // 0, or why an engine for attention does not take it.
+  // 0, or the reason why no attention engine supports it.
   int trouble() const;
-  // memory: of each in_memory, where the device has it, or the number.
+  // memory: for each of in_memory, its device address or its scalar. mine: the workspace was intact; otherwise the results are NaN.
   void compute(const std::map<int64_t, char*>& memory, bool mine) const;
 };

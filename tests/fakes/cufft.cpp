@@ -82,7 +82,7 @@ int execute(const char* name, int handle, int type, void* in, void* out, int dir
   const Plan p = *found;
   if (p.type != type) return kInvalidType;
   if (!in || !out || (direction != 1 && direction != -1)) return kInvalidValue;
-  if (!p.stream) return kExecFailed;  // naru has no stream 0
+  if (!p.stream) return kExecFailed;  // naru never uses stream 0
   const size_t item = p.wide() ? 8 : 4;
   if (!aligned(in, 2 * item) || !aligned(out, p.complex_out() ? 2 * item : item)) return kUnaligned;
   if (p.work > 0 && !p.allocates && !p.area) return kNoWorkspace;
@@ -130,7 +130,7 @@ EXPORT int cufftSetAutoAllocation(int handle, int on) {
   if (const int code = called("cufftSetAutoAllocation")) return code;
   const std::lock_guard<std::mutex> lock(mutex);
   Plan* const p = plan_of(handle);
-  if (!p || p->made) return kInvalidPlan;  // before the plan is made
+  if (!p || p->made) return kInvalidPlan;  // only before the plan is made
   p->allocates = on != 0;
   return 0;
 }
@@ -140,7 +140,7 @@ EXPORT int cufftMakePlanMany64(int handle, int rank, long long* n, long long* in
   const std::lock_guard<std::mutex> lock(mutex);
   Plan* const p = plan_of(handle);
   if (!p || p->made) return kInvalidPlan;
-  if (capturing(p->context)) return kInternalError;  // it takes memory
+  if (capturing(p->context)) return kInternalError;  // it allocates memory
   if (rank != 1 || !n || !work || !in_embed != !out_embed || batch < 1) return kInvalidValue;
   if (type != kC2C && type != kR2C && type != kC2R && type != kZ2Z && type != kD2Z && type != kZ2D) return kInvalidType;
   const char* most = getenv("NARU_FAKE_FFT_MOST");

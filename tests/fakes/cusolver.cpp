@@ -20,7 +20,7 @@ int cholesky(const Matrix& a, int64_t n, bool upper) {
       for (int64_t k = 0; k < c; ++k) sum -= at(r, k) * std::conj(at(c, k));
       put(r, c, sum / at(c, c).real());
     }
-    // What stands in the other triangle afterwards is nobody's.
+    // The other triangle is unspecified afterwards.
     for (int64_t r = c + 1; r < n; ++r) upper ? a.set(r, c, 77) : a.set(c, r, 77);
   }
   return 0;
@@ -51,7 +51,7 @@ int lu(const Matrix& a, int64_t m, int64_t n, long* pivots) {
   return info;
 }
 
-// b = T^-1 b for the triangle that at(r, c) gives.
+// b = T^-1 b for the triangular matrix at(r, c).
 template <class At>
 void solve(const Matrix& b, int64_t n, int64_t columns, bool lower, bool ones, At at) {
   for (int64_t c = 0; c < columns; ++c)
@@ -82,7 +82,7 @@ void lu_solve(const Matrix& a, const long* pivots, const Matrix& b, int64_t n, i
   }
 }
 
-// The addresses lie on the device, too, and are read when the stream gets there.
+// The array of pointers is in device memory too, and is read when the stream reaches the work.
 int cholesky_of_all(const char* name, Handle* h, int triangle, int n, void** matrices, int lda, int* info, int batch, int type) {
   const static Params none;
   if (const int code = trouble(name, h, &none)) return code;

@@ -1,4 +1,4 @@
-// What the files of the cuSOLVER for tests (cusolver.cpp) share.
+// Shared by the files of the fake cuSOLVER (cusolver.cpp).
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ using C = std::complex<double>;
 inline size_t item(int type) { return type == kR32 ? 4 : type == kR64 || type == kC32 ? 8 : 16; }
 inline bool known(int type) { return type == kR32 || type == kR64 || type == kC32 || type == kC64; }
 
-// A column-major matrix of any type.
+// A column-major matrix of any element type.
 struct Matrix {
   char* data;
   int64_t ld;
@@ -71,12 +71,12 @@ struct Matrix {
 };
 inline size_t bytes(int64_t rows, int64_t cols, int64_t ld, int type) { return static_cast<size_t>((cols - 1) * ld + rows) * item(type); }
 
-// What all calls but those for sizes check; 0: nothing is wrong.
+// Checks common to all calls except size queries; returns 0 if all hold.
 inline int trouble(const char* name, const Handle* h, const Params* p) {
   if (const int code = called(name)) return code;
   if (!h || !p) return kNotInitialized;
   if (h->context != context()) return kNotInitialized;
-  if (!h->stream) return kInternalError;  // naru has no stream 0
+  if (!h->stream) return kInternalError;  // naru never uses stream 0
   return capturing(h->context) ? kInternalError : 0;
 }
 inline bool has_room(const void* device, size_t bytes, size_t wanted, const void* host, size_t host_bytes) {
@@ -90,7 +90,7 @@ inline int put_info(void* c, int* info, int value) {
 }
 inline int given(int code) { return code == 0 ? 0 : kExecutionFailed; }
 
-// A matrix of the device's memory: that of the host, null where it is not there.
+// A matrix in device memory, by its host address; null if it is not in that memory.
 inline Matrix there(void* context, const void* p, int64_t rows, int64_t cols, int64_t ld, int type) {
   return {host(context, p, bytes(rows, cols, ld, type)), ld, type};
 }

@@ -67,7 +67,7 @@ void put(const Matrix& a, const Columns& x) {
     for (size_t r = 0; r < x[c].size(); ++r) a.set(static_cast<int64_t>(r), static_cast<int64_t>(c), x[c][r]);
 }
 
-// Turns columns p and q of all so that a hermitian matrix with these elements at (p, p), (q, q) and (p, q) has 0 there.
+// Rotates columns p and q of all matrices so that a hermitian matrix with the elements (p, p), (q, q) and (p, q) gets 0 at (p, q).
 void rotate(double pp, double qq, C pq, size_t p, size_t q, std::initializer_list<Columns*> all) {
   const double angle = 0.5 * std::atan2(2 * std::abs(pq), pp - qq), c = std::cos(angle), s = std::sin(angle);
   const C phase = std::conj(pq) / std::abs(pq);
@@ -91,7 +91,7 @@ std::vector<size_t> order_of(const std::vector<double>& values, bool down) {
   return order;
 }
 
-// Columns behind those that there are, so that all are orthonormal.
+// Appends columns to the existing ones so that all are orthonormal.
 void complete(Columns& x, size_t wanted, size_t rows) {
   for (size_t unit = 0; x.size() < wanted && unit < rows; ++unit) {
     Column e(rows);
@@ -158,7 +158,7 @@ void eigh(const Matrix& a, int64_t n, const Matrix& w, bool vectors, bool upper)
         if (std::norm(pq) <= 1e-34 * total) continue;
         const double pp = x[p][p].real(), qq = x[q][q].real();
         rotate(pp, qq, pq, p, q, {&x, &v});
-        // And the rows.
+        // Then the rows.
         Columns turned(size, Column(size));
         for (size_t c = 0; c < size; ++c)
           for (size_t r = 0; r < size; ++r) turned[r][c] = std::conj(x[c][r]);
@@ -172,11 +172,11 @@ void eigh(const Matrix& a, int64_t n, const Matrix& w, bool vectors, bool upper)
   for (size_t i = 0; i < size; ++i) {
     put_real(w, static_cast<int64_t>(i), values[order[i]]);
     for (size_t r = 0; r < size; ++r)
-      a.set(static_cast<int64_t>(r), static_cast<int64_t>(i), vectors ? v[order[i]][r] : C(77));  // else nobody's
+      a.set(static_cast<int64_t>(r), static_cast<int64_t>(i), vectors ? v[order[i]][r] : C(77));  // otherwise unspecified
   }
 }
 
-// A call of the typed functions: memory to work in is counted in numbers.
+// A size query of the typed functions: the workspace is counted in elements.
 int sized(const char* name, Handle* h, bool fits, int64_t numbers, int* work) {
   if (const int code = called(name)) return code;
   if (!h || h->context != context()) return kNotInitialized;

@@ -28,7 +28,7 @@ struct Program {
   std::string text, log, image;
 };
 
-// What NVRTC's kernels find without asking.
+// Declarations that NVRTC provides without an #include.
 constexpr const char* kBefore = R"(
 #define __global__
 #define __device__
@@ -126,7 +126,7 @@ std::string without_definitions(const std::string& text) {
   return rest;
 }
 
-// An array whose size a launch gives has what a group can have at most.
+// Gives arrays of dynamic shared memory the largest size that a block may have.
 std::string with_open_arrays(const std::string& text) {
   static const std::regex open(R"(extern __shared__ (?:__align__\(\d+\) )?([\w ]+?) (\w+)\[\])");
   return std::regex_replace(text, open, "static $1 $2[232448 / sizeof($1)]");
@@ -149,7 +149,7 @@ std::string whole(const std::string& written) {
 
 bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
-// The library of a text, made if it is not there; "" and the compiler's words if it can't be.
+// Returns the compiled library of a text, from the cache or newly compiled; "" and the compiler's log on failure.
 std::string library_of(const std::string& text, bool contracts, std::string& log) {
   const std::string all = whole(text) + (contracts ? "// contracted: -O2\n" : ""), place = folder();
   char name[40];

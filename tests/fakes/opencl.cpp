@@ -1,11 +1,11 @@
-// The machine's own OpenCL (PoCL in the tests), with what it does not do by itself, as the environment says:
-//   NARU_FAKE_OPENCL_PLATFORMS=2   every platform counts twice;
-//   NARU_FAKE_OPENCL_LARGEST=N     buffers of at most N bytes;
-//   NARU_FAKE_OPENCL_LAUNCH=C@N    from the Nth kernel started in a process on, starting one gives the error C;
-//   NARU_FAKE_OPENCL_EVENTS=C@N    from then on, events have ended with C;
-//   NARU_FAKE_OPENCL_LOST=C@N      from then on, waiting and asking give C;
-//   NARU_FAKE_OPENCL_BUILD=1       the compiler refuses everything, with a log.
-// And any call fails that fake_fail_call() names by its number (opencl_calls.cpp).
+// A wrapper of the machine's own OpenCL (PoCL in the tests) with behaviour that PoCL lacks, controlled by the environment:
+//   NARU_FAKE_OPENCL_PLATFORMS=2   lists every platform twice;
+//   NARU_FAKE_OPENCL_LARGEST=N     limits buffers to N bytes;
+//   NARU_FAKE_OPENCL_LAUNCH=C@N    launching the N-th kernel of a process, and all later ones, returns the error C;
+//   NARU_FAKE_OPENCL_EVENTS=C@N    from then on, events have status C;
+//   NARU_FAKE_OPENCL_LOST=C@N      from then on, waits and queries return C;
+//   NARU_FAKE_OPENCL_BUILD=1       the compiler rejects everything, with a log.
+// In addition, fake_fail_call() makes any call fail (opencl_calls.cpp).
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace {
 
 std::atomic<int> kernels{0};
 
-// "C@N": C once N kernels have been started.
+// "C@N": returns C once N kernels have been started.
 int error_of(const char* variable) {
   const char* text = std::getenv(variable);
   int code = 0, from = 0;

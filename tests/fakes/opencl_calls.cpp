@@ -1,4 +1,4 @@
-// The calls of OpenCL that opencl.cpp lets pass as they are, so that each of them can fail: what fake_fail_call() is for.
+// The OpenCL calls that opencl.cpp passes through unchanged, wrapped so that fake_fail_call() can make each of them fail.
 #include "opencl_calls.h"
 
 #include <dlfcn.h>
@@ -24,13 +24,13 @@ void* real_function(const char* name) {
   return dlsym(library, name);
 }
 
-// For tests: the n-th call from here on fails with the code, and does nothing; n = 0: none.
+// For tests: the n-th call from now on returns the code and does nothing; n = 0: none.
 EXPORT void fake_fail_call(int64_t n, int32_t with) {
   failed = nullptr;
   code = with;
   left = n;
 }
-// The function that has failed since; null: none.
+// The name of the function that has failed since then, or null.
 EXPORT const char* fake_failed_call() { return failed; }
 
 // A function that returns a status.
@@ -40,7 +40,7 @@ EXPORT const char* fake_failed_call() { return failed; }
     const int32_t status = failure_of(#name);                                         \
     return status ? status : real arguments;                                          \
   }
-// One that returns an object, and its status through its last argument.
+// A function that returns an object, and a status through its last argument.
 #define OBJECT(name, parameters, arguments)                                           \
   EXPORT void* name parameters {                                                      \
     static const auto real = reinterpret_cast<decltype(&name)>(real_function(#name)); \

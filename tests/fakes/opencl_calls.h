@@ -1,4 +1,4 @@
-// What the files of the OpenCL library for tests share: the machine's own functions, and the call that is to fail.
+// Shared by the files of the wrapper of OpenCL: the machine's own functions, and the call that is to fail.
 #pragma once
 
 #include <cstddef>
@@ -7,5 +7,5 @@
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 void* real_function(const char* name);
-// Counts a call; what it is to fail with, 0: it is not.
+// Counts a call; returns the error code to fail with, or 0.
 int32_t failure_of(const char* name);

@@ -16,7 +16,7 @@ struct Range {
   bool holds(uintptr_t address) const noexcept { return address >= begin && address < end; }
 };
 
-// Where the code of the library lies that holds `function`.
+// The address range of the library that contains `function`.
 Range range_of(const void* function) noexcept {
   struct Search {
     uintptr_t address;
@@ -36,7 +36,7 @@ Range range_of(const void* function) noexcept {
   return search.found;
 }
 
-std::atomic<int64_t> left{0};  // requests until the one that fails; 0: none will
+std::atomic<int64_t> left{0};  // allocations until the one that fails; 0: none will
 std::atomic<bool> with_library{true};
 Range program, library;
 
@@ -92,7 +92,7 @@ void* operator new(size_t bytes, std::align_val_t a) { return take(bytes, a, CAL
 void* operator new[](size_t bytes, std::align_val_t a) { return take(bytes, a, CALLER); }
 void* operator new(size_t bytes, const std::nothrow_t&) noexcept { return fails(CALLER) ? nullptr : std::malloc(bytes ? bytes : 1); }
 void* operator new[](size_t bytes, const std::nothrow_t&) noexcept { return fails(CALLER) ? nullptr : std::malloc(bytes ? bytes : 1); }
-// What naru's allocators take memory from.
+// naru's allocators use this form.
 void* operator new(size_t bytes, std::align_val_t a, const std::nothrow_t&) noexcept { return aligned(bytes, a, CALLER); }
 void* operator new[](size_t bytes, std::align_val_t a, const std::nothrow_t&) noexcept { return aligned(bytes, a, CALLER); }
 void operator delete(void* p) noexcept { std::free(p); }

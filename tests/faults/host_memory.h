@@ -1,4 +1,4 @@
-// The host's memory as this program gets it (operator new, in all its forms), which fails where it is told to.
+// operator new, in all its forms, that fails on request.
 #pragma once
 
 #include <cstdint>
@@ -6,13 +6,13 @@
 namespace naru::faults {
 
 enum class Callers : uint8_t {
-  Program,             // naru's own code
-  AndStandardLibrary,  // and what the standard library asks for on anybody's behalf
+  Program,             // allocations of naru's own code
+  AndStandardLibrary,  // and those of the standard library
 };
 
-// The n-th request from here on, of any thread, fails; n = 0: none.
+// The n-th allocation from now on, on any thread, fails; n = 0: none.
 void fail_request(uint64_t n, Callers callers = Callers::AndStandardLibrary) noexcept;
-// No more from here on. Whether one has failed.
+// Disarms. Returns true if an allocation has failed.
 bool stop_failing() noexcept;
 
 }  // namespace naru::faults

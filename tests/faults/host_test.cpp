@@ -1,8 +1,8 @@
-// Requests of the host's memory fail, one after the other.
+// Each allocation of host memory fails in turn.
 #include <gtest/gtest.h>
 
 #include "host_memory.h"
-#include "naru/devices.h"
+#include "naru/device/devices.h"
 #include "sweep.h"
 
 namespace naru::faults {
@@ -24,7 +24,7 @@ TEST_P(EachHostAllocation, fails_once_on_a_virtual_device) {
 
 INSTANTIATE_TEST_SUITE_P(Steps, EachHostAllocation, ::testing::ValuesIn(steps()), [](const auto& info) { return info.param.name; });
 
-// What these streams do themselves; what the drivers ask for is their own affair.
+// Only the streams' own allocations, not those of the drivers.
 class EachHostAllocationOfAStream : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(EachHostAllocationOfAStream, fails_once_on_opencl) {

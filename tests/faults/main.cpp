@@ -1,10 +1,10 @@
-// The drivers' stand-ins take the place of the machine's, and naru's own kernels that of libraries, which have faults of their own.
+// Uses fake drivers instead of the machine's, and naru's own kernels instead of libraries, which have faults of their own.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
-#include "naru/fallback.h"
-#include "naru/precision.h"
+#include "naru/device/fallback.h"
+#include "naru/device/precision.h"
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);

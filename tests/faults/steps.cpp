@@ -4,15 +4,15 @@
 #include <memory>
 #include <stdexcept>
 
-#include "naru/amp.h"
 #include "naru/autograd.h"
 #include "naru/data.h"
-#include "naru/devices.h"
-#include "naru/graph.h"
+#include "naru/device/devices.h"
+#include "naru/device/graph.h"
 #include "naru/kernel.h"
-#include "naru/linalg.h"
 #include "naru/nn.h"
+#include "naru/ops/linalg.h"
 #include "naru/optim.h"
+#include "naru/optim/amp.h"
 #include "naru/random.h"
 
 namespace naru::faults {
@@ -26,7 +26,7 @@ Values values(std::initializer_list<Tensor> tensors) {
   return v;
 }
 
-// A model whose parameters begin each step with the same values.
+// A model whose parameters start each step with the same values.
 struct Model {
   nn::Sequential net;
   std::vector<Tensor> first;
@@ -142,7 +142,7 @@ Once convolutions(Device d) {
   };
 }
 
-// What only libraries do on cuda.
+// Operators that only libraries implement on cuda.
 Once factors(Device d) {
   return [a = linspace(-1, 1, 24, f32(d)).view({2, 4, 3}), m = eye(3, 3, f32(d)) * 3 + 0.5] {
     const auto [q, r] = linalg::qr(a);
@@ -202,7 +202,7 @@ Once user_kernel(Device d) {
   };
 }
 
-// x, by a chain of operators that change nothing: which ones is what the variant's digits say.
+// x, through a chain of operators that change nothing; the variant's digits choose them.
 Once new_programs(Device d) {
   return [chosen = variant, x = linspace(1, 2, 2000, f32(d))] {
     Tensor y = x + 0.0;

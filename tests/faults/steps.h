@@ -1,4 +1,4 @@
-// The work that the sweeps interrupt: small steps of every kind that programs consist of.
+// The steps that the sweeps interrupt: one for each kind of work in programs.
 #pragma once
 
 #include <functional>
@@ -8,17 +8,17 @@
 
 namespace naru::faults {
 
-// All that a step has computed, read by the host.
+// All values that a step has computed, read by the host.
 using Values = std::vector<std::vector<double>>;
-// Does the step, from the same state each time.
+// Runs the step, from the same state each time.
 using Once = std::function<Values()>;
 
 struct Step {
   const char* name;
-  // Makes what lives from step to step (a model, a graph, a kernel) on the device.
+  // Makes the state that persists between runs (a model, a graph, a kernel) on the device.
   Once (*make)(Device device);
 };
-// The step called new_programs has kernels of its own for each variant, and the same values for all.
+// The step new_programs uses different kernels for each variant, with the same values for all.
 inline uint64_t variant = 0;
 const std::vector<Step>& steps();
 const Step& step(const char* name);

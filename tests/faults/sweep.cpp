@@ -7,9 +7,9 @@
 #include <bit>
 #include <new>
 
-#include "naru/devices.h"
+#include "naru/device/devices.h"
 #include "naru/error.h"
-#include "runtime/memory.h"
+#include "runtime/memory/memory.h"
 
 namespace naru::faults {
 namespace {
@@ -24,7 +24,7 @@ bool same_bits(const Values& a, const Values& b) {
   return true;
 }
 
-// Runs `f`; what it threw, or an empty text.
+// Runs `f`; returns the text of its exception, or an empty string.
 template <class F>
 std::string attempt(const F& f) {
   try {
@@ -66,7 +66,7 @@ uint64_t sweep(const Step& step, Device device, const Fault& fault, std::optiona
       fault.arm(n);
       std::string trouble = attempt([&] {
         Once made = step.make(device);
-        synchronize(device);  // what is made belongs to the setup
+        synchronize(device);  // allocations of the setup are not counted
         once = std::move(made);
         got = once();
         synchronize(device);

@@ -1,5 +1,5 @@
-// A sweep: the n-th of something fails, for n = 1, 2, 3 ... until a step runs through without. Whatever failed: memory comes back, and the same step
-// then gives the same bits.
+// A sweep: the n-th occurrence of something fails, for n = 1, 2, 3 ... until a step succeeds without a failure. After each failure, all memory
+// must be freed, and the same step must then give the same bits.
 #pragma once
 
 #include <functional>
@@ -10,17 +10,17 @@
 
 namespace naru::faults {
 
-// A source of faults.
+// A kind of failure to inject.
 struct Fault {
-  // From here on the n-th one fails.
+  // From now on, the n-th occurrence fails.
   std::function<void(uint64_t n)> arm;
-  // No more from here on. Whether it has failed, where the step said so much.
+  // Disarms. Returns true if an occurrence has failed, given the error text of the step.
   std::function<bool(const std::string& said)> disarm;
 };
 
-// Waits for the devices until none has an error to tell.
+// Synchronizes the devices until none has a pending error.
 void settle(Device device);
-// How many there were. `last`: no more than these.
+// Returns the number of failures. `last`: at most this many.
 uint64_t sweep(const Step& step, Device device, const Fault& fault, std::optional<uint64_t> last = {});
 
 }  // namespace naru::faults

@@ -1,9 +1,9 @@
-// Requests, copies and launches of virtual devices fail, one after the other.
+// Each allocation, copy and launch of virtual devices fails in turn.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "naru/devices.h"
-#include "runtime/memory.h"
+#include "naru/device/devices.h"
+#include "runtime/memory/memory.h"
 #include "sweep.h"
 
 namespace naru::faults {

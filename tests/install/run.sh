@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Do both ways to install naru give something that works? Run after `./run build`; takes a minute or two.
-#   C++:    cmake --install, then a project that says find_package(naru) (tests/python/test_packaging.py does it at every ./run test)
+#   C++:    cmake --install, then a project that says find_package(naru) (tests/python/project/test_packaging.py does it at every ./run test)
 #   shared: the same of libnaru.so, which is built for it (minutes)
 #   Python: pip install . into a new environment, then the `naru` command and a script, away from the repository
 # Usage: tests/install/run.sh [cpp] [shared] [python]    (default: all)

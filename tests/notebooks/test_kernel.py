@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT))
 from tools import doc_blocks  # noqa: E402
 
 SEEDS = sorted((ROOT / "tests" / "python" / "seeds").glob("*.py"))
-# Each language has the same code (tests/python/test_pages.py).
+# Each language has the same code (tests/python/project/test_pages.py).
 PAGES = [p for p in sorted((ROOT / "docs" / "tutorials").glob("*.md")) if any(b.language == "python" for b in doc_blocks.blocks_of(p))]
 VIRTUAL = "cuda:3,mps:1"
 

@@ -1,4 +1,4 @@
-"""Virtual devices for the whole run, so that every test sees several kinds of device on any machine."""
+"""Virtual devices for the whole run, so that tests can use several kinds of device on any machine."""
 import gc
 import os
 import signal
@@ -9,10 +9,10 @@ os.environ.setdefault("NARU_VIRTUAL", "cuda:2,mps:1")
 if "NARU_TEST_DEVICES" not in os.environ:
     for hides in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
         os.environ.pop(hides, None)
-# Kernels of devices are not kept: writing them takes as long as compiling (the test of the cache has one of its own).
+# The kernel cache is off: writing to it takes as long as compiling (its own test enables it).
 os.environ.setdefault("NARU_CACHE_DIR", "")
 
-# A shell lets what it runs in the background ignore Ctrl-C, and so would the programs that tests interrupt.
+# A shell makes background processes ignore SIGINT, which the programs that tests interrupt would inherit.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -23,7 +23,7 @@ import pytest  # noqa: E402
 
 import naru  # noqa: E402
 
-# The first of every kind that is registered: the virtual ones above, and what the machine has besides; or the kinds that NARU_TEST_DEVICES names.
+# The first device of every registered kind (the virtual ones above and those of the machine), or of the kinds in NARU_TEST_DEVICES.
 DEVICES = [d["device"] for d in naru._C.devices() if d["index"] == 0 and d["kind"] in os.environ.get("NARU_TEST_DEVICES", d["kind"]).split(",")]
 
 
@@ -34,7 +34,7 @@ def pytest_terminal_summary(terminalreporter):
             terminalreporter.write_line(f"  not on {kind}: {naru.why_unavailable(kind)}" + (" (test_opencl.py has it through PoCL)" if kind == "xpu" else ""))
 
 
-# Files whose tests take longest, though some have few: where files run side by side, these come first, so that none is left over at the end.
+# The files whose tests take longest, even if they have few tests: they run first when files run in parallel, so that none is left over at the end.
 LONG = ("test_cuda", "test_fuzz", "test_each_fault", "test_layers", "test_headers", "test_autograd_memory", "test_packaging", "test_gpu_check")
 
 
@@ -74,7 +74,7 @@ def settings():
             *((naru.cuda.current_device, naru.cuda.current_stream) if naru.cuda.is_available() else ()),
         )
     }  # fmt: skip
-    found["the names of classes"] = naru.nn.Linear.__module__  # as_torch() makes them torch's
+    found["the names of classes"] = naru.nn.Linear.__module__  # as_torch() renames modules to torch's
     return found | {f"environ.{n}": os.environ[n] for n in os.environ if n.startswith("NARU_")}
 
 

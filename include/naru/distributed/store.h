@@ -1,8 +1,8 @@
-// Stores: where the processes of one program leave each other words, before they have found each other and when one of them has failed.
+// Key-value stores through which the processes of a program exchange data before they are connected and after a failure.
 //
 //   auto store = std::make_shared<distributed::TCPStore>("127.0.0.1", 29500, rank == 0);
 //   store->set("name", "value");                                  // in any process
-//   store->get("name");                                           // waits until it is there
+//   store->get("name");                                           // waits until the key exists
 #pragma once
 
 #include <chrono>
@@ -16,22 +16,22 @@
 
 namespace naru::distributed {
 
-// What goes wrong between processes.
+// Base of errors between processes.
 class DistError : public RuntimeError {
  public:
   using RuntimeError::RuntimeError;
 };
-// A group: processes that do not call the same, are gone, or do not come in time.
+// Errors of a process group: ranks called different operations, ended, or timed out.
 class DistBackendError : public DistError {
  public:
   using DistError::DistError;
 };
-// A connection.
+// Connection errors.
 class DistNetworkError : public DistError {
  public:
   using DistError::DistError;
 };
-// A store: keys that do not come in time.
+// Store errors: a key did not appear in time.
 class DistStoreError : public DistError {
  public:
   using DistError::DistError;
@@ -40,7 +40,7 @@ class DistStoreError : public DistError {
 using Milliseconds = std::chrono::milliseconds;
 inline constexpr Milliseconds kDefaultStoreTimeout{300'000};
 
-// Keys and values are any bytes. Thread-safe. DistStoreError where a wait ends without its keys.
+// Keys and values are arbitrary bytes. Thread-safe. A wait that times out throws DistStoreError.
 class Store {
  public:
   explicit Store(Milliseconds timeout = kDefaultStoreTimeout) : timeout_(timeout) {}
@@ -49,21 +49,22 @@ class Store {
   virtual ~Store() = default;
 
   virtual void set(const std::string& key, const std::string& value) = 0;
-  // Waits for the key.
+  // Waits until the key exists.
   virtual std::string get(const std::string& key) = 0;
-  // Adds to the number that stands there (0 before the first time); the sum.
+  // Adds to the integer stored at the key (0 if absent). Returns the sum.
   virtual int64_t add(const std::string& key, int64_t amount) = 0;
-  // Whether all of them are there.
+  // True if all keys exist.
   virtual bool check(const std::vector<std::string>& keys) = 0;
-  // Until all of them are there.
+  // Waits until all keys exist.
   virtual void wait(const std::vector<std::string>& keys, Milliseconds timeout) = 0;
   void wait(const std::vector<std::string>& keys) { wait(keys, timeout()); }
-  // Writes `desired` where the value is `expected` (or, with an empty one, where there is none). What stands there then; `expected` where there is no key.
+  // Writes `desired` if the current value is `expected`, or if the key is absent and `expected` is empty. Returns the value afterwards;
+  // `expected` if the key is absent.
   virtual std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired) = 0;
-  // Whether there was such a key.
+  // Returns true if the key existed.
   virtual bool delete_key(const std::string& key) = 0;
   virtual int64_t num_keys() = 0;
-  // By which address others reach this process, as far as the store knows; "" if it does not.
+  // The address by which other processes reach this one, if the store knows it; else "".
   virtual std::string own_address() { return ""; }
 
   virtual Milliseconds timeout() const noexcept { return timeout_; }
@@ -73,7 +74,7 @@ class Store {
   Milliseconds timeout_;
 };
 
-// In this process, for its threads.
+// A store for the threads of this process.
 class HashStore final : public Store {
  public:
   explicit HashStore(Milliseconds timeout = kDefaultStoreTimeout);
@@ -93,7 +94,7 @@ class HashStore final : public Store {
   std::unique_ptr<State> state_;
 };
 
-// Another store's keys that begin with "prefix/".
+// Accesses the keys of another store that begin with "prefix/".
 class PrefixStore final : public Store {
  public:
   PrefixStore(std::string prefix, std::shared_ptr<Store> store);
@@ -120,7 +121,7 @@ class PrefixStore final : public Store {
   std::shared_ptr<Store> store_;
 };
 
-// A file that all processes can open and lock. With `users` > 0 the last of so many stores deletes it.
+// A store in a file that all processes can open and lock. With `users` > 0, the last of that number of stores deletes the file.
 class FileStore final : public Store {
  public:
   explicit FileStore(std::string path, int users = -1, Milliseconds timeout = kDefaultStoreTimeout);
@@ -144,11 +145,12 @@ class FileStore final : public Store {
   std::unique_ptr<State> state_;
 };
 
-// A server in one process, which all others reach by TCP. It answers until its store is gone.
+// A server in one process, which all others reach by TCP. It serves until its store is destroyed.
 class TCPStore final : public Store {
  public:
-  // host, port: the server's; where `is_server` this process is it, and port 0 stands for one that is free. With `workers` > 0 it is waited until so many
-  // stores (the server's own among them) are connected. DistNetworkError where the server can't be made or reached within the timeout.
+  // host, port: the server's. If `is_server`, this process runs the server; port 0 then selects a free port. With `workers` > 0, waits
+  // until that many stores (including the server's own) are connected. Throws DistNetworkError if the server can't be started or reached
+  // within the timeout.
   TCPStore(std::string host, uint16_t port, bool is_server, int workers = -1, Milliseconds timeout = kDefaultStoreTimeout,
            bool wait_for_workers = true, bool several_in_process = false);
   ~TCPStore() override;

@@ -1,4 +1,4 @@
-// libtorch's data sets, transforms, samplers and loaders. Included by naru/torch.h.
+// libtorch's datasets, transforms, samplers and data loaders. Included by naru/torch.h.
 #pragma once
 
 #include <deque>
@@ -14,7 +14,7 @@
 
 namespace torch::data {
 
-// A sample, or a batch.
+// A sample or a batch.
 template <class Data = Tensor, class Target = Tensor>
 struct Example {
   using DataType = Data;
@@ -29,7 +29,7 @@ using TensorExample = Example<Tensor, NoTarget>;
 
 namespace transforms {
 
-// Makes one batch of examples: tensors stacked along a new first dimension.
+// Collates examples into a batch: stacks tensors along a new first dimension.
 template <class E = Example<>>
 struct Stack {
   E operator()(std::vector<E> examples) const {
@@ -44,7 +44,7 @@ struct Stack {
       return E(stack(data), {});
   }
 };
-// (data - mean) / std: numbers, or one for each channel of the first dimension.
+// (data - mean) / std, with one value or one per channel (first dimension).
 template <class Target = Tensor>
 struct Normalize {
   Normalize(std::vector<double> mean, std::vector<double> std) : f_(naru::data::normalize(std::move(mean), std::move(std))) {}
@@ -57,7 +57,7 @@ struct Normalize {
  private:
   naru::data::MapDataset::Transform f_;
 };
-// Any function of an example.
+// Applies any function to an example.
 template <class In, class Out = In>
 struct Lambda {
   Lambda(std::function<Out(In)> f) : f_(std::move(f)) {}
@@ -82,11 +82,11 @@ struct TensorLambda {
 
 namespace datasets {
 
-// A data set with its examples changed (a function of one), or made into batches (a function of a vector of them).
+// A dataset with a transform applied to each example, or a collation applied to batches (a function of a vector of examples).
 template <class D, class T>
 class MapDataset;
 
-// Base of data sets: `Self` defines get(index) and size().
+// Base class of datasets: `Self` defines get(index) and size().
 template <class Self, class E = Example<>>
 class Dataset {
  public:
@@ -165,8 +165,8 @@ class TensorDataset : public Dataset<TensorDataset, TensorExample> {
   Tensor tensor_;
 };
 
-// The handwritten digits, from the files of their distribution (train-images-idx3-ubyte ...) in a folder: images (1, 28, 28) of float32 in [0, 1], and
-// their digits (int64). RuntimeError for a file that is not there, or is no such file.
+// MNIST from its original files (train-images-idx3-ubyte ...) in a folder: images (1, 28, 28) of float32 in [0, 1], and int64 labels.
+// Throws RuntimeError if a file is missing or malformed.
 class MNIST : public Dataset<MNIST> {
  public:
   enum class Mode { kTrain, kTest };
@@ -198,11 +198,11 @@ struct DataLoaderOptions {
   DataLoaderOptions(size_t size = 1) : batch_size_(size) {}
   DataLoaderOptions& batch_size(size_t n) { return batch_size_ = n, *this; }
   DataLoaderOptions& drop_last(bool on) { return drop_last_ = on, *this; }
-  // Threads that make batches ahead of time, each with a copy of the data set; 0: whoever asks makes them.
+  // Threads that prepare batches ahead of time, each with a copy of the dataset; 0: batches are made on the calling thread.
   DataLoaderOptions& workers(size_t n) { return workers_ = n, *this; }
 };
 
-// Iterates over a data set in batches: each begin() is a new pass.
+// Iterates over a dataset in batches; each begin() starts a new epoch.
 template <class D>
 class StatelessDataLoader {
  public:
@@ -241,7 +241,7 @@ class StatelessDataLoader {
       else
         batch_ = ahead().get();
     }
-    // The batch at at_, and those behind it under way: as many as there are workers, whose copies are used in turn.
+    // Returns the batch at at_, and starts the following ones: as many as there are workers, whose dataset copies are used round-robin.
     std::future<BatchType> ahead() {
       if (copies_.empty())
         for (size_t i = 0; i < loader_->workers_; ++i) copies_.push_back(std::make_shared<D>(loader_->dataset_));
@@ -255,7 +255,7 @@ class StatelessDataLoader {
     std::vector<std::shared_ptr<D>> copies_;
     std::deque<std::future<BatchType>> under_way_;
     size_t next_ = 0;
-    StatelessDataLoader* loader_ = nullptr;  // none: the end
+    StatelessDataLoader* loader_ = nullptr;  // null: the end iterator
     std::vector<std::vector<int64_t>> batches_;
     size_t at_ = 0;
     std::optional<BatchType> batch_;

@@ -1,4 +1,4 @@
-// libtorch's functions of layers, with options. Included by naru/torch.h.
+// libtorch's functional layers with options. Included by naru/torch.h.
 #pragma once
 
 #include "naru/torch/modules.h"

@@ -1,4 +1,4 @@
-// libtorch's modules: holders with -> , options, and functions. Included by naru/torch.h.
+// libtorch's modules: module holders, options, and containers. Included by naru/torch.h.
 #pragma once
 
 #include <initializer_list>
@@ -15,7 +15,7 @@ namespace torch::nn {
 template <class Impl>
 class ModuleHolder;
 
-// Base of the user's modules: naru's, whose register_module takes holders too. A subclass's forward may take what it likes.
+// Base class of user-defined modules; its register_module also accepts holders. A subclass's forward may have any signature.
 class Module : public naru::nn::Module {
  public:
   Module() = default;
@@ -31,7 +31,7 @@ class Module : public naru::nn::Module {
   std::string name_;
 };
 
-// A share of an Impl. Made without arguments it has a new one, where that is possible; of nullptr it has none.
+// A shared pointer to an Impl. The default constructor creates a new Impl if that is default-constructible; nullptr makes an empty holder.
 template <class Impl>
 class ModuleHolder {
  public:
@@ -49,7 +49,7 @@ class ModuleHolder {
 
   Impl* operator->() const { return get(); }
   Impl& operator*() const { return *get(); }
-  // RuntimeError where there is none.
+  // Throws RuntimeError if empty.
   Impl* get() const {
     if (!impl_) throw naru::RuntimeError("Accessing empty ModuleHolder");
     return impl_.get();
@@ -62,7 +62,7 @@ class ModuleHolder {
   explicit operator bool() const noexcept { return impl_ != nullptr; }
   operator std::shared_ptr<Impl>() const { return impl_; }
   operator std::shared_ptr<naru::nn::Module>() const requires(!std::is_same_v<Impl, naru::nn::Module>) { return impl_; }
-  // Hooks run where forward is the one that naru's modules override, and where the module can be called itself; others are called as they are.
+  // Hooks run if forward overrides naru's virtual forward, or if the module itself is callable; otherwise this calls forward directly.
   template <class... A>
   auto operator()(A&&... a) const {
     constexpr bool overrides = requires { static_cast<Tensor (Impl::*)(const Tensor&)>(&Impl::forward); };
@@ -80,7 +80,7 @@ class ModuleHolder {
 
 }  // namespace torch::nn
 
-// The holder `name` of the module name##Impl.
+// Defines the holder `name` for the module name##Impl.
 #define TORCH_MODULE_IMPL(holder, impl)                 \
   class holder : public torch::nn::ModuleHolder<impl> { \
    public:                                              \
@@ -91,7 +91,7 @@ class ModuleHolder {
 
 namespace torch {
 
-// A number, or one for each dimension.
+// A value for all dimensions, or one per dimension.
 struct Expanding {
   Dims values;
   Expanding(int64_t one) : values{one} {}
@@ -110,7 +110,7 @@ struct ExpandingArray : Expanding {
 
 namespace torch::nn {
 
-// --- options. Each method sets one and returns the options.
+// --- options. Each setter returns the options.
 struct LinearOptions {
   int64_t in, out;
   bool with_bias = true;
@@ -219,7 +219,7 @@ using L1LossOptions = LossOptions;
 using BCELossOptions = LossOptions;
 using BCEWithLogitsLossOptions = LossOptions;
 
-// --- modules: naru's, that options make too
+// --- modules: naru's, which can also be constructed from options
 struct LinearImpl : naru::nn::Linear {
   using Linear::Linear;
   LinearImpl(const LinearOptions& o) : Linear(o.in, o.out, o.with_bias) {}
@@ -279,7 +279,7 @@ struct LogSoftmaxImpl : naru::nn::LogSoftmax {
 struct FlattenImpl : naru::nn::Flatten {
   FlattenImpl(const FlattenOptions& o = {}) : naru::nn::Flatten(o.start, o.end) {}
 };
-// A function, with what it is given behind the tensor.
+// A function with additional arguments, which follow the tensor.
 struct FunctionalImpl : naru::nn::Functional {
   template <class F, class... A>
   requires std::is_invocable_v<F&, const Tensor&, A&...>
@@ -297,7 +297,8 @@ struct LossImplOf : Base {
   LossImplOf(const LossOptions& o = {}) : Base(o.reduction_) {}
 };
 
-// Base of modules that make their parameters in reset(), which the subclass's constructor calls. One without arguments lets them be cloned.
+// Base class of modules that create their parameters in reset(), which the subclass's constructor calls. Cloning requires a default
+// constructor.
 template <class Derived>
 class Cloneable : public Module {
  public:
@@ -314,7 +315,7 @@ class Cloneable : public Module {
 };
 
 class SequentialImpl;
-// A module with its name in a Sequential: Sequential({{"first", Linear(3, 4)}, {"act", ReLU()}}).
+// A named module of a Sequential: Sequential({{"first", Linear(3, 4)}, {"act", ReLU()}}).
 class NamedAnyModule {
  public:
   template <class M>
@@ -325,7 +326,7 @@ class NamedAnyModule {
   std::function<void(SequentialImpl&)> add_;
 };
 
-// Calls its modules one after another; they are any of one tensor.
+// Calls its modules one after another; each is a module of one tensor.
 class SequentialImpl : public Module {
  public:
   SequentialImpl() = default;

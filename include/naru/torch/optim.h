@@ -1,4 +1,4 @@
-// libtorch's optimizers, their options and parameter groups. Included by naru/torch.h.
+// libtorch's optimizers, options and parameter groups. Included by naru/torch.h.
 #pragma once
 
 #include <tuple>
@@ -15,7 +15,7 @@ using naru::optim::Optimizer;
 using naru::optim::ReduceLROnPlateau;
 using naru::optim::StepLR;
 
-// What options of all optimizers have.
+// Options common to all optimizers.
 class OptimizerOptions {
  public:
   virtual ~OptimizerOptions() = default;
@@ -23,7 +23,8 @@ class OptimizerOptions {
   virtual void set_lr(double lr) = 0;
 };
 
-// Settings `O` of their own, or, within a group, the group's. Each method sets one and returns the options; without arguments it says what it is.
+// Owns settings `O`, or refers to those of a parameter group. Each setting has a setter, which returns the options, and a getter without
+// arguments.
 template <class D, class O>
 class OptionsOf : public OptimizerOptions {
  public:
@@ -98,7 +99,8 @@ struct AdagradOptions : OptionsOf<AdagradOptions, naru::optim::AdagradOptions> {
   AdagradOptions& eps(double v) { return set(&Settings::eps, v); }
 };
 
-// Parameters and their options: what an optimizer is made of, and what param_groups() gives, whose options are the optimizer's own.
+// Parameters and their options: an optimizer's constructor argument, and an element of param_groups(), whose options refer to the
+// optimizer's.
 class OptimizerParamGroup {
  public:
   OptimizerParamGroup(std::vector<Tensor> params) : params_(std::move(params)) {}
@@ -113,13 +115,13 @@ class OptimizerParamGroup {
   std::shared_ptr<OptimizerOptions> options_;
 };
 
-// naru's optimizer `Base`, made of libtorch's options.
+// naru's optimizer `Base`, constructed from libtorch's options.
 template <class Base, class Options>
 class OptimizerOf : public Base {
  public:
   OptimizerOf(std::vector<Tensor> params, const Options& o) : Base(std::move(params), o.settings()) {}
   OptimizerOf(const std::vector<OptimizerParamGroup>& groups, const Options& o) : Base(of_naru(groups, o), o.settings()) {}
-  // static_cast<AdamOptions&>(group.options()).lr(1e-4) sets the rate of the group.
+  // To set a group's rate: static_cast<AdamOptions&>(group.options()).lr(1e-4).
   std::vector<OptimizerParamGroup>& param_groups() {
     groups_.clear();
     for (size_t i = 0; i < this->groups(); ++i)

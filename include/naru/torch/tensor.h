@@ -1,4 +1,4 @@
-// libtorch's names of tensors, their options, devices and guards, in namespace torch. Included by naru/torch.h.
+// libtorch's names for tensors, options, devices and guards, in namespace torch. Included by naru/torch.h.
 #pragma once
 
 #include <cmath>
@@ -28,7 +28,7 @@ inline constexpr naru::DType kBool = naru::DType::Bool, kByte = naru::DType::U8,
                              kBFloat16 = naru::DType::BF16, kFloat = naru::DType::F32, kFloat32 = naru::DType::F32,
                              kDouble = naru::DType::F64, kFloat64 = naru::DType::F64;
 
-// --- devices. A DeviceType says which kind; it stands for the current device of that kind.
+// --- devices. A DeviceType is a kind of device; as a Device, it means the current device of that kind.
 class DeviceType {
  public:
   constexpr DeviceType() = default;
@@ -105,18 +105,18 @@ struct GradMode {
   static void set_enabled(bool on) { naru::set_grad_enabled(on); }
 };
 
-// --- functions that take one number where naru's take a list
+// --- functions with one dimension where naru's have a list
 using naru::sum;
 inline Tensor sum(const Tensor& x, int64_t dim, bool keepdim = false) { return naru::sum(x, Dims{dim}, keepdim); }
 using naru::mean;
 inline Tensor mean(const Tensor& x, int64_t dim, bool keepdim = false) { return naru::mean(x, Dims{dim}, keepdim); }
-// Functions that naru has as methods. Each is one function, so that it can be handed on: Functional(torch::reshape, shape).
+// Functions that are methods in naru. Not overloaded, so that they can be passed as arguments: Functional(torch::reshape, shape).
 inline Tensor reshape(const Tensor& x, const Dims& shape) { return x.reshape(shape); }
 inline Tensor flatten(const Tensor& x, int64_t start = 0, int64_t end = -1) { return x.flatten(start, end); }
 inline Tensor unsqueeze(const Tensor& x, int64_t dim) { return x.unsqueeze(dim); }
 inline Tensor transpose(const Tensor& x, int64_t a, int64_t b) { return x.transpose(a, b); }
 inline Tensor permute(const Tensor& x, const Dims& dims) { return x.permute(dims); }
-// What a loss is reduced to, by libtorch's constants.
+// libtorch's constants for reductions.
 inline constexpr naru::Reduction kNone = naru::Reduction::None, kMean = naru::Reduction::Mean, kSum = naru::Reduction::Sum;
 
 namespace cuda {
@@ -152,7 +152,7 @@ struct AnomalyMode {
 
 }  // namespace torch
 
-// libtorch's checks: an Error that says what was wanted.
+// libtorch's checks: throw a RuntimeError with the condition or the given text.
 #define TORCH_CHECK(condition, ...)                                                                                  \
   do {                                                                                                               \
     if (!(condition)) throw naru::RuntimeError("{}", torch::detail::text_or(#condition __VA_OPT__(, ) __VA_ARGS__)); \
@@ -161,7 +161,7 @@ struct AnomalyMode {
 #define AT_ASSERT(...) TORCH_CHECK(__VA_ARGS__)
 #define AT_ASSERTM(...) TORCH_CHECK(__VA_ARGS__)
 
-// libtorch's other names of its namespace.
+// libtorch's other namespace names.
 namespace at = torch;
 namespace c10 = torch;
 

@@ -39,12 +39,12 @@ OutOfMemoryError: type[BaseException] = getattr(_C, "OutOfMemoryError", None) or
 
 
 def is_available() -> bool:
-    """Whether there is a device that works. `naru doctor` says why there is none."""
+    """Whether a working device is available. `naru doctor` shows the reason if there is none."""
     return _C.is_available(_KIND)
 
 
 def why_unavailable() -> str:
-    """The reason why there is no device that works, and what to do about it, as `naru doctor` says it; "" where there is one."""
+    """The reason why no device is available and how to fix it, as shown by `naru doctor`; "" if one is available."""
     return _C.why_unavailable(_KIND)
 
 
@@ -54,7 +54,7 @@ def device_count() -> int:
 
 
 def current_device() -> int:
-    """The index of the current device; RuntimeError with the reason where there is none."""
+    """The index of the current device; RuntimeError with the reason if there is none."""
     _lazy_init()
     return _C.current_device(_KIND)
 
@@ -68,18 +68,18 @@ def set_device(device: Any) -> None:
 
 
 def init() -> None:
-    """Raises RuntimeError with the reason where there is no device."""
+    """Raises RuntimeError with the reason if there is no device."""
     _lazy_init()
 
 
 def is_initialized() -> bool:
-    """Whether there is a device to use."""
+    """Whether there is a device."""
     return is_available()
 
 
 def is_tf32_supported() -> bool:
-    """Whether products of float32 are rounded to TF32 (10 bits behind the point) where `torch.backends.cuda.matmul.allow_tf32` says so:
-    on NVIDIA's devices from compute capability 8.0 on, with cuBLASLt."""
+    """Whether float32 products are rounded to TF32 (10 bits of mantissa) if `torch.backends.cuda.matmul.allow_tf32` is set: on NVIDIA devices of
+    compute capability 8.0 and newer, with cuBLASLt."""
     if not is_available():
         return False
     found = _C._describe_device(_C.device(_KIND, _C.current_device(_KIND)))
@@ -104,7 +104,7 @@ def get_device_name(device: Any = None) -> str:
 
 
 def get_device_properties(device: Any = None) -> DeviceProperties:
-    """Name, memory and the like of a `device` (the current one)."""
+    """The name, memory and other properties of a `device` (the current one)."""
     _lazy_init()
     return DeviceProperties(to_device(_KIND, device))
 
@@ -121,27 +121,27 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
 
 
 def can_device_access_peer(device: Any, peer_device: Any) -> bool:
-    """Whether copies from `device` to `peer_device` need not pass through the host's memory; tried out the first time."""
+    """Whether copies from `device` to `peer_device` can bypass host memory; tested on first use."""
     return _C._can_access_peer(to_device(_KIND, device), to_device(_KIND, peer_device))
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes in tensors on a `device` (the current one); 0 where there is none."""
+    """Bytes used by tensors on a `device` (the current one); 0 if there is none."""
     return _C.memory_allocated(to_device(_KIND, device)) if is_available() else 0
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """The most bytes in tensors on a `device` (the current one) so far, or since `reset_peak_memory_stats`."""
+    """Peak bytes used by tensors on a `device` (the current one), since the start or `reset_peak_memory_stats`."""
     return _C.max_memory_allocated(to_device(_KIND, device)) if is_available() else 0
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Bytes held from the `device` (the current one), in tensors or kept for new ones."""
+    """Bytes reserved from the `device` (the current one): used by tensors, or cached."""
     return _C.memory_reserved(to_device(_KIND, device)) if is_available() else 0
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """The most bytes held from the `device` (the current one)."""
+    """Peak bytes reserved from the `device` (the current one)."""
     largest = getattr(_C, "max_memory_reserved", _C.memory_reserved)
     return largest(to_device(_KIND, device)) if is_available() else 0
 
@@ -151,7 +151,7 @@ max_memory_cached = max_memory_reserved
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Starts the peaks of a `device` (the current one) anew."""
+    """Resets the peak statistics of a `device` (the current one)."""
     if is_available():
         _C.reset_peak_memory_stats(to_device(_KIND, device))
 
@@ -161,27 +161,27 @@ reset_max_memory_cached = reset_peak_memory_stats
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """(free, total) bytes of a `device` (the current one), as its driver sees it."""
+    """(free, total) bytes of a `device` (the current one), as reported by its driver."""
     _lazy_init()
     target = to_device(_KIND, device)
     return _C._free_memory(target), _C.total_memory(target)
 
 
 def empty_cache() -> None:
-    """Gives memory that is kept for new tensors back to the devices."""
+    """Returns cached free memory to the devices."""
     for i in range(device_count()):
         _C.empty_cache(_C.device(_KIND, i))
 
 
 def ipc_collect() -> None:
-    """Does nothing: there is no memory of devices shared between processes.
+    """Does nothing: naru does not share device memory between processes.
 
     >>> naru.cuda.ipc_collect()
     """
 
 
 def manual_seed(seed: int) -> None:
-    """Sets the `seed`; there is one generator for all devices."""
+    """Sets the `seed`; one generator serves all devices."""
     from ..random import manual_seed as set_seed
 
     set_seed(seed)
@@ -191,7 +191,7 @@ manual_seed_all = manual_seed
 
 
 def seed() -> None:
-    """Sets a seed that the operating system draws."""
+    """Sets a random seed from the operating system."""
     from ..random import seed as draw_seed
 
     draw_seed()
@@ -201,17 +201,17 @@ seed_all = seed
 
 
 def initial_seed() -> int:
-    """The seed set last."""
+    """The current seed."""
     return _C.default_generator.initial_seed()
 
 
 def get_rng_state(device: Any = "cuda") -> _C.Tensor:
-    """The generator's state (uint8); there is one generator, whatever `device` says."""
+    """The generator's state (uint8); there is one generator, whatever `device` is."""
     return _C.default_generator.get_state()
 
 
 def set_rng_state(new_state: _C.Tensor, device: Any = "cuda") -> None:
-    """Takes back `new_state`, which `get_rng_state` gave; there is one generator, whatever `device` says."""
+    """Restores `new_state`, as returned by `get_rng_state`; there is one generator, whatever `device` is."""
     _C.default_generator.set_state(new_state)
 
 
@@ -221,18 +221,18 @@ def get_rng_state_all() -> list[_C.Tensor]:
 
 
 def set_rng_state_all(new_states: Iterable[_C.Tensor]) -> None:
-    """Takes back `new_states`, which `get_rng_state_all` gave."""
+    """Restores `new_states`, as returned by `get_rng_state_all`."""
     for state in new_states:
         set_rng_state(state)
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether bfloat16 works on the devices; naru computes it everywhere, so that `including_emulation` changes nothing."""
+    """Whether the devices support bfloat16; naru computes it on all devices, so `including_emulation` has no effect."""
     return is_available()
 
 
 def get_arch_list() -> list[str]:
-    """Empty: kernels are compiled as they are needed, for the device at hand."""
+    """Empty: kernels are compiled when needed, for the actual device."""
     return []
 
 
@@ -241,14 +241,14 @@ class device(DeviceGuard):
 
 
 class device_of(DeviceGuard):
-    """`with torch.cuda.device_of(obj):` makes the device of the tensor `obj` the current one, if it is one of cuda's."""
+    """`with torch.cuda.device_of(obj):` makes the device of the tensor `obj` the current one, if it is a cuda device."""
 
     def __init__(self, obj: Any) -> None:
         super().__init__(obj.device.index if obj.device.type == _KIND else -1)
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
-    """The figures of the allocator of a `device` (the current one), under PyTorch's names."""
+    """The allocator statistics of a `device` (the current one), under PyTorch's names."""
     from .._device.memory import stats
 
     return stats(to_device(_KIND, device))
@@ -261,7 +261,7 @@ def memory_stats(device: Any = None) -> dict[str, int]:
 
 
 class AcceleratorError(RuntimeError):
-    """An error of a device's driver, where a program looks for it by that name.
+    """A device driver's error, for programs that catch it by that name.
 
     >>> issubclass(naru.cuda.AcceleratorError, RuntimeError)
     True
@@ -276,7 +276,7 @@ _show(globals(), "devices", MODULE="cuda", KIND="cuda")
 
 def __getattr__(name: str) -> Any:
     if name.endswith("Tensor"):
-        from ..legacy import tensor_types
+        from .._compat.tensor_types import tensor_types
 
         if name in (types := tensor_types(_KIND)):
             return types[name]

@@ -7,6 +7,7 @@ Forward derivatives are backward's derivative by the gradient that it starts wit
 from __future__ import annotations
 
 import functools
+import threading
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
@@ -47,7 +48,14 @@ def _lifted(x: Any) -> tuple[Tensor, list[int]]:
     return plain, levels
 
 
-_depth = [0]
+
+class _Nesting(threading.local):
+    """How many functions whose derivative is wanted the thread is in."""
+
+    depth = 0
+
+
+_nesting = _Nesting()
 
 
 class _Inputs:
@@ -61,7 +69,7 @@ class _Inputs:
             if not (x.is_floating_point() or x.is_complex()):
                 raise RuntimeError(f"only Tensors of floating point dtype can require gradients (got {x.dtype})")
         lifted = [_lifted(x) for x in given]
-        self.outer = _depth[0] > 0 or any(p.requires_grad for p, _ in lifted)  # the program may differentiate once more
+        self.outer = _nesting.depth > 0 or any(p.requires_grad for p, _ in lifted)  # the program may differentiate once more
         with enable_grad():
             self.plain = [p.view_as(p) if p.requires_grad else p.detach().requires_grad_() for p, _ in lifted]
             self.shown = self.plain
@@ -89,10 +97,10 @@ class _Within:
     """While a function is run whose derivative is wanted: results of inner derivatives stay differentiable."""
 
     def __enter__(self) -> None:
-        _depth[0] += 1
+        _nesting.depth += 1
 
     def __exit__(self, *exc: object) -> None:
-        _depth[0] -= 1
+        _nesting.depth -= 1
 
 
 def _argnums(argnums: Any, args: tuple) -> tuple[tuple[int, ...], bool]:

@@ -79,7 +79,7 @@ def _whole_sizes(input: Tensor, output_size: Any, n: int) -> Any:
     if isinstance(output_size, int):
         return output_size
     if len(output_size) != n:
-        raise RuntimeError(f"adaptive_pool{n}d: output_size must be {n}, got {len(output_size)} sizes")
+        return [0 if size is None else size for size in output_size]  # the core refuses it, and names the function
     if input.dim() < n:
         raise RuntimeError(f"Expected {n + 1}D or {n + 2}D tensor for adaptive pooling of {n} dimensions, but got {list(input.shape)}")
     return [own if size is None else size for own, size in zip(input.shape[-n:], output_size)]

@@ -1,19 +1,19 @@
-// The cpu backend: instructions run on the thread that submits them (and the pool), before submit returns.
+// The cpu backend: submit runs an instruction on the calling thread (and the pool) before it returns.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
 
+#include "backends/cpu/exec/execute.h"
+#include "backends/cpu/exec/host_time.h"
+#include "backends/cpu/exec/thread_pool.h"
+#include "backends/cpu/loops/loops.h"
 #include "core/aligned.h"
-#include "host/execute.h"
-#include "host/host_time.h"
-#include "host/loops.h"
-#include "host/thread_pool.h"
 #include "render/native.h"
-#include "runtime/backend.h"
-#include "runtime/host_loops.h"
-#include "runtime/small_work.h"
-#include "runtime/system.h"
+#include "runtime/device/backend.h"
+#include "runtime/os/system.h"
+#include "runtime/queue/host_loops.h"
+#include "runtime/queue/small_work.h"
 
 namespace naru::backends {
 namespace {
@@ -30,17 +30,17 @@ constexpr size_t kHugePage = size_t{2} << 20;
 
 struct CpuRecorded final : Recorded {
   explicit CpuRecorded(std::span<const ir::Instruction> work) : list(work), count(work.size()) {}
-  host::PreparedList list;
+  cpu::PreparedList list;
   uint64_t count;
 };
 
 class CpuStream final : public DeviceStream {
  public:
   uint64_t submit(ir::Instruction instruction, std::vector<Ref<Storage>>) override {
-    host::execute(instruction);
+    cpu::execute(instruction);
     return done_.fetch_add(1, std::memory_order_acq_rel) + 1;
   }
-  void prepare(const ir::Instruction& instruction) override { host::prepare(instruction); }
+  void prepare(const ir::Instruction& instruction) override { cpu::prepare(instruction); }
   std::unique_ptr<Recorded> record(std::span<const ir::Instruction> work) override { return std::make_unique<CpuRecorded>(work); }
   uint64_t replay(Recorded& recorded, std::vector<Ref<Storage>>) override {
     const auto& r = static_cast<const CpuRecorded&>(recorded);
@@ -50,7 +50,7 @@ class CpuStream final : public DeviceStream {
   void wait(DeviceStream& other, uint64_t seq) override { other.synchronize(seq); }
   uint64_t completed() const noexcept override { return done_.load(std::memory_order_acquire); }
   void reach(uint64_t) noexcept override {}
-  std::unique_ptr<TimeStamp> stamp() override { return std::make_unique<host::HostTime>(); }
+  std::unique_ptr<TimeStamp> stamp() override { return std::make_unique<cpu::HostTime>(); }
   uint64_t submitted() const noexcept override { return completed(); }
 
  private:
@@ -74,19 +74,19 @@ class CpuBackend final : public Backend {
     p.total_memory = memory;
     p.synchronous = p.on_host = true;
     p.tested_on_hardware = kTestedOnHardware;
-    p.multi_processor_count = host::num_threads();
+    p.multi_processor_count = cpu::num_threads();
     return p;
   }
 
   size_t free_memory(Device device) override { return std::min(system::free_memory(), properties(device).total_memory); }
 
   std::string libraries(Device) override {
-    const std::string isa = host::isa_name();
-    return host::matmul_libraries() + "; " + (isa == "none" ? "interpreter" : "machine code for " + isa) +
+    const std::string isa = cpu::isa_name();
+    return cpu::matmul_libraries() + "; " + (isa == "none" ? "interpreter" : "machine code for " + isa) +
            (kTestedOnHardware ? "" : " (passes its tests under qemu; never run on hardware; speed unknown)");
   }
 
-  // Big pieces stand on huge pages: a first touch then costs one fault for 2 MiB.
+  // Large blocks use huge pages: a first touch then costs one page fault per 2 MiB.
   void* allocate(Device, MemoryKind, size_t bytes) override {
     if (bytes % kHugePage != 0) return aligned_memory((bytes + 63) / 64 * 64);
     return system::map_huge(bytes);
@@ -109,10 +109,10 @@ class CpuBackend final : public Backend {
 }  // namespace
 
 std::unique_ptr<runtime::Backend> make_cpu() {
-  runtime::small_work.kernel_of = host::small_kernel;
-  runtime::small_work.matmul = host::small_matmul;
-  runtime::small_work.sum = host::small_sum;
-  runtime::run_host_loop = host::run_loop;
+  runtime::small_work.kernel_of = cpu::small_kernel;
+  runtime::small_work.matmul = cpu::small_matmul;
+  runtime::small_work.sum = cpu::small_sum;
+  runtime::run_host_loop = cpu::run_loop;
   render::code_written = runtime::system::code_written;
   return std::make_unique<CpuBackend>();
 }

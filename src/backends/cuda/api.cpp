@@ -29,7 +29,7 @@ std::string Api::error_text(CUresult code) const {
 
 bool is_lasting(CUresult code) noexcept {
   switch (code) {
-    case 4:    // CUDA_ERROR_DEINITIALIZED: the process is ending
+    case 4:    // CUDA_ERROR_DEINITIALIZED: the process is exiting
     case 46:   // CUDA_ERROR_DEVICE_UNAVAILABLE
     case 214:  // CUDA_ERROR_ECC_UNCORRECTABLE
     case 220:  // CUDA_ERROR_NVLINK_UNCORRECTABLE
@@ -46,7 +46,7 @@ bool is_lasting(CUresult code) noexcept {
     case 719:  // CUDA_ERROR_LAUNCH_FAILED
     case 721:  // CUDA_ERROR_TENSOR_MEMORY_LEAK
     case 810:  // CUDA_ERROR_MPS_CLIENT_TERMINATED
-    case 999:  // CUDA_ERROR_UNKNOWN: also of a GPU that fell off the bus
+    case 999:  // CUDA_ERROR_UNKNOWN: also of a GPU that has fallen off the bus
       return true;
     default:
       return false;

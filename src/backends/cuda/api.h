@@ -1,11 +1,11 @@
-// The part of NVIDIA's driver library that is used here, opened at run time: nothing of it is needed to build. The names are the driver's own.
+// The part of NVIDIA's driver API that naru uses, opened at run time, so building needs no CUDA. Names are the driver's own.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
-#include "runtime/library.h"
+#include "runtime/os/library.h"
 
 namespace naru::backends::cuda {
 
@@ -85,7 +85,7 @@ enum : int {
   F(cuGetErrorName, (CUresult, const char**))                                                                                             \
   F(cuGetErrorString, (CUresult, const char**))
 
-// Not in drivers before CUDA 11.4: null there.
+// Functions that drivers before CUDA 11.4 lack: null there.
 #define NARU_CUDA_GRAPHS(F)                                                         \
   F(cuStreamBeginCapture_v2, (CUstream, unsigned mode))                             \
   F(cuThreadExchangeStreamCaptureMode, (unsigned* mode))                            \
@@ -102,7 +102,7 @@ struct Api {
   NARU_CUDA_GRAPHS(NARU_DECLARE)
 #undef NARU_DECLARE
 
-  // Opens the library; trouble() of it says what is wrong.
+  // Opens the library; if that fails, library.trouble() gives the reason.
   static Api open();
   bool has_graphs() const noexcept {
     return cuStreamBeginCapture_v2 && cuStreamEndCapture && cuGraphInstantiateWithFlags && cuGraphLaunch && cuGraphExecDestroy &&
@@ -112,9 +112,9 @@ struct Api {
   std::string error_text(CUresult code) const;
 };
 
-// Whether a call was refused because somebody, in any thread of the process, records a stream: another library may forbid all questions meanwhile.
+// True if a call was refused because a thread of this process is capturing a stream: another library's capture may forbid even queries.
 constexpr bool is_of_capture(CUresult code) noexcept { return code >= 900 && code <= 908; }
-// Whether nothing works on the device any more, in this process, once a call has returned the code.
+// True for sticky errors: after one, the device can't be used in this process any more.
 bool is_lasting(CUresult code) noexcept;
 
 }  // namespace naru::backends::cuda

@@ -12,13 +12,13 @@ namespace naru::backends::cuda {
 
 using ir::Attention;
 
-// No plan: the library has none, or it has not been asked for yet.
+// Without `way`: the library has no plan, or has not been queried yet.
 struct Attentions::Plan {
   int met = 0;
   bool asked = false, refused = false;
-  std::optional<DnnGraph> operations;  // what the plan was made of lives as long as it
+  std::optional<DnnGraph> operations;  // the plan refers to them
   std::optional<DnnDescriptor> graph;
-  std::optional<DnnWay> way;
+  std::optional<DnnEngine> way;
   Room room;
 
   bool usable() const { return way && !refused; }
@@ -32,7 +32,7 @@ Attentions::~Attentions() {
       functions_->cudnnDestroy(handle_);
       return;
     }
-  static_cast<void>(new auto(std::move(plans_)));  // they would unload their kernels
+  static_cast<void>(new auto(std::move(plans_)));  // leaked: destroying plans would unload their kernels
 }
 
 bool Attentions::open() {
@@ -53,14 +53,14 @@ void Attentions::check(int status, const char* function) const {
                "`torch.nn.attention.sdpa_kernel(SDPBackend.MATH)` takes naru's own products");
 }
 
-// The first of the library's proposals that it makes a plan of.
+// Makes a plan of the first engine that the library proposes and accepts.
 void Attentions::make(Plan& made, const DnnAttention& a) {
   const DnnCheck check = [this](int status, const char* function) { this->check(status, function); };
-  const CudaDevice::Relaxed scope(device_);  // it loads kernels
+  const CudaDevice::Relaxed scope(device_);  // making plans loads kernels
   made.operations.emplace(*functions_, check, static_cast<int64_t>(DnnOperand::Inner));
   add_attention(*made.operations, a);
   made.graph = made.operations->finish(handle_);
-  for (DnnWay& way : ways_of(*functions_, {handle_}, *made.graph, check)) {
+  for (DnnEngine& way : engines_of(*functions_, {handle_}, *made.graph, check)) {
     if (!way.usable(*functions_, {handle_}, check)) continue;
     made.room.plan = way.workspace();
     made.way.emplace(std::move(way));
@@ -76,7 +76,7 @@ std::shared_ptr<Attentions::Plan> Attentions::plan_of(const DnnAttention& a) {
     plan->room.sums = static_cast<size_t>(s[0] * s[1] * s[2]) * sizeof(float);
     plan->room.query = plan->room.sums * static_cast<size_t>(s[3]);
   }
-  // Those that there are stay: their kernels may be at work.
+  // Keep existing plans: their kernels may be running.
   if (plans_.size() >= kMostPlans) std::erase_if(plans_, [](const auto& known) { return !known.second->way; });
   if (plans_.size() >= kMostPlans)
     plan->asked = true;
@@ -92,7 +92,7 @@ bool Attentions::takes(const Attention& op) {
   if (!attention) return false;
   const auto plan = plan_of(*attention);
   if (plan->asked) return plan->usable();
-  // Backward is asked for where Forward has a plan.
+  // Backward is only called for shapes for which Forward has a plan.
   const bool many = op.batch * op.heads * op.queries * op.keys >= kMany;
   if (!many && op.use == Attention::Use::Forward && ++plan->met < kOften) return false;
   plan->asked = true;
@@ -101,7 +101,7 @@ bool Attentions::takes(const Attention& op) {
   } catch (const DeviceLostError&) {
     throw;
   } catch (const Error&) {
-    // As where there is none: products and a softmax do it, and tell what is wrong, if it still is.
+    // Continue without a plan: products and a softmax do the work, and report the error if it persists.
     plan->way.reset();
   }
   return plan->usable();
@@ -137,7 +137,7 @@ void Attentions::start(const Attention& op, void* workspace, void* sums, void* q
   }
   const DnnCheck check = [this](int status, const char* function) { this->check(status, function); };
   check(functions_->cudnnSetStream(handle_, stream), "cudnnSetStream");
-  plan->refused = true;  // unless it runs
+  plan->refused = true;  // reset below if it runs
   plan->refused = !plan->way->run(*functions_, handle_, numbers, addresses, workspace, check);
   if (plan->refused) check(CUDNN_STATUS_NOT_SUPPORTED, "cudnnBackendExecute");
 }

@@ -1,4 +1,4 @@
-// Attention by cuDNN, where there is one that takes it; elsewhere it is products and a softmax (ops/attention.h).
+// Attention by cuDNN where the library supports it; otherwise attention is products and a softmax (ops/nn/attention.h).
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@ namespace naru::backends::cuda {
 
 class CudaDevice;
 
-// An attention as cuDNN is told of it. Strides of sizes of 1 are those of row-major order, so that equal work has one plan; the bias has sizes of 1
-// where it repeats. What Forward has no use for is 0.
+// An attention as it is described to cuDNN. Dimensions of size 1 get row-major strides, so that equal work has one plan. The bias has size
+// 1 where it is broadcast. Fields that Forward does not use are 0.
 struct DnnAttention {
   ir::Attention::Use use = ir::Attention::Use::Forward;
   int type = 0, bias_type = -1;  // -1: no bias
@@ -25,10 +25,10 @@ struct DnnAttention {
   Sizes4 q{}, k{}, v{}, out{}, bias{}, dout{}, dq{}, dk{}, dv{};  // strides
   auto operator<=>(const DnnAttention&) const = default;
 };
-// Nothing where it is not for the library: types, sizes and strides that it does not take. version: 91900 is cuDNN 9.19.0.
+// nullopt if the library does not support its types, sizes or strides. version: 91900 is cuDNN 9.19.0.
 std::optional<DnnAttention> for_cudnn(const ir::Attention& op, int version) noexcept;
 
-// By these its operations' tensors are told apart.
+// Unique ids of the graph's tensors.
 enum class DnnOperand : int64_t {
   Query = 1,
   Key,
@@ -40,23 +40,23 @@ enum class DnnOperand : int64_t {
   QueryGradient,
   KeyGradient,
   ValueGradient,
-  Sums,       // float32, of each query: its gradient times its result
-  QuerySums,  // float32: the query's gradient before it is rounded
-  Scale,      // numbers of the host's: float32
+  Sums,       // float32, per query: sum of result gradient times result
+  QuerySums,  // float32: the query gradient before it is rounded
+  Scale,      // float32 scalars on the host
   Hidden,     // minus infinity
   One,
-  Inner,  // the first of those that are nowhere but within the kernel
+  Inner,  // first id of the virtual tensors, which exist only within the kernel
 };
-// The operations, as the library's engines for attention know them.
+// Adds the operations in the pattern that the library's attention engines recognise.
 void add_attention(DnnGraph& graph, const DnnAttention& attention);
 
-// The attentions of one device: a handle, and a plan of each shape. Thread-safe. The device's context must be current.
+// The attentions of one device: a handle, and one plan per shape. Thread-safe. The device's context must be current.
 class Attentions {
  public:
-  // Plans kept; beyond that no more are made.
+  // Limit of cached plans; beyond it no more are made.
   static constexpr size_t kMostPlans = 512;
-  // A plan is compiled, which takes half a second: at once for so many scores, of fewer when the shape is met so often; and never for so few queries
-  // (of text that grows word by word, each length is met once).
+  // Compiling a plan takes half a second. A shape with kMany scores or more is compiled at once, others when the shape is seen for the
+  // kOften-th time. Shapes with fewer than kFewQueries queries are never compiled: in text generation each length occurs once.
   static constexpr int64_t kMany = int64_t{1} << 22, kFewQueries = 16;
   static constexpr int kOften = 3;
 
@@ -64,15 +64,15 @@ class Attentions {
   ~Attentions();
   Attentions(const Attentions&) = delete;
 
-  // Whether the library has a plan for it; made here and kept, as is that it has none.
+  // True if the library has a plan for it. Makes and caches the plan, or the fact that there is none.
   bool takes(const ir::Attention& op);
-  // Bytes that it works in: the plan's own, the sums of Backward and its query's gradient in float32.
+  // Work memory in bytes: the plan's own, the sums of Backward, and its query gradient in float32.
   struct Room {
     size_t plan = 0, sums = 0, query = 0;
   };
-  // Throws RuntimeError where there is no plan.
+  // Throws RuntimeError if there is no plan.
   Room room(const ir::Attention& op);
-  // Puts it on the stream. Throws RuntimeError where the library fails, and takes the shape no more.
+  // Enqueues it on the stream. If the library fails, throws RuntimeError and does not use the library for this shape again.
   void start(const ir::Attention& op, void* workspace, void* sums, void* query, CUstream stream);
 
  private:

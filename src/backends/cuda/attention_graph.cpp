@@ -1,4 +1,5 @@
-// What cuDNN is told of an attention: which it takes, and the operations in the order and the form by which its engines know it, which make one kernel of them.
+// Describes an attention to cuDNN: which attentions it supports, and the operations in the order and form that its engines recognise and
+// fuse into one kernel.
 #include <algorithm>
 #include <climits>
 
@@ -10,11 +11,11 @@ namespace {
 using ir::Attention;
 using Value = DnnGraph::Tensor;
 
-int dnn_type(DType type) noexcept {
+int attention_type(DType type) noexcept {
   return type == DType::F16 ? CUDNN_DATA_HALF : type == DType::BF16 ? CUDNN_DATA_BFLOAT16 : type == DType::F32 ? CUDNN_DATA_FLOAT : -1;
 }
 
-// The strides as they are told of. False where the kernels do not take them: they load 16 bytes at a time, of numbers side by side.
+// Sets the strides for the library. Returns false if its kernels do not support them: they load 16 contiguous bytes at a time.
 bool set_strides(Sizes4& to, const Sizes4& sizes, const Attention::Array& from) noexcept {
   constexpr int64_t kLoad = 8;
   const Sizes4 dense = dense_strides(sizes);
@@ -28,10 +29,10 @@ bool set_strides(Sizes4& to, const Sizes4& sizes, const Attention::Array& from) 
   return to[3] == 1;
 }
 
-// Sizes of 1 where it repeats.
+// Broadcast dimensions get size 1.
 bool set_bias(DnnAttention& a, const Attention& op) noexcept {
   if (!op.biased) return true;
-  a.bias_type = dnn_type(op.bias_type);
+  a.bias_type = attention_type(op.bias_type);
   if (a.bias_type < 0 || (a.bias_type != a.type && a.bias_type != CUDNN_DATA_FLOAT)) return false;
   a.bias_sizes = op.sizes_of_bias();
   for (size_t d = 0; d < 3; ++d)
@@ -47,7 +48,7 @@ Sizes4 turned(Sizes4 s) {
   return s;
 }
 
-// What both uses are made of.
+// The common parts of forward and backward.
 struct Parts {
   DnnGraph& g;
   const DnnAttention& a;
@@ -56,7 +57,7 @@ struct Parts {
   Value given(DnnOperand number, const Sizes4& sizes, const Sizes4& strides) {
     return g.in_memory(static_cast<int64_t>(number), a.type, sizes, strides);
   }
-  // Positions as columns.
+  // With positions as columns (transposed).
   Value given_turned(DnnOperand number, const Sizes4& sizes, const Sizes4& strides) {
     return given(number, turned(sizes), turned(strides));
   }
@@ -84,7 +85,7 @@ struct Parts {
     const Value bias = g.in_memory(static_cast<int64_t>(DnnOperand::Bias), a.bias_type, a.bias_sizes, a.bias);
     return computed(CUDNN_POINTWISE_ADD, {s, bias}, scores);
   }
-  // Minus infinity where the key's position is behind the query's.
+  // Causal mask: minus infinity where the key's position is after the query's.
   Value masked(Value s) {
     if (!a.causal) return s;
     const Value row = g.inner(CUDNN_DATA_INT32, scores), column = g.inner(CUDNN_DATA_INT32, scores);
@@ -94,13 +95,13 @@ struct Parts {
     g.pointwise(CUDNN_POINTWISE_CMP_GE, {row, column}, seen, CUDNN_DATA_BOOLEAN);
     return computed(CUDNN_POINTWISE_BINARY_SELECT, {s, hidden, seen}, scores);
   }
-  // Rounded, with queries as columns.
+  // Rounds to the dtype and transposes, so that queries are columns.
   Value transposed(Value s) {
     const Value out = g.inner(a.type, turned(scores), turned(dense_strides(scores)));
     g.reshape(s, out);
     return out;
   }
-  // x y, summed over the heads of q that one of k and v serves.
+  // x y, summed over the query heads that share a head of k and v.
   void product_of_group(Value x, Value y, Value into) {
     Sizes4 all = into.sizes;
     if (all[1] == a.q_sizes[1]) return g.matmul(x, y, into);
@@ -148,10 +149,10 @@ struct Parts {
 }  // namespace
 
 std::optional<DnnAttention> for_cudnn(const Attention& op, int version) noexcept {
-  // Of older ones, some are known to be wrong (9.10.0), others want other graphs.
+  // Some older versions are known to be wrong (9.10.0), others need different graphs.
   constexpr int kLeast = 91002, kRaggedKeys = 91500;
   DnnAttention a;
-  a.use = op.use, a.type = dnn_type(op.dtype), a.causal = op.causal;
+  a.use = op.use, a.type = attention_type(op.dtype), a.causal = op.causal;
   if (version < kLeast || (a.type != CUDNN_DATA_HALF && a.type != CUDNN_DATA_BFLOAT16)) return std::nullopt;
   constexpr int64_t kWidest = 256;
   if (op.width % 8 != 0 || op.value_width % 8 != 0 || std::max(op.width, op.value_width) > kWidest) return std::nullopt;
@@ -161,7 +162,7 @@ std::optional<DnnAttention> for_cudnn(const Attention& op, int version) noexcept
       !set_strides(a.out, a.out_sizes, op.out) || !set_bias(a, op))
     return std::nullopt;
   if (op.use == Attention::Use::Forward) return a;
-  // Up to there, keys that do not fill the kernel's tiles want a mask of their own.
+  // Up to that version, key counts that do not fill the kernel's tiles need a separate mask.
   if (version <= kRaggedKeys && op.keys % 128 != 0) return std::nullopt;
   if (!set_strides(a.dout, a.out_sizes, op.dout) || !set_strides(a.dq, a.q_sizes, op.dq) || !set_strides(a.dk, a.k_sizes, op.dk) ||
       !set_strides(a.dv, a.v_sizes, op.dv))

@@ -16,13 +16,13 @@
 namespace naru::backends::cuda {
 namespace {
 
-// The same bits as everywhere: nothing contracted, nothing flushed, division and root rounded correctly.
+// For the same bits as on other devices: no contraction, denormals kept, division and root rounded correctly.
 constexpr const char* kOptions[] = {"--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true", "-default-device", "--std=c++17"};
 
-// In a user's source: speed goes before bits, and code need not run on another generation.
+// Marks a user's source for which speed matters more than equal bits, and whose code need not run on other architectures.
 constexpr const char* kInexact = "\n#pragma naru inexact";
 
-// A folder for texts, which code then tells the lines of to debuggers and memory checkers; "" where the environment names none.
+// The folder that the environment names for kernel sources; "" if none. Debuggers and memory checkers then report source lines.
 std::string folder_of_texts() {
   const char* const folder = std::getenv("NARU_KERNEL_TEXTS");
   return folder ? folder : "";
@@ -85,7 +85,7 @@ std::string Compiler::compile(const std::string& source, const std::string& arch
     Program* program;
     ~Destroy() { destroy(program); }
   } const destroy{destroy_, &program};
-  // Those features are there from compute capability 9.0 on.
+  // Architecture-specific features exist from compute capability 9.0 on.
   const bool inexact = source.find(kInexact) != std::string::npos;
   const bool own_features = inexact && architecture.starts_with("sm_") && std::atoi(architecture.c_str() + 3) >= 90;
   const std::string target = "--gpu-architecture=" + architecture + (own_features ? "a" : "");
@@ -94,7 +94,7 @@ std::string Compiler::compile(const std::string& source, const std::string& arch
   options.push_back(target.c_str());
   if (!file.empty()) options.push_back("--generate-line-info");
   std::vector<std::string> folders;
-  if (source.find("#include") != std::string::npos)  // a user's
+  if (source.find("#include") != std::string::npos)  // a user kernel
     for (const std::string& folder : include_folders(driver_version_)) folders.push_back("--include-path=" + folder);
   for (const std::string& folder : folders) options.push_back(folder.c_str());
   if (const int code = compile_(program, static_cast<int>(options.size()), options.data()); code != 0) {

@@ -6,32 +6,32 @@
 #include <vector>
 
 #include "naru/device.h"
-#include "runtime/library.h"
+#include "runtime/os/library.h"
 
 namespace naru::backends::cuda {
 
 class Compiler {
  public:
-  // Opens NARU_NVRTC_LIBRARY, else the newest one whose code a driver of this version ("12080" is CUDA 12.8) takes, else any: among the system's
-  // libraries, a toolkit's folder and the wheels (see runtime/library.h). Check trouble() before using it.
+  // Opens NARU_NVRTC_LIBRARY, else the newest NVRTC whose code this driver version accepts ("12080" is CUDA 12.8), else any. Searches the
+  // system's libraries, toolkit folders and wheels (see runtime/os/library.h). Check trouble() before using it.
   explicit Compiler(int driver_version);
 
-  // Why it can't be used; "" where nothing is wrong.
+  // Why it can't be used; "" if it can.
   std::string trouble() const;
   // "NVRTC 13.0".
   const std::string& name() const noexcept { return name_; }
-  // What to install where the driver does not take its code: "pip install nvidia-cuda-nvrtc-cu12, or the CUDA toolkit".
+  // What to install if the driver does not accept this compiler's code: "pip install nvidia-cuda-nvrtc-cu12, or the CUDA toolkit".
   std::string remedy() const;
 
-  // How code for a device of capability major.minor is made: "sm_90" gives machine code, "compute_90" text that the driver translates further, for
-  // devices that are newer than the compiler. "" where it can't make any, as for devices older than it knows.
+  // Target for a device of capability major.minor: "sm_90" gives machine code; "compute_90" gives PTX, which the driver compiles further,
+  // for devices that are newer than the compiler. "" if there is none, as for devices older than it supports.
   std::string architecture(int major, int minor) const;
-  // What a kernel's binary depends on besides its text and architecture.
+  // Everything that a kernel's binary depends on besides its text and architecture.
   static std::string options();
-  // Where the environment names a folder for texts (NARU_KERNEL_TEXTS), it is written there.
+  // Writes the source to the folder that NARU_KERNEL_TEXTS names, if it is set.
   static void keep_text(const std::string& source);
 
-  // Machine code (or the driver's text) of a CUDA C++ source. Throws RuntimeError with the compiler's words and the source.
+  // Compiles CUDA C++ to machine code or PTX. Throws RuntimeError with the compiler's log and the source.
   std::string compile(const std::string& source, const std::string& architecture, Device device) const;
 
  private:

@@ -16,7 +16,7 @@ namespace {
 
 using ir::Convolution;
 
-// The library's number of a type; -1 where it has none.
+// The library's data type; -1 if it has none.
 int dnn_type(DType type) noexcept {
   switch (type) {
     case DType::F32:
@@ -32,7 +32,7 @@ int dnn_type(DType type) noexcept {
   }
 }
 
-// Within 32 bits, elements too: by no means all of its engines count further.
+// True if sizes and element count fit into 32 bits: many of its engines do not support more.
 bool is_small(const Sizes5& sizes) noexcept {
   int64_t all = 1;
   for (const int64_t n : sizes)
@@ -40,14 +40,14 @@ bool is_small(const Sizes5& sizes) noexcept {
   return true;
 }
 
-// With padding on both sides the result has the size that the library expects.
+// True if equal padding on both sides gives the size of the result, as the library expects.
 bool is_even(const Convolution& q, size_t d) noexcept {
   if (q.stride[d] > INT_MAX || q.dilation[d] > INT_MAX || q.padding[d] > INT_MAX || q.padding[d] < 0) return false;
   const int64_t rest = q.size[d] + 2 * q.padding[d] - ((q.kernel[d] - 1) * q.dilation[d] + 1);
   return rest >= 0 && 1 + rest / q.stride[d] == q.result[d];
 }
 
-// Once a device: it has ways for these convolutions, and none whose results are exact and the same each time.
+// Warns once per device: the library has engines for these convolutions, but none that is exact and deterministic.
 void tell_of_no_exact_way(const Device& device, const std::string& what) {
   static std::array<std::atomic<bool>, 128> told{};
   if (told[static_cast<size_t>(device.index)].exchange(true)) return;
@@ -69,7 +69,7 @@ std::optional<DnnConvolution> for_cudnn(const Convolution& q, bool channels_last
   c.use = q.use, c.channels_last = channels_last;
   c.type = dnn_type(q.dtype), c.tf32 = q.dtype == DType::F32 && q.precision.tf32;
   if (q.precision.deterministic || c.type < 0) return std::nullopt;
-  // It has no kernels for that, but rearranges.
+  // It has no kernels for channels-last float64, and would transpose instead.
   if (channels_last && q.dtype == DType::F64) return std::nullopt;
   if (!is_small(q.sizes_of_x()) || !is_small(q.sizes_of_w()) || !is_small(q.sizes_of_y())) return std::nullopt;
   for (size_t d = 0; d < 3; ++d)
@@ -106,7 +106,7 @@ bool is_dense(const Sizes5& strides, const Sizes5& sizes, bool channels_last) no
 void add_convolution(DnnGraph& graph, const DnnConvolution& c) {
   const auto dims = static_cast<size_t>(c.dims);
   const auto tensor = [&](DnnConvolved number, const std::array<int64_t, 5>& sizes) {
-    // As if it had five dimensions: those that it lacks are of size 1.
+    // Treat it as 5-d: missing dimensions have size 1.
     const auto of = [&](size_t d) { return d < 2 ? d : d + 5 - dims; };
     Sizes5 five{1, 1, 1, 1, 1}, narrow{};
     for (size_t d = 0; d < dims; ++d) five[of(d)] = sizes[d];
@@ -130,16 +130,16 @@ bool is_exact(const DnnConvolution& c, DnnNotes notes) noexcept {
 }
 
 struct Convolutions::Plan {
-  std::optional<DnnGraph> operations;  // what the ways were made of lives as long as they
+  std::optional<DnnGraph> operations;  // the engines refer to them
   std::optional<DnnDescriptor> graph;
-  std::vector<DnnWay> ways;  // none: the library does not do it
+  std::vector<DnnEngine> ways;  // empty: the library does not support it
 };
 
 Convolutions::~Convolutions() {
   if (!handle_) return;
   const CudaDevice::Current scope(device_, std::nothrow);
   if (device_.forked() || device_.lost() || !scope) {
-    static_cast<void>(new auto(std::move(plans_)));  // they would unload their kernels
+    static_cast<void>(new auto(std::move(plans_)));  // leaked: destroying plans would unload their kernels
     return;
   }
   plans_.clear();
@@ -168,7 +168,7 @@ std::shared_ptr<Convolutions::Plan> Convolutions::plan_of(const DnnConvolution& 
   auto plan = std::make_shared<Plan>();
   struct Refused {};
   try {
-    // What it says of its descriptors' contents; other failures are errors.
+    // The library rejects unsupported descriptors with these statuses; other failures are errors.
     const DnnCheck made = [this, c](int status, const char* function) {
       if (is_refusal(status)) throw Refused{};
       check(status, function, c);
@@ -176,14 +176,14 @@ std::shared_ptr<Convolutions::Plan> Convolutions::plan_of(const DnnConvolution& 
     plan->operations.emplace(*functions_, made, 100);
     add_convolution(*plan->operations, c);
     plan->graph = plan->operations->finish(handle_);
-    plan->ways = ways_of(*functions_, {handle_}, *plan->graph, made);
+    plan->ways = engines_of(*functions_, {handle_}, *plan->graph, made);
   } catch (const Refused&) {
     plan->ways.clear();
   }
   const bool some = !plan->ways.empty();
-  std::erase_if(plan->ways, [&](const DnnWay& way) { return !is_exact(c, way.notes()); });
+  std::erase_if(plan->ways, [&](const DnnEngine& way) { return !is_exact(c, way.notes()); });
   if (some && plan->ways.empty()) tell_of_no_exact_way(device_.device(), described(c));
-  // Those with ways stay: their kernels may be at work, or in a graph.
+  // Keep plans with engines: their kernels may be running, or be part of a graph.
   if (plans_.size() >= kMostPlans) std::erase_if(plans_, [](const auto& known) { return known.second->ways.empty(); });
   if (plans_.size() >= kMostPlans) plan->ways.clear();
   if (plans_.size() < kMostPlans) plans_.emplace(c, plan);
@@ -196,7 +196,7 @@ std::optional<Convolutions::Way> Convolutions::way(const DnnConvolution& c, size
   const auto plan = plan_of(c);
   const DnnCheck must = [&](int status, const char* function) { check(status, function, c); };
   for (size_t i = from; i < plan->ways.size(); ++i) {
-    const CudaDevice::Relaxed scope(device_);  // it loads kernels
+    const CudaDevice::Relaxed scope(device_);  // making plans loads kernels
     if (plan->ways[i].usable(*functions_, {handle_}, must)) return Way{i, plan->ways[i].workspace()};
   }
   return std::nullopt;

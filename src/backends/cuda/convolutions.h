@@ -1,4 +1,4 @@
-// Convolutions by cuDNN, where there is one that takes them; the others are left to naru's own kernels.
+// Convolutions by cuDNN where the library supports them; naru's own kernels compute the others.
 #pragma once
 
 #include <array>
@@ -16,34 +16,34 @@ namespace naru::backends::cuda {
 
 class CudaDevice;
 
-// A convolution as cuDNN is told of it: x, w and y lie densely, all of them with channels last or none.
+// A convolution as it is described to cuDNN: x, w and y are dense, and either all or none of them are channels-last.
 struct DnnConvolution {
   ir::Convolution::Use use = ir::Convolution::Use::Forward;
   int type = 0;
   bool tf32 = false, channels_last = false;
   int dims = 4;
-  std::array<int64_t, 5> x{}, w{}, y{};                    // sizes, `dims` of them; w has the channels of one group
-  std::array<int64_t, 3> padding{}, stride{}, dilation{};  // dims - 2 of them
+  std::array<int64_t, 5> x{}, w{}, y{};                    // sizes, the first `dims`; w has the channels of one group
+  std::array<int64_t, 3> padding{}, stride{}, dilation{};  // the first dims - 2
   auto operator<=>(const DnnConvolution&) const = default;
 };
-// Nothing where it is not for the library: what must be computed in one order, types and sizes that it does not take, padding that is not the same on
-// both sides.
+// nullopt if the library is not used: a canonical order is required, types or sizes are not supported, or padding differs between the two
+// sides.
 std::optional<DnnConvolution> for_cudnn(const ir::Convolution& q, bool channels_last) noexcept;
 using Sizes5 = std::array<int64_t, 5>;
-// The strides of a dense array: of channels that are last, or of row-major order. And whether an array lies so.
+// Strides of a dense array, channels-last or row-major; and whether an array has them.
 Sizes5 dense_strides(const Sizes5& sizes, bool channels_last) noexcept;
 bool is_dense(const Sizes5& strides, const Sizes5& sizes, bool channels_last) noexcept;
 
-// By these the operation's tensors are told apart.
+// Unique ids of the graph's tensors.
 enum class DnnConvolved : int64_t { X = 1, W, Y };
 void add_convolution(DnnGraph& graph, const DnnConvolution& convolution);
-// Whether an engine gives the same bits each time, and results as exact as the convolution's type and precision want.
+// True if an engine gives the same bits each time, at the precision that the convolution's dtype and settings require.
 bool is_exact(const DnnConvolution& convolution, DnnNotes notes) noexcept;
 
-// The convolutions of one device: a handle, and what the library has to say of each shape. Thread-safe. The device's context must be current.
+// The convolutions of one device: a handle, and the library's proposals per shape. Thread-safe. The device's context must be current.
 class Convolutions {
  public:
-  // Shapes kept; beyond that, new ones are left to naru's own kernels.
+  // Limit of cached shapes; beyond it, naru's own kernels compute new ones.
   static constexpr size_t kMostPlans = 4096;
   struct Way {
     size_t number = 0;
@@ -54,10 +54,11 @@ class Convolutions {
   ~Convolutions();
   Convolutions(const Convolutions&) = delete;
 
-  // The library's ways to do it, from number `from` on, those first that it expects to be quickest; none where there is no library, or no more of them.
+  // The library's engines for it from number `from` on, in the order of its heuristic (expected fastest first). nullopt if there is no
+  // library, or no further engine.
   std::optional<Way> way(const DnnConvolution& convolution, size_t from);
-  // Puts it on the stream. False where the library does not do it after all; nothing has happened then. Throws RuntimeError where it fails,
-  // OutOfMemoryError where it has no memory.
+  // Enqueues it on the stream. Returns false, and does nothing, if the library rejects it after all. Throws RuntimeError if it fails,
+  // OutOfMemoryError if it has no memory.
   bool start(const DnnConvolution& convolution, size_t way, void* x, void* w, void* y, void* workspace, CUstream stream);
 
  private:

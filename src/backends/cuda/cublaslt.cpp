@@ -69,7 +69,7 @@ bool LtDescriptors::choose(cublasLtHandle_t handle, size_t workspace) {
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, product_.b.alignment);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, product_.d.alignment);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, product_.d.alignment);
-  // In order of the expected time; some may turn out not to be usable.
+  // Ordered by expected time; some may prove unusable.
   cublasLtMatmulHeuristicResult_t found[4] = {};
   int count = 0;
   const cublasStatus_t status =
@@ -89,7 +89,7 @@ cublasStatus_t LtDescriptors::run(cublasLtHandle_t handle, const void* a, const 
   const double one64 = 1, zero64 = 0;
   const bool wide = product_.scale == CUDA_R_64F;
   const void *const alpha = wide ? static_cast<const void*>(&one64) : &one, *const beta = wide ? static_cast<const void*>(&zero64) : &zero;
-  // With beta = 0, what stands in C = D is not read.
+  // With beta = 0, the contents of C = D are not read.
   return lt_.cublasLtMatmul(handle, operation_.get(), alpha, a, a_.get(), b, b_.get(), beta, d, d_.get(), d, d_.get(), &chosen_.algo,
                             workspace, chosen_.workspaceSize, stream);
 }

@@ -1,5 +1,5 @@
-// The part of NVIDIA's cuBLASLt that is used here, opened at run time: nothing of it is needed to build. Names and numbers are the library's own
-// (a test compares them with its header, where one is found).
+// The part of NVIDIA's cuBLASLt that naru uses, opened at run time, so building needs no CUDA. Names and numbers are the library's own (a
+// test compares them with its header, if one is found).
 #pragma once
 
 #include <compare>
@@ -10,7 +10,7 @@
 
 #include "backends/cuda/api.h"
 #include "backends/cuda/vendor_library.h"
-#include "runtime/library.h"
+#include "runtime/os/library.h"
 
 namespace naru::backends::cuda {
 
@@ -107,7 +107,8 @@ struct CublasLt {
   int cuda() const { return version() / kMajor; }
 };
 
-// A product as cuBLASLt counts, by columns: D (m, n) = op(A) op(B), plus `bias` along the rows of D; and what its algorithm depends on besides.
+// A product in cuBLASLt's column-major terms: D (m, n) = op(A) op(B), plus `bias` along the rows of D; and everything else that the choice
+// of its algorithm depends on.
 struct LtMatMul {
   struct Matrix {
     bool transposed = false;
@@ -115,7 +116,7 @@ struct LtMatMul {
     uint32_t alignment = 1;  // of the address, in bytes
     auto operator<=>(const Matrix&) const = default;
   };
-  int type = 0, compute = 0, scale = 0;  // of the elements; of the sums; of alpha and beta
+  int type = 0, compute = 0, scale = 0;  // types of the elements, of the sums, of alpha and beta
   int64_t m = 0, n = 0, k = 0, batch = 1;
   Matrix a, b, d;
   uint32_t bias_alignment = 0;  // 0: no bias
@@ -123,16 +124,17 @@ struct LtMatMul {
   auto operator<=>(const LtMatMul&) const = default;
 };
 
-// The library's descriptors of a product. Host memory only: they need no device.
+// The library's descriptors of a product. They use host memory only and need no device.
 class LtDescriptors {
  public:
-  // Throws RuntimeError where the library refuses one.
+  // Throws RuntimeError if the library rejects one.
   LtDescriptors(const CublasLt& lt, const LtMatMul& product);
   void set_bias(const void* bias);
-  // The library's best algorithm within `workspace` bytes; false where it has none. Call set_bias first: its alignment counts.
+  // Selects the library's best algorithm within `workspace` bytes; false if it has none. Call set_bias first: the choice depends on its
+  // alignment.
   bool choose(cublasLtHandle_t handle, size_t workspace);
   size_t workspace() const noexcept { return chosen_.workspaceSize; }
-  // d = a b (+ bias): puts the work on the stream.
+  // d = a b (+ bias): enqueues the work on the stream.
   cublasStatus_t run(cublasLtHandle_t handle, const void* a, const void* b, void* d, void* workspace, CUstream stream) const;
 
  private:

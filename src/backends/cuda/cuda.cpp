@@ -1,4 +1,4 @@
-// The cuda backend: NVIDIA's devices, through their driver and NVRTC, both opened at run time. Tested over a small driver in place of the real one
+// The cuda backend: NVIDIA's devices, through their driver and NVRTC, both opened at run time. Tested with a fake driver
 // (tests/fakes/cuda.cpp), by compiling its kernels with NVRTC, and on the devices of kTested (docs/gpu-results.md).
 #include <algorithm>
 #include <array>
@@ -15,9 +15,9 @@
 #include "backends/cuda/stream.h"
 #include "ir/inspect.h"
 #include "naru/error.h"
-#include "runtime/foreign.h"
-#include "runtime/kernel_cache.h"
-#include "runtime/self_check.h"
+#include "runtime/device/kernel_cache.h"
+#include "runtime/device/self_check.h"
+#include "runtime/memory/foreign.h"
 
 namespace naru::backends {
 namespace {
@@ -25,11 +25,11 @@ namespace {
 using namespace runtime;
 using namespace cuda;
 
-// What the driver said, and the devices behind it. Made once, at the first question.
+// The result of probing the driver, and its devices. Created at the first query.
 struct Found {
   GpuProbe probe;
   Availability state;
-  std::unique_ptr<CudaDevices> devices;  // null where there are none
+  std::unique_ptr<CudaDevices> devices;  // null: no devices
 };
 
 Found look() {
@@ -47,7 +47,7 @@ Found look() {
   return f;
 }
 
-// Compute capabilities of the GPUs that the whole list of operators ran on: H100 (docs/gpu-results.md).
+// Compute capabilities of GPUs on which all operators have been tested: H100 (docs/gpu-results.md).
 constexpr std::pair<int, int> kTested[] = {{9, 0}};
 bool was_tested(const Gpu& g) {
   return std::find(std::begin(kTested), std::end(kTested), std::pair{g.major, g.minor}) != std::end(kTested);
@@ -71,7 +71,8 @@ class CudaBackend final : public Backend, public ForeignStreams {
     }
   }
   Availability probe(DeviceType kind) override { return kind == DeviceType::Cuda ? found().state : Availability{}; }
-  // Once for a driver, its devices and a version of naru: the next processes find on disk that all was right, and start the driver once less.
+  // Checked once per driver, devices and version of naru. Later processes find the success in the cache on disk and need not start the
+  // driver for it.
   Availability self_check(DeviceType kind) override {
     const std::string key = key_of_check();
     const char* const wanted = std::getenv("NARU_SELF_CHECK");
@@ -123,7 +124,7 @@ class CudaBackend final : public Backend, public ForeignStreams {
     constexpr int32_t kDlCuda = 2;
     return SharedName{kDlCuda, devices().at(device).driver_number()};
   }
-  void wait_for_others(Device device) override { devices().at(device).wait_for_everybody(); }
+  void wait_for_others(Device device) override { devices().at(device).synchronize_context(); }
   uint64_t handle_of(DeviceStream& stream) override { return static_cast<CudaStream&>(stream).handle(); }
   StreamPoint behind(Device device, uint64_t handle, std::span<const StreamPoint> before) override {
     CudaDevice& d = devices().at(device);
@@ -150,18 +151,18 @@ class CudaBackend final : public Backend, public ForeignStreams {
   std::string key_of_check() {
     const Found& f = found();
     std::string module, devices;
-    std::ifstream("/sys/module/nvidia/version") >> module;  // tells more than the driver's own number
+    std::ifstream("/sys/module/nvidia/version") >> module;  // more precise than the driver's own version
     for (const Gpu& g : f.probe.gpus) devices += g.uuid + " ";
     return KernelCache::key("self-check", f.probe.driver + " " + module, devices + (f.devices ? f.devices->compiler().name() : ""));
   }
   Availability check_now(DeviceType kind) {
     if (found().probe.in_use) return Backend::self_check(kind);
     Availability a = check_in_child(*this, kind);
-    // Another library of this process may have begun to use the driver since it was asked: then children can't.
+    // Another library of this process may have initialised the driver since the probe; then a child process can't use it.
     return !a.available && CudaDevices::driver_in_use() ? Backend::self_check(kind) : a;
   }
   const Found& found() {
-    // No lock, which a forked child might find taken: two threads that ask at once are both answered.
+    // No lock, because a forked child could inherit it locked. If two threads query at once, both probe.
     if (const Found* f = found_.load(std::memory_order_acquire)) return *f;
     auto made = std::make_unique<Found>(look());
     const Found* none = nullptr;
@@ -176,7 +177,7 @@ class CudaBackend final : public Backend, public ForeignStreams {
   const Gpu& gpu(Device device) { return devices().gpus().at(static_cast<size_t>(device.index)); }
 
   std::atomic<const Found*> found_{nullptr};
-  // Streams that do nothing but wait for those of other libraries, by device.
+  // Per device: streams that only wait for streams of other libraries.
   std::mutex followers_mutex_;
   std::map<int, std::unique_ptr<CudaStream>> followers_;
 };

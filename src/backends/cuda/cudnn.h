@@ -1,10 +1,10 @@
-// The part of NVIDIA's cuDNN 9 that is used here, its graphs of operations, opened at run time: nothing of it is needed to build. Names and numbers are
-// the library's own (a test compares them with its header, where one is found).
+// The part of NVIDIA's cuDNN 9 that naru uses, its operation graphs, opened at run time, so building needs no CUDA. Names and numbers are
+// the library's own (a test compares them with its header, if one is found).
 #pragma once
 
 #include "backends/cuda/api.h"
 #include "backends/cuda/vendor_library.h"
-#include "runtime/library.h"
+#include "runtime/os/library.h"
 
 namespace naru::backends::cuda {
 
@@ -64,7 +64,7 @@ enum : int {
   CUDNN_CROSS_CORRELATION = 1,
 };
 
-// Graphs of operations, which the library makes into one kernel: kinds of descriptors, their attributes, and the types and values of these.
+// Operation graphs, which the library compiles into one kernel: kinds of descriptors, their attributes, and attribute types and values.
 enum : int {
   CUDNN_BACKEND_POINTWISE_DESCRIPTOR = 0,
   CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR = 1,
@@ -84,7 +84,7 @@ enum : int {
   CUDNN_BACKEND_REDUCTION_DESCRIPTOR = 21,
   CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR = 22,
   CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR = 31,
-  CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR = 38,  // what a device is: plans can be made without one
+  CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR = 38,  // device properties: plans can be made with them, without a device
 
   CUDNN_ATTR_POINTWISE_MODE = 0,
   CUDNN_ATTR_POINTWISE_MATH_PREC = 1,

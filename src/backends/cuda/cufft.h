@@ -1,10 +1,10 @@
-// The part of NVIDIA's cuFFT that is used here, opened at run time: nothing of it is needed to build. Names and numbers are the library's own (a test
-// compares them with its header, where one is found).
+// The part of NVIDIA's cuFFT that naru uses, opened at run time, so building needs no CUDA. Names and numbers are the library's own (a test
+// compares them with its header, if one is found).
 #pragma once
 
 #include "backends/cuda/api.h"
 #include "backends/cuda/vendor_library.h"
-#include "runtime/library.h"
+#include "runtime/os/library.h"
 
 namespace naru::backends::cuda {
 
@@ -68,7 +68,7 @@ struct Cufft {
     int v = 0;
     return cufftGetVersion && cufftGetVersion(&v) == CUFFT_SUCCESS ? v : 0;
   }
-  // cuFFT 10 is CUDA 11's.
+  // cuFFT 10 belongs to CUDA 11.
   int cuda() const { return version() / kMajor + 1; }
 };
 

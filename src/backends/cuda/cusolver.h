@@ -1,11 +1,11 @@
-// The part of NVIDIA's cuSOLVER that is used here, opened at run time: nothing of it is needed to build. Names and numbers are the library's own (a
-// test compares them with its header, where one is found).
+// The part of NVIDIA's cuSOLVER that naru uses, opened at run time, so building needs no CUDA. Names and numbers are the library's own (a
+// test compares them with its header, if one is found).
 #pragma once
 
 #include "backends/cuda/api.h"
 #include "backends/cuda/cublaslt.h"
 #include "backends/cuda/vendor_library.h"
-#include "runtime/library.h"
+#include "runtime/os/library.h"
 
 namespace naru::backends::cuda {
 
@@ -42,7 +42,7 @@ enum : int {
   CUSOLVER_EIG_MODE_VECTOR = 1,
 };
 
-// Those that there are for one type each; matrices are const void* here. Sizes of memory to work in are in numbers of the type.
+// Functions that exist once per type; matrices are const void* here. Workspace sizes count elements of the type.
 #define NARU_CUSOLVER_TYPED(F, letter, kind)                                                                                            \
   F(int, cusolverDn##letter##kind##gqr_bufferSize,                                                                                      \
     (cusolverDnHandle_t, int m, int n, int k, const void* a, int lda, const void* tau, int* work))                                      \
@@ -117,7 +117,7 @@ struct Cusolver {
     int v = 0;
     return cusolverGetVersion && cusolverGetVersion(&v) == CUSOLVER_STATUS_SUCCESS ? v : 0;
   }
-  // cuSOLVER 11 is CUDA 11's and 12's.
+  // cuSOLVER 11 belongs to CUDA 11 and 12.
   int cuda() const { return version() >= 12 * kMajor ? version() / kMajor + 1 : 11; }
 };
 

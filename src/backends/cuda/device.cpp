@@ -9,21 +9,21 @@
 #include <string_view>
 
 #include "backends/cuda/driver.h"
+#include "naru/device/precision.h"
 #include "naru/error.h"
-#include "naru/precision.h"
 #include "render/c/kernel_name.h"
-#include "runtime/fork.h"
-#include "runtime/kernel_cache.h"
-#include "runtime/streams.h"
-#include "runtime/system.h"
+#include "runtime/device/kernel_cache.h"
+#include "runtime/os/fork.h"
+#include "runtime/os/system.h"
+#include "runtime/queue/streams.h"
 
 namespace naru::backends::cuda {
 namespace {
 
-// Bytes that a kernel's groups may share without being asked for.
+// Bytes of shared memory per group that need no opt-in.
 constexpr int kSharedByDefault = 48 << 10;
 
-// Whatever the case of its letters.
+// Compares without regard to case.
 bool same_word(std::string_view a, std::string_view b) noexcept {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
@@ -31,7 +31,7 @@ bool same_word(std::string_view a, std::string_view b) noexcept {
 
 CUdeviceptr address(void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
 
-// What was given out by allocate_pinned, and how much; as long as the process.
+// The sizes of all memory from allocate_pinned. Lives as long as the process.
 struct Pinned {
   std::mutex mutex;
   std::map<const char*, size_t> bytes;
@@ -64,21 +64,21 @@ CudaDevice::CudaDevice(Device device, const runtime::Gpu& gpu, const Api& api, c
         device_.str(), compiler_.name(), gpu_.name, gpu_.major, gpu_.minor));
   id_ = number();
   check(api_.cuDevicePrimaryCtxRetain(&context_, id_), "cuDevicePrimaryCtxRetain");
-  // Some devices give no more to those who ask.
+  // Some devices have no opt-in limit.
   if (api_.cuDeviceGetAttribute(&shared_limit_, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, id_) != CUDA_SUCCESS)
     shared_limit_ = 0;
   shared_limit_ = std::max(shared_limit_, kSharedByDefault);
   target_.dialect = &render::c::cuda();
   target_.units = std::max(1, gpu_.multiprocessors);
   target_.parameters = 4096;
-  target_.local = 48 << 10;  // without asking for more
+  target_.local = 48 << 10;  // without opt-in
 }
 
 CUdevice CudaDevice::number() const {
   CUdevice found = 0;
   const CUresult code = api_.cuDeviceGetByPCIBusId(&found, gpu_.pci.c_str());
   if (code == CUDA_SUCCESS) return found;
-  // It is documented for whole devices; slices (MIG) have the address, too.
+  // The lookup by PCI address is documented for whole devices only; slices (MIG) have that address too.
   int count = 0;
   check(api_.cuDeviceGetCount(&count), "cuDeviceGetCount");
   for (int i = 0; i < count; ++i) {
@@ -143,7 +143,7 @@ void CudaDevice::check_usable() const {
 
 bool CudaDevice::forked() const noexcept { return runtime::fork_generation() != generation_; }
 
-void CudaDevice::wait_for_everybody() const {
+void CudaDevice::synchronize_context() const {
   check_usable();
   const Relaxed scope(*this);
   check(api_.cuCtxSynchronize(), "cuCtxSynchronize");
@@ -212,7 +212,7 @@ bool CudaDevice::reach(const CudaDevice& other) {
   if (!can) return false;
   const Current scope(*this);
   const CUresult code = api_.cuCtxEnablePeerAccess(other.context_, 0);
-  // Another library of this process, or an earlier question, may have done it.
+  // Another library of this process, or an earlier call, may have enabled it.
   return code == CUDA_SUCCESS || code == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
 }
 
@@ -223,7 +223,7 @@ CUfunction CudaDevice::kernel_of(const render::c::Launch& launch) {
   return kernel.function;
 }
 
-// More than 48 KiB is for those who ask for it.
+// More than 48 KiB needs an opt-in.
 void CudaDevice::allow_shared(const Kernel& kernel, int bytes) const {
   if (kernel.fixed + bytes > shared_limit_)
     throw RuntimeError(
@@ -232,7 +232,7 @@ void CudaDevice::allow_shared(const Kernel& kernel, int bytes) const {
         device_.str(), kernel.fixed + bytes, shared_limit_,
         kernel.fixed ? fmt::format(" ({} are those of its own arrays)", kernel.fixed) : "");
   const Relaxed scope(*this);
-  const int most = shared_limit_ - kernel.fixed;  // the same for every caller, so that no thread lowers what another was given
+  const int most = shared_limit_ - kernel.fixed;  // the same for all callers, so that no thread lowers another's limit
   check(api_.cuFuncSetAttribute(kernel.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most), "cuFuncSetAttribute");
   kernel.allowed->store(most, std::memory_order_relaxed);
 }
@@ -260,7 +260,7 @@ CudaDevice::Kernel CudaDevice::load(const std::string& binary, std::string_view 
 
 CudaDevice::Kernel CudaDevice::compile(const std::string& text) {
   const std::string_view name = render::c::kernel_of_text(text);
-  Compiler::keep_text(text);  // also of what the cache has
+  Compiler::keep_text(text);  // also for kernels from the cache
   runtime::KernelCache& cache = runtime::kernel_cache();
   const std::string key = runtime::KernelCache::key(text, Compiler::options(), compiler_.name() + "|" + architecture_);
   if (const auto binary = cache.find(key)) {
@@ -269,7 +269,7 @@ CudaDevice::Kernel CudaDevice::compile(const std::string& text) {
     } catch (const DeviceLostError&) {
       throw;
     } catch (const Error&) {
-      // A driver that does not take it any more: as if there had been none.
+      // The driver no longer accepts the cached code: compile as if there were none.
     }
   }
   const std::string binary = compiler_.compile(text, architecture_, device_);
@@ -280,7 +280,7 @@ CudaDevice::Kernel CudaDevice::compile(const std::string& text) {
 }
 
 bool CudaDevice::takes(const ir::Instruction& instruction) {
-  if (deterministic_algorithms()) return false;  // then all devices give the cpu's bits
+  if (deterministic_algorithms()) return false;  // use kernels, so that all devices give the cpu's bits
   check_usable();
   const Current scope(*this);
   if (const auto* f = std::get_if<ir::Fft>(&instruction)) return transforms_.takes(*f);

@@ -1,4 +1,4 @@
-// A CUDA device in use: its primary context, which is opened with the first memory or stream, its memory and its kernels.
+// A CUDA device in use: its primary context, which is opened with the first allocation or stream, its memory and its kernels.
 #pragma once
 
 #include <atomic>
@@ -18,11 +18,11 @@
 #include "backends/cuda/transforms.h"
 #include "naru/device.h"
 #include "render/c/kernel_table.h"
-#include "runtime/gpu_driver.h"
+#include "runtime/device/gpu_driver.h"
 
 namespace naru::backends::cuda {
 
-// NVIDIA's libraries beside the compiler.
+// NVIDIA's libraries besides the compiler.
 struct VendorLibraries {
   explicit VendorLibraries(int driver_version)
       : products(driver_version), transforms(driver_version), factors(driver_version), convolutions(driver_version) {}
@@ -30,21 +30,21 @@ struct VendorLibraries {
   const VendorLibrary<Cufft> transforms;
   const VendorLibrary<Cusolver> factors;
   const VendorLibrary<Cudnn> convolutions;  // and attention
-  // "cuBLASLt 13.1.0, cuFFT 12.0.0", or why not.
+  // "cuBLASLt 13.1.0, cuFFT 12.0.0", or why one is unavailable.
   std::string text() const { return products.text() + ", " + transforms.text() + ", " + factors.text() + ", " + convolutions.text(); }
 };
 
 // Thread-safe.
 class CudaDevice {
  public:
-  // Opens the context (the process's own, which other libraries share).
+  // Retains the primary context, which other libraries of the process share.
   CudaDevice(Device device, const runtime::Gpu& gpu, const Api& api, const Compiler& compiler, const VendorLibraries& libraries);
   CudaDevice(const CudaDevice&) = delete;
 
-  // Makes the context the thread's current one for the length of a scope, as each call of the driver needs. Throws where it can't be; with
-  // std::nothrow it is false then, and nothing may be called: another library's context is the current one. Whatever other libraries did in between,
-  // it asks which one is current, which costs next to nothing. Where a thread has none, that of the driver's first device stays: it is the one that the
-  // CUDA runtime would take, so that no other library sees a difference.
+  // Makes the device's context current on this thread for a scope; every driver call needs that. Throws if it can't. With std::nothrow it
+  // converts to false instead, and no driver call may follow, as another library's context is current. It queries the current context each
+  // time, since other libraries may have changed it; the query is cheap. On a thread without a context, the context of the driver's first
+  // device stays current afterwards: the CUDA runtime would select the same one, so other libraries see no difference.
   class Current {
    public:
     explicit Current(const CudaDevice& device);
@@ -58,8 +58,8 @@ class CudaDevice {
     CUresult failure_ = CUDA_SUCCESS;
     bool pushed_ = false;
   };
-  // The same for calls that the driver refuses while another thread records a stream in its strictest mode, and that would spoil the recording:
-  // they are allowed here, for they have nothing to do with it.
+  // Like Current, for calls that the driver refuses while another thread captures a stream in its strictest mode, and that would invalidate
+  // the capture. Relaxed mode allows them here, because they do not affect the capture.
   class Relaxed {
    public:
     explicit Relaxed(const CudaDevice& device) : current_(device), api_(device.api_) { exchange(); }
@@ -77,38 +77,38 @@ class CudaDevice {
     unsigned mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
   };
 
-  // Throws for a code that is not success: OutOfMemoryError, DeviceLostError for errors after which nothing works on the device any more, else
-  // RuntimeError; with the function's name and the driver's words.
+  // Throws for a code other than success: OutOfMemoryError; DeviceLostError for sticky errors; else RuntimeError with the function's name
+  // and the driver's message.
   void check(CUresult code, const char* function) const;
-  // The same as an exception to keep, for calls that may not throw.
+  // The same error as a stored exception, for functions that may not throw.
   std::exception_ptr error(CUresult code, const char* function) const noexcept;
-  // Nothing works here any more.
+  // True after a sticky error: the device can't be used any more.
   bool lost() const noexcept { return lost_.load(std::memory_order_acquire); }
   // Throws DeviceLostError once lost; RuntimeError in a process forked after the device was opened.
   void check_usable() const;
   bool forked() const noexcept;
 
-  // nullptr where there is no memory left.
+  // nullptr if there is no memory left.
   void* allocate(size_t bytes);
   void release(void* memory) noexcept;
   void* allocate_pinned(size_t bytes);
   void release_pinned(void* memory) noexcept;
-  // Whether the host's memory there was given out by allocate_pinned, of any device.
+  // True if allocate_pinned, of any device, returned this host memory.
   static bool is_pinned(const void* memory);
   size_t free_memory() const;
-  // Waits for all that anybody in this process has given the device.
-  void wait_for_everybody() const;
-  // The driver's number of it, by which other libraries of the process know it.
+  // Waits for all work that this process has given the device, including that of other libraries.
+  void synchronize_context() const;
+  // The driver's device number, by which other libraries of the process identify it.
   int driver_number() const noexcept { return id_; }
-  // Whether this device can copy from `other`'s memory without the host, which is arranged for here.
+  // Enables peer access to `other`'s memory. Returns whether this device can copy from it without the host.
   bool reach(const CudaDevice& other);
 
-  // The kernel of a launch, compiled if it has not been before, ready for the memory that its groups share.
+  // The kernel of a launch, compiled if necessary, and set up for the launch's shared memory.
   CUfunction kernel_of(const render::c::Launch& launch);
 
-  // Whether a library does what only hosts have code for.
+  // True if a vendor library runs this instruction, for which there is no device kernel.
   bool takes(const ir::Instruction& instruction);
-  // Those that a library computes.
+  // The vendor libraries.
   Products& products() noexcept { return products_; }
   Transforms& transforms() noexcept { return transforms_; }
   Factors& factors() noexcept { return factors_; }
@@ -123,12 +123,12 @@ class CudaDevice {
   Device device() const noexcept { return device_; }
 
  private:
-  // The driver's number of the device at the address of gpu_.
+  // The driver's number of the device whose address is gpu_.
   CUdevice number() const;
   struct Kernel {
     CUfunction function = nullptr;
-    int fixed = 0;                                // bytes that its groups share in any case
-    std::unique_ptr<std::atomic<int>> allowed{};  // bytes beyond those that it may be launched with
+    int fixed = 0;                                // bytes of static shared memory
+    std::unique_ptr<std::atomic<int>> allowed{};  // bytes of dynamic shared memory that launches may use
   };
   Kernel compile(const std::string& text);
   Kernel load(const std::string& binary, std::string_view name) const;
@@ -147,7 +147,7 @@ class CudaDevice {
   mutable std::mutex mutex_;
   mutable std::string why_lost_;
   render::c::KernelTable<Kernel> kernels_;
-  int shared_limit_ = 0;  // bytes that a kernel may have for its groups
+  int shared_limit_ = 0;  // limit of shared memory per group, in bytes
   Products products_;
   Transforms transforms_;
   Factors factors_;
@@ -156,14 +156,14 @@ class CudaDevice {
   Events events_;
 };
 
-// The devices in use, by number; opened at the first use and never closed.
+// The devices in use, by index. Each is opened on first use and never closed.
 class CudaDevices {
  public:
-  // gpus: those that the environment leaves visible. driver_version: 12080 is CUDA 12.8.
+  // gpus: those that the environment makes visible. driver_version: 12080 is CUDA 12.8.
   CudaDevices(std::vector<runtime::Gpu> gpus, int driver_version);
   // Throws DeviceUnavailableError.
   CudaDevice& at(Device device);
-  // Whether somebody of this process has initialised the driver, naru or another library.
+  // True if naru or another library has initialised the driver in this process.
   static bool driver_in_use();
   const std::vector<runtime::Gpu>& gpus() const noexcept { return gpus_; }
   const Compiler& compiler() const noexcept { return compiler_; }

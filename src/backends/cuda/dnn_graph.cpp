@@ -114,7 +114,7 @@ void DnnGraph::reshape(Tensor x, Tensor into) {
 
 void DnnGraph::convolution(int use, std::span<const int64_t> padding, std::span<const int64_t> stride, std::span<const int64_t> dilation,
                            int computed, Tensor x, Tensor w, Tensor y) {
-  // In the order of w, x, y.
+  // Attributes of a convolution operation; `of` is in the order of w, x, y.
   struct Attributes {
     int alpha, beta, about, of[3];
   };

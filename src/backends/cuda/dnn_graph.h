@@ -1,4 +1,4 @@
-// Graphs of cuDNN's operations: what goes in, what comes out, and between them tensors that are nowhere but within the kernel that the library makes.
+// cuDNN operation graphs: inputs, outputs, and virtual tensors, which exist only within the kernel that the library makes.
 #pragma once
 
 #include <array>
@@ -13,13 +13,13 @@
 namespace naru::backends::cuda {
 
 using Sizes4 = std::array<int64_t, 4>;
-// Row-major.
+// Row-major strides.
 Sizes4 dense_strides(const Sizes4& sizes) noexcept;
 
-// check: throws for a status that is not success.
+// Must throw if status is not success.
 using DnnCheck = std::function<void(int status, const char* function)>;
 
-// A descriptor of the library's, until its attributes are all there and after.
+// A backend descriptor of the library, before and after it is finalised.
 class DnnDescriptor {
  public:
   DnnDescriptor(const Cudnn& functions, int kind, const DnnCheck& check);
@@ -39,33 +39,33 @@ class DnnDescriptor {
 
 class DnnGraph {
  public:
-  // Of the graph's own; they live as long as it.
+  // Refers to a tensor of the graph; valid as long as the graph.
   struct Tensor {
     size_t index = 0;
     Sizes4 sizes{};  // of four dimensions
   };
 
-  // inner: the number from which those are counted that have no other.
+  // inner: first id for tensors that are created without one.
   DnnGraph(const Cudnn& functions, DnnCheck check, int64_t inner) : functions_(functions), check_(std::move(check)), next_(inner) {}
 
-  // In memory; one float32 of the host's, handed over when it runs; within the kernel, with row-major strides or others.
+  // Adds a tensor in device memory; a float32 scalar of the host, passed at each run; a virtual tensor with row-major or given strides.
   Tensor in_memory(int64_t number, int type, std::span<const int64_t> sizes, std::span<const int64_t> strides);
   Tensor of_host(int64_t number);
   Tensor inner(int type, const Sizes4& sizes);
   Tensor inner(int type, const Sizes4& sizes, const Sizes4& strides);
 
-  // All in float32, unless `computed` says otherwise.
+  // Computes in float32 unless `computed` is given.
   void matmul(Tensor a, Tensor b, Tensor into);
-  // mode(x), mode(x, b) or mode(x, b, t). axis: of GEN_INDEX.
+  // mode(x), mode(x, b) or mode(x, b, t). axis: for GEN_INDEX.
   void pointwise(int mode, std::initializer_list<Tensor> operands, Tensor into, int computed = CUDNN_DATA_FLOAT, int64_t axis = -1);
   void reduction(int op, Tensor x, Tensor into);
   void reshape(Tensor x, Tensor into);
-  // One of the uses of a convolution, which is y = w * x: CUDNN_BACKEND_OPERATION_CONVOLUTION_*_DESCRIPTOR. computed: CUDNN_DATA_FLOAT or
-  // CUDNN_DATA_DOUBLE. Padding, stride and dilation are those of the spatial dimensions.
+  // A convolution y = w * x or one of its gradients: CUDNN_BACKEND_OPERATION_CONVOLUTION_*_DESCRIPTOR. computed: CUDNN_DATA_FLOAT or
+  // CUDNN_DATA_DOUBLE. Padding, stride and dilation are per spatial dimension.
   void convolution(int use, std::span<const int64_t> padding, std::span<const int64_t> stride, std::span<const int64_t> dilation,
                    int computed, Tensor x, Tensor w, Tensor y);
 
-  // The graph of all operations so far. handle: of the device that it is for, or null.
+  // Finalises the graph of all operations so far. handle: of its device, or null.
   DnnDescriptor finish(cudnnHandle_t handle);
 
  private:

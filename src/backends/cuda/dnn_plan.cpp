@@ -41,7 +41,7 @@ void check_status(int status, const char* function, const Device& device, const 
   throw RuntimeError("{}. {}", text, advice);
 }
 
-bool DnnWay::usable(const Cudnn& f, const DnnPlace& place, const DnnCheck& check) {
+bool DnnEngine::usable(const Cudnn& f, const DnnTarget& place, const DnnCheck& check) {
   if (refused_ || plan_) return !refused_;
   DnnDescriptor plan(f, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, check);
   if (place.properties)
@@ -63,8 +63,8 @@ bool DnnWay::usable(const Cudnn& f, const DnnPlace& place, const DnnCheck& check
   return true;
 }
 
-bool DnnWay::run(const Cudnn& f, cudnnHandle_t handle, std::span<const int64_t> numbers, std::span<void* const> addresses, void* workspace,
-                 const DnnCheck& check) {
+bool DnnEngine::run(const Cudnn& f, cudnnHandle_t handle, std::span<const int64_t> numbers, std::span<void* const> addresses,
+                    void* workspace, const DnnCheck& check) {
   DnnDescriptor pack(f, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, check);
   const auto count = static_cast<int64_t>(numbers.size());
   pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, numbers.data(), check);
@@ -77,8 +77,8 @@ bool DnnWay::run(const Cudnn& f, cudnnHandle_t handle, std::span<const int64_t> 
   return !refused_;
 }
 
-std::vector<DnnWay> ways_of(const Cudnn& f, const DnnPlace& place, const DnnDescriptor& graph, const DnnCheck& check) {
-  std::vector<DnnWay> ways;
+std::vector<DnnEngine> engines_of(const Cudnn& f, const DnnTarget& place, const DnnDescriptor& graph, const DnnCheck& check) {
+  std::vector<DnnEngine> ways;
   for (const int mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     DnnDescriptor proposals(f, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, check);
     proposals.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph, check);

@@ -36,8 +36,8 @@ constexpr runtime::ErrorText kErrors[] = {
      "sudo modprobe -r nvidia_uvm && sudo modprobe nvidia_uvm; if that does not help, restart the machine"},
 };
 
-// Containers (Kubernetes) and WSL keep it in folders that the loader may not know.
-constexpr const char* kLibraries[] = {"libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"};
+// Containers (Kubernetes) and WSL keep it in folders that the loader may not search.
+constexpr const char* kDriverLibraries[] = {"libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"};
 
 std::string version_text(int version) { return fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10); }
 
@@ -52,7 +52,7 @@ const runtime::GpuDriver kDriver{
         "(docker run --gpus all); if lspci shows no NVIDIA card, there is none",
     .nodes = "/dev/nvidia[0-9]*",
     .nodes_variable = "NARU_CUDA_DEVICE_NODE",
-    .libraries = kLibraries,
+    .libraries = kDriverLibraries,
     .library_variable = "NARU_CUDA_LIBRARY",
     .init = "cuInit",
     .version = "cuDriverGetVersion",
@@ -70,7 +70,7 @@ const runtime::GpuDriver kDriver{
     .multiprocessors_attribute = 16,
     .limit_attributes = {10, 1, 39, 82, 8, 38},
     .version_text = version_text,
-    // The first with allocation in the order of a stream.
+    // The first version with stream-ordered allocation.
     .need_version = 11020,
     .need_driver = "460.27",
     .need_major = 5,

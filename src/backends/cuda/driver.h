@@ -1,7 +1,7 @@
-// NVIDIA's driver, libcuda: what probing needs to know of it.
+// NVIDIA's driver, libcuda: the facts that probing needs.
 #pragma once
 
-#include "runtime/gpu_driver.h"
+#include "runtime/device/gpu_driver.h"
 
 namespace naru::backends::cuda {
 

@@ -30,7 +30,7 @@ CUevent Events::take(Kind kind) {
 }
 
 void Events::give_back(CUevent event, Kind kind) noexcept {
-  // In a forked process others may have had the lock; of a lost device nothing is of use.
+  // In a forked child, another thread of the parent may have held the lock; a lost device's events are useless.
   if (device_.forked() || device_.lost()) return;
   try {
     const std::lock_guard lock(mutex_);

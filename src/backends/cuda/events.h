@@ -1,4 +1,4 @@
-// Events of a device's context, used again and again: making one and destroying it costs more than recording it.
+// A pool of a device's events: creating and destroying an event costs more than recording one.
 #pragma once
 
 #include <array>
@@ -12,16 +12,18 @@ namespace naru::backends::cuda {
 
 class CudaDevice;
 
-// Thread-safe. An event may be recorded again once no handle holds it: waits of the device that were submitted by then keep to the earlier record.
+// Thread-safe. An event may be recorded again once there is no handle of it: device waits that were submitted before keep referring to the
+// earlier record.
 class Events {
  public:
-  enum class Kind : uint8_t { Order, Time };  // those that take the time are made otherwise
+  enum class Kind : uint8_t { Order, Time };  // timing events need other creation flags
 
   explicit Events(const CudaDevice& device) : device_(device) {}
   ~Events();
   Events(const Events&) = delete;
 
-  // Recorded behind all that the stream was given, which is of the device. The last copy gives the event back.
+  // Records an event after all work submitted to the stream, which must belong to the device. The last copy of the handle returns the event
+  // to the pool.
   std::shared_ptr<const void> record(CUstream stream, Kind kind);
   static CUevent of(const std::shared_ptr<const void>& event) noexcept { return static_cast<CUevent>(const_cast<void*>(event.get())); }
 

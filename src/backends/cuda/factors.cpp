@@ -16,7 +16,7 @@ using Routine = Lapack::Routine;
 
 struct Type {
   int number;
-  size_t index, bytes;  // among float32, float64 and their complex types; of a number
+  size_t index, bytes;  // index among float32, float64 and their complex types; bytes per element
 };
 Type type_of(const Lapack& op) {
   constexpr int kNumbers[] = {CUDA_R_32F, CUDA_R_64F, CUDA_C_32F, CUDA_C_64F};
@@ -24,7 +24,7 @@ Type type_of(const Lapack& op) {
   return {kNumbers[index], index, size_of(op.dtype) * (op.complex ? 2 : 1)};
 }
 
-// One matrix of each array, and what there is to work with.
+// One matrix of each array, with handle and work memory.
 struct Job {
   const Cusolver& f;
   cusolverDnHandle_t handle;
@@ -48,14 +48,14 @@ struct Job {
   int real() const { return op.dtype == DType::F32 ? int{CUDA_R_32F} : int{CUDA_R_64F}; }
   int triangle() const { return op.upper ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER; }
   int way() const { return !op.transposed ? int{CUBLAS_OP_N} : op.complex ? int{CUBLAS_OP_C} : int{CUBLAS_OP_T}; }
-  // Of functions that count in 32 bits; takes() has looked.
+  // For functions with 32-bit sizes; takes() has checked the range.
   int rows32(size_t k) const { return static_cast<int>(rows(k)); }
   int cols32(size_t k) const { return static_cast<int>(cols(k)); }
   int column32(size_t k) const { return static_cast<int>(column(k)); }
   int work32() const { return static_cast<int>(room.device / type_of(op).bytes); }
 };
 
-// How much work memory in numbers, asked by `ask`, is in bytes.
+// Sets the room in bytes from the number of elements that `ask` returns.
 template <class Ask>
 int in_numbers(const Job& j, Factors::Room& room, Ask&& ask) {
   int numbers = 0;
@@ -124,7 +124,7 @@ int qr_product(const Job& j) {
                                  j.at(1), j.at(2), j.column32(2), j.work, j.work32(), j.info());
 }
 
-// Singular vectors: none, as many as there are singular values, or all.
+// Which singular vectors to compute: none, as many as there are singular values, or all.
 struct Vectors {
   signed char job = 'N';
   void *u = nullptr, *vt = nullptr;
@@ -160,10 +160,10 @@ int eigh(const Job& j) {
 
 struct Row {
   Routine routine;
-  const char* function;  // or, where there is one for each type, what is behind its letter for reals, and for complex numbers
+  const char* function;  // full name; of functions that exist per type, the part after the letter of a real type
   int (*room)(const Job&, Factors::Room&);
   int (*start)(const Job&);
-  const char* complex = nullptr;  // these count in 32 bits
+  const char* complex = nullptr;  // the same for complex types; functions per type have 32-bit sizes
 };
 constexpr Row kRows[] = {{Routine::Cholesky, "cusolverDnXpotrf", cholesky_room, cholesky},
                          {Routine::CholeskySolve, "cusolverDnXpotrs", nullptr, cholesky_solve},

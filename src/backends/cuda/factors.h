@@ -1,5 +1,5 @@
-// Linear algebra by cuSOLVER, where there is one: factors of Cholesky, LU and QR, what they solve or span, singular values, eigenvalues of hermitian
-// matrices. All else is done on the cpu.
+// Linear algebra by cuSOLVER if it is available: Cholesky, LU and QR factorizations, their solves and the Q matrix, singular values, and
+// eigenvalues of Hermitian matrices. Everything else runs on the cpu.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@ namespace naru::backends::cuda {
 
 class CudaDevice;
 
-// The routines of one device: a handle for each stream. Thread-safe. The device's context must be current.
+// The cuSOLVER routines of one device: one handle per stream. Thread-safe. The device's context must be current.
 class Factors {
  public:
   struct Room {
@@ -25,16 +25,16 @@ class Factors {
   ~Factors();
   Factors(const Factors&) = delete;
 
-  // Whether the library has the routine, for such arrays.
+  // True if the library has the routine for these arrays.
   bool takes(const ir::Lapack& op);
-  // What follows is for matrices that are not wider than high where the routine is Svd (the library has no others).
-  // Whether the library does all matrices of the batch in one call.
+  // The functions below require rows >= cols for Svd (the library has no other case).
+  // True if the library does all matrices of the batch in one call.
   static bool in_one_call(const ir::Lapack& op);
-  // What each of its matrices needs to work in.
+  // Work memory for each matrix.
   Room room(const ir::Lapack& op);
-  // Puts the routine for one matrix on the stream. pivots: as the library counts them, of this matrix (Lu, LuSolve). Throws RuntimeError.
+  // Enqueues the routine for one matrix. pivots: of this matrix, in the library's format (Lu, LuSolve). Throws RuntimeError.
   void start(const ir::Lapack& op, int64_t matrix, int64_t* pivots, void* work, const Room& room, CUstream stream);
-  // Puts it on the stream for all of them. matrices: their addresses, in the device's memory.
+  // Enqueues the routine for all matrices. matrices: their addresses, in device memory.
   void start_all(const ir::Lapack& op, void** matrices, CUstream stream);
 
  private:
@@ -47,7 +47,7 @@ class Factors {
   std::mutex mutex_;
   bool opened_ = false;
   const Cusolver* functions_ = nullptr;
-  cusolverDnHandle_t spare_ = nullptr;  // of no stream: sizes are asked of it
+  cusolverDnHandle_t spare_ = nullptr;  // without a stream, for size queries
   cusolverDnParams_t params_ = nullptr;
   std::map<CUstream, cusolverDnHandle_t> handles_;
   std::vector<char> host_;

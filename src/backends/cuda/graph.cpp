@@ -8,24 +8,24 @@
 
 #include "core/small_vector.h"
 #include "naru/error.h"
-#include "runtime/allocator.h"
-#include "runtime/fallback.h"
+#include "runtime/memory/allocator.h"
+#include "runtime/queue/fallback.h"
 
 namespace naru::backends::cuda {
 namespace {
 
-// A launch of a graph and an event behind it must cost less than the work by itself.
+// Minimum number of instructions: launching a graph with an event after it must cost less than submitting the instructions.
 constexpr size_t kLeast = 2;
 
 bool fits(const ir::Instruction& i) {
   if (const auto* g = std::get_if<ir::Gather>(&i)) return g->indices.empty();
   if (const auto* s = std::get_if<ir::Scatter>(&i)) return s->indices.empty();
-  if (std::holds_alternative<ir::Lapack>(i)) return false;  // the library may wait for the device
+  if (std::holds_alternative<ir::Lapack>(i)) return false;  // cuSOLVER may wait for the device
   if (const auto* c = std::get_if<ir::CopyBytes>(&i)) return c->source_device == c->target_device;
   return true;
 }
 
-// Once a device: the program goes on, more slowly.
+// Warns once per device; the program continues, more slowly.
 void tell_refused(Device device, const std::string& why) {
   static std::array<std::atomic<bool>, 128> told{};
   if (told[static_cast<size_t>(device.index)].exchange(true)) return;
@@ -81,11 +81,12 @@ std::unique_ptr<CudaGraph> CudaGraph::record(CudaDevice& device, CudaDevices& de
     throw;
   } catch (const Error& error) {
     tell_refused(device.device(), error.what());
-    return nullptr;  // submitted one by one they tell what is wrong, if it still is
+    return nullptr;  // submitted one by one, the instructions report the error if it persists
   }
 }
 
-// What compiles, loads, opens a library or takes memory may wait for the whole device, which ends a capture: all of it is done before.
+// Compiling, loading, opening a library or allocating may synchronise the device, which would invalidate the capture. All of that is done
+// before it.
 CUgraphExec CudaGraph::capture(std::span<const ir::Instruction> work) {
   const Api& cu = device_.api();
   only_prepares_ = true;
@@ -113,7 +114,8 @@ CUgraphExec CudaGraph::capture(std::span<const ir::Instruction> work) {
   return made;
 }
 
-// Instructions follow one another, so that all of them may use the same pieces; one that has become too small stays for those before.
+// Instructions run one after another, so they can share the same blocks. A block that is too small stays allocated for earlier
+// instructions.
 void* CudaGraph::scratch(size_t bytes) {
   for (; used_ < memory_.size(); ++used_)
     if (memory_[used_].second >= bytes) return memory_[used_++].first;
@@ -136,7 +138,7 @@ void* CudaGraph::take(size_t bytes, const char* what) {
   return memory;
 }
 
-// They are the same in each replay: written now.
+// The arguments are the same in each replay, so they are written now.
 void* CudaGraph::large_arguments(const void* bytes, size_t count) {
   const Api& cu = device_.api();
   make_room(arguments_, 1);

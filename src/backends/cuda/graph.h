@@ -1,4 +1,4 @@
-// Instructions as graphs of the driver: recorded on a stream of their own, each started by one call.
+// CUDA graphs of instructions: captured on a separate stream, each launched by one call.
 #pragma once
 
 #include <memory>
@@ -6,20 +6,21 @@
 #include <vector>
 
 #include "backends/cuda/launcher.h"
-#include "runtime/backend.h"
+#include "runtime/device/backend.h"
 
 namespace naru::backends::cuda {
 
 class CudaGraph final : public runtime::Recorded, private StreamLauncher {
  public:
-  // A run of instructions that are one graph, or (graph null) are submitted as they are: those with positions, whose errors are looked for after
-  // each of them, and copies from other devices.
+  // Consecutive instructions that form one graph. If graph is null they are submitted one by one: instructions with index tensors, which
+  // are checked for errors after each of them, and copies from other devices.
   struct Part {
     std::span<const ir::Instruction> work;
     CUgraphExec graph = nullptr;
   };
 
-  // cache: counts the graph's memory, and is emptied where the device has no more. Null where the driver has no graphs, or does not take these instructions; nothing has happened then.
+  // cache: accounts for the graph's memory, and is emptied if the device runs out. Returns null, and does nothing, if the driver has no
+  // graphs or the instructions can't be captured.
   static std::unique_ptr<CudaGraph> record(CudaDevice& device, CudaDevices& devices, std::span<const ir::Instruction> work,
                                            runtime::CachingAllocator* cache);
   ~CudaGraph() override;
@@ -27,7 +28,7 @@ class CudaGraph final : public runtime::Recorded, private StreamLauncher {
 
  private:
   CudaGraph(CudaDevice& device, CudaDevices& devices, runtime::CachingAllocator* cache);
-  // Its streams.
+  // Creates its streams.
   void open();
   CUgraphExec capture(std::span<const ir::Instruction> work);
 
@@ -35,14 +36,14 @@ class CudaGraph final : public runtime::Recorded, private StreamLauncher {
   void* large_arguments(const void* bytes, size_t count) override;
   void* faults(int count, std::function<std::string(int, uint32_t, int64_t)> text) override;
 
-  // Memory of the device, which the cache gives back where there is no more; throws OutOfMemoryError.
+  // Allocates device memory, emptying the cache if necessary; throws OutOfMemoryError.
   void* take(size_t bytes, const char* what);
 
-  runtime::CachingAllocator* const cache_;  // null: there is none
+  runtime::CachingAllocator* const cache_;  // null: no cache
   std::vector<Part> parts_;
-  // The graphs' own: they may run while streams use theirs.
+  // Separate from the streams' scratch memory: graphs may run at the same time as streams.
   std::vector<std::pair<void*, size_t>> memory_;
-  size_t used_ = 0;  // of memory_, by the instruction at hand
+  size_t used_ = 0;  // pieces of memory_ that the current instruction uses
   std::vector<std::pair<void*, size_t>> arguments_;
   CUstream filling_ = nullptr;
 };

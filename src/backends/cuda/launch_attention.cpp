@@ -1,4 +1,4 @@
-// Attention on a stream: memory for what cuDNN keeps between its kernels, and its call.
+// Attention on a stream: the call of cuDNN, and memory for what it keeps between its kernels.
 #include "backends/cuda/launcher.h"
 
 namespace naru::backends::cuda {

@@ -1,4 +1,4 @@
-// Convolutions on a stream: operands copied to where cuDNN takes them, its call, and the bias, which it is not told of.
+// Convolutions on a stream: copies operands to layouts that cuDNN supports, calls it, and adds the bias, which cuDNN does not get.
 #include "backends/cuda/launcher.h"
 #include "ir/op_ids.h"
 #include "ir/program_builder.h"
@@ -11,7 +11,7 @@ using ir::Convolution;
 
 ir::View view_of(const Convolution::Array& a, DType type) { return {a.data, type, Dims(std::span<const int64_t>(a.strides))}; }
 
-// One of x, w and y, and where it is while the library computes.
+// One of x, w and y, and its address during the library call.
 struct Operand {
   const Convolution::Array& user;
   Sizes5 sizes;
@@ -19,14 +19,14 @@ struct Operand {
   void* data = nullptr;
 };
 
-// Its kernels for matrix units load 16 bytes at a time.
+// The library's tensor core kernels load 16 bytes at a time.
 bool is_aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
 
 bool lies_last(const Convolution::Array& a, const Sizes5& sizes) {
   return is_dense(a.strides, sizes, true) && !is_dense(a.strides, sizes, false);
 }
 
-// The result += its bias.
+// result += bias.
 ir::Map bias_added(const Convolution& q) {
   const Convolution::Array& result = q.use == Convolution::Use::Forward ? q.y : q.x;
   const Sizes5 sizes = q.use == Convolution::Use::Forward ? q.sizes_of_y() : q.sizes_of_x();
@@ -42,13 +42,13 @@ ir::Map bias_added(const Convolution& q) {
 
 bool StreamLauncher::convolve_by_library(const Convolution& q) {
   bool starved = false;
-  // As images lie; where the library has nothing for channels that are last, with copies in row-major order.
+  // Try the images' own layout first. If the library has nothing for channels-last, use row-major copies.
   const bool last = lies_last(q.x, q.sizes_of_x()) || lies_last(q.y, q.sizes_of_y());
   if ((last && convolve_by_library(q, true, starved)) || convolve_by_library(q, false, starved)) {
     if (q.bias) render::c::run(bias_added(q), *this);
     return true;
   }
-  if (starved) tell_starved(Product::Cudnn, "convolutions");
+  if (starved) warn_out_of_workspace(Product::Cudnn, "convolutions");
   return false;
 }
 
@@ -57,7 +57,7 @@ bool StreamLauncher::convolve_by_library(const Convolution& q, bool channels_las
   if (!convolution) return false;
   std::optional<Convolutions::Way> way = device_.convolutions().way(*convolution, 0);
   if (!way) return false;
-  bool without = false;  // memory for what lies otherwise
+  bool without = false;  // no memory for copies
   const auto memory = [&](size_t bytes) -> void* {
     try {
       return scratch(bytes);

@@ -1,4 +1,4 @@
-// Fourier transforms on a stream: operands copied to where cuFFT takes them, its call, and what the library does not do itself (scales, conjugates).
+// Fourier transforms on a stream: copies operands to layouts that cuFFT supports, calls it, and does what it lacks (scales, conjugates).
 #include <bit>
 
 #include "backends/cuda/launcher.h"
@@ -15,7 +15,7 @@ uint64_t bits_of(double number, DType type) {
   return type == DType::F64 ? std::bit_cast<uint64_t>(number) : std::bit_cast<uint32_t>(static_cast<float>(number));
 }
 
-// to = from * factor; a copy for 1.
+// to = from * factor; a copy if factor is 1.
 ir::Map scaled(const Dims& shape, void* from, const Dims& from_strides, void* to, const Dims& to_strides, DType type, double factor) {
   ir::View source{from, type, from_strides}, target{to, type, to_strides};
   if (factor == 1) return ir::copy_of(shape, std::move(source), std::move(target));
@@ -30,7 +30,7 @@ ir::Map scaled(const Dims& shape, void* from, const Dims& from_strides, void* to
   return map;
 }
 
-// One side of a transform as an array of reals: over `shape`, then along the transform, then, of complex numbers, their parts.
+// One side of a transform as an array of reals: dimensions `shape`, then along the transform, then for complex values the two parts.
 struct Reals {
   Dims shape, strides;
   Reals(const Dims& rows, const Dims& row_strides, int64_t step, int64_t length, bool complex) : shape(rows), strides(row_strides) {
@@ -39,7 +39,7 @@ struct Reals {
   }
 };
 
-// The parts by themselves where their factors differ, all at once where they do not.
+// Scales real and imaginary parts separately if their factors differ, else all at once.
 void scale(render::c::Launcher& launcher, const Fft& op, void* from, const Dims& from_strides, void* to, const Dims& to_strides,
            const Dims& shape, bool complex, double factor, double imaginary) {
   if (from == to && factor == 1 && imaginary == 1) return;
@@ -51,7 +51,7 @@ void scale(render::c::Launcher& launcher, const Fft& op, void* from, const Dims&
   render::c::run(scaled(one, behind(from), from_strides, behind(to), to_strides, op.dtype, imaginary), launcher);
 }
 
-// Of the first number of each row, and, where n is even, of the last.
+// Clears the imaginary part of the first value of each row and, if n is even, of the last.
 void clear_imaginary(render::c::Launcher& launcher, const Fft& op, void* rows) {
   const int64_t given = op.given(), count = product(op.shape);
   const auto clear = [&](int64_t number) {
@@ -73,7 +73,7 @@ void StreamLauncher::transform(const Fft& op) {
   Transforms& transforms = device_.transforms();
   const FftPlacing placing = placing_of(op);
   const size_t item = size_of(op.dtype);
-  // The library's transforms of reals go one way only: the other is that of conjugates.
+  // The library's real transforms exist in one direction only; the other direction is computed through conjugates.
   const bool conjugates_in = op.kind == Kind::HalfToReal && !op.inverse, conjugates_out = op.kind == Kind::RealToHalf && op.inverse;
   void *in = op.in.data, *out = op.out.data;
   if (placing.copies_in) {

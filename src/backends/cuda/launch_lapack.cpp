@@ -1,5 +1,5 @@
-// Linear algebra on a stream: cuSOLVER's calls, and what LAPACK has otherwise: pivots of 32 bits, zeros beyond a triangle, singular values of wide
-// matrices, a number for those that are not finite.
+// Linear algebra on a stream: calls cuSOLVER, and adapts its results to LAPACK's conventions: 32-bit pivots, zeros in the other triangle,
+// singular values of wide matrices, an error number for matrices that are not finite.
 #include "backends/cuda/launcher.h"
 #include "ir/op_ids.h"
 #include "ir/program_builder.h"
@@ -10,7 +10,7 @@ namespace {
 using ir::Lapack;
 using Routine = Lapack::Routine;
 
-// to = from, kept within 1 and most: what stands there is where the library exchanges rows.
+// to = from, clamped to [1, most], because the library exchanges rows at these indices.
 ir::Map pivots_copied(const Dims& shape, ir::View from, ir::View to, int64_t most) {
   ir::Map map;
   ir::ProgramBuilder b(map.program);
@@ -22,7 +22,7 @@ ir::Map pivots_copied(const Dims& shape, ir::View from, ir::View to, int64_t mos
   return map;
 }
 
-// Zeros in the triangle of column-major matrices that a factor does not have.
+// Zeroes the triangle of column-major matrices that is not part of the factor.
 ir::Map other_triangle_cleared(const Lapack& op) {
   const Lapack::Array& a = op.arrays[0];
   const int64_t parts = a.complex ? 2 : 1, n = a.rows;
@@ -62,7 +62,7 @@ Dims shape_of(const Lapack& op, const Lapack::Array& a) {
   return shape;
 }
 
-// finite[i] = whether all elements of matrix i of array 0 are.
+// finite[i] = whether all elements of matrix i of array 0 are finite.
 ir::Reduce all_finite(const Lapack& op, void* finite) {
   ir::Reduce r;
   r.op = ir::ReduceOp::All;
@@ -74,7 +74,7 @@ ir::Reduce all_finite(const Lapack& op, void* finite) {
   return r;
 }
 
-// to = `number` where a matrix is not finite.
+// to = `number` where the matrix is not finite.
 ir::Map set_unless(const Lapack& op, void* finite, const Lapack::Array& a, int64_t number) {
   ir::Map map;
   ir::ProgramBuilder b(map.program);
@@ -104,7 +104,7 @@ bool is_wide(const Lapack& op) { return op.routine == Routine::Svd && op.arrays[
 
 }  // namespace
 
-// The library has no singular values of matrices that are wider than high: A^T = conj(V) S U^T.
+// The library has no SVD of matrices that are wider than high: use A^T = conj(V) S U^T.
 void StreamLauncher::factor_wide(const Lapack& op) {
   Lapack turned = op;
   const auto make = [&](const Lapack::Array& of) {
@@ -145,8 +145,8 @@ void StreamLauncher::factor_each(const Lapack& op) {
 
 void StreamLauncher::factor(const Lapack& op) {
   if (only_prepares_) return;
-  // What iterates until something is small may do so for ever, or give anything, where elements are infinite or no numbers: the numbers that the host
-  // gives for such matrices (host/lapack_routines.h).
+  // Iterative routines might never end, or return anything, if elements are infinite or NaN. Report the error numbers that the host reports
+  // for such matrices (backends/cpu/libraries/lapack_routines.h).
   const bool iterates = op.routine == Routine::Svd || op.routine == Routine::Eigh;
   const int64_t number = op.routine == Routine::Svd ? -4 : 1;
   void* const finite = iterates ? scratch(static_cast<size_t>(op.batch)) : nullptr;

@@ -32,7 +32,7 @@ ir::Map bias_added(const ir::MatMul& q) {
 
 }  // namespace
 
-void StreamLauncher::tell_starved(Product library, const char* what) const {
+void StreamLauncher::warn_out_of_workspace(Product library, const char* what) const {
   static std::array<std::array<std::atomic<bool>, 128>, kProducts> told{};
   if (told[static_cast<size_t>(library)][static_cast<size_t>(device_.device().index)].exchange(true)) return;
   std::fprintf(
@@ -68,7 +68,7 @@ bool StreamLauncher::matmul_by_library(const ir::MatMul& q) {
     }
   };
   if (by_library(q, memory)) return true;
-  // A bias that the library does not add itself is added behind.
+  // If the library can't add the bias, add it afterwards.
   if (ir::MatMul plain = q; q.bias && !starved) {
     plain.bias = nullptr;
     if (by_library(plain, memory)) {
@@ -76,13 +76,13 @@ bool StreamLauncher::matmul_by_library(const ir::MatMul& q) {
       return true;
     }
   }
-  if (starved) tell_starved(Product::CublasLt, "matrix products");
+  if (starved) warn_out_of_workspace(Product::CublasLt, "matrix products");
   return false;
 }
 
 bool StreamLauncher::by_library(ir::MatMul q, const Products::Workspace& memory) {
   Products& products = device_.products();
-  // Factors that do not lie in lines (repeated elements, every other column) are copied first.
+  // Factors without unit stride (repeated elements, every other column) are copied first.
   struct Copy {
     ir::MatMul::Matrix* factor;
     Dims shape;
@@ -123,7 +123,7 @@ void StreamLauncher::start(const render::c::Launch& launch) {
     memory[n] = address(launch.memory[n]);
     parameters[n] = &memory[n];
   }
-  // Addresses are whole here: no offsets from the start of a piece.
+  // CUDA addresses need no offsets from the start of a block.
   std::memset(launch.arguments.data(), 0, n * 8);
   parameters[n] = launch.arguments.data();
   if (render::c::in_memory(n, launch.arguments.size(), device_.target())) {

@@ -1,5 +1,5 @@
-// Puts instructions on a stream of the driver: kernels, copies, products by the library. Streams and graphs are launchers of this kind; they
-// differ in where they have memory for intermediate values.
+// Puts instructions on a driver stream: kernels, copies, library calls. Streams and graphs derive from it; they differ in where they
+// allocate memory for intermediate values.
 #pragma once
 
 #include "backends/cuda/device.h"
@@ -10,9 +10,9 @@ class StreamLauncher : protected render::c::Launcher {
  protected:
   StreamLauncher(CudaDevice& device, CudaDevices& devices) : device_(device), devices_(devices) {}
 
-  // With the device's context current.
+  // Requires that the device's context is current.
   void run(const ir::Instruction& instruction);
-  // Memory of the device that holds the bytes until the kernel started next is done.
+  // Copies the bytes to device memory that stays valid until the next started kernel is done.
   virtual void* large_arguments(const void* bytes, size_t count) = 0;
 
   const render::c::Target& target() const override { return device_.target(); }
@@ -22,15 +22,15 @@ class StreamLauncher : protected render::c::Launcher {
   CudaDevice& device_;
   CudaDevices& devices_;
   CUstream stream_ = nullptr;
-  bool only_prepares_ = false;  // run() compiles, plans and takes memory, and puts nothing on the stream
+  bool only_prepares_ = false;  // run() only compiles, plans and allocates; it enqueues nothing
 
  private:
-  // False where own kernels are to do it, and nothing has happened.
+  // Return false, and do nothing, if naru's own kernels must do the work.
   bool matmul_by_library(const ir::MatMul& product);
   bool convolve_by_library(const ir::Convolution& q);
   bool convolve_by_library(const ir::Convolution& q, bool channels_last, bool& starved);
-  // Once for each library and device: the program goes on, more slowly.
-  void tell_starved(Product library, const char* what) const;
+  // Warns once per library and device that memory ran short; the program continues, more slowly.
+  void warn_out_of_workspace(Product library, const char* what) const;
   void transform(const ir::Fft& op);
   void attend(const ir::Attention& op);
   void factor(const ir::Lapack& op);

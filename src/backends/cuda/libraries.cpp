@@ -10,14 +10,14 @@
 namespace naru::backends::cuda {
 namespace {
 
-// A file, and the folder in site-packages of the wheel that has it.
+// A library file, and its folder within site-packages.
 struct File {
   const char *name, *folder;
 };
 struct LibraryRow {
   const char *label, *variable, *wheel, *without;
-  File of[3];  // of CUDA 13, 12 and 11
-  // Most wheels of CUDA 13 and newer carry no number, and most libraries are in its toolkit.
+  File of[3];  // for CUDA 13, 12 and 11
+  // Most wheels for CUDA 13 and newer have no version suffix, and most libraries are part of the toolkit.
   const char *number = "", *otherwise = "the CUDA toolkit";
 };
 // In the order of Product.
@@ -70,7 +70,7 @@ std::vector<std::string> homes() {
   return folders;
 }
 
-// lib: of a Conda environment.
+// lib: in a Conda environment.
 std::vector<std::string> toolkits() {
   std::vector<std::string> folders;
   for (const std::string& home : homes())
@@ -78,7 +78,7 @@ std::vector<std::string> toolkits() {
   return folders;
 }
 
-// Code of a newer CUDA than the driver's is refused by it.
+// The driver rejects code of a newer CUDA version than its own.
 std::vector<Version> versions_for(int driver_version) {
   std::vector<Version> versions(std::begin(kVersions), std::end(kVersions));
   std::stable_partition(versions.begin(), versions.end(), [&](const Version& v) { return v.major <= driver_version / 1000; });
@@ -91,7 +91,8 @@ std::vector<std::string> places_of(Product product, int driver_version) {
   std::vector<std::string> places;
   for (const Version& v : versions_for(driver_version)) {
     const File& file = row_of(product).of[v.column];
-    // Wheels first: another package of this process (PyTorch, CuPy) that is imported later opens those, and a process has one library of a name.
+    // Wheels first: another package (PyTorch, CuPy) that this process imports later opens them, and a process has only one library of a
+    // name.
     for (const std::string& folder : runtime::Library::package_folders())
       places.push_back(fmt::format("{}/{}/{}", folder, file.folder, file.name));
     places.push_back(file.name);

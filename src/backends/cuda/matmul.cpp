@@ -13,10 +13,10 @@ namespace {
 
 using Matrix = ir::MatMul::Matrix;
 
-// What NVIDIA recommends: 32 MiB from Hopper on, whose algorithms share out k more often; 8 MiB before.
+// NVIDIA's recommendation: 32 MiB from Hopper on, whose algorithms split k more often; 8 MiB before.
 constexpr size_t kWorkspace = size_t{8} << 20, kWorkspaceOfHopper = size_t{32} << 20;
 
-// Rows behind one another, each without gaps: `ld` elements from one to the next. 0 where they are not.
+// The row stride of a matrix with contiguous rows, as leading dimension; 0 if it is not such a matrix.
 int64_t row_step(const Matrix& x, int64_t rows, int64_t cols) noexcept {
   if (x.col_stride != 1 && cols != 1) return 0;
   if (rows == 1) return std::max<int64_t>(1, cols);
@@ -29,7 +29,7 @@ uint32_t alignment_of(const void* p) noexcept {
   return static_cast<uint32_t>(address & -address);
 }
 
-// A matrix of naru's, by rows, is its own transpose by columns.
+// A row-major matrix is its own transpose in column-major order.
 std::optional<LtMatMul::Matrix> operand(const Matrix& x, int64_t rows, int64_t cols, int64_t batch) noexcept {
   LtMatMul::Matrix m;
   if (const int64_t ld = row_step(x, rows, cols)) {
@@ -57,7 +57,7 @@ bool set_types(LtMatMul& p, const ir::MatMul& q, bool tf32) noexcept {
     case DType::F16:
     case DType::BF16:
       p.type = q.dtype == DType::F16 ? CUDA_R_16F : CUDA_R_16BF;
-      // Parts of a sum are added up in float32, or not at all.
+      // Split k only where the partial sums are added in float32.
       if (!q.precision.reduced_accumulation) p.reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
       return true;
     default:
@@ -78,7 +78,7 @@ std::optional<LtMatMul> for_library(const ir::MatMul& q, bool tf32) noexcept {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   LtMatMul p;
   if (q.precision.deterministic || q.k == 0 || std::max({q.m, q.n, q.k, q.batch}) > kMost || !set_types(p, q, tf32)) return std::nullopt;
-  // c by rows is its transpose by columns: c^T = b^T a^T, and a bias for each column of c is one for each row there.
+  // A row-major c is c^T in column-major order: c^T = b^T a^T, and the bias per column of c is a bias per row there.
   const auto a = operand(q.b, q.k, q.n, q.batch), b = operand(q.a, q.m, q.k, q.batch), d = operand(q.c, q.m, q.n, q.batch);
   if (!a || !b || !d || d->transposed) return std::nullopt;
   if (q.bias && q.bias_stride != 1 && q.n != 1) return std::nullopt;
@@ -145,7 +145,7 @@ bool Products::start(const ir::MatMul& q, CUstream stream, const Workspace& work
   const cublasStatus_t status = plan->descriptors->run(handle_, q.b.data, q.a.data, q.c.data, memory, stream);
   if (status == CUBLAS_STATUS_SUCCESS) return true;
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH) {
-    // Offered and then refused, with nothing done.
+    // The library offered an algorithm and then rejected it; nothing was enqueued.
     plan->descriptors.reset();
     return false;
   }

@@ -1,4 +1,4 @@
-// Matrix products by cuBLASLt, where there is one that takes them; the others are left to naru's own kernels.
+// Matrix products by cuBLASLt where the library supports them; naru's own kernels compute the others.
 #pragma once
 
 #include <functional>
@@ -17,33 +17,34 @@ class CudaDevice;
 
 using MatMulLibrary = VendorLibrary<CublasLt>;
 
-// Whether rows or columns of the matrix are neighbours in memory, as the library wants it.
+// True if the matrix has unit stride along rows or columns, as the library requires.
 bool unit_stride(const ir::MatMul::Matrix& matrix, int64_t rows, int64_t cols) noexcept;
-// The product's like for cuBLASLt; nothing where it is not for the library: kinds and layouts that it does not take, sums over nothing, and what must be
-// computed in one order. tf32: the device has units for it.
+// Describes the product for cuBLASLt. nullopt if the library is not used: unsupported types or layouts, empty sums (k = 0), or a required
+// canonical order. tf32: the device has TF32 units.
 std::optional<LtMatMul> for_library(const ir::MatMul& product, bool tf32) noexcept;
 
 // The products of one device: a handle, and the algorithms that the library has chosen. Thread-safe.
 class Products {
  public:
-  // Algorithms kept; beyond that all are asked for anew.
+  // Limit of cached algorithms; beyond it, every product queries the library again.
   static constexpr size_t kMostPlans = 2048;
-  // Memory of the device that the product has for itself until its stream is done with it; null where there is none left.
+  // Allocates device memory that belongs to the product until its stream is done with it; returns null if none is left.
   using Workspace = std::function<void*(size_t bytes)>;
 
   Products(const CudaDevice& device, const MatMulLibrary& library) : device_(device), library_(library) {}
   ~Products();
   Products(const Products&) = delete;
 
-  // Whether there is a library at all, which is opened here.
+  // True if there is a library; opens it.
   bool available();
-  // Puts the product on the stream (null: only plans it and takes memory), whose context is current. False where naru's own kernels are to do it; nothing has happened then.
-  // Throws RuntimeError where the library fails, OutOfMemoryError where it has no memory.
+  // Enqueues the product on the stream (null: only plans and allocates); the stream's context must be current. Returns false, and does
+  // nothing, if naru's own kernels must compute it.
+  // Throws RuntimeError if the library fails, OutOfMemoryError if it has no memory.
   bool start(const ir::MatMul& product, CUstream stream, const Workspace& workspace);
 
  private:
   struct Plan {
-    std::unique_ptr<LtDescriptors> descriptors;  // null: the library does not do it
+    std::unique_ptr<LtDescriptors> descriptors;  // null: the library does not support it
     size_t workspace = 0;
   };
   std::shared_ptr<Plan> plan_of(const LtMatMul& product, const void* bias);

@@ -28,7 +28,7 @@ char* Staging::take(size_t bytes, const std::function<void(uint64_t)>& reach) {
   const size_t size = (bytes + kAligned - 1) / kAligned * kAligned;
   size_t begin = next_ + size <= bytes_ ? next_ : 0;
   while (!is_free(begin, begin + size)) {
-    // Of many pieces, half are waited for at a time, so that most calls ask nothing.
+    // With many pieces in use, wait for half of them at once, so that most calls need not wait.
     const uint64_t seq = pieces_[pieces_.size() > kMany ? pieces_.size() / 2 : 0].seq;
     reach(seq);
     reached(seq);

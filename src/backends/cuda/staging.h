@@ -1,4 +1,5 @@
-// Page-locked memory through which copies from and to other memory of the host pass: the driver would wait for the stream first, and copy within its call.
+// Page-locked staging memory for copies from and to pageable host memory. Without it, the driver waits for the stream first and copies
+// within its call.
 #pragma once
 
 #include <cstddef>
@@ -10,21 +11,21 @@ namespace naru::backends::cuda {
 
 class CudaDevice;
 
-// A ring of one stream: pieces are taken one behind another, and each is free again when the stream has reached the number it was last used by. Not
-// thread-safe.
+// A ring buffer of one stream. Pieces are taken one after another; each is free again when the stream has reached the sequence number of
+// its last use. Not thread-safe.
 class Staging {
  public:
   Staging(CudaDevice& device, size_t bytes) : device_(device), bytes_(bytes) {}
   ~Staging();
   Staging(const Staging&) = delete;
 
-  // The memory is taken at the first call; false where there is none to be had.
+  // Allocates the memory at the first call; false if there is none.
   bool available();
-  // `reach` returns when the stream has reached a number. At most half of all bytes at a time.
+  // Takes at most half of all bytes at once. `reach(seq)` must return when the stream has reached seq.
   char* take(size_t bytes, const std::function<void(uint64_t)>& reach);
-  // The piece taken last is in use until the stream reaches `seq`.
+  // Marks the piece taken last as in use until the stream reaches `seq`.
   void use_until(uint64_t seq);
-  // The stream has reached it.
+  // Notes that the stream has reached `seq`.
   void reached(uint64_t seq) noexcept;
   size_t bytes() const noexcept { return bytes_; }
 

@@ -4,18 +4,19 @@
 #include <cstring>
 #include <deque>
 
+#include "backends/cpu/exec/thread_pool.h"
 #include "backends/cuda/graph.h"
-#include "host/thread_pool.h"
 #include "naru/error.h"
 
 namespace naru::backends::cuda {
 namespace {
 
-// Copies of host memory that is not page-locked: those up to this size have a ring of their own, which is there at once; a piece of the others.
+// Copies of pageable host memory. Copies up to kSmallCopy bytes use a small ring of their own, which is quick to allocate. kLeastPiece and
+// kMostPiece bound the pieces of the others.
 constexpr size_t kSmallCopy = size_t{32} << 10, kSmallRing = size_t{256} << 10, kLargeRing = size_t{16} << 20;
 constexpr size_t kLeastPiece = size_t{256} << 10, kMostPiece = size_t{4} << 20;
 
-// A quarter of the copy, so that moving it on the host and over the bus goes on at the same time.
+// A quarter of the copy, so that copying on the host and over the bus overlap.
 size_t piece_of(size_t bytes) noexcept {
   return bytes <= kSmallCopy ? kSmallCopy : std::clamp((bytes / 4 + 4095) / 4096 * 4096, kLeastPiece, kMostPiece);
 }
@@ -27,10 +28,10 @@ ir::CopyBytes rest_of(ir::CopyBytes c, size_t done) noexcept {
   return c;
 }
 
-// One thread does not fill the bus.
+// A single thread does not saturate the bus.
 void copy_on_host(void* to, const void* from, size_t bytes) {
   constexpr size_t kShare = size_t{512} << 10;
-  constexpr double kNanoseconds = 0.1;  // a byte
+  constexpr double kNanoseconds = 0.1;  // per byte
   if (bytes < 2 * kShare) {
     std::memcpy(to, from, bytes);
     return;
@@ -39,7 +40,7 @@ void copy_on_host(void* to, const void* from, size_t bytes) {
     const size_t at = static_cast<size_t>(i) * kShare;
     std::memcpy(static_cast<char*>(to) + at, static_cast<const char*>(from) + at, std::min(kShare, bytes - at));
   };
-  host::parallel_for(static_cast<int64_t>((bytes + kShare - 1) / kShare), share, static_cast<double>(bytes) * kNanoseconds);
+  cpu::parallel_for(static_cast<int64_t>((bytes + kShare - 1) / kShare), share, static_cast<double>(bytes) * kNanoseconds);
 }
 
 bool is_pageable(const ir::CopyBytes& c) {
@@ -47,7 +48,7 @@ bool is_pageable(const ir::CopyBytes& c) {
          ((c.source_device.is_cpu() && !CudaDevice::is_pinned(c.source)) || (c.target_device.is_cpu() && !CudaDevice::is_pinned(c.target)));
 }
 
-// An event behind every so many instructions; between them one is recorded only when somebody asks.
+// Record an event after every kEvery instructions; in between only on request.
 constexpr uint64_t kEvery = 8;
 
 class EventTime final : public runtime::TimeStamp {
@@ -146,7 +147,7 @@ uint64_t CudaStream::put(const ir::Instruction& instruction, std::vector<Ref<Sto
 uint64_t CudaStream::submit(ir::Instruction instruction, std::vector<Ref<Storage>> hold) {
   const auto* const copy = std::get_if<ir::CopyBytes>(&instruction);
   if (copy && !forked() && is_pageable(*copy)) return copy_staged(*copy, std::move(hold));
-  // What moves over the bus is what others wait for.
+  // Other work usually waits for transfers over the bus, so record an event after them.
   return put(instruction, std::move(hold), copy != nullptr);
 }
 
@@ -156,7 +157,7 @@ uint64_t CudaStream::handle() noexcept {
 }
 
 void CudaStream::synchronize(uint64_t seq) {
-  // No number stands behind what others have put there.
+  // Work that other libraries enqueued has no sequence number.
   if (known_to_others_.load(std::memory_order_relaxed) && !forked() && seq == submitted()) seq = give({}, true, [] {});
   EventStream::synchronize(seq);
 }
@@ -179,10 +180,10 @@ uint64_t CudaStream::copy_staged(const ir::CopyBytes& c, std::vector<Ref<Storage
     if (!staging) staging.emplace(device_, c.bytes <= kSmallCopy ? kSmallRing : kLargeRing);
     there = !lost() && staging->available();
   } catch (const Error&) {
-    // The copy meets the same error.
+    // The copy below reports the same error.
   }
   if (!there) {
-    // The driver waits for all earlier work of the stream within its call; here that is done before it, without the stream's lock.
+    // Within its call the driver waits for all earlier work of the stream. Wait here instead, without the stream's lock.
     await(submitted());
     const uint64_t seq = put(c, std::move(hold), true);
     await(seq);
@@ -201,7 +202,8 @@ uint64_t CudaStream::copy_up(ir::CopyBytes c, const std::vector<Ref<Storage>>& h
     copy_on_host(between, c.source, piece.bytes);
     piece.source = between;
     const bool last = piece.bytes == c.bytes;
-    // Copies to the device are not waited for, except to reuse a large piece. Each piece keeps the memory: Ctrl-C may end the copy here.
+    // Copies to the device are not waited for, except to reuse a large piece. Each piece holds the storages, because Ctrl-C may end the
+    // copy here.
     const uint64_t seq = put(piece, hold, piece.bytes > kSmallCopy);
     staging.use_until(seq);
     if (last) return seq;
@@ -217,7 +219,7 @@ uint64_t CudaStream::copy_down(ir::CopyBytes c, const std::vector<Ref<Storage>>&
     uint64_t seq;
   };
   const size_t most = piece_of(c.bytes);
-  const auto ahead = static_cast<size_t>(std::max<uint64_t>(1, staging.bytes() / most / 2));  // while one piece is copied on, others arrive
+  const auto ahead = static_cast<size_t>(std::max<uint64_t>(1, staging.bytes() / most / 2));  // some arrive while one is copied on
   std::deque<Piece> under_way;
   uint64_t last = 0;
   while (c.bytes > 0 || !under_way.empty()) {
@@ -226,7 +228,7 @@ uint64_t CudaStream::copy_down(ir::CopyBytes c, const std::vector<Ref<Storage>>&
       piece.bytes = std::min(most, c.bytes);
       char* const between = staging.take(piece.bytes, [this](uint64_t seq) { await(seq); });
       piece.target = between;
-      last = put(piece, hold, true);  // each piece keeps the memory: Ctrl-C may end the copy here
+      last = put(piece, hold, true);  // each piece holds the storages: Ctrl-C may end the copy here
       staging.use_until(last);
       under_way.push_back({c.target, between, piece.bytes, last});
       c = rest_of(c, piece.bytes);
@@ -261,7 +263,7 @@ uint64_t CudaStream::replay(runtime::Recorded& recorded, std::vector<Ref<Storage
 void* CudaStream::large_arguments(const void* bytes, size_t count) {
   void* const memory = scratch(count);
   device_.check(device_.api().cuMemcpyHtoDAsync_v2(address(memory), bytes, count, stream_), "cuMemcpyHtoDAsync");
-  drain();  // a GPU that reads the host's memory itself does so when the stream gets there, and the bytes are gone then
+  drain();  // a GPU that reads host memory directly reads it only when the stream gets there; the source bytes may be freed by then
   return memory;
 }
 

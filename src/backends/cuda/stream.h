@@ -8,7 +8,7 @@
 #include "backends/cuda/device.h"
 #include "backends/cuda/launcher.h"
 #include "backends/cuda/staging.h"
-#include "runtime/event_stream.h"
+#include "runtime/device/event_stream.h"
 
 namespace naru::backends::cuda {
 
@@ -25,13 +25,14 @@ class CudaStream final : public runtime::EventStream, private StreamLauncher {
   bool reads_at_once(const ir::CopyBytes& copy) const override;
   void synchronize(uint64_t seq) override;
 
-  // The driver's own. Others may put work on it from then on, which synchronize() waits for, too.
+  // The driver's handle. Other libraries may put work on it from then on; synchronize() waits for that too.
   uint64_t handle() noexcept;
-  // What comes later waits for all that the stream of another library was given so far; the number behind which it has.
+  // Makes later work wait for all work given so far to another library's stream. Returns the sequence number from which on that has been
+  // waited for.
   uint64_t follow(uint64_t handle);
 
  private:
-  using StreamLauncher::device_;  // the runtime's stream has one by that name
+  using StreamLauncher::device_;  // the runtime's stream class also has a device_
 
   Event record_event() override;
   bool query_event(const Event& event) override;
@@ -52,7 +53,8 @@ class CudaStream final : public runtime::EventStream, private StreamLauncher {
   void* faults(int count, std::function<std::string(int, uint32_t, int64_t)> text) override { return take_faults(count, std::move(text)); }
   void* large_arguments(const void* bytes, size_t count) override;
   uint64_t put(const ir::Instruction& instruction, std::vector<Ref<Storage>> hold, bool asked);
-  // Between the device and memory of the host that is not page-locked, piece by piece through what is. The host's memory is read, or written, on return.
+  // Copies between the device and pageable host memory, in pieces through page-locked memory. On return the host memory has been read or
+  // written.
   uint64_t copy_staged(const ir::CopyBytes& copy, std::vector<Ref<Storage>> hold);
   uint64_t copy_up(ir::CopyBytes copy, const std::vector<Ref<Storage>>& hold, Staging& staging);
   uint64_t copy_down(ir::CopyBytes copy, const std::vector<Ref<Storage>>& hold, Staging& staging);
@@ -64,7 +66,7 @@ class CudaStream final : public runtime::EventStream, private StreamLauncher {
 
   std::atomic<bool> known_to_others_{false};
   CUstream beside_ = nullptr;  // for read() and write()
-  std::mutex staging_mutex_;   // taken before the stream's own
+  std::mutex staging_mutex_;   // lock it before the stream's own mutex
   std::optional<Staging> small_, large_;
 };
 

@@ -13,7 +13,7 @@ namespace {
 using ir::Fft;
 using Kind = Fft::Kind;
 
-// Where the positions of `shape` are one row of steps: its length is the product of the sizes.
+// If the positions of `shape` have one common stride: that stride.
 std::optional<int64_t> one_step(const Dims& shape, const Dims& strides) {
   int64_t step = 0, next = 0;
   for (size_t d = shape.size(); d-- > 0;) {
@@ -29,12 +29,12 @@ std::optional<int64_t> one_step(const Dims& shape, const Dims& strides) {
 
 struct SidePlace {
   bool direct = false;
-  int64_t step = 1, row = 0;  // in numbers of the side: pairs count as one where it is complex
+  int64_t step = 1, row = 0;  // in values of this side: a complex pair counts as one
 };
 
 SidePlace place(const Fft& op, const Fft::Side& side, bool complex, int64_t length) {
   const int64_t parts = complex ? 2 : 1, dense = length;
-  // Complex numbers, and reals that are read in pairs, lie at multiples of a pair's size.
+  // Complex values, and reals that are read in pairs, must be aligned to the size of a pair.
   const bool aligned = reinterpret_cast<uintptr_t>(side.data) % (2 * size_of(op.dtype)) == 0;
   const std::optional<int64_t> row = one_step(op.shape, side.strides);
   if (aligned && row && side.step > 0 && side.step % parts == 0 && *row >= 0 && *row % parts == 0) {
@@ -74,7 +74,7 @@ FftPlacing placing_of(const Fft& op) {
   const int types[][2] = {{CUFFT_C2C, CUFFT_Z2Z}, {CUFFT_R2C, CUFFT_D2Z}, {CUFFT_C2R, CUFFT_Z2D}};
   FftPlacing p;
   const SidePlace in = place(op, op.in, op.complex_in(), op.given()), out = place(op, op.out, op.complex_out(), op.made());
-  // What goes to reals is overwritten by the library, and has parts that must count as 0.
+  // Transforms to reals overwrite their input, and need zeros in some imaginary parts: copy it.
   p.copies_in = !in.direct || op.kind == Kind::HalfToReal;
   p.copies_out = !out.direct;
   p.rows = {types[static_cast<size_t>(op.kind)][wide], op.n, product(op.shape), in.step, in.row, out.step, out.row};
@@ -111,7 +111,7 @@ std::shared_ptr<Transforms::Plan> Transforms::plan_of(const FftRows& r, cufftRes
     return nullptr;
   }
   plan->made = true;
-  // Given for the layout to be read, though one dimension needs no sizes of its surroundings.
+  // These must be given for the strides to be used, although the values do not matter in one dimension.
   long long n = r.n, in_embed = r.n, out_embed = r.n;
   status = f->cufftSetAutoAllocation(plan->handle, 0);
   if (status == CUFFT_SUCCESS)

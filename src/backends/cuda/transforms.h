@@ -1,4 +1,4 @@
-// Fourier transforms by cuFFT, where there is one that takes them; the others are done on the cpu.
+// Fourier transforms by cuFFT where the library supports them; the others run on the cpu.
 #pragma once
 
 #include <compare>
@@ -14,7 +14,7 @@ namespace naru::backends::cuda {
 
 class CudaDevice;
 
-// Rows of a transform as cuFFT counts them: numbers from one to the next, and from one row to the next, on both sides.
+// A batch of 1-d transforms as cuFFT describes it. For input and output: the step between values of a row, and the step between rows.
 struct FftRows {
   int type = 0;
   int64_t n = 0, rows = 0;
@@ -22,7 +22,7 @@ struct FftRows {
   auto operator<=>(const FftRows&) const = default;
 };
 
-// How an instruction is done: its sides as they lie, or copied to (from) rows behind one another.
+// How to run an instruction: on the operands as they are, or with input or output copied to contiguous rows.
 struct FftPlacing {
   FftRows rows;
   bool copies_in = false, copies_out = false;
@@ -32,23 +32,23 @@ FftPlacing placing_of(const ir::Fft& op);
 // The transforms of one device: the library's plans. Thread-safe. The device's context must be current.
 class Transforms {
  public:
-  // Plans kept; beyond that all are made anew.
+  // Limit of cached plans; beyond it, a plan is made for each call.
   static constexpr size_t kMostPlans = 256;
 
   Transforms(const CudaDevice& device, const VendorLibrary<Cufft>& library) : device_(device), library_(library) {}
   ~Transforms();
   Transforms(const Transforms&) = delete;
 
-  // Whether the library has a plan for it; made here and kept.
+  // True if the library has a plan for it; makes and caches the plan.
   bool takes(const ir::Fft& op);
-  // Bytes that the plan needs to work in. Throws RuntimeError where there is no plan.
+  // Work memory of the plan in bytes. Throws RuntimeError if there is no plan.
   size_t workspace(const FftRows& rows);
-  // Puts the transform, without its scale, on the stream; `workspace` has that many bytes. Throws RuntimeError where the library fails.
+  // Enqueues the transform, without its scale; `workspace` has workspace(rows) bytes. Throws RuntimeError if the library fails.
   void start(const FftRows& rows, bool inverse, void* in, void* out, void* workspace, CUstream stream);
 
  private:
   struct Plan;
-  // Null where the library has none: `status` says why.
+  // Null if the library has none; `status` gives the reason.
   std::shared_ptr<Plan> plan_of(const FftRows& rows, cufftResult& status);
   std::shared_ptr<Plan> must_have(const FftRows& rows);
 

@@ -1,4 +1,4 @@
-// One of NVIDIA's libraries, opened when it is first asked for; what stands in its way is said where libraries are listed.
+// One of NVIDIA's libraries, opened on first use. If it can't be used, the list of libraries shows the reason.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,13 +12,14 @@
 
 namespace naru::backends::cuda {
 
-// Of a list LIST(F) of F(result, name, (parameters)): a pointer for each, and find(), which looks for all of them in `library`.
+// For a list LIST(F) of F(result, name, (parameters)): declares a function pointer for each, and find(), which looks all of them up in
+// `library`.
 #define NARU_DECLARE_FUNCTION(result, name, parameters) result(*name) parameters = nullptr;
 #define NARU_FIND_FUNCTION(result, name, parameters) library.find(name, #name);
 #define NARU_FUNCTIONS(LIST)  \
   LIST(NARU_DECLARE_FUNCTION) \
   void find() { LIST(NARU_FIND_FUNCTION) }
-// Of a list LIST(F) of F(name, number): the enumerators, and a table of their names.
+// For a list LIST(F) of F(name, number): the enumerators, and a table of their names.
 #define NARU_ENUMERATOR(name, number) name = number,
 #define NARU_STATUS(name, number) {number, #name},
 #define NARU_STATUSES(LIST) \
@@ -28,8 +29,8 @@ struct Status {
   const char* name;
 };
 
-// What a library's struct of functions is. kMajor: the first number of its version is version() / kMajor. cuda(): the version of CUDA that it is of (13),
-// or 0 where it does not say.
+// Requirements on a library's struct of functions. version() / kMajor is the major version. cuda() is the CUDA version that it belongs to
+// (13), or 0 if unknown.
 template <class F>
 concept VendorFunctions = requires(F f) {
   { F::kProduct } -> std::convertible_to<Product>;
@@ -63,7 +64,7 @@ class VendorLibrary {
   explicit VendorLibrary(int driver_version) : driver_version_(driver_version) {}
   VendorLibrary(const VendorLibrary&) = delete;
 
-  // Null where it can't be used; see text().
+  // Null if it can't be used; text() tells why.
   const Functions* get() const {
     const std::lock_guard lock(mutex_);
     if (!functions_) {
@@ -73,12 +74,12 @@ class VendorLibrary {
     }
     return functions_->library.trouble().empty() && !too_new() ? &*functions_ : nullptr;
   }
-  // A device would not have it, with this status: as where the driver is too old.
+  // Records that a device rejected the library with this status, as when the driver is too old.
   void refused(int status) const {
     const std::lock_guard lock(mutex_);
     refused_ = status_name<Functions>(status);
   }
-  // "cuFFT 12.0.0", or what is done without it, what is wrong and what to do about it.
+  // "cuFFT 12.0.0", or what happens without it, what is wrong, and how to fix it.
   std::string text() const {
     const Functions* const f = get();
     const std::lock_guard lock(mutex_);
@@ -92,7 +93,7 @@ class VendorLibrary {
   }
 
  private:
-  // Libraries run on drivers of their own CUDA version and of newer ones.
+  // A library needs a driver of its CUDA version or a newer one.
   bool too_new() const {
     return functions_->library.trouble().empty() && driver_version_ > 0 && functions_->cuda() > driver_version_ / 1000;
   }

@@ -1,10 +1,10 @@
-// The meta backend: one device whose tensors have no elements. Its work is dropped, so that operators give shapes and types alone. Storages of it have
-// addresses, which nobody reads, without memory behind them (runtime/memory.cpp).
+// The meta backend: one device whose tensors have no elements. Its instructions are dropped, so operators only infer shapes and dtypes. Its
+// storages have addresses without memory, which must never be read (runtime/memory/memory.cpp).
 #include <atomic>
 
-#include "host/host_time.h"
+#include "backends/cpu/exec/host_time.h"
 #include "naru/error.h"
-#include "runtime/backend.h"
+#include "runtime/device/backend.h"
 
 namespace naru::backends {
 namespace {
@@ -18,7 +18,7 @@ class MetaStream final : public DeviceStream {
   uint64_t completed() const noexcept override { return done_; }
   uint64_t submitted() const noexcept override { return done_; }
   void reach(uint64_t) noexcept override {}
-  std::unique_ptr<TimeStamp> stamp() override { return std::make_unique<host::HostTime>(); }
+  std::unique_ptr<TimeStamp> stamp() override { return std::make_unique<cpu::HostTime>(); }
 
  private:
   std::atomic<uint64_t> done_{0};

@@ -1,6 +1,6 @@
-// The metal backend, of kind mps. There is none yet, and there can be one on macOS only.
-#include "runtime/system.h"
-#include "runtime/unusable_backend.h"
+// The metal backend, for kind mps. Not implemented yet; it can only exist on macOS.
+#include "runtime/device/unusable_backend.h"
+#include "runtime/os/system.h"
 
 namespace naru::backends {
 namespace {

@@ -49,7 +49,7 @@ Api Api::open() {
   a.library = runtime::Library::open("NARU_OPENCL_LIBRARY", {"libOpenCL.so.1", "libOpenCL.so"});
 #define NARU_FIND(result, name, parameters) a.library.find(a.name, #name);
   NARU_OPENCL(NARU_FIND)
-  runtime::Library more = a.library;  // that these are missing is no trouble
+  runtime::Library more = a.library;  // missing functions are no error here
 #define NARU_FIND_MORE(result, name, parameters) more.find(a.name, #name);
   NARU_OPENCL_2(NARU_FIND_MORE)
 #undef NARU_FIND_MORE

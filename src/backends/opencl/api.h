@@ -1,4 +1,4 @@
-// The part of OpenCL 1.2 that is used here, opened at run time: nothing of it is needed to build. The names are OpenCL's own.
+// The part of OpenCL 1.2 that naru uses, opened at run time, so building needs no OpenCL. Names are OpenCL's own.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/library.h"
+#include "runtime/os/library.h"
 
 namespace naru::backends::opencl {
 
@@ -59,7 +59,7 @@ constexpr cl_ulong CL_DEVICE_SVM_FINE_GRAIN_BUFFER = 2, CL_MEM_SVM_FINE_GRAIN_BU
 constexpr cl_ulong CL_MAP_READ = 1, CL_MAP_WRITE = 2;
 constexpr cl_int CL_SUCCESS = 0, CL_COMPLETE = 0, CL_BUILD_PROGRAM_FAILURE = -11, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST = -14;
 
-// Result, name, parameters.
+// F(result, name, parameters).
 #define NARU_OPENCL(F)                                                                                                                   \
   F(cl_int, clGetPlatformIDs, (cl_uint, cl_platform_id*, cl_uint*))                                                                      \
   F(cl_int, clGetPlatformInfo, (cl_platform_id, cl_uint, size_t, void*, size_t*))                                                        \
@@ -100,7 +100,7 @@ constexpr cl_int CL_SUCCESS = 0, CL_COMPLETE = 0, CL_BUILD_PROGRAM_FAILURE = -11
   F(cl_int, clGetEventInfo, (cl_event, cl_uint, size_t, void*, size_t*))                                                                 \
   F(cl_int, clGetEventProfilingInfo, (cl_event, cl_uint, size_t, void*, size_t*))
 
-// Of OpenCL 2.0: null where the loader knows less; for devices only whose DeviceInfo::shared says that they have them.
+// OpenCL 2.0 functions: null if the loader lacks them. Use them only for devices whose DeviceInfo::shared is true.
 #define NARU_OPENCL_2(F)                                                 \
   F(void*, clSVMAlloc, (cl_context, cl_ulong, size_t, cl_uint))          \
   F(void, clSVMFree, (cl_context, void*))                                \
@@ -114,13 +114,13 @@ struct Api {
 #undef NARU_MEMBER
   runtime::Library library;
   bool has_shared_memory() const noexcept { return clSVMAlloc && clSVMFree && clSetKernelArgSVMPointer && clEnqueueSVMMemcpy; }
-  // Opens libOpenCL (or the file that NARU_OPENCL_LIBRARY names); see library.trouble().
+  // Opens libOpenCL (or the file that NARU_OPENCL_LIBRARY names); library.trouble() tells why it failed.
   static Api open();
 };
-// The one that devices are used through, opened at the first call.
+// The process-wide Api, opened at the first call.
 const Api& api();
 
-// One of the driver's objects, released at the end.
+// Deleter that releases a driver object.
 template <auto kRelease>
 struct Releases {
   template <class T>
@@ -133,7 +133,7 @@ using OwnedMem = std::unique_ptr<MemTag, Releases<&Api::clReleaseMemObject>>;
 using OwnedProgram = std::unique_ptr<ProgramTag, Releases<&Api::clReleaseProgram>>;
 using OwnedKernel = std::unique_ptr<KernelTag, Releases<&Api::clReleaseKernel>>;
 
-// An event of the driver's, released at the end.
+// A driver event, released in the destructor.
 class Event {
  public:
   Event() = default;
@@ -145,7 +145,7 @@ class Event {
   ~Event() {
     if (event_) api().clReleaseEvent(event_);
   }
-  // Where a new one is put, in place of this one.
+  // Releases the current event and returns the address where the driver stores a new one.
   cl_event* put() noexcept {
     *this = {};
     return &event_;
@@ -161,7 +161,7 @@ class Event {
 std::string error_text(cl_int code);
 // Throws for anything but CL_SUCCESS: OutOfMemoryError, DeviceUnavailableError, else RuntimeError.
 void check(cl_int code, const char* function);
-// Throws what an error's code stands for: OutOfMemoryError, DeviceUnavailableError or RuntimeError.
+// Throws the exception for an error code: OutOfMemoryError, DeviceUnavailableError or RuntimeError.
 [[noreturn]] void raise_error(cl_int code, const std::string& text);
 
 }  // namespace naru::backends::opencl

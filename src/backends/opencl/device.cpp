@@ -7,10 +7,10 @@
 
 #include "core/aligned.h"
 #include "naru/error.h"
-#include "runtime/fork.h"
-#include "runtime/kernel_cache.h"
-#include "runtime/streams.h"
-#include "runtime/system.h"
+#include "runtime/device/kernel_cache.h"
+#include "runtime/os/fork.h"
+#include "runtime/os/system.h"
+#include "runtime/queue/streams.h"
 
 namespace naru::backends::opencl {
 namespace {
@@ -54,7 +54,7 @@ OpenClDevice::OpenClDevice(Device device, const DeviceInfo& info)
 render::c::Target OpenClDevice::target() const {
   render::c::Target t;
   t.dialect = &render::c::opencl();
-  // NARU_OPENCL_LOOPS: kernels as for a GPU on a processor, and the other way round (for tests).
+  // NARU_OPENCL_LOOPS: selects GPU-style kernels on a processor, or loop kernels on a GPU (for tests).
   const char* loops = std::getenv("NARU_OPENCL_LOOPS");
   t.loops = loops && *loops ? *loops != '0' : info_.cpu;
   t.lanes = info_.vector >= 16 ? 16 : 8;
@@ -77,14 +77,14 @@ bool OpenClDevice::get_shared(Piece& piece) const {
   piece.address = static_cast<char*>(api().clSVMAlloc(context_, CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER, piece.bytes, 0));
   if (!piece.address) return false;
   if (info_.cpu && piece.bytes >= kHugePage) {
-    // Whole pages of it, on huge ones where it can be.
+    // Use huge pages for its whole pages, if possible.
     const size_t skip = in_pages(reinterpret_cast<uintptr_t>(piece.address), page_bytes()) - reinterpret_cast<uintptr_t>(piece.address);
     runtime::system::prefer_huge(piece.address + skip, (piece.bytes - skip) / page_bytes() * page_bytes());
   }
   return true;
 }
 
-// Of the host's memory that a piece stands on.
+// Alignment of the host memory of a piece.
 size_t OpenClDevice::boundary_of(const Piece& piece) noexcept {
   return piece.bytes < kHugePage ? runtime::system::page_bytes() : kHugePage;
 }
@@ -94,7 +94,7 @@ bool OpenClDevice::get_buffer(Piece& piece) const {
   if (!address) return false;
   piece.address = static_cast<char*>(address);
   if (info_.cpu) {
-    // The device takes the host's own memory, which can stand on huge pages.
+    // The device uses host memory that naru allocates, as it can be on huge pages.
     const size_t page = boundary_of(piece);
     piece.host = aligned_memory(in_pages(piece.bytes, page), page);
     if (piece.host && page == kHugePage) runtime::system::prefer_huge(piece.host, piece.bytes);
@@ -143,7 +143,7 @@ void OpenClDevice::release(void* address) noexcept {
     used_ -= in_pages(piece.bytes, page_bytes());
   }
   releases_.fetch_add(1, std::memory_order_acq_rel);
-  // The allocator has waited for the work that uses it.
+  // The allocator has already waited for the work that uses the memory.
   give_back(piece);
 }
 
@@ -163,7 +163,7 @@ void* OpenClDevice::allocate_pinned(size_t bytes) {
   void* const host =
       api().clEnqueueMapBuffer(mapping_.get(), memory.get(), 1, CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0, nullptr, nullptr, &status);
   if (status != CL_SUCCESS) return nullptr;
-  pinned_.emplace(host, memory.get());  // if there is no room, the object goes, and its mapping with it
+  pinned_.emplace(host, memory.get());  // if this throws, the object is released together with its mapping
   memory.release();
   return host;
 }
@@ -180,7 +180,7 @@ void OpenClDevice::release_pinned(void* host) noexcept {
   pinned_.erase(at);
 }
 
-OpenClDevice::Place OpenClDevice::place_of(const void* address, const char* what) const {
+OpenClDevice::BufferOffset OpenClDevice::place_of(const void* address, const char* what) const {
   if (info_.shared) return {address, 0};
   const auto* const p = static_cast<const char*>(address);
   const std::lock_guard lock(memory_mutex_);
@@ -197,9 +197,9 @@ void OpenClDevice::set_argument(cl_kernel kernel, cl_uint number, const void* me
 void OpenClDevice::copy(cl_command_queue queue, Way way, void* to, const void* from, size_t bytes, bool wait, cl_event* event) const {
   const Api& cl = api();
   if (info_.shared) return check(cl.clEnqueueSVMMemcpy(queue, wait, to, from, bytes, 0, nullptr, event), "clEnqueueSVMMemcpy");
-  const Place source = way == Way::In ? Place{from, 0} : place_of(from, "source of a copy"),
-              target = way == Way::Out ? Place{to, 0} : place_of(to, "target of a copy");
-  const auto buffer = [](const Place& p) { return static_cast<cl_mem>(const_cast<void*>(p.memory)); };
+  const BufferOffset source = way == Way::In ? BufferOffset{from, 0} : place_of(from, "source of a copy"),
+                     target = way == Way::Out ? BufferOffset{to, 0} : place_of(to, "target of a copy");
+  const auto buffer = [](const BufferOffset& p) { return static_cast<cl_mem>(const_cast<void*>(p.memory)); };
   if (way == Way::In)
     return check(cl.clEnqueueWriteBuffer(queue, buffer(target), wait, target.offset, bytes, from, 0, nullptr, event),
                  "clEnqueueWriteBuffer");
@@ -228,7 +228,7 @@ OwnedProgram OpenClDevice::build(const std::string& text) {
   OwnedProgram program(cl.clCreateProgramWithSource(context_, 1, &source, nullptr, &status));
   check(status, "clCreateProgramWithSource");
   const cl_int built = cl.clBuildProgram(program.get(), 1, &id_, options_.c_str(), nullptr, nullptr);
-  // What is not the text's fault.
+  // Errors that are not caused by the source.
   if (built != CL_BUILD_PROGRAM_FAILURE) check(built, "clBuildProgram");
   if (built != CL_SUCCESS) {
     size_t size = 0;
@@ -263,13 +263,13 @@ Kernel OpenClDevice::compile(const std::string& text) {
     cl_int accepted = CL_SUCCESS;
     const OwnedProgram program(cl.clCreateProgramWithBinary(context_, 1, &id_, &size, &data, &accepted, &status));
     if (status == CL_SUCCESS && accepted == CL_SUCCESS && cl.clBuildProgram(program.get(), 1, &id_, "", nullptr, nullptr) == CL_SUCCESS) {
-      OwnedKernel kernel(cl.clCreateKernel(program.get(), "k", &status));  // it keeps the program
+      OwnedKernel kernel(cl.clCreateKernel(program.get(), "k", &status));  // the kernel retains the program
       if (status == CL_SUCCESS) {
         check_group_memory(kernel.get());
         return {std::move(kernel), nullptr, ""};
       }
     }
-    // A driver that does not know its own binary any more: as if there had been none.
+    // The driver no longer accepts its own cached binary: compile as if there were none.
   }
   OwnedProgram program = build(text);
   cache.count_compilation();

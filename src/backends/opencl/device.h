@@ -16,21 +16,21 @@
 
 namespace naru::backends::opencl {
 
-// A piece of the device's memory. Memory shared with the host has addresses. Other memory has none in OpenCL, so each piece gets a range of the
-// process's that nothing lies in (the host faults at once if it accesses one); an address in it stands for the piece and an offset.
+// A block of the device's memory. Shared memory (SVM) has addresses. Other OpenCL memory has none, so each block gets an address range of
+// the process without memory (a host access faults); an address in it represents the block and an offset.
 struct Piece {
   char* address = nullptr;
   size_t bytes = 0;
-  cl_mem memory = nullptr;  // null: shared
-  void* host = nullptr;     // where the contents lie, on devices that share the host's memory
+  cl_mem memory = nullptr;  // null: shared memory
+  void* host = nullptr;     // the contents, on devices that share the host's memory
 };
 
 struct Kernel {
   OwnedKernel kernel;
-  // Of one that was just compiled: what is still to be put into the cache, and under which key.
+  // Of a newly compiled kernel: the program to store in the cache, and its key.
   OwnedProgram program;
   std::string key;
-  // What its arguments are, so that the same ones are not set again; worth nothing once memory has been released since.
+  // The arguments that are set now, so that equal ones are not set again. Invalid once memory has been released (see `releases`).
   std::vector<const void*> memory{};
   std::vector<std::byte> arguments{};
   uint64_t releases = 0;
@@ -39,46 +39,46 @@ struct Kernel {
 // Thread-safe.
 class OpenClDevice {
  public:
-  // Opens the context.
+  // Creates the context.
   OpenClDevice(Device device, const DeviceInfo& info);
   OpenClDevice(const OpenClDevice&) = delete;
 
-  // nullptr where there is no memory left, or none in one piece.
+  // nullptr if there is no memory left, or no block that large.
   void* allocate(size_t bytes);
   void release(void* address) noexcept;
-  // Bytes that this process has not taken.
+  // Bytes that this process has not allocated.
   size_t free_memory() const;
-  // Page-locked memory of the host.
+  // Page-locked host memory.
   void* allocate_pinned(size_t bytes);
   void release_pinned(void* memory) noexcept;
-  // What a kernel is given for a piece of memory, and how far behind it the address lies.
-  struct Place {
-    const void* memory;  // an address (shared), or a cl_mem
+  // The kernel argument for a block of memory, and the offset of an address from it.
+  struct BufferOffset {
+    const void* memory;  // an address (shared memory) or a cl_mem
     size_t offset;
   };
-  // Throws RuntimeError for an address of another device, naming what it is.
-  Place place_of(const void* address, const char* what) const;
+  // Throws RuntimeError, which mentions `what`, for an address of another device.
+  BufferOffset place_of(const void* address, const char* what) const;
   void set_argument(cl_kernel kernel, cl_uint number, const void* memory) const;
   enum class Way : uint8_t { In, Out, Within };
-  // Hands over a copy, which has been done on return if `wait`.
+  // Enqueues a copy. If `wait`, the copy is done on return.
   void copy(cl_command_queue queue, Way way, void* to, const void* from, size_t bytes, bool wait, cl_event* event) const;
 
-  // timed: its events have times.
+  // timed: events of the queue have time stamps.
   OwnedQueue make_queue(bool timed = false);
-  // The kernel of a launch, compiled if it has not been before. Hold `launching` from here until it is started.
+  // The kernel of a launch, compiled if necessary. Hold `launching` from this call until the kernel is started.
   Kernel& kernel_of(const render::c::Launch& launch, const render::c::Target& target);
-  // To be called when a new kernel has run: puts it into the cache. Some drivers complete a kernel's code only then.
+  // Call it when a new kernel has run: stores it in the cache. Some drivers finish a kernel's code only then.
   void ran(Kernel& kernel);
   std::mutex launching;
-  // How often memory was released so far.
+  // Number of releases of memory so far.
   uint64_t releases() const noexcept { return releases_.load(std::memory_order_acquire); }
 
   const DeviceInfo& info() const noexcept { return info_; }
-  // As the environment says now (see docs/opencl.md).
+  // The render target, with the current settings of the environment (see docs/opencl.md).
   render::c::Target target() const;
   cl_context context() const noexcept { return context_; }
   Device device() const noexcept { return device_; }
-  // Raises RuntimeError in a process forked after the device was opened.
+  // Throws RuntimeError in a process forked after the device was opened.
   void check_process() const;
   bool forked() const noexcept;
 
@@ -87,7 +87,7 @@ class OpenClDevice {
   bool get_buffer(Piece& piece) const;
   static size_t boundary_of(const Piece& piece) noexcept;
   void give_back(const Piece& piece) const noexcept;
-  // Throws RuntimeError where its groups want more memory than the device has for one: some drivers end the process.
+  // Throws RuntimeError if the kernel's groups need more local memory than the device has: some drivers would abort the process.
   void check_group_memory(cl_kernel kernel) const;
   Kernel compile(const std::string& text);
   OwnedProgram build(const std::string& text);

@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "backends/opencl/api.h"
-#include "runtime/child.h"
+#include "runtime/os/child.h"
 
 namespace naru::backends::opencl {
 namespace {
@@ -49,7 +49,7 @@ std::string pci_of(const Api& cl, cl_device_id d) {
   return fmt::format("{:04x}:{:02x}:{:02x}.{}", part[0], part[1], part[2], part[3]);
 }
 
-// One line a device, its fields between tabs; or "!state\ttrouble".
+// One line per device with tab-separated fields, or "!state\ttrouble".
 std::string ask() {
   const Api cl = Api::open();
   if (const std::string trouble = cl.library.trouble(); !trouble.empty()) return "!library\t" + trouble;
@@ -116,7 +116,7 @@ DeviceInfo read(const std::string& line) {
   return d;
 }
 
-// NARU_OPENCL_FP64=0, NARU_OPENCL_SVM=0: devices count as having no such thing (for tests).
+// NARU_OPENCL_FP64=0, NARU_OPENCL_SVM=0: devices report that they lack it (for tests).
 bool denied(const char* variable) {
   const char* text = std::getenv(variable);
   return text && std::string_view(text) == "0";
@@ -132,7 +132,7 @@ Found look() {
       f.devices.push_back(read(line));
       DeviceInfo& d = f.devices.back();
       d.arithmetic.fp64 &= !denied("NARU_OPENCL_FP64");
-      // Beyond the host's own memory (graphics cards have such, too) every access would go over the bus.
+      // Without unified memory (some graphics cards also report SVM) every access would go over the bus.
       d.shared &= d.unified && !denied("NARU_OPENCL_SVM");
       continue;
     }
@@ -145,7 +145,7 @@ Found look() {
   return f;
 }
 
-// What keeps a device from giving naru's results; empty: nothing.
+// What a device lacks to give naru's results; empty: nothing.
 std::string_view missing_in(const DeviceInfo& d) {
   if (!d.compiler) return "a compiler";
   if (d.group < 64) return "groups of 64 items";
@@ -160,7 +160,7 @@ bool with_cpus() {
 }  // namespace
 
 const Found& found() {
-  // No lock, which a forked child might find taken: two threads that ask at once are both answered.
+  // No lock, because a forked child could inherit it locked. If two threads query at once, both probe.
   static std::atomic<const Found*> known{nullptr};
   if (const Found* f = known.load(std::memory_order_acquire)) return *f;
   auto made = std::make_unique<Found>(look());
@@ -174,7 +174,7 @@ const std::vector<DeviceInfo>& usable() {
   auto& slot = lists[with_cpus()];
   if (const auto* list = slot.load(std::memory_order_acquire)) return *list;
   auto made = std::make_unique<std::vector<DeviceInfo>>();
-  // Processors last: with or without them, the others keep their numbers.
+  // Processors last, so that the other devices keep their indices with or without them.
   for (const bool cpu : {false, true})
     for (const DeviceInfo& d : found().devices)
       if (d.cpu == cpu && missing_in(d).empty() && (!cpu || with_cpus())) made->push_back(d);

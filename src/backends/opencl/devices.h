@@ -1,5 +1,5 @@
-// Which OpenCL devices there are, over all platforms, and what they can do. Asked for in a child process: drivers start threads and open
-// device files as soon as they are asked.
+// Lists the OpenCL devices of all platforms and their capabilities. A child process queries them, because drivers start threads and open
+// device files when queried.
 #pragma once
 
 #include <optional>
@@ -8,34 +8,34 @@
 #include <vector>
 
 #include "core/capabilities.h"
-#include "runtime/availability.h"
+#include "runtime/device/availability.h"
 
 namespace naru::backends::opencl {
 
 struct DeviceInfo {
-  int platform = 0, number = 0;  // of the platform, and of the device in it
+  int platform = 0, number = 0;  // indices of the platform, and of the device in it
   std::string name, platform_name, driver, version, uuid, pci;
   bool cpu = false, unified = false;
-  bool shared = false;  // unified, and what the host has there and what the device has are the same at all times (fine-grained SVM)
+  bool shared = false;  // unified memory that host and device see consistently at all times (fine-grained SVM)
   bool compiler = true;
-  Arithmetic arithmetic;                                         // division and root of float32 are exact on request, fma always
+  Arithmetic arithmetic;                                         // float32 division and root can be exact on request; fma always is
   uint64_t memory = 0, largest_buffer = 0, local_memory = 0;     // bytes
-  uint64_t units = 1, group = 1, parameters = 1024, vector = 1;  // vector: float32 numbers of one
+  uint64_t units = 1, group = 1, parameters = 1024, vector = 1;  // vector: preferred width in float32
 };
 
 struct Found {
   std::vector<DeviceInfo> devices;
-  std::string trouble;  // why there are none, as far as the driver is to blame
+  std::string trouble;  // why there are no devices, if the driver is the cause
   runtime::DriverState state = runtime::DriverState::Works;
 };
 
-// Asks once a process.
+// Queries once per process.
 const Found& found();
-// Those in use: OpenCL devices that are the processor itself count only with NARU_OPENCL_CPU=1, since device cpu serves it better.
+// The devices in use. OpenCL devices that are the processor count only with NARU_OPENCL_CPU=1, since device cpu serves it better.
 const std::vector<DeviceInfo>& usable();
-// NARU_OPENCL_WITHOUT=sort,exp: operators that no device counts as supporting (for tests). Read at the first question.
+// NARU_OPENCL_WITHOUT=sort,exp: operators that all devices report as unsupported (for tests). Read at the first call.
 const std::vector<std::string>& operators_denied();
-// The state the xpu devices are in.
+// Availability of the xpu devices.
 runtime::Availability availability();
 
 }  // namespace naru::backends::opencl

@@ -1,12 +1,12 @@
-// The opencl backend: devices of kind xpu. Any device with OpenCL 1.2 and a compiler, over all platforms. Run for real on PoCL (a
-// processor); never yet on a GPU.
+// The opencl backend: devices of kind xpu. Any device with OpenCL 1.2 and a compiler, on all platforms. Run on PoCL (a processor) and on an
+// H100 (docs/gpu-results.md).
 #include <array>
 
 #include "backends/opencl/device.h"
 #include "backends/opencl/stream.h"
 #include "ir/inspect.h"
 #include "naru/error.h"
-#include "runtime/self_check.h"
+#include "runtime/device/self_check.h"
 
 namespace naru::backends {
 namespace {
@@ -16,7 +16,7 @@ using namespace opencl;
 
 constexpr size_t kMostDevices = 128;
 
-// By number; opened at the first use and never closed. A number keeps its device, whatever the environment says later.
+// The device of an index; opened on first use and never closed. An index keeps its device, even if the environment changes later.
 OpenClDevice& device_of(Device device) {
   static std::mutex mutex;
   static auto* const opened = new std::array<std::unique_ptr<OpenClDevice>, kMostDevices>;
@@ -29,7 +29,7 @@ OpenClDevice& device_of(Device device) {
   return *(*opened)[i];
 }
 
-// PoCL's processors are what the tests run on; the whole list of operators ran on an H100 (docs/gpu-results.md).
+// The tests run on PoCL's processors; all operators have been tested on an H100 (docs/gpu-results.md).
 bool was_tested(const DeviceInfo& d) { return d.cpu || d.name.find("H100") != std::string::npos; }
 
 class OpenClBackend final : public Backend {

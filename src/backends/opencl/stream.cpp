@@ -6,12 +6,12 @@
 
 #include "ir/inspect.h"
 #include "naru/error.h"
-#include "runtime/interrupt.h"
+#include "runtime/os/interrupt.h"
 
 namespace naru::backends::opencl {
 namespace {
 
-// An event behind every so many instructions; between them one is made only when somebody asks.
+// Make an event after every kEvery instructions; in between only on request.
 constexpr uint64_t kEvery = 16;
 
 const Event& of(const std::shared_ptr<const void>& event) { return *static_cast<const Event*>(event.get()); }
@@ -47,7 +47,7 @@ OpenClStream::OpenClStream(OpenClDevice& device)
 OpenClStream::~OpenClStream() {
   if (device_.forked()) {
     close(false);
-    for (OwnedQueue* q : {&queue_, &beside_}) static_cast<void>(q->release());  // the parent's
+    for (OwnedQueue* q : {&queue_, &beside_}) static_cast<void>(q->release());  // they belong to the parent
     return;
   }
   api().clFinish(queue_.get());
@@ -60,7 +60,7 @@ OpenClStream::Event OpenClStream::record_event() {
   opencl::Event event = std::move(last_);
   if (!event) check(api().clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, event.put()), "clEnqueueMarkerWithWaitList");
   auto shared = std::make_shared<const opencl::Event>(std::move(event));
-  flush();  // others wait for events only behind it
+  flush();  // other streams' waits for an event require a flush after it
   return shared;
 }
 
@@ -79,12 +79,12 @@ bool OpenClStream::query_event(const Event& event) {
 }
 
 void OpenClStream::host_wait(const Event& event) {
-  // An event that ended with an error is one that is reached, too: query_event() tells.
+  // An event that failed counts as reached; query_event() reports the error.
   const cl_int waited = api().clWaitForEvents(1, &of(event).get());
   if (waited != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) check(waited, "clWaitForEvents");
 }
 
-// Events are known in their own context only.
+// Events are valid within their own context only.
 bool OpenClStream::can_wait_for(const EventStream& other) const noexcept {
   const auto* const there = dynamic_cast<const OpenClStream*>(&other);
   return there && &there->device_ == &device_;
@@ -94,7 +94,7 @@ void OpenClStream::device_wait(const Event& event) {
   check(api().clEnqueueBarrierWithWaitList(queue_.get(), 1, &of(event).get(), nullptr), "clEnqueueBarrierWithWaitList");
 }
 
-// Some drivers begin only then.
+// Some drivers start work only at a flush.
 void OpenClStream::flush() { check(api().clFlush(queue_.get()), "clFlush"); }
 
 void OpenClStream::drain() { check(api().clFinish(queue_.get()), "clFinish"); }
@@ -115,7 +115,7 @@ void OpenClStream::write(void* memory, const void* host, size_t bytes) {
 }
 
 uint64_t OpenClStream::submit(ir::Instruction instruction, std::vector<Ref<Storage>> hold) {
-  // What moves to and from the host is what others wait for.
+  // Other work usually waits for transfers to and from the host, so make an event after them.
   return give(std::move(hold), std::holds_alternative<ir::CopyBytes>(instruction), [&] {
     last_ = {};
     run(instruction);
@@ -132,7 +132,7 @@ void OpenClStream::run(const ir::Instruction& instruction) {
       instruction);
 }
 
-// Those that differ from what they are: a call of the driver's costs more than the comparison.
+// Only sets arguments that have changed: a driver call costs more than the comparison.
 void OpenClStream::set_arguments(Kernel& kernel, std::span<const void* const> memory, const void* apart,
                                  std::span<const std::byte> numbers) const {
   const uint64_t releases = device_.releases();
@@ -168,7 +168,7 @@ void OpenClStream::start(const render::c::Launch& launch) {
   const Api& cl = api();
   const void* memory[kMost];
   for (size_t i = 0; i < launch.memory.size(); ++i) {
-    OpenClDevice::Place place{nullptr, 0};
+    OpenClDevice::BufferOffset place{nullptr, 0};
     if (launch.memory[i]) place = device_.place_of(launch.memory[i], "operand of a kernel");
     memory[i] = place.memory;
     std::memcpy(launch.arguments.data() + i * 8, &place.offset, 8);
@@ -186,7 +186,7 @@ void OpenClStream::start(const render::c::Launch& launch) {
   check(cl.clEnqueueNDRangeKernel(queue_.get(), kernel.kernel.get(), 1, nullptr, &items, &group, 0, nullptr, wanted_event()),
         "clEnqueueNDRangeKernel");
   if (!kernel.program) return;
-  // Once it has run: PoCL 3.1 ends the process when a kernel under way is asked for.
+  // Only after the kernel has run: PoCL 3.1 ends the process if the binary of a running kernel is queried.
   if (finish_or_interrupt()) device_.ran(kernel);
 }
 
@@ -234,7 +234,7 @@ void OpenClStream::copy_within(const ir::CopyBytes& c) {
   copy(between, c.target);
 }
 
-// Queues take no times until somebody asks for one: from then on this stream's is another, which goes on where the first one ends.
+// Queues record no times by default. At the first request the stream continues on a new queue that does, after the old one.
 void OpenClStream::take_times() {
   if (timed_) return;
   OwnedQueue timed = device_.make_queue(true);

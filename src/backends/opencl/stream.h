@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backends/opencl/device.h"
-#include "runtime/event_stream.h"
+#include "runtime/device/event_stream.h"
 
 namespace naru::backends::opencl {
 
@@ -42,11 +42,11 @@ class OpenClStream final : public runtime::EventStream, private render::c::Launc
   void* faults(int count, std::function<std::string(int, uint32_t, int64_t)> text) override { return take_faults(count, std::move(text)); }
 
   void run(const ir::Instruction& instruction);
-  // Waits for all so far. False: Ctrl-C came first.
+  // Waits for all work so far. Returns false if Ctrl-C interrupted the wait.
   bool finish_or_interrupt();
   void copy(const ir::CopyBytes& copy);
   void copy_within(const ir::CopyBytes& copy);
-  // Where the next command's event is to be put: asked for in instructions only that are followed by one.
+  // Where the next command stores its event. Null unless an event follows the current instruction.
   cl_event* wanted_event() noexcept;
   void take_times();
   cl_command_queue beside();
@@ -54,8 +54,8 @@ class OpenClStream final : public runtime::EventStream, private render::c::Launc
   OpenClDevice& device_;
   const render::c::Target target_;
   OwnedQueue queue_;
-  bool timed_ = false;  // queue_ has times
-  opencl::Event last_;  // of the last command of the instruction being handed over, if it was asked for
+  bool timed_ = false;  // queue_ has time stamps
+  opencl::Event last_;  // of the last command of the current instruction, if requested
   OwnedQueue beside_;   // for read() and write()
 };
 

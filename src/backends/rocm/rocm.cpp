@@ -1,10 +1,10 @@
-// The rocm backend. So far it finds AMD's devices and says what keeps them from being used; it has no kernels yet.
+// The rocm backend. So far it only finds AMD's devices and reports what prevents their use; it has no kernels yet.
 #include "core/device_kinds.h"
 
 #include <fmt/format.h>
 
-#include "runtime/gpu_driver.h"
-#include "runtime/unusable_backend.h"
+#include "runtime/device/gpu_driver.h"
+#include "runtime/device/unusable_backend.h"
 
 namespace naru::backends {
 namespace {

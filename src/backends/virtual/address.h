@@ -1,5 +1,5 @@
-// Addresses of virtual devices: host addresses with a tag in bits that no real address has set, so that the host faults
-// at once if it accesses one. The tag names the device.
+// Addresses of virtual devices: host addresses with a tag in bits that are never set in real addresses, so a host access faults. The tag
+// identifies the device.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace naru::backends {
 
-// The tag has 7 bits: the top one is always set, so that the address is not canonical.
+// The tag has 7 bits. Its top bit is always set, so the address is not canonical.
 #if defined(__aarch64__)
-constexpr int kTagShift = 48;  // the top byte is ignored there
+constexpr int kTagShift = 48;  // aarch64 ignores the top byte
 #else
-constexpr int kTagShift = 56;  // up to bit 62: user addresses have bit 63 clear
+constexpr int kTagShift = 56;  // uses bits up to 62: user addresses have bit 63 clear
 #endif
 constexpr int kVirtualDevices = 64;
 
-// Of kind and index; kinds share the numbers, so this tells devices apart well, not perfectly.
+// Computed from kind and index. Kinds share the numbers, so two devices may have the same tag.
 constexpr uintptr_t tag_of(Device d) noexcept {
   const auto number = (static_cast<uintptr_t>(d.type) * 16 + static_cast<uintptr_t>(d.index)) % kVirtualDevices;
   return (uintptr_t{64} | number) << kTagShift;
@@ -25,8 +25,8 @@ constexpr uintptr_t tag_of(Device d) noexcept {
 inline void* to_device(void* host, Device d) noexcept { return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(host) + tag_of(d)); }
 inline void* to_host(void* address, Device d) noexcept { return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(address) - tag_of(d)); }
 
-// Makes every address of an instruction for `device` a host address. Throws RuntimeError that names the operand for an
-// address of another device or of the host. Copies between devices are translated by their own devices.
+// Converts every address of an instruction for `device` to a host address. Throws RuntimeError that names the operand if an address belongs
+// to another device or to the host. For copies between devices, each address is converted with its own device.
 void translate(ir::Instruction& instruction, Device device);
 
 }  // namespace naru::backends

@@ -9,13 +9,13 @@
 
 #include "core/aligned.h"
 #include "naru/error.h"
-#include "runtime/peer.h"
-#include "runtime/system.h"
+#include "runtime/device/peer.h"
+#include "runtime/os/system.h"
 
 namespace naru::backends {
 namespace {
 
-// Between two devices.
+// True for a copy between two devices.
 bool is_peer(const ir::CopyBytes& c) {
   return !c.source_device.is_cpu() && !c.target_device.is_cpu() && c.source_device != c.target_device;
 }
@@ -28,9 +28,9 @@ VirtualDevice::VirtualDevice(Device device, VirtualOptions options, uint64_t gen
       generation_(generation),
       has_elements_(std::find(options_.without.begin(), options_.without.end(), "elements") == options_.without.end()) {}
 
-VirtualDevice::Fate VirtualDevice::next(const ir::Instruction& instruction) {
+VirtualDevice::InjectedFault VirtualDevice::next(const ir::Instruction& instruction) {
   check();
-  Fate fate;
+  InjectedFault fate;
   const auto* copy = std::get_if<ir::CopyBytes>(&instruction);
   fate.corrupts = copy && is_peer(*copy) && options_.peer == PeerAccess::Corrupt;
   if (runtime::checking_peers()) return fate;
@@ -42,7 +42,7 @@ VirtualDevice::Fate VirtualDevice::next(const ir::Instruction& instruction) {
   return fate;
 }
 
-void VirtualDevice::before(const Fate& fate, const ir::Instruction& instruction) {
+void VirtualDevice::before(const InjectedFault& fate, const ir::Instruction& instruction) {
   if (fate.delay > 0) std::this_thread::sleep_for(std::chrono::duration<double>(fate.delay));
   if (fate.loses) lost_ = true;
   check();
@@ -53,7 +53,7 @@ void VirtualDevice::before(const Fate& fate, const ir::Instruction& instruction)
       name_of(device_.type), device_.str(), copy ? "a copy," : "a launch,", fate.fails, copy ? "copy" : "launch", fate.fails);
 }
 
-void VirtualDevice::after(const Fate& fate, const ir::Instruction& instruction) {
+void VirtualDevice::after(const InjectedFault& fate, const ir::Instruction& instruction) {
   if (!fate.corrupts) return;
   const auto& copy = std::get<ir::CopyBytes>(instruction);
   for (size_t i = 0; i < copy.bytes; i += 512) static_cast<uint8_t*>(copy.target)[i] ^= 0xff;

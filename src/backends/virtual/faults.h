@@ -1,11 +1,11 @@
-// VirtualDevice: one virtual device from when it is defined until it is replaced: its memory in use, and the faults it was given.
+// VirtualDevice: the state of a virtual device from its definition until it is replaced: memory in use, and the faults to inject.
 #pragma once
 
 #include <atomic>
 #include <memory>
 
 #include "ir/instruction.h"
-#include "naru/virtual.h"
+#include "naru/device/virtual.h"
 
 namespace naru::backends {
 
@@ -13,28 +13,28 @@ class VirtualDevice {
  public:
   VirtualDevice(Device device, VirtualOptions options, uint64_t generation);
 
-  // Counts an instruction where it is submitted, in the order of the program. What it is to do beside its work:
-  struct Fate {
+  // Counts an instruction at submission, in program order, and returns the faults to inject into it.
+  struct InjectedFault {
     double delay = 0;    // seconds
-    uint64_t fails = 0;  // its number, if it is the one to fail
-    bool loses = false;  // the device with it
+    uint64_t fails = 0;  // its number, if this instruction fails
+    bool loses = false;  // the device is lost together with it
     bool corrupts = false;
   };
-  Fate next(const ir::Instruction& instruction);
-  // Does it on the stream's thread, before and after the instruction. Throws for one that fails, and when the device is lost.
-  void before(const Fate& fate, const ir::Instruction& instruction);
-  void after(const Fate& fate, const ir::Instruction& instruction);
+  InjectedFault next(const ir::Instruction& instruction);
+  // Inject the faults on the stream's thread, before and after the instruction. Throw if the instruction fails or the device is lost.
+  void before(const InjectedFault& fate, const ir::Instruction& instruction);
+  void after(const InjectedFault& fate, const ir::Instruction& instruction);
 
-  // Counts a request of the program; why it fails, if it is the one to fail.
+  // Counts a request of the program. Returns the reason if this request fails, else "".
   std::string refusal();
-  // Memory of the host; of a device without elements only addresses. Null: there is not so much, or this allocation is the one to fail.
+  // Allocates host memory, or only addresses for a device without elements. Null if memory runs out or this allocation is one to fail.
   void* allocate(size_t bytes);
   void release(void* memory, size_t bytes) noexcept;
-  // Whether there is memory behind its addresses: else its work is not done, and what the host reads is 0.
+  // True if its addresses have memory. If not, its work is skipped, and the host reads 0.
   bool has_elements() const noexcept { return has_elements_; }
   size_t used() const noexcept { return used_.load(); }
 
-  // Throws DeviceLostError.
+  // Throws DeviceLostError if the device is lost.
   void check() const;
   const VirtualOptions& options() const noexcept { return options_; }
   uint64_t generation() const noexcept { return generation_; }

@@ -5,22 +5,22 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "backends/cpu/exec/execute.h"
+#include "backends/cpu/exec/host_time.h"
+#include "backends/cpu/exec/instructions.h"
+#include "backends/cpu/libraries/matmul_libraries.h"
 #include "backends/virtual/address.h"
-#include "host/execute.h"
-#include "host/host_time.h"
-#include "host/instructions.h"
-#include "host/matmul_libraries.h"
 #include "naru/error.h"
-#include "runtime/interrupt.h"
-#include "runtime/streams.h"
-#include "runtime/system.h"
+#include "runtime/os/interrupt.h"
+#include "runtime/os/system.h"
+#include "runtime/queue/streams.h"
 
 namespace naru::backends {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience{200};  // of a stream's thread
+constexpr std::chrono::milliseconds kPatience{200};  // idle time after which a stream's thread ends
 
-// Leaves a wrong number in the first element of each elementwise result.
+// Puts a wrong number in the first element of each elementwise result.
 void spoil(const ir::Instruction& instruction) {
   const auto* map = std::get_if<ir::Map>(&instruction);
   if (!map || product(map->shape) == 0) return;
@@ -30,7 +30,7 @@ void spoil(const ir::Instruction& instruction) {
   }
 }
 
-// What a device without elements gives the host.
+// Zeroes the host memory that a device without elements copies to.
 void clear_host(const ir::Instruction& instruction) {
   const auto* const copy = std::get_if<ir::CopyBytes>(&instruction);
   if (copy && copy->target_device.is_cpu()) std::memset(copy->target, 0, copy->bytes);
@@ -51,7 +51,7 @@ VirtualStream::VirtualStream(Device device, std::shared_ptr<VirtualDevice> state
 
 VirtualStream::~VirtualStream() {
   if (forked()) {
-    // The thread exists only in the parent; its handle and its locks are left alone.
+    // In a forked child the thread does not exist; its handle and its locks must not be touched.
     new std::thread(std::move(thread_));
     return;
   }
@@ -82,7 +82,7 @@ void VirtualStream::check_process() const {
 uint64_t VirtualStream::push(Item item, bool numbered) {
   const std::lock_guard lock(mutex_);
   if (!running_) {
-    if (thread_.joinable()) thread_.join();  // it has ended, but for its last line
+    if (thread_.joinable()) thread_.join();  // it has already ended, or is about to return
     thread_ = std::thread([this] { work(); });
     running_ = true;
   }
@@ -96,15 +96,15 @@ uint64_t VirtualStream::push(Item item, bool numbered) {
 
 uint64_t VirtualStream::submit(ir::Instruction instruction, std::vector<Ref<Storage>> hold) {
   check_process();
-  // The libraries of products are opened, and called once, by the thread that asks: the process may end while a stream's thread does it, and what
-  // a library makes at its first call can't be kept for that thread.
-  if (std::holds_alternative<ir::MatMul>(instruction)) host::products();
-  const VirtualDevice::Fate fate = state()->next(instruction);
+  // Open the product libraries, and call them once, on the submitting thread. The process may exit while a stream's thread does that, and
+  // what a library creates at its first call can't be kept for that thread.
+  if (std::holds_alternative<ir::MatMul>(instruction)) cpu::products();
+  const VirtualDevice::InjectedFault fate = state()->next(instruction);
   translate(instruction, device_);
   return push({std::move(instruction), std::move(hold), fate, 0}, true);
 }
 
-void VirtualStream::prepare(const ir::Instruction& instruction) { host::prepare(instruction); }
+void VirtualStream::prepare(const ir::Instruction& instruction) { cpu::prepare(instruction); }
 
 void VirtualStream::wait(runtime::DeviceStream& other, uint64_t seq) {
   check_process();
@@ -116,7 +116,7 @@ std::unique_ptr<runtime::TimeStamp> VirtualStream::stamp() {
   check_process();
   auto time = std::make_shared<std::chrono::steady_clock::time_point>();
   push({time, {}, {}, 0}, true);
-  return std::make_unique<host::HostTime>(time);
+  return std::make_unique<cpu::HostTime>(time);
 }
 
 void VirtualStream::reach(uint64_t seq) noexcept {
@@ -134,7 +134,7 @@ void VirtualStream::wait_watched(uint64_t seq) {
   while (!reached_.wait_for(lock, look, [&] { return completed() >= seq; })) {
     if (!watch.interrupted()) continue;
     lock.unlock();
-    host::cancel_kernels_of(thread_.get_id());
+    cpu::cancel_kernels_of(thread_.get_id());
     throw runtime::Interrupted(fmt::format("the wait for {} was interrupted (Ctrl-C)", device_.str()));
   }
 }
@@ -156,7 +156,7 @@ void VirtualStream::run(Item& item) {
   const std::shared_ptr<VirtualDevice> device = state();
   device->before(item.fate, instruction);
   if (!device->has_elements()) return clear_host(instruction);
-  host::execute(instruction);
+  cpu::execute(instruction);
   device->after(item.fate, instruction);
   if (wrong_) spoil(instruction);
 }
@@ -176,7 +176,7 @@ void VirtualStream::work() noexcept {
     } catch (...) {
       errors().keep(std::current_exception());
     }
-    // Storages whose last handle this is go now, before anyone hears that the work is done.
+    // Release storages whose last reference this is, before other threads see the work as done.
     item.hold.clear();
     lock.lock();
     items_.pop_front();

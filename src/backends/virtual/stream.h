@@ -1,5 +1,5 @@
-// A stream of a virtual device: a thread that runs instructions in order, some time after they were submitted. The thread ends when it has had
-// nothing to do for a while, and comes back with the next instruction: streams of devices that are gone cost no thread.
+// A stream of a virtual device: a thread that runs instructions in order, some time after their submission. The thread ends after a while
+// without work and starts again with the next instruction, so that streams of replaced devices cost no thread.
 #pragma once
 
 #include <atomic>
@@ -12,14 +12,14 @@
 #include <variant>
 
 #include "backends/virtual/faults.h"
-#include "runtime/backend.h"
+#include "runtime/device/backend.h"
 
 namespace naru::backends {
 
 class VirtualStream final : public runtime::DeviceStream {
  public:
   VirtualStream(Device device, std::shared_ptr<VirtualDevice> state);
-  // Runs what was submitted, then ends the thread.
+  // Runs all submitted work, then ends the thread.
   ~VirtualStream() override;
 
   uint64_t submit(ir::Instruction instruction, std::vector<Ref<Storage>> hold) override;
@@ -27,11 +27,11 @@ class VirtualStream final : public runtime::DeviceStream {
   void wait(runtime::DeviceStream& other, uint64_t seq) override;
   uint64_t completed() const noexcept override { return done_.load(std::memory_order_acquire); }
   void synchronize(uint64_t seq) override;
-  // In a forked child, where nothing runs any more, returns at once.
+  // Returns at once in a forked child, which has no stream threads.
   void reach(uint64_t seq) noexcept override;
   std::unique_ptr<runtime::TimeStamp> stamp() override;
   uint64_t submitted() const noexcept override { return given_.load(std::memory_order_acquire); }
-  // From now on it is a stream of this device.
+  // Attaches the stream to a new state of its device.
   void renew(std::shared_ptr<VirtualDevice> state);
 
  private:
@@ -39,12 +39,12 @@ class VirtualStream final : public runtime::DeviceStream {
     runtime::DeviceStream* other;
     uint64_t seq;
   };
-  using Time = std::shared_ptr<std::chrono::steady_clock::time_point>;  // to be set when it is reached
+  using Time = std::shared_ptr<std::chrono::steady_clock::time_point>;  // set when the stream reaches it
   struct Item {
     std::variant<ir::Instruction, Wait, Time> work;
     std::vector<Ref<Storage>> hold;
-    VirtualDevice::Fate fate;
-    uint64_t seq = 0;  // 0: takes no number
+    VirtualDevice::InjectedFault fate;
+    uint64_t seq = 0;  // 0: has no sequence number
   };
 
   void check_process() const;
@@ -52,12 +52,12 @@ class VirtualStream final : public runtime::DeviceStream {
   bool forked() const noexcept;
   uint64_t push(Item item, bool numbered);
   void work() noexcept;
-  // On the main thread of a Python program: reach(), which Ctrl-C ends.
+  // Like reach(), but on the main thread of a Python program Ctrl-C interrupts it.
   void wait_watched(uint64_t seq);
   void run(Item& item);
 
   const Device device_;
-  std::shared_ptr<VirtualDevice> state_;  // under the lock
+  std::shared_ptr<VirtualDevice> state_;  // guarded by mutex_
   const bool wrong_;
   const int process_;
   std::atomic<uint64_t> given_{0}, done_{0};
@@ -68,8 +68,8 @@ class VirtualStream final : public runtime::DeviceStream {
   std::thread thread_;
 };
 
-// Whether NARU_VIRTUAL_WRONG names the device: its elementwise results are then wrong, so that what finds such a device
-// can be tested.
+// True if NARU_VIRTUAL_WRONG names the device. Its elementwise results are then wrong on purpose, to test the code that detects wrong
+// devices.
 bool is_wrong(Device device);
 
 }  // namespace naru::backends

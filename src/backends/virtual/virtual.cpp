@@ -1,6 +1,6 @@
-// The virtual backend: devices made of host memory and threads, with addresses of their own, asynchronous streams and a
-// limit on memory. NARU_VIRTUAL (or naru.virtual) says which there are; NARU_VIRTUAL_MEMORY how much memory each has
-// (bytes, or 512M, 4G; default 4G); NARU_VIRTUAL_WRONG=cuda:1 which of them computes wrong numbers.
+// The virtual backend: devices made of host memory and threads, with separate addresses, asynchronous streams and a memory limit.
+// NARU_VIRTUAL (or naru.virtual) selects the devices; NARU_VIRTUAL_MEMORY sets the memory of each (bytes, or 512M, 4G; default 4G);
+// NARU_VIRTUAL_WRONG=cuda:1 makes a device compute wrong numbers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,12 +10,12 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "backends/cpu/exec/execute.h"
 #include "backends/virtual/address.h"
 #include "backends/virtual/stream.h"
 #include "core/aligned.h"
-#include "host/execute.h"
 #include "naru/error.h"
-#include "runtime/registry.h"
+#include "runtime/device/registry.h"
 
 namespace naru::backends {
 namespace {
@@ -31,7 +31,7 @@ class VirtualBackend final : public Backend {
     try {
       return virtual_device_count(kind);
     } catch (const Error&) {
-      return 0;  // NARU_VIRTUAL can't be read; the registry has said so
+      return 0;  // NARU_VIRTUAL can't be parsed; the registry has reported it
     }
   }
 
@@ -51,7 +51,7 @@ class VirtualBackend final : public Backend {
     p.multi_processor_count = 1;
     p.on_host = true;
     p.warp_size = 32, p.max_threads_per_block = 1024, p.max_threads_per_multi_processor = 2048;
-    // Made up, and always the same: the kind and the number.
+    // Invented, but always the same for a kind and index.
     const int number = virtual_device_number(device);
     p.uuid = virtual_uuid(device.type, number);
     p.pci = fmt::format("ff{:02x}:{:02x}:00.0", static_cast<int>(device.type), number + 1);
@@ -61,7 +61,7 @@ class VirtualBackend final : public Backend {
     const auto d = state(device);
     return d->options().memory - std::min(d->used(), d->options().memory);
   }
-  std::string libraries(Device) override { return host::matmul_libraries(); }
+  std::string libraries(Device) override { return cpu::matmul_libraries(); }
 
   std::string refusal(Device device) override { return state(device)->refusal(); }
 
@@ -116,7 +116,7 @@ class VirtualBackend final : public Backend {
   }
 
  private:
-  // The device that there is now.
+  // The current state of the device.
   std::shared_ptr<VirtualDevice> state(Device device) {
     const uint64_t generation = virtual_generation(device.type);
     const std::lock_guard lock(mutex_);
@@ -127,7 +127,7 @@ class VirtualBackend final : public Backend {
 
   std::mutex mutex_;
   std::array<std::array<std::shared_ptr<VirtualDevice>, 128>, kDeviceTypes> devices_;
-  std::unordered_map<void*, std::shared_ptr<VirtualDevice>> owners_;  // of memory given out
+  std::unordered_map<void*, std::shared_ptr<VirtualDevice>> owners_;  // of allocated memory
 };
 
 }  // namespace

@@ -41,7 +41,7 @@ void A64Assembler::changed(const Register& r) {
   std::erase_if(sums_, [&](const Sum& s) { return s.base == r || s.index == r; });
 }
 
-// Who comes here from elsewhere has other sums.
+// Code that branches to the label may have other sums in registers.
 void A64Assembler::bind(const Label& label) {
   sums_.clear();
   Assembler::bind(label);
@@ -114,7 +114,7 @@ void A64Assembler::subtract_and_branch(const Register& to, const Register& n, Co
   jump(condition, label);
 }
 
-// The stack is aligned to 16 bytes, which is all that instructions ask for.
+// The stack is aligned to 16 bytes, which is all that instructions need.
 asmjit::BaseMem A64Assembler::new_stack(uint32_t bytes, uint32_t alignment) { return cc_.newStack(bytes, std::min(alignment, 16u)); }
 
 void A64Assembler::load_address(const Register& to, const asmjit::BaseMem& stack) {

@@ -1,4 +1,4 @@
-// The assembler of aarch64.
+// The assembler for aarch64.
 #pragma once
 
 #include <asmjit/arm/a64assembler.h>
@@ -18,10 +18,10 @@ class A64Assembler final : public Assembler {
  public:
   explicit A64Assembler(a64::Compiler& cc) : Assembler(cc), cc_(cc) {}
 
-  // An operand for instructions, which take a base with either an index or an offset: the sum of base and index stays in a register for
-  // what follows in a straight line. The offset is one that instructions can have.
+  // A memory operand for instructions, which accept a base with either an index or an offset: the sum of base and index is kept in a register for
+  // the following straight-line code. The offset must be one that instructions can encode.
   a64::Mem memory(const Address& address);
-  // The address itself.
+  // The address itself, in a register.
   a64::Gp pointer(const Address& address);
 
   Register new_register() override { return cc_.newInt64(); }
@@ -53,7 +53,7 @@ class A64Assembler final : public Assembler {
   void jump(Condition condition, const Label& label);
 
   a64::Compiler& cc_;
-  std::vector<Sum> sums_;  // those that hold here
+  std::vector<Sum> sums_;  // valid at the current position
 };
 
 }  // namespace naru::render

@@ -1,4 +1,4 @@
-// The row of aarch64 in the table of instruction sets. Every aarch64 processor has NEON.
+// The aarch64 row of the table of instruction sets. Every aarch64 processor has NEON.
 #include "render/isa.h"
 
 #if defined(__aarch64__)

@@ -9,7 +9,7 @@ namespace {
 
 using asmjit::imm;
 
-// A word with one byte that is not 0: where it stands, else -1.
+// The bit offset of the only nonzero byte of a word; -1 if there is not exactly one.
 int only_byte(uint32_t word) noexcept {
   const int at = std::countr_zero(word) / 8 * 8;
   return word != 0 && (word & ~(0xffu << at)) == 0 ? at : -1;
@@ -25,7 +25,7 @@ MachineNeon::Vec MachineNeon::zeros() {
   return d;
 }
 
-// (Not by fmov, which asmjit's compiler gives a wrong register.)
+// (Not with fmov: asmjit's compiler assigns it a wrong register.)
 MachineNeon::Vec MachineNeon::bits_everywhere(VType type, uint64_t bits) {
   Vec d = vec();
   const bool wide = parts_of(type) == 2;
@@ -48,7 +48,7 @@ Value MachineNeon::constant(VType type, uint64_t bits) {
   return parts_of(type) == 2 ? Value{{d, d}} : Value{{d}};
 }
 
-// In no register yet: a shift's count needs none.
+// Not in a register yet: a shift by a constant needs none.
 Arg MachineNeon::constant_arg(VType type, uint64_t bits) {
   Arg arg;
   arg.type = type;
@@ -166,7 +166,7 @@ void MachineNeon::broadcast_narrow(DType dtype, const Vec& d, const a64::Mem& at
   if (dtype == DType::Bool) cc_.cmtst(d.s4(), d.s4(), d.s4());
 }
 
-// One register stands for both parts of 64-bit types (see Arg).
+// One register is both parts of 64-bit types (see Arg).
 Value MachineNeon::broadcast(DType dtype, const Address& address) {
   const a64::Mem at = a_.memory(address);
   Vec d = vec();
@@ -184,7 +184,7 @@ Value MachineNeon::broadcast(DType dtype, const Address& address) {
   return Value{{d, d}};
 }
 
-// Four elements of less than 32 bits.
+// Loads four elements of less than 32 bits.
 void MachineNeon::widen(DType dtype, const Vec& d, const a64::Mem& from) {
   if (size_of(dtype) == 1) {
     cc_.ldr(d.s(), from);
@@ -207,7 +207,7 @@ void MachineNeon::widen(DType dtype, const Vec& d, const a64::Mem& from) {
     cc_.sxtl(d.s4(), d.h4());
 }
 
-// The element that stands in a lane (0 to 2) of a tail of less than four: a lane that the tail does not have takes its last element.
+// The address of the element for a lane (0 to 2) of a tail of less than four; a lane beyond the tail maps to the tail's last element.
 a64::Mem MachineNeon::some_at(const a64::Gp& at, int lane, int size) const {
   if (lane == 0) return a64::ptr(at);
   const a64::Gp& index = lane == 1 ? second_ : last_;
@@ -215,7 +215,7 @@ a64::Mem MachineNeon::some_at(const a64::Gp& at, int lane, int size) const {
                    : a64::ptr(at, index, a64::lsl(static_cast<uint32_t>(std::countr_zero(static_cast<unsigned>(size)))));
 }
 
-// One to three elements, through registers of their own; the other lanes become zero.
+// Loads one to three elements through scalar registers; the other lanes become zero.
 Value MachineNeon::load_some(DType dtype, const Value& into, const a64::Gp& at) {
   const int size = static_cast<int>(size_of(dtype)), parts = parts_of(ir::vtype_of(dtype));
   a64::Gp element[3];
@@ -314,7 +314,7 @@ Value MachineNeon::blend_tail(VType type, const Value& yes, const Value& no) {
   return v;
 }
 
-// What is stored of four lanes of 32 bits: packed (whole), or each in the low bits of its lane (float16: of a lane of 16 bits).
+// The stored form of four 32-bit lanes: packed (whole), or each in the low bits of its lane (float16: of a 16-bit lane).
 MachineNeon::Vec MachineNeon::narrowed(DType dtype, const Vec& v, bool whole) {
   Vec d = vec();
   if (dtype == DType::F16) {
@@ -336,7 +336,7 @@ MachineNeon::Vec MachineNeon::narrowed(DType dtype, const Vec& v, bool whole) {
   return d;
 }
 
-// One to three elements. From the last lane down: what a lane that the tail does not have leaves is written over.
+// Stores one to three elements, from the last lane down, so that the values of lanes beyond the tail are overwritten.
 void MachineNeon::store_some(DType dtype, const Value& value, const a64::Gp& at) {
   const int size = static_cast<int>(size_of(dtype));
   const Vec low = size < 4 ? narrowed(dtype, vec_of(value.part[0]), false) : vec_of(value.part[0]);
@@ -358,7 +358,8 @@ void MachineNeon::store_some(DType dtype, const Value& value, const a64::Gp& at)
   }
 }
 
-// Streaming stores are plain ones: what there is (stnp) is a hint that takes pairs of registers, and its worth is not known here.
+// Streaming stores are ordinary stores: the only instruction for them (stnp) is a hint for pairs of registers, and its benefit has not been
+// measured.
 void MachineNeon::store(DType dtype, const Value& value, const Address& address, StoreMode mode) {
   const bool tail = mode == StoreMode::Tail;
   const Vec s = vec_of(value.part[0]);

@@ -1,5 +1,5 @@
-// The lane machine of NEON (Advanced SIMD, which every aarch64 processor has): 4 lanes; a Bool is a vector of 32-bit lanes, all ones or all
-// zeros. Operands are registers: instructions take none from memory, and a constant is made where it is used.
+// The lane machine of NEON (Advanced SIMD, which every aarch64 processor has): 4 lanes. A Bool is a vector of 32-bit lanes, all ones or all
+// zeros. Operands are registers: arithmetic has no memory operands, and constants are materialised where they are used.
 #pragma once
 
 #include "render/a64/assembler.h"
@@ -36,7 +36,7 @@ class MachineNeon final : public LaneMachine {
   using InstId = asmjit::InstId;
   using Vec = a64::Vec;
 
-  // An operand in registers; `free`: the result may take their place.
+  // An operand in registers; `free`: the result may overwrite them.
   struct Taken {
     Value value;
     bool free = false;
@@ -87,18 +87,19 @@ class MachineNeon final : public LaneMachine {
   Value lowest_where_too_large(VType from, VType to, const Value& converted, const Taken& a);
   Value longs_to_floats(const Taken& a);
   Vec wide_mask(const Vec& mask, int part);          // 32-bit lanes of a Bool -> the 64-bit lanes of one part
-  Vec narrow_mask(const Vec& low, const Vec& high);  // the other way; also the low words of 64-bit lanes
+  Vec narrow_mask(const Vec& low, const Vec& high);  // the reverse; also the low words of 64-bit lanes
 
   a64::Compiler& cc_;
   A64Assembler& a_;
-  // Of the tail: its lanes, 1 to 4; which of its elements stand in lanes 1 and 2 where it has less than 4; its lanes as a Bool, and in 64 bits.
+  // Of the tail: count_, its lanes, 1 to 4; second_ and last_, the element indices for lanes 1 and 2 of a tail shorter than 4; its lanes as a
+  // Bool, and as 64-bit masks.
   a64::Gp count_, second_, last_;
   Vec mask_, wide_mask_[2];
   a64::Mem scratch_;
   bool has_scratch_ = false;
 };
 
-// v as lanes of a type's width, for an instruction.
+// v viewed as lanes of a type's width, for an instruction.
 inline a64::VecV lanes_of(VType type, const a64::Vec& v) { return parts_of(type) == 2 ? v.d2() : v.s4(); }
 
 }  // namespace naru::render

@@ -11,7 +11,7 @@ namespace {
 using I = a64::Inst;
 using asmjit::imm;
 
-// Primitives that are one instruction, by whether their type is an integer's; kIdNone: it is none there.
+// Primitives that are a single instruction, for integer and floating-point types; kIdNone: no such instruction.
 struct Instruction {
   Prim prim;
   asmjit::InstId integer, floating;
@@ -88,7 +88,7 @@ Value MachineNeon::multiply_add(VType type, const Arg* args) {
   return v;
 }
 
-// The primitives' own definition, which fmin and fmax are not: b where either is NaN, or both are zero.
+// The primitives' definition, which fmin and fmax do not follow: b if either is NaN or both are zero.
 Value MachineNeon::extreme(Prim prim, VType type, const Taken& a, const Taken& b) {
   if (type == VType::I32) return binary(prim == Prim::Min ? I::kIdSmin_v : I::kIdSmax_v, type, a, b);
   Value v;
@@ -134,7 +134,7 @@ Value MachineNeon::multiply_high(const Taken& a, const Taken& b) {
   return Value{{low}};
 }
 
-// Lane by lane: the instruction gives 0 for x / 0 and MIN for MIN / -1, as the primitive does.
+// Lane by lane. The instruction gives 0 for x / 0 and MIN for MIN / -1, like the primitive.
 Value MachineNeon::divide(VType type, const Taken& a, const Taken& b, bool remainder) {
   const bool wide = parts_of(type) == 2;
   const uint32_t each = wide ? 2 : 4;
@@ -180,7 +180,7 @@ Value MachineNeon::shift(Prim prim, VType type, const Arg& a, const Arg& b) {
     }
     return v;
   }
-  // To the right is to the left by a negative count.
+  // A right shift is a left shift by a negative count.
   const Taken count = take(b);
   const InstId id = prim == Prim::Shr ? I::kIdSshl_v : I::kIdUshl_v;
   for (int p = 0; p < parts_of(type); ++p) {
@@ -196,7 +196,7 @@ Value MachineNeon::shift(Prim prim, VType type, const Arg& a, const Arg& b) {
   return v;
 }
 
-// In 64 bits: the product with a power of two is exact there, and the conversion rounds once.
+// In 64 bits: there the product with a power of two is exact, and the conversion rounds once.
 Value MachineNeon::scale32(const Taken& a, const Taken& b) {
   const VType t = VType::I32;
   const Vec zero = zeros();
@@ -293,7 +293,7 @@ Value MachineNeon::bool_logic(Prim prim, const Arg* args) {
   }
 }
 
-// A function keeps the lower halves of some vector registers only: nothing is left in any of them.
+// A called function preserves only the lower halves of some vector registers, so no value stays in any of them.
 Value MachineNeon::call(LaneFunction function, VType type, const Taken& a, const Taken& b) {
   if (!has_scratch_) scratch_ = cc_.newStack(2 * kSecondOperand, 16);
   has_scratch_ = true;
@@ -368,7 +368,7 @@ Value MachineNeon::eval(const ir::Node& node, const Arg* args) {
     case Prim::MulHiU:
       return multiply_high(take(a), take(b));
     default:
-      return {};  // leaves and Bitcast are the walker's
+      return {};  // the walker handles leaves and Bitcast
   }
 }
 

@@ -52,8 +52,8 @@ Value MachineNeon::from_bool(VType to, const Taken& a) {
   return v;
 }
 
-// The instruction saturates, and gives 0 for NaN; the primitive gives the minimum for all that the integer cannot hold. What is too small
-// has it already.
+// The instruction saturates, and gives 0 for NaN; the primitive gives the minimum for everything that the integer cannot hold. Too small values
+// already have it.
 Value MachineNeon::lowest_where_too_large(VType from, VType to, const Value& converted, const Taken& a) {
   const double limit = to == VType::I64 ? 0x1p63 : 0x1p31;
   const uint64_t bits = from == VType::F32 ? std::bit_cast<uint32_t>(static_cast<float>(limit)) : std::bit_cast<uint64_t>(limit);
@@ -68,7 +68,7 @@ Value MachineNeon::lowest_where_too_large(VType from, VType to, const Value& con
   return converted;
 }
 
-// One at a time: through float64 it would be rounded twice.
+// One at a time: going through float64 would round twice.
 Value MachineNeon::longs_to_floats(const Taken& a) {
   const Vec d = vec();
   for (uint32_t lane = 0; lane < 4; ++lane) {
@@ -84,7 +84,7 @@ Value MachineNeon::longs_to_floats(const Taken& a) {
   return Value{{d}};
 }
 
-// Between types of numbers that are not the same.
+// Between two different numeric types.
 Value MachineNeon::change_type(VType from, VType to, const Taken& a) {
   const auto halves = [&](InstId low, InstId high) {  // one vector becomes two
     const Vec d0 = vec(), d1 = vec();
@@ -130,7 +130,7 @@ Value MachineNeon::round_to_bfloat(const Taken& a) {
   cc_.and_(up.b16(), up.b16(), bits_everywhere(t, 1).b16());
   cc_.add(up.s4(), up.s4(), x.s4());
   cc_.add(up.s4(), up.s4(), bits_everywhere(t, 0x7fff).s4());
-  // A NaN stays one, made quiet.
+  // NaN stays NaN, made quiet.
   cc_.orr(quiet.b16(), x.b16(), bits_everywhere(t, 0x00400000).b16());
   cc_.fcmeq(number.s4(), x.s4(), x.s4());
   cc_.bsl(number.b16(), up.b16(), quiet.b16());
@@ -139,7 +139,7 @@ Value MachineNeon::round_to_bfloat(const Taken& a) {
   return Value{{upper}};
 }
 
-// A value of the element type's own type of values, as the element type can hold it.
+// A value of the element type's value type, rounded or wrapped to what the element type can hold.
 Value MachineNeon::narrow_to(DType to, const Taken& a) {
   const VType t = ir::vtype_of(to);
   const Vec d = vec();

@@ -1,4 +1,4 @@
-// Positions of greatest and least elements.
+// Argmax and argmin.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,12 +13,12 @@ namespace {
 using ir::Space;
 using ir::VType;
 
-// Elements that an item takes at least, where several share a row; rows' pieces are at least that long.
+// The least elements of an item if several share a row; the least length of a row's pieces.
 constexpr int64_t kOfItem = 16, kLeastPiece = 64;
 
 const char* dtype_name(VType t) noexcept { return t == VType::Bool ? "u8" : name_of(t); }
 
-// FUNCTION bool before(T a, T b): a is nearer to the wanted end than b; a NaN before all.
+// FUNCTION bool before(T a, T b): a is strictly greater (less) than b; NaN comes before everything.
 std::string before_function(bool greatest, VType type) {
   const char* t = dtype_name(type);
   const char* op = greatest ? ">" : "<";
@@ -26,7 +26,7 @@ std::string before_function(bool greatest, VType type) {
   return fmt::format("FUNCTION bool before({0} a, {0} b) {{ return a {1} b; }}\n", t, op);
 }
 
-// What both styles have in common: places of elements, their values, what is written in the end.
+// Common to both styles of kernel: positions of elements, their values, and the final writes.
 struct Chosen {
   const ir::ArgReduce& op;
   const Space& kept;  // in, values, indices
@@ -55,8 +55,8 @@ struct Chosen {
   }
 };
 
-// Numbers: results, elements of each, elements from one to the next, results of a looping item; the kept space. Memory: in, values, indices.
-// Several lanes side by side.
+// Numbers: results, elements per result, stride of the reduced dimension, results per looping item; the kept space. Memory: in, values, indices.
+// Processes several lanes in parallel.
 constexpr int kLoopLanes = 32;
 std::string loops_text(const Chosen& c) {
   const Walk walk{4, c.kept.rank, c.kept.count};
@@ -80,17 +80,18 @@ std::string loops_text(const Chosen& c) {
   return complete(c.target, text + c.store(walk) + "  }\n}\n");
 }
 
-// Rows in pieces, each by `share` items (a power of two) of a group; the places that pieces give are a second, shorter row, whose elements are looked up.
+// Splits rows into pieces; `share` items (a power of two) of a group process one. The positions found in the pieces form a second, shorter row,
+// whose elements are looked up in a second step.
 struct Pieces {
   int share = 1;
-  bool fours = false;       // an item takes four neighbouring elements at once
-  bool candidates = false;  // this is the second step: the row's elements are at the places that the first gave
-  bool whole = true;        // a row is one piece, and what is found is the result
+  bool fours = false;       // an item reads four neighbouring elements at once
+  bool candidates = false;  // this is the second step: the row's elements are at the positions found in the first
+  bool whole = true;        // a row is one piece, and its position is the result
   uint64_t bits() const { return KeyBits().add(static_cast<uint64_t>(share), 12).add(fours).add(candidates).add(whole); }
 };
 
-// Numbers: units (results times pieces), elements of a row, elements from one to the next, pieces of a row, elements of a piece, results; the kept space.
-// Memory: in, values, indices, places. A unit is a piece of one result, or, where an item takes it alone, neighbouring units are neighbouring results.
+// Numbers: units (results times pieces), elements of a row, their stride, pieces per row, elements per piece, results; the kept space. Memory:
+// in, values, indices, places. A unit is a piece of one result; if one item processes a unit alone, neighbouring units are neighbouring results.
 std::string items_text(const Chosen& c, const Pieces& p) {
   const Walk walk{6, c.kept.rank, c.kept.count};
   const char* t = c.type();
@@ -99,7 +100,7 @@ std::string items_text(const Chosen& c, const Pieces& p) {
   h.memory.push_back(p.whole && p.candidates ? "I" : "=I");
   std::string text = opening(h, c.target);
   if (p.share > 1) text += fmt::format("  LOCAL {} best[{}];\n  LOCAL I place[{}];\n", t, group, group);
-  // Items beyond the last unit take it once more, so that all of them meet, and write nothing.
+  // Items beyond the last unit repeat it without writing, so that all of them reach the barriers.
   text += fmt::format(
       "  const I own = ((I)GROUP * {0} + ITEM) / {1}, unit = own < a.d[0] ? own : a.d[0] - 1;\n  const int part = ITEM % {1};\n", group,
       p.share);
@@ -109,7 +110,7 @@ std::string items_text(const Chosen& c, const Pieces& p) {
   text += walk.position("q", "row", "  ") + fmt::format("  const I r = {};\n", walk.offset(0, "q"));
   const auto at = [&](const std::string& i) { return p.candidates ? fmt::format("m3[row + {} * a.d[5]]", i) : i; };
   const auto take = [&](const std::string& y, const std::string& place, const char* indent) {
-    // A later element of an item's own comes later in the row, so that the first of equal ones stays.
+    // An item's later elements come later in the row, so the first of equal ones wins.
     return fmt::format("{0}{{\n{0}  const {1} y = {2};\n{0}  if (before(y, x)) {{ x = y; at = {3}; }}\n{0}}}\n", indent, t, y, place);
   };
   text += fmt::format("  I at = {};\n  {} x = {};\n", at("begin"), t, c.load("at"));
@@ -125,7 +126,7 @@ std::string items_text(const Chosen& c, const Pieces& p) {
   text += "  }\n";
   if (p.share > 1) {
     text += "  best[ITEM] = x;\n  place[ITEM] = at;\n  BARRIER;\n";
-    // Written out: PoCL runs loops around barriers slowly.
+    // Unrolled: PoCL runs loops around barriers slowly.
     for (int by = p.share / 2; by > 0; by /= 2)
       text += fmt::format(
           "  if (part < {0}) {{\n    const {1} y = best[ITEM + {0}];\n    const I j = place[ITEM + {0}];\n"
@@ -138,16 +139,16 @@ std::string items_text(const Chosen& c, const Pieces& p) {
   return complete(c.target, text + "  }\n}\n");
 }
 
-// Elements from one to the next along the last dimension.
+// The stride along the last dimension.
 int64_t last_stride(const ir::View& v) { return v.strides.back(); }
 
 bool is_wide_with(const ir::View& v, int64_t length, const Space& kept) {
-  // As many items as elements may share the rows.
+  // Up to as many items as elements may share the rows.
   return is_wide(kept) || length * std::max<int64_t>(1, std::abs(last_stride(v))) > (int64_t{1} << 30) ||
          kept.numel() * std::min<int64_t>(length, 256) > (int64_t{1} << 30);
 }
 
-// Whether each row, and each piece of one, begins where four elements can be read at once.
+// True if each row, and each piece of a row, begins where four elements can be read at once.
 bool in_fours(const ir::View& in, const Space& kept) {
   const auto item = static_cast<int64_t>(size_of(in.dtype));
   bool all = last_stride(in) == 1 && reinterpret_cast<uintptr_t>(in.data) % static_cast<uintptr_t>(4 * item) == 0;
@@ -159,7 +160,7 @@ void start_items(const Chosen& c, uint64_t bits, int64_t results, int64_t length
   const Target& target = c.target;
   const Space& kept = c.kept;
   const auto item = static_cast<int64_t>(size_of(c.op.in.dtype));
-  // Neighbouring results are nearer to each other than a row's elements: an item takes a row, or a piece of it.
+  // Neighbouring results are closer in memory than a row's elements: an item processes a whole row or piece.
   const bool across = kept.rank > 0 && kept.sizes[kept.rank - 1] > 1 &&
                       std::abs(kept.operands[0].strides[kept.rank - 1]) < std::abs(last_stride(c.op.in)) * item;
   const auto shared_by = [&](int64_t n) {
@@ -167,7 +168,7 @@ void start_items(const Chosen& c, uint64_t bits, int64_t results, int64_t length
     while (share < target.group && share * kOfItem < n) share *= 2;
     return share;
   };
-  // Units that keep the device busy.
+  // The number of units that keeps the device busy.
   const int64_t busy = across ? int64_t{1024} * target.units : int64_t{8} * target.units;
   int64_t pieces = std::clamp<int64_t>(busy / results, 1, std::max<int64_t>(1, length / (across ? kLeastPiece : kOfItem * target.group)));
   const int64_t piece = ((length + pieces - 1) / pieces + 3) / 4 * 4;

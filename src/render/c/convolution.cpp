@@ -1,5 +1,5 @@
-// Convolutions: tiles of a product whose columns are looked up, never made; or, where these would be too small, an item for each result, which goes
-// through its window. Always in the order that ir::Convolution names, so the bits are those of cpu's own kernel.
+// Convolutions: tiles of an implicit matrix product, whose columns are looked up and never stored; or, if tiles would be too small, one item per
+// result, which loops over its window. The order is always that of ir::Convolution, so the bits equal those of the cpu kernel.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,21 +18,21 @@ using Use = Convolution::Use;
 // A group of kSide x kSide items computes a tile of kTile x kTile results, kDepth products of each at a time, through local memory.
 constexpr int kSide = 16, kTile = 64, kEachSide = kTile / kSide, kDepth = 16;
 constexpr int64_t kLeastRows = 16;
-// Results of a looping item.
-constexpr int64_t kEach = 256;
+// Results per looping item.
+constexpr int64_t kEachResult = 256;
 
-// The kernel's numbers, by the names they have in its text; {} stands for x, y and z, the spatial dimensions.
+// The kernel's Numbers, by their names in its text; {} is replaced by x, y and z, the spatial dimensions.
 constexpr const char* kSingle[] = {"total", "each", "batch", "groups", "in", "out"};
 constexpr const char* kSpatial[] = {"size_", "result_", "kernel_", "stride_", "padding_", "dilation_"};
 constexpr const char* kStrided[] = {"x", "w", "y"};
 
-struct Text {
+struct ConvolutionText {
   const Convolution& q;
   const Target& target;
   VType type;
   bool wide;
 
-  Text(const Convolution& c, const Target& t) : q(c), target(t), type(ir::vtype_of(c.dtype)) {
+  ConvolutionText(const Convolution& c, const Target& t) : q(c), target(t), type(ir::vtype_of(c.dtype)) {
     const auto reach = [](const Convolution::Array& a, const std::array<int64_t, 5>& sizes) {
       int64_t n = 0;
       for (size_t d = 0; d < 5; ++d) n += sizes[d] * std::abs(a.strides[d]);
@@ -55,7 +55,7 @@ struct Text {
     return fmt::format("const {0} v = {1} ? {2} : 0;\n          s = {3};\n", arithmetic(type), condition, left, sum);
   }
 
-  // Constants with the numbers' names.
+  // Defines constants with the Numbers' names.
   std::string names() const {
     int at = 0;
     std::string text;
@@ -80,7 +80,8 @@ struct Text {
     return a;
   }
 
-  // As a product for each group: channels of the result, by its positions in all images (Weight: by channels of x and places of the kernel).
+  // The product of each group: rows are channels of the result; columns are its positions in all images (Weight: channels of x and kernel
+  // positions).
   int64_t rows() const { return q.use == Use::Input ? q.in : q.out; }
   int64_t cols() const {
     if (q.use == Use::Weight) return q.in * product(q.kernel);
@@ -89,7 +90,7 @@ struct Text {
   int64_t depth() const {
     return q.use == Use::Forward ? q.in * product(q.kernel) : q.use == Use::Input ? q.out * product(q.kernel) : q.batch * product(q.result);
   }
-  // Whether tiles are worth it. (With a stride, elements of x meet few places of the kernel.)
+  // True if tiles are worth it. (With a stride, elements of x meet few kernel positions.)
   bool tiled() const {
     const bool dense = q.use != Use::Input || product(q.stride) == 1;
     return !target.loops && dense && rows() >= kLeastRows && cols() >= kTile && depth() >= kDepth;
@@ -101,21 +102,21 @@ struct Text {
   std::string text() const;
 };
 
-// The constants i0 ... i4: where result number `i` stands among five sizes.
+// Defines the constants i0 ... i4: the position with row-major index `i` for five sizes.
 std::string place(const char* const (&sizes)[5]) {
   std::string text = "    I rest = i;\n";
   for (int d = 4; d > 0; --d) text += fmt::format("    const I i{0} = rest % {1};\n    rest /= {1};\n", d, sizes[d]);
   return text + "    const I i0 = rest;\n";
 }
 
-// Loops over a kernel's places around a step.
+// Loops over the kernel's positions around `step`.
 std::string over_kernel(const std::string& step) {
   return "        for (I kx = 0; kx < kernel_x; ++kx)\n        for (I ky = 0; ky < kernel_y; ++ky)\n        for (I kz = 0; kz < kernel_z; "
          "++kz) {\n" +
          step + "        }\n";
 }
 
-// Element i of x that y's element p meets at place k of the kernel.
+// The index i of the element of x that y's element p meets at kernel position k.
 std::string met(const char* p, const char* k) {
   std::string text;
   for (int d = 0; d < 3; ++d)
@@ -126,7 +127,7 @@ std::string met(const char* p, const char* k) {
 
 constexpr const char* kInside = "ax >= 0 && ax < size_x && ay >= 0 && ay < size_y && az >= 0 && az < size_z";
 
-std::string Text::body() const {
+std::string ConvolutionText::body() const {
   if (q.use == Use::Forward) {
     return place({"batch", "(groups * out)", "result_x", "result_y", "result_z"}) +
            "    const I px = i2, py = i3, pz = i4, first = i1 / out * in;\n    for (I c = 0; c < in; ++c)\n" +
@@ -155,7 +156,7 @@ std::string Text::body() const {
          "        }\n";
 }
 
-std::string Text::text() const {
+std::string ConvolutionText::text() const {
   const char* const s = stored(q.dtype);
   Head h;
   h.memory = {s, s, "=" + std::string(s), s};
@@ -175,7 +176,7 @@ std::string Text::text() const {
   return complete(target, text);
 }
 
-// Constants b, px, py, pz (or c, kx, ky, kz): which position (or channel and place) number `from` is.
+// Defines constants b, px, py, pz (or c, kx, ky, kz): the image and position (or channel and kernel position) with row-major index `from`.
 std::string position_of(const std::string& from, const char* sizes, const std::string& indent) {
   return fmt::format(
       "{0}I rest = {1};\n{0}const I pz = rest % {2}z;\n{0}rest /= {2}z;\n{0}const I py = rest % {2}y;\n{0}rest /= {2}y;\n{0}const I px = "
@@ -191,7 +192,7 @@ std::string place_of(const std::string& from, const std::string& indent) {
       indent, from);
 }
 
-std::string Text::tiles_text() const {
+std::string ConvolutionText::tiles_text() const {
   const char* const s = stored(q.dtype);
   const char* const t = arithmetic(type);
   const bool forward = q.use == Use::Forward, weight = q.use == Use::Weight;
@@ -262,9 +263,9 @@ std::string Text::tiles_text() const {
 void run(const Convolution& q, Launcher& launcher) {
   if (q.dtype == DType::Bool) throw RuntimeError("convolution: wanted numbers, got bool; convert them first");
   const Target& target = launcher.target();
-  const Text text(q, target);
+  const ConvolutionText text(q, target);
   const bool tiled = text.tiled();
-  const int64_t each = target.loops ? kEach : kGroup, groups = tiled ? text.tiles() : (text.total() + each - 1) / each;
+  const int64_t each = target.loops ? kEachResult : kGroup, groups = tiled ? text.tiles() : (text.total() + each - 1) / each;
   if (groups == 0) return;
   Arguments arguments = text.arguments(each);
   void* const x = q.x.data;

@@ -69,7 +69,7 @@ typedef unsigned char uchar; typedef unsigned short ushort; typedef unsigned int
 #endif
 )c",
              .entry = "extern \"C\" __global__ void __launch_bounds__({})",
-             .any_entry = "extern \"C\" __global__ void __launch_bounds__(1024)",  // a thread of so many has registers left
+             .any_entry = "extern \"C\" __global__ void __launch_bounds__(1024)",  // leaves registers for 1024 threads
              .global = "",
              .shared = "__shared__",
              .barrier = "__syncthreads()",

@@ -3,7 +3,7 @@
 namespace naru::render::c {
 namespace {
 
-// A function of naru's own. Those it uses itself stand before it.
+// A helper function of our own. Helpers that it calls come before it.
 struct Helper {
   const char *name, *text;
 };
@@ -31,7 +31,7 @@ constexpr Helper kHelpers[] = {
   return (u16)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded);
 }
 )c"},
-    // a * 2^b, rounded once: first as far as is exact, then the rest.
+    // a * 2^b, rounded once: first the exact part of the scaling, then the rest.
     {"scale_f32", R"c(FUNCTION f32 scale_f32(f32 a, f32 b) {
   const i32 e = (i32)(b > 211.0f ? 211.0f : b > -211.0f ? b : -211.0f);
   const i32 first = e > 66 ? 66 : e < -66 ? -66 : e, rest = e - first > 127 ? 127 : e - first;
@@ -74,7 +74,7 @@ constexpr Helper kHelpers[] = {
   return as_f64(sign | (r >= one ? ((u64)e << 52) + (r - one) : r));
 }
 )c"},
-    // Never divides by 0 or -1, which processors refuse.
+    // Avoids dividing by 0 and -1, which trap on some processors.
     {"div_i32", R"c(FUNCTION i32 div_i32(i32 a, i32 b) {
   const i32 q = a / (b == 0 || b == -1 ? 1 : b);
   return b == 0 ? 0 : b == -1 ? (i32)(0u - (u32)a) : q;

@@ -1,14 +1,14 @@
-// Dialect: the words of a language of devices (OpenCL C, CUDA C++). Kernels are written in one small C; a dialect
-// is the text in front of it, which says what its few words mean there:
+// Dialect: what distinguishes the languages of kernels (OpenCL C, CUDA C++, plain C). Kernels are written in one small C; a dialect is a prelude
+// that defines its words:
 //   i8 ... i64, u8 ... u64, f32, f64          types
-//   f32x4 ..., MAKE4(f32, a, b, c, d)         four of them, with .x .y .z .w
+//   f32x4 ..., MAKE4(f32, a, b, c, d)         vectors of four, with .x .y .z .w
 //   KERNEL(n) name(...)                       a kernel that runs in groups of n items
-//   GLOBAL, LOCAL, FUNCTION                   memory of the device, memory of a group, a function
-//   GROUP, ITEM, BARRIER                      number of the group, of the item in it; all items of the group meet
-//   as_f32, as_u32, as_i32, as_f64, ...       the same bits as another type
-//   atomic_least(u32 GLOBAL*, u32), local_count(u32 LOCAL*)   the less of both; one more
+//   GLOBAL, LOCAL, FUNCTION                   device memory, memory of a group, a function
+//   GROUP, ITEM, BARRIER                      index of the group, of the item in the group; barrier of a group's items
+//   as_f32, as_u32, as_i32, as_f64, ...       bit casts
+//   atomic_least(u32 GLOBAL*, u32), local_count(u32 LOCAL*)   atomic minimum; atomic increment
 //   fma_f32, sqrt_f32, fabs_f32, floor_f32, ceil_f32, trunc_f32, rint_f32, and the same for f64
-//   PARALLEL                                  before a loop whose rounds do not depend on each other
+//   PARALLEL                                  before a loop whose iterations are independent
 #pragma once
 
 #include <cstddef>
@@ -19,46 +19,47 @@
 
 namespace naru::render::c {
 
-// One table a language: opencl_c.cpp, cuda_cpp.cpp, plain_c.cpp.
+// One table per language: opencl_c.cpp, cuda_cpp.cpp, plain_c.cpp.
 struct Dialect {
   const char* name;
   const char* prelude;
-  const char* doubles;       // what the prelude needs besides on devices that have float64
-  const char* functions[2];  // fma_f32 ...: by Target::loops
-  // How the words of users' kernels (docs/kernels.md) are spelled.
+  const char* doubles;       // additional prelude for devices with float64
+  const char* functions[2];  // fma_f32 ...: indexed by Target::loops
+  // How the words of user kernels (docs/kernels.md) are spelled.
   struct User {
-    const char* prelude;                    // in front of the source
-    const char* entry;                      // of a kernel in groups of {} items: "kernel __attribute__((...)) void"
-    const char* any_entry;                  // in groups of any size
-    const char *global, *shared, *barrier;  // what these words mean there, shared for an array
+    const char* prelude;                    // before the source
+    const char* entry;                      // start of a kernel in groups of {} items: "kernel __attribute__((...)) void"
+    const char* any_entry;                  // start of a kernel in groups of any size
+    const char *global, *shared, *barrier;  // the spellings of these words; shared: for an array
     const char *shared_pointer, *private_pointer;
     const char *constant, *constant_pointer;
-    const char *group, *item;  // numbers of the group and of the item in it
+    const char *group, *item;  // indices of the group and of the item in it
   } user;
 };
 
 const Dialect& opencl() noexcept;
 const Dialect& cuda() noexcept;
-// For the machine's compiler. The renderer's own words stand behind those of users' kernels there.
+// For the host's compiler. Its user prelude comes before the renderer's own words.
 const Dialect& plain_c() noexcept;
 
-// What follows the prelude of users' kernels: the place of an item in the grid, and the words that ask for it. Needs naru_i.
+// Follows the prelude of user kernels: the position of an item in the grid, and the functions that return it. Needs naru_i.
 extern const char* const kPlace;
 
-// What a kernel's text depends on besides the instruction.
+// What a kernel's text depends on, apart from the instruction.
 struct Target {
   const Dialect* dialect = nullptr;
-  // Items loop over many neighbouring elements (processors that vectorise loops); else neighbouring items take neighbouring elements.
+  // True: each item loops over many neighbouring elements (processors that vectorise loops). False: neighbouring items process neighbouring
+  // elements.
   bool loops = false;
-  int lanes = 16;            // of a vector of 32-bit numbers, where loops is set: 8 or 16
-  int group = 256;           // items of a group, where a kernel leaves it open; a power of two, at least 64
-  int units = 1;             // groups that run at a time
-  int64_t local = 32768;     // bytes of memory that a group may have
-  size_t parameters = 1024;  // bytes that a kernel's parameters may take together
+  int lanes = 16;            // of a vector of 32-bit numbers, if `loops`: 8 or 16
+  int group = 256;           // items of a group, where the kernel has no fixed number; a power of two, at least 64
+  int units = 1;             // groups that run at the same time
+  int64_t local = 32768;     // bytes of local memory per group
+  size_t parameters = 1024;  // bytes available for a kernel's parameters
   Arithmetic arithmetic;
 };
 
-// The text of a whole source: the prelude, the functions of naru's that `body` mentions, `body`.
+// A complete source: the prelude, those of our helper functions that `body` mentions, and `body`.
 std::string complete(const Target& target, std::string_view body);
 
 }  // namespace naru::render::c

@@ -1,5 +1,5 @@
-// The least digit of 8 bits first: for each, a group counts those of a tile, the counts of each digit are added up over a row's tiles, and each tile, sorted
-// by the digit in the group's memory, is moved to where its digits go.
+// Least significant digit first, 8 bits per digit. For each digit, each group counts the digits of a tile; then the counts of each digit are
+// prefix-summed over a row's tiles; then each tile is sorted by the digit in local memory and moved to its destinations.
 #include "render/c/digit_sort.h"
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@ namespace naru::render::c {
 namespace {
 
 constexpr int kDigits = 256, kTileOfDigits = 2048;
-// Tiles that an item adds up at a time.
+// Tiles whose counts an item adds up at a time.
 constexpr int kTilesOfItem = 4;
 
 struct Digits {
@@ -33,7 +33,7 @@ struct Digits {
   std::string split_text(int shift) const;
 };
 
-// Where the tile of a group begins, and how many pairs it has. Numbers: elements of a row, tiles of a row, the digit's place in a key, rows.
+// The start of the group's tile, and the number of its pairs. Numbers: elements of a row, tiles per row, the digit's bit offset in a key, rows.
 constexpr const char* kOwnTile =
     "  const I row = (I)GROUP / a.d[1], tile = (I)GROUP % a.d[1], start = row * a.d[0] + tile * 2048;\n"
     "  const int valid = a.d[0] - tile * 2048 < 2048 ? (int)(a.d[0] - tile * 2048) : 2048;\n";
@@ -49,7 +49,7 @@ std::string Digits::count_text() const {
   return complete(target, text);
 }
 
-// A digit of a row: each tile's count becomes that of the tiles before it. Memory: counts; those of all tiles, by row and digit.
+// For one digit of a row: replaces each tile's count by the sum of those of the tiles before it. Memory: counts; totals by row and digit.
 std::string Digits::sums_text() const {
   std::string text = opening(head({"=u32", "=u32"}, kGroup), target);
   text += fmt::format(
@@ -66,8 +66,8 @@ std::string Digits::sums_text() const {
   return complete(target, text);
 }
 
-// The tile's elements, `digit << 16 | number`, by 4 bits of the digit: each item takes some neighbours, counts them in a column of its own, and learns from
-// the sums over all columns, one digit behind another, where its first of each digit goes.
+// Sorts the tile's elements, `digit << 16 | number`, by 4 bits of the digit. Each item reads some neighbours and counts them in its own column;
+// the prefix sums over all columns, digit after digit, give the position of its first element of each digit.
 std::string Digits::split_text(int shift) const {
   const int group = target.group, each = kTileOfDigits / group;
   std::string text = fmt::format(
@@ -87,18 +87,18 @@ std::string Digits::split_text(int shift) const {
   return text + fmt::format("    for (int k = 0; k < {}; ++k) pairs[slot(columns[to[k]] + rank[k])] = e[k];\n    BARRIER;\n  }}\n", each);
 }
 
-// Memory: keys, places, counts, those of all tiles; keys and places as they become.
+// Memory: keys, places, counts, totals; the new keys and places.
 std::string Digits::move_text() const {
   const int group = target.group, digits = kDigits / group;
   Head h = head({key(), "u32", "u32", "u32", "=" + std::string(key()), "=u32"}, group);
-  // Spread so that items that read some neighbours each meet different banks.
+  // Padded, so that items that each read some neighbours access different banks.
   h.functions = "FUNCTION int slot(int f) { return f + (f >> 3); }\nFUNCTION int column(int c) { return c + (c >> 4) * 2; }\n";
   std::string text = opening(h, target);
   text += fmt::format(
       "  LOCAL u32 pairs[{0}];\n  LOCAL u16 columns[{1}];\n  LOCAL u32 s[{2}];\n  LOCAL u32 base[{3}];\n  LOCAL int first[{3}];\n",
       kTileOfDigits + kTileOfDigits / 8, 16 * group + 2 * group, group, kDigits);
   text += kOwnTile;
-  // Where the row's digits go, and among equal ones those of this tile.
+  // The destination of each digit in the row, and among equal digits that of this tile.
   text += fmt::format(
       "  {{\n    u32 own = 0, c[{0}];\n    for (int k = 0; k < {0}; ++k) {{ c[k] = m3[row * {1} + ITEM * {0} + k]; own += c[k]; }}\n    "
       "s[ITEM] = own;\n",
@@ -108,7 +108,7 @@ std::string Digits::move_text() const {
       "    u32 sum = s[ITEM] - own;\n    for (int k = 0; k < {0}; ++k) {{\n      const int d = ITEM * {0} + k;\n"
       "      base[d] = sum + m2[(row * {1} + d) * a.d[1] + tile];\n      sum += c[k];\n    }}\n  }}\n",
       digits, kDigits);
-  // What is beyond the row's end has the greatest digit, and stays behind all others.
+  // Slots beyond the row's end get the greatest digit, and stay after all others.
   text += fmt::format(
       "  for (int f = ITEM; f < {0}; f += {1}) {{\n    const u32 d = f < valid ? (u32)(m0[start + f] >> a.d[2]) & 255u : 255u;\n"
       "    pairs[slot(f)] = d << 16 | (u32)f;\n  }}\n  BARRIER;\n",

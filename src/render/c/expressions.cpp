@@ -13,7 +13,7 @@ using ir::VType;
 
 const char* unsigned_of(VType t) noexcept { return t == VType::I64 ? "u64" : "u32"; }
 
-// A value truncated to an integer type of memory, back as a value.
+// A value truncated to an integer element type, widened back to a value.
 std::string narrowed(DType to, const std::string& x) {
   switch (to) {
     case DType::U8:
@@ -68,7 +68,7 @@ struct Printer {
   std::string typed_call(const Node& n, const char* function) const {
     return call(n, fmt::format("{}_{}", function, name_of(n.type)).c_str());
   }
-  // Where the device rounds float32 otherwise.
+  // True if the device's float32 operation is not correctly rounded, so that float64 is used.
   static bool through_f64(const Node& n, bool exact) { return n.type == VType::F32 && !exact; }
 
   std::string of_bools(const Node& n) const;

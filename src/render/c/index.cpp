@@ -1,16 +1,16 @@
-// Gather and Scatter. Positions are looked at first: where one is out of bounds, nothing is written, and the record of the operand says which
-// one and what stood there.
+// Gather and Scatter. Positions are checked first: if one is out of bounds, nothing is written, and the operand's record holds its position and
+// its value.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "ir/bad_index.h"
-#include "ir/place_sums.h"
+#include "ir/scatter_sums.h"
 #include "naru/error.h"
 #include "render/c/digit_sort.h"
 #include "render/c/expressions.h"
 #include "render/c/launch.h"
-#include "render/c/place_sums.h"
+#include "render/c/scatter_sums.h"
 
 namespace naru::render::c {
 namespace {
@@ -20,13 +20,13 @@ using ir::Space;
 
 constexpr int kMostIndices = 12;
 
-// Unsigned integers for elements that are only moved.
+// The unsigned integer type for elements that are only copied.
 const char* moved(DType t) noexcept {
   constexpr const char* kNames[] = {"", "u8", "u16", "", "u32", "", "", "", "u64"};
   return kNames[size_of(t)];
 }
 
-// Numbers: positions, the least allowed, the bound; the positions' space.
+// Numbers: positions, the least allowed index, the bound; the positions' space.
 std::string check_text(const Space& space, const Target& target, bool wide) {
   const Walk walk{3, space.rank, 1};
   Head h;
@@ -41,7 +41,7 @@ std::string check_text(const Space& space, const Target& target, bool wide) {
   return complete(target, text);
 }
 
-// Records of what is wrong, one an index operand; kernels that find one out of bounds among them put its value down and write nothing.
+// Allocates error records, one per index operand. A kernel that finds an index out of bounds among them records its value and writes nothing.
 void* check(const std::vector<IndexOperand>& indices, const Dims& shape, const char* op, uint32_t where, Launcher& launcher) {
   if (indices.size() > kMostIndices) throw RuntimeError("index: wanted at most {} index tensors, got {}", kMostIndices, indices.size());
   char* const records =
@@ -74,7 +74,7 @@ void* check(const std::vector<IndexOperand>& indices, const Dims& shape, const c
   return records;
 }
 
-// The space of what moves: operands plain, indexed, positions ...
+// The space of a copy; its operands: plain, indexed, positions ...
 struct Moves {
   Space space;
   const std::vector<IndexOperand>& indices;
@@ -101,18 +101,18 @@ struct Moves {
     for (int k = 0; k < count(); ++k) all.push_back(k);
     return all;
   }
-  // Bounds and steps of the operands.
+  // Adds the bounds and steps of the operands.
   void add_to(Arguments& arguments) const {
     for (const IndexOperand& i : indices) arguments.add(i.bound), arguments.add(i.step);
   }
-  // Where the position q0, q1 ... is out of bounds in any operand: its value is put down if it is the first. Positions stand in memory
-  // first .., bounds and steps among the numbers from `numbers` on, records in memory `records`.
+  // If the index at position q0, q1 ... is out of bounds in any operand, records its value if it is the recorded one. Positions are in memory
+  // `first` .., bounds and steps in the Numbers from `numbers` on, records in memory `records`.
   std::string fault_text(const Walk& walk, int first, int records) const {
     std::string any, text;
     for (const int k : numbers()) any += fmt::format("{}m{}[{}] != 0xffffffffu", any.empty() ? "" : " || ", records, 4 * k);
     text = fmt::format("    if ({}) {{\n", any);
     for (const int k : numbers()) {
-      // Its own number: over the dimensions it moves in.
+      // The operand's own row-major index: over the dimensions it varies in.
       std::string own = "0";
       for (int d = 0; d < walk.rank; ++d)
         own = fmt::format("(a.d[{0}] ? ({1}) * a.d[{2}] + q{3} : ({1}))", walk.stride(k + 2, d), own, walk.size(d), d);
@@ -121,7 +121,7 @@ struct Moves {
     }
     return text + "      return;\n    }\n";
   }
-  // Elements that the indices add to the address.
+  // The offset that the indices add, in elements.
   std::string shift_text(const Walk& walk, int first, int numbers_at) const {
     std::string text = "    I shift = 0;\n";
     for (const int k : numbers()) {
@@ -133,7 +133,8 @@ struct Moves {
   }
 };
 
-// Whether an item can gather four neighbours at once: the indices are the same for all of a row, which lies so in the source and in the result.
+// True if an item can gather four neighbours at once: the indices are constant along a row, and the row is contiguous in the source and in the
+// result.
 bool in_fours(const Moves& m, int64_t item) {
   const Space& s = m.space;
   const int last = s.rank - 1;
@@ -147,7 +148,7 @@ bool in_fours(const Moves& m, int64_t item) {
   return all;
 }
 
-// Numbers: units (elements, or fours); bounds and steps; the space; units along its last dimension; divisors of the dimensions but the first.
+// Numbers: units (elements, or fours); bounds and steps; the space; units along its last dimension; divisors of the dimensions except the first.
 // Memory: out, source, positions ..., records.
 std::string gather_text(const Moves& m, DType dtype, bool fours, const Target& target) {
   const Walk walk{1 + 2 * m.count(), m.space.rank, m.space.count};
@@ -182,8 +183,8 @@ std::string gather_text(const Moves& m, DType dtype, bool fours, const Target& t
   return complete(target, text + "  }\n}\n");
 }
 
-// Where each row of a scatter starts: in the target, or -1 where nothing is to be written, and in the values.
-// Numbers: rows; bounds and steps; the space without its last dimension where that is a run. Memory: offsets, positions ..., records.
+// Computes where each row of a scatter starts: in the target (-1 if nothing is to be written), and in the values. Numbers: rows; bounds and
+// steps; the space, without its last dimension if that is a run. Memory: offsets, positions ..., records.
 std::string offsets_text(const Moves& m, int dims, const Target& target) {
   const Walk walk{1 + 2 * m.count(), m.space.rank, m.space.count};
   Head h;
@@ -194,7 +195,7 @@ std::string offsets_text(const Moves& m, int dims, const Target& target) {
   h.group = target.group;
   h.wide = m.wide;
   std::string text = opening(h, target) + fmt::format("  const I i = (I)GROUP * {} + ITEM;\n  if (i < a.d[0]) {{\n", target.group);
-  // The last dimension of a run stays at its first element.
+  // The last dimension, if it is a run, stays at its first element.
   if (dims < walk.rank) text += fmt::format("    const I q{} = 0;\n", walk.rank - 1);
   text += walk.position("q", "i", dims, "    ");
   text += "    m0[2 * i] = -1;\n";
@@ -204,8 +205,8 @@ std::string offsets_text(const Moves& m, int dims, const Target& target) {
   return complete(target, text);
 }
 
-// Each item owns some places of the target and takes the rows in order, as far as they go there.
-// Numbers: rows, elements of a row, owners; elements from one to the next: value, target. Memory: offsets, value, target.
+// Each item owns some elements of the target, and applies the rows that go there in order. Numbers: rows, elements of a row, owners; strides:
+// value, target. Memory: offsets, value, target.
 std::string scatter_text(DType dtype, bool add, bool wide, const Target& target) {
   const std::string type = add ? stored(dtype) : moved(dtype);
   Head h;
@@ -224,8 +225,8 @@ std::string scatter_text(DType dtype, bool add, bool wide, const Target& target)
   return complete(target, text);
 }
 
-// The same where the rows are sorted by place, equal ones in order: the first of a place takes all of them, or the last is written.
-// Numbers: rows, elements of a row; elements from one to the next: value, target. Memory: offsets, value, target, the rows' numbers.
+// The same for rows sorted by target offset, equal ones in order: the first row of an offset adds all of them up, or the last one is written.
+// Numbers: rows, elements of a row; strides: value, target. Memory: offsets, value, target, the rows' indices.
 std::string sorted_scatter_text(DType dtype, bool add, bool wide, const Target& target) {
   const std::string type = add ? stored(dtype) : moved(dtype);
   Head h;
@@ -248,10 +249,10 @@ std::string sorted_scatter_text(DType dtype, bool add, bool wide, const Target& 
   return complete(target, text);
 }
 
-// From so many rows on, sorting them costs less than that every owner reads them all; of more than kMostSorted it would take too much memory.
+// From kSorted rows on, sorting costs less than having every owner read all rows; above kMostSorted it would need too much memory.
 constexpr int64_t kSorted = 1024, kMostSorted = int64_t{1} << 26;
 
-// A number above each element of the target that a scatter may go to, counted from its first; INT64_MAX where some lie before that.
+// An upper bound (exclusive) of the target offsets of a scatter; INT64_MAX if some are negative.
 int64_t beyond(const ir::Scatter& s) {
   int64_t last = 0;
   for (size_t d = 0; d < s.shape.size(); ++d) {
@@ -273,7 +274,7 @@ void scatter_sorted(const ir::Scatter& s, bool in_blocks, bool wide, int64_t row
   sort.k = rows;
   sort.in.data = offsets, sort.in.dtype = DType::I64, sort.in.strides = {2};
   sort.indices.data = launcher.scratch(static_cast<size_t>(rows) * 8), sort.indices.dtype = DType::I64, sort.indices.strides = {1};
-  // Where one place is out of bounds, all are -1, and nothing is written.
+  // If one index is out of bounds, all offsets are -1, and nothing is written.
   sort_below(sort, limit, launcher);
   if (s.add && in_blocks) return add_sorted(s, {rows, run, value_step, target_step, offsets, sort.indices.data, wide}, launcher);
   wide |= rows * run >= int64_t{1} << 30;
@@ -356,7 +357,7 @@ void run(const ir::Scatter& s, Launcher& launcher) {
   const bool in_blocks = ir::sums_in_blocks(s);
   if (in_blocks || (!target.loops && rows >= kSorted && rows <= kMostSorted))
     return scatter_sorted(s, in_blocks, m.wide, rows, run, value_step, target_step, offsets, beyond(s), launcher);
-  // Every owner reads every row: no more of them than keep the device busy.
+  // Every owner reads every row, so use no more owners than keep the device busy.
   int64_t owners = 1;
   while (owners * run < 64 * target.units && owners * 16 < rows && (!target.loops || owners < target.units)) owners *= 2;
   Arguments arguments(3, m.wide);

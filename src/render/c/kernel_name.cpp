@@ -23,7 +23,7 @@ const char* short_name(DType t) noexcept {
   return i < std::size(kTypes) ? kTypes[i] : "";
 }
 
-// "exp'a", a derivative, becomes exp_da.
+// The derivative "exp'a" becomes exp_da.
 std::string identifier(std::string_view operation) {
   std::string text;
   for (const char c : operation)
@@ -31,7 +31,7 @@ std::string identifier(std::string_view operation) {
   return text;
 }
 
-// Where the name stands: a user's kernel has its prefix, any other stands behind KERNEL(...).
+// The range of the kernel's name in the text: a user kernel's name has a prefix, any other follows KERNEL(...).
 std::pair<size_t, size_t> place_of_name(std::string_view text) {
   size_t begin = text.find(") naru_user_");
   if (begin == text.npos) {

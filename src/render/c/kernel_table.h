@@ -1,4 +1,4 @@
-// KernelTable: the kernels that a device has compiled so far, by what decides their text.
+// KernelTable: the kernels that a device has compiled so far, by Key.
 #pragma once
 
 #include <condition_variable>
@@ -12,12 +12,12 @@
 
 namespace naru::render::c {
 
-// Thread-safe: several kernels may be compiled at once, and none holds up who looks for another one. A kernel stays where it is.
+// Thread-safe: several kernels can be compiled at once without blocking look-ups of others. References to kernels stay valid.
 template <class Kernel>
 class KernelTable {
  public:
-  // The launch's kernel; `compile()` makes one that has not been asked for before, once for all who ask at the same time. What it throws is thrown,
-  // and the next who asks tries again.
+  // Returns the launch's kernel. Calls `compile()` if the kernel is new, only once even if several threads need it at the same time. If compile()
+  // throws, the exception propagates and the next caller tries again.
   template <class Compile>
   Kernel& of(const Launch& launch, const Compile& compile) {
     const uint64_t hash = launch.key.hash();
@@ -46,7 +46,7 @@ class KernelTable {
   struct Known {
     ir::Program program;
     Key key;
-    std::optional<Kernel> kernel;  // none: somebody is compiling it
+    std::optional<Kernel> kernel;  // empty: a thread is compiling it
     explicit Known(const Key& k) : key(k) {
       if (!k.program) return;
       program = *k.program;

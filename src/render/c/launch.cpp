@@ -49,8 +49,8 @@ void add(Arguments& arguments, const ir::Space& space) {
     for (int d = 0; d < space.rank; ++d) arguments.add(space.operands[k].strides[d] / space.operands[k].item);
 }
 
-// floor(n / d) = (n * (2^32 + multiplier) >> 32) >> shift, with the least shift for which 2^shift >= d (Granlund and Montgomery, 1994). The sum stays
-// below 2^32, as n is below 2^31.
+// floor(n / d) = (n * (2^32 + multiplier) >> 32) >> shift, with the least shift for which 2^shift >= d (Granlund and Montgomery, 1994). The sum
+// stays below 2^32, because n is below 2^31.
 const char* const kQuotient =
     "FUNCTION u32 quotient(u32 n, u32 multiplier, u32 shift) { return ((u32)((u64)n * multiplier >> 32) + n) >> shift; }\n";
 
@@ -65,7 +65,7 @@ void add_divisor(Arguments& arguments, int64_t divisor) {
 
 std::string sums_of_group(const std::string& s, const std::string& type, int group, const std::string& indent) {
   std::string text = indent + "BARRIER;\n";
-  // Written out: PoCL runs loops around barriers slowly.
+  // Unrolled: PoCL runs loops around barriers slowly.
   for (int by = 1; by < group; by *= 2)
     text += fmt::format(
         "{0}{{\n{0}  const {1} t = ITEM >= {2} ? {3}[ITEM - {2}] : 0;\n{0}  BARRIER;\n{0}  {3}[ITEM] += t;\n{0}  BARRIER;\n{0}}}\n", indent,

@@ -1,5 +1,5 @@
-// Launches: an instruction becomes kernels to be started one behind another, for any backend whose devices take kernels in the C of
-// dialect.h. The backend resolves addresses, compiles text that it has not seen before, and starts it.
+// Launches: an instruction becomes kernels that are started one after another, for every backend whose devices run kernels in the C of dialect.h.
+// The backend resolves addresses, compiles new texts and starts the kernels.
 #pragma once
 
 #include <algorithm>
@@ -19,9 +19,9 @@
 
 namespace naru::render::c {
 
-// Items of a group, where a kernel has no reason for another number.
+// Items of a group, unless a kernel needs another number.
 inline constexpr int kGroup = 64;
-// Elements that a looping item takes at least.
+// The least number of elements for a looping item.
 inline constexpr int64_t kLeastOfItem = 4096;
 
 enum class Kind : uint8_t {
@@ -50,10 +50,10 @@ enum class Kind : uint8_t {
   User
 };
 
-// Small numbers side by side in a word of a key. The reader of a key is nobody: only the same calls must give different words for different numbers.
+// Packs small numbers into a word of a key. The word is never decoded; a call site only has to give different words for different numbers.
 class KeyBits {
  public:
-  // A number below 2^width.
+  // Adds a number below 2^width.
   KeyBits& add(uint64_t number, int width) noexcept {
     assert(number >> width == 0 && used_ + width <= 64);
     word_ |= number << used_;
@@ -71,10 +71,10 @@ class KeyBits {
   int used_ = 0;
 };
 
-// What decides a kernel's text, for one target.
+// What determines a kernel's text, for one target.
 struct Key {
   Kind kind;
-  const ir::Program* program = nullptr;  // lives as long as the call
+  const ir::Program* program = nullptr;  // must outlive the call
   uint64_t bits = 0, more = 0;
   bool same(const Key& o) const noexcept {
     return kind == o.kind && bits == o.bits && more == o.more && !program == !o.program && (!program || program->same(*o.program));
@@ -87,8 +87,9 @@ struct Key {
   }
 };
 
-// The one argument of a kernel behind its memory: struct { i64 o[memory]; u64 p[params]; I d[rest]; }, with I = i32, or i64 where `wide`.
-// o: bytes from each piece of memory's start, filled in by the backend.
+// The last argument of a kernel, after its memory pointers: struct { i64 o[memory]; u64 p[params]; I d[rest]; }, with I = i32, or i64 if `wide`.
+// o: byte offsets into each piece of memory, filled in by the backend. p: the program's parameters. d: integers, the "Numbers" of the kernels'
+// comments.
 class Arguments {
  public:
   Arguments(int memory, bool wide) : wide_(wide) {
@@ -99,7 +100,7 @@ class Arguments {
     const int32_t narrow = static_cast<int32_t>(v);
     wide_ ? put(&v, 8) : put(&narrow, 4);
   }
-  // Whole, padded to its alignment.
+  // The complete struct, padded to its alignment.
   std::span<std::byte> bytes() {
     const uint64_t zero = 0;
     put(&zero, (8 - used_ % 8) % 8);
@@ -120,24 +121,24 @@ class Arguments {
   bool wide_;
   size_t used_ = 0;
   alignas(8) std::array<std::byte, 512> few_;
-  std::vector<std::byte> many_;  // all of them, once they are more
+  std::vector<std::byte> many_;  // the whole struct, if it exceeds few_
 };
 
 struct Launch {
   Key key;
-  // The whole text of a kernel called "k", whose parameters are GLOBAL u8* b0 ... and the struct.
+  // The complete source of a kernel called "k", whose parameters are GLOBAL u8* b0 ... and the struct.
   std::function<std::string()> text;
-  std::span<void* const> memory;  // addresses of the device; null where the kernel does not touch it
+  std::span<void* const> memory;  // device addresses; null if the kernel does not use one
   std::span<std::byte> arguments;
   int64_t groups;
-  int group;  // items of each; the text says the same
-  // Of a text in the device's own language, which counts both in three dimensions; else 0.
+  int group;  // items per group, as in the text
+  // The grid and group sizes of a user kernel in the device's own language, in three dimensions; otherwise 0.
   std::array<int64_t, 3> groups3{};
   std::array<int, 3> group3{};
-  int shared = 0;  // bytes of the array that it leaves open
+  int shared = 0;  // bytes of dynamic shared memory
 };
 
-// What a compiler has against a text. Backends throw it; for users' own kernels it is told in their lines.
+// A compiler's errors. Backends throw it; for user kernels, lines are those of the user's source.
 class CompilerError : public RuntimeError {
  public:
   // compiler: "NVRTC 13.0".
@@ -151,12 +152,12 @@ class Launcher {
   virtual ~Launcher() = default;
   virtual const Target& target() const = 0;
   virtual void start(const Launch& launch) = 0;
-  // Compiles the launch's kernel, if it has not been yet.
+  // Compiles the launch's kernel if needed.
   virtual void prepare(const Launch& launch) { static_cast<void>(launch); }
-  // Memory for intermediate values, of no further use once the instruction has run. 64-byte aligned.
+  // Scratch memory, valid until the instruction has run. 64-byte aligned.
   virtual void* scratch(size_t bytes) = 0;
-  // `count` records, one behind another, for a kernel that may find something wrong: `found` becomes the least number of what is wrong,
-  // kNothing as long as nothing is; `value` is what stood there. `text` makes an IndexError of the first one, when somebody waits.
+  // Allocates `count` consecutive records (Fault) in which a kernel notes errors: `found` becomes the least index of a bad element (kNothing if
+  // there is none), `value` is the bad value. `text` makes the message of the IndexError for the first one, raised at the next wait.
   virtual void* faults(int count, std::function<std::string(int record, uint32_t found, int64_t value)> text) = 0;
 };
 struct Fault {
@@ -165,7 +166,7 @@ struct Fault {
   int64_t value = 0;
 };
 
-// Start the kernels of an instruction; the last one started ends it.
+// Starts the kernels of an instruction; the instruction is complete when the last one is.
 void run(const ir::Map&, Launcher&);
 void run(const ir::Reduce&, Launcher&);
 void run(const ir::ArgReduce&, Launcher&);
@@ -179,55 +180,55 @@ void run(const ir::Sort&, Launcher&);
 void run(const ir::Nonzero&, Launcher&);
 void run(const ir::RowFused&, Launcher&);
 void run(const ir::UserKernel&, Launcher&);
-// Compiles its kernels; throws RuntimeError with the user's lines that the compiler refuses.
+// Compiles its kernel. Throws RuntimeError, with the lines of the user's source, if the compiler rejects it.
 void prepare(const ir::UserKernel&, Launcher&);
 
-// The head of a kernel's text: the struct of its arguments and its parameters, up to the opening brace; and pointers m0, m1 ... of the
-// types given. memory: "f32" for what is read, "=f32" for what is written too.
+// The beginning of a kernel's text: the argument struct and the parameters, up to the opening brace, and pointers m0, m1 ... of the given types.
+// memory: "f32" for read-only memory, "=f32" for memory that is written.
 struct Head {
   std::vector<std::string> memory;
   int params = 0, numbers = 0, group = 1;
   bool wide = false;
-  std::string functions;  // in front of the kernel
+  std::string functions;  // before the kernel
 };
 std::string opening(const Head& head, const Target& target);
-// Whether the struct is too large for a parameter: then the parameter is memory that holds it.
+// True if the struct is too large for a parameter; then it is passed in memory.
 bool in_memory(size_t memory, size_t argument_bytes, const Target& target) noexcept;
 
-// Where a space stands among the numbers: its sizes, then each operand's strides.
+// The index of a space within the Numbers: its sizes, then each operand's strides.
 struct Walk {
   int first, rank, count;
   int size(int d) const { return first + d; }
   int stride(int k, int d) const { return first + rank + k * rank + d; }
   int end() const { return first + rank * (1 + count); }
-  // Constants I <name>0, <name>1 ...: the position with row-major number `from`, over the first `dims` dimensions.
+  // Defines constants I <name>0, <name>1 ...: the position whose row-major index is `from`, over the first `dims` dimensions.
   std::string position(const std::string& name, const std::string& from, int dims, const std::string& indent) const;
   std::string position(const std::string& name, const std::string& from, const std::string& indent) const {
     return position(name, from, rank, indent);
   }
-  // Elements from operand k's first to the one at that position; "0" without dimensions.
+  // The offset of operand k at that position, in elements; "0" without dimensions.
   std::string offset(int k, const std::string& name, int dims) const;
   std::string offset(int k, const std::string& name) const { return offset(k, name, rank); }
 };
-// The same numbers: sizes, strides in elements.
+// Adds the Numbers that Walk describes: sizes, and strides in elements.
 void add(Arguments& arguments, const ir::Space& space);
 
-// Division of numbers below 2^31 by one that is known when a kernel is started, without dividing: two numbers stand for it among the arguments.
-// FUNCTION u32 quotient(u32 n, u32 multiplier, u32 shift).
+// Division of numbers below 2^31 by a divisor known at launch, as multiply and shift; two Numbers encode the divisor. FUNCTION u32 quotient(u32
+// n, u32 multiplier, u32 shift).
 extern const char* const kQuotient;
 void add_divisor(Arguments& arguments, int64_t divisor);
 
-// Lines by which s[ITEM] of all items of a group, of `type`, becomes the sum of those up to it.
+// Code for an inclusive prefix sum of s[ITEM], of `type`, over the items of a group.
 std::string sums_of_group(const std::string& s, const std::string& type, int group, const std::string& indent);
 
-// How an operand moves along the last dimension: not, to the next element, or by its stride.
+// How an operand's address moves along the last dimension: not at all, to the next element, or by its stride.
 enum Step : uint64_t { kStays = 0, kNext = 1, kStrides = 2 };
 Step last_step(const ir::Space& space, int k) noexcept;
 
 // A parameter of the program as a value.
 std::string param_text(uint64_t slot, ir::VType type);
 
-// Numbers beyond 32 bits: positions in the space, or elements between the first and the last of an operand.
+// True if positions in the space, or offsets of an operand, exceed 32 bits.
 bool is_wide(const ir::Space& space) noexcept;
 
 }  // namespace naru::render::c

@@ -12,14 +12,14 @@ namespace {
 using ir::Operand;
 using ir::Space;
 
-// Flat: every operand is dense in one order, or one element. Rows: along the innermost dimension addresses move by 0, 1 or a fixed number
-// of elements. Positions: each address from its position, for items that loop over more than short rows.
+// Flat: every operand is dense in the same order, or one element. Rows: along the innermost dimension, addresses move by 0, 1 or a fixed number
+// of elements. Positions: each address is computed from its position, for items that loop over more than short rows.
 enum class Mode : uint8_t { Flat, Rows, Positions };
 
 // Shorter rows are not worth a loop, or a group, of their own.
 constexpr int64_t kShortRow = 32;
 // Elements that one item loops over.
-constexpr int64_t kChunk = 16384, kLeastChunk = 1024, kTile = 64;
+constexpr int64_t kChunk = 16384, kLeastChunk = 1024, kTogether = 64;
 
 struct Plan {
   const ir::Map& map;
@@ -28,8 +28,8 @@ struct Plan {
   int inputs;
   Mode mode = Mode::Flat;
   bool wide = false;
-  bool fours = false;  // Flat, Rows: an item takes four elements, each operand's at once
-  uint64_t steps = 0;  // two bits an operand
+  bool fours = false;  // Flat, Rows: an item processes four elements, and reads those of each operand at once
+  uint64_t steps = 0;  // two bits per operand
 
   Plan(const ir::Map& m, const Target& t) : map(m), target(t), space(m.shape), inputs(static_cast<int>(m.inputs.size())) {
     for (const auto& v : m.inputs) space.add(v);
@@ -46,10 +46,10 @@ struct Plan {
   }
   int last() const { return space.rank - 1; }
   int64_t inner() const { return space.sizes[last()]; }
-  // Items of one element, or of four neighbours, of rows; else items or groups loop.
+  // Rows: each item processes one element or four neighbours. Otherwise items or groups loop.
   bool spread() const { return mode == Mode::Rows && !target.loops; }
   Walk walk() const { return {mode == Mode::Rows ? 5 : 2, space.rank, space.count}; }
-  // Divisors of the rows' dimensions but the first.
+  // The Number that holds the divisor of dimension d of the rows; not for the first.
   int divisor(int d) const { return walk().end() + 2 * (d - 1); }
   int numbers() const { return mode == Mode::Flat ? 2 : spread() ? divisor(std::max(last(), 1)) : walk().end(); }
   Key key() const;
@@ -94,7 +94,7 @@ void Plan::choose() {
   for (int k = 0; k < space.count && fours; ++k) fours = step(k) == kStays || in_fours(k);
 }
 
-// Four neighbours of operand k lie where they can be read at once, in every row.
+// True if four neighbours of operand k can be read at once, in every row.
 bool Plan::in_fours(int k) const {
   const Operand& o = space.operands[k];
   bool all = step(k) == kNext && reinterpret_cast<uintptr_t>(o.data) % static_cast<uintptr_t>(4 * o.item) == 0;
@@ -108,7 +108,7 @@ Key Plan::key() const {
           static_cast<uint64_t>(mode) | static_cast<uint64_t>(wide) << 2 | static_cast<uint64_t>(fours) << 3 | rank << 4};
 }
 
-// Loads, computes, stores one element of each operand: place(k) is where it is.
+// Loads, computes and stores one element of each operand; place(k) is its offset.
 std::string Plan::body(const std::string& indent, const std::string& index, const std::function<std::string(int)>& place) const {
   const ir::MapKernel kernel = map.program.lower();
   const Leaves leaves{[&](uint64_t slot, DType type) { return loaded(type, fmt::format("m{}[{}]", slot, place(static_cast<int>(slot)))); },
@@ -121,7 +121,7 @@ std::string Plan::body(const std::string& indent, const std::string& index, cons
   return text;
 }
 
-// The same for four elements: place(k) is the first's, or the one that stands for all of them.
+// The same for four elements; place(k) is the offset of the first, or of the one that is repeated.
 std::string Plan::body_of_fours(const std::string& index, const std::function<std::string(int)>& place) const {
   const ir::MapKernel kernel = map.program.lower();
   constexpr const char* kParts = "xyzw";
@@ -146,7 +146,7 @@ std::string Plan::body_of_fours(const std::string& index, const std::function<st
   return text;
 }
 
-// Rows whose elements are spread over items, as many rows in a group as it takes. Numbers: units (elements, or fours of them), elements of a row, units of
+// Rows whose elements are spread over items, with as many rows per group as fit. Numbers: units (elements, or fours), elements of a row, units of
 // a row, their divisor; the space; the divisors of sizes.
 std::string Plan::spread_rows() const {
   const auto over = [&](const std::string& n, int size, int divisor) {
@@ -172,8 +172,8 @@ std::string Plan::spread_rows() const {
   return text + (fours ? body_of_fours(index, place) : body("    ", index, place)) + "  }\n}\n";
 }
 
-// Numbers: Flat, Positions: elements, elements of an item; Rows, where items loop: rows, elements of a row, pieces of a row, elements of a piece, rows of a
-// group. Then, but for Flat: sizes, strides by operand.
+// Numbers: Flat, Positions: elements, elements per item; Rows, if items loop: rows, elements of a row, pieces per row, elements per piece, rows
+// per group. Then, except for Flat: sizes, strides by operand.
 std::string Plan::text() const {
   Head head;
   for (int k = 0; k < space.count; ++k) head.memory.push_back((k < inputs ? "" : "=") + std::string(stored(dtype(k))));
@@ -222,7 +222,7 @@ void Plan::start(Launcher& launcher) const {
   Arguments arguments(space.count, wide);
   for (const uint64_t p : map.params) arguments.param(p);
   const int64_t n = space.numel();
-  // Enough pieces for every unit, each long enough to be worth starting.
+  // Enough pieces for every unit, each large enough to be worth starting.
   const int64_t chunk = std::clamp((n / (4 * target.units) + 63) / 64 * 64, kLeastChunk, kChunk);
   int64_t groups;
   if (spread()) {
@@ -236,9 +236,9 @@ void Plan::start(Launcher& launcher) const {
     const int64_t rows = n / inner();
     int64_t pieces, length, together = 1;
     if (strides()) {
-      // Tiles, so that a line of the cache that holds an element holds the next row's, too.
-      length = together = kTile;
-      pieces = (inner() + kTile - 1) / kTile;
+      // Tiles, so that a cache line is used for the next row's elements, too.
+      length = together = kTogether;
+      pieces = (inner() + kTogether - 1) / kTogether;
     } else {
       pieces = std::max<int64_t>(1, inner() / chunk);
       length = (inner() + pieces - 1) / pieces;

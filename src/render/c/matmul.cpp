@@ -1,5 +1,5 @@
-// Matrix products: each element one chain of multiply-adds in the order of k, so that the bits are those of cpu's own kernel, however rows and
-// columns are shared out.
+// Matrix products: each element is one chain of multiply-adds in the order of k, so the bits equal those of the cpu kernel, however rows and
+// columns are distributed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,13 +14,13 @@ namespace {
 using ir::MatMul;
 using ir::VType;
 
-// A group of kSide x kSide items computes a tile of kTile x kTile, kDepth of k at a time through local memory.
-constexpr int kSide = 16, kTile = 64, kEach = kTile / kSide, kDepth = 16;
-// A looping item takes kRows rows at a time of a panel of two vectors of columns.
-constexpr int kRows = 6;
-constexpr int64_t kRowsOfItem = 64;
-
 struct Product {
+  // A group of kSide x kSide items computes a tile of kTile x kTile, kDepth of k at a time, through local memory.
+  static constexpr int kSide = 16, kTile = 64, kEach = kTile / kSide, kDepth = 16;
+  // A looping item computes kRows rows at a time of a panel two vectors wide.
+  static constexpr int kRows = 6;
+  static constexpr int64_t kRowsOfItem = 64;
+
   const MatMul& q;
   const Target& target;
   VType type;
@@ -38,12 +38,12 @@ struct Product {
   enum class Step : uint8_t { Tiles, Pack, Panels };
   KeyBits bits(Step step) const { return KeyBits().add(static_cast<uint64_t>(step), 2).add(q.dtype).add(wide).add(q.bias != nullptr); }
   std::string loaded_as(const std::string& element) const { return fmt::format("({})({})", arithmetic(type), loaded(q.dtype, element)); }
-  // What is stored for a sum and the bias of its column.
+  // The stored element for a sum and the bias of its column.
   std::string result(const std::string& sum, const std::string& bias) const {
     const std::string plain = q.bias ? fmt::format("(a.d[3] == 0 ? {0} : {1} + {0})", loaded_as(bias), sum) : sum;
     return converted(type, q.dtype, fmt::format("(({})({}))", name_of(type), plain), target);
   }
-  // Numbers: batch, m, n, k, then batch, row and column strides of a, b, c, then the bias's.
+  // Numbers: batch, m, n, k; batch, row and column strides of a, b, c; the bias's stride.
   void add_to(Arguments& arguments) const {
     for (const int64_t v : {q.batch, q.m, q.n, q.k}) arguments.add(v);
     for (const MatMul::Matrix* x : {&q.a, &q.b, &q.c})
@@ -115,7 +115,7 @@ void Product::start_tiles(Launcher& launcher) const {
                   kSide * kSide});
 }
 
-// b's columns in panels, each with its rows behind one another, filled up with zeros; as numbers of the type computed in.
+// Packs b's columns into panels, each with contiguous rows, padded with zeros, in the type computed in.
 std::string Product::pack_text() const {
   Head h;
   h.memory = {stored(q.dtype), "=" + std::string(arithmetic(type))};
@@ -156,7 +156,7 @@ std::string Product::panels_text() const {
       "  GLOBAL const {2}* pb = m1 + (a.d[7] == 0 ? panel : batch * panels + panel) * a.d[3] * {1};\n  {2} line[{1}];\n",
       panel() - 1, panel(), t);
   text += fmt::format("  for (I row = first; row < last; row += {}) {{\n", kRows);
-  // Rows beyond the last one compute it again and are not stored.
+  // Rows beyond the last one repeat it and are not stored.
   for (int r = 0; r < kRows; ++r)
     text += fmt::format(
         "    GLOBAL const {0}* p{1} = m0 + batch * a.d[4] + (row + {1} < last ? row + {1} : last - 1) * a.d[5];\n    V x{1} = 0, y{1} = "
@@ -197,7 +197,7 @@ void Product::start_panels(Launcher& launcher) const {
   }
   Arguments arguments(4, wide);
   add_to(arguments);
-  // Fewer rows an item where there would not be enough of them.
+  // Fewer rows per item if there would not be enough items.
   int64_t rows = kRowsOfItem;
   while (rows > kRows && q.batch * panels * ((q.m + rows - 1) / rows) < 4 * target.units) rows /= 2;
   arguments.add(rows);

@@ -1,4 +1,4 @@
-// Where the elements of a mask are true: counts by block, what is before each, and the positions, which a group collects before it writes them.
+// Positions of a mask's true elements: counts per block, their prefix sums, and the positions, which a group collects before it writes them.
 #include <fmt/format.h>
 
 #include "render/c/expressions.h"
@@ -7,11 +7,10 @@
 namespace naru::render::c {
 namespace {
 
-constexpr int64_t kBlock = ir::Nonzero::kBlock;
 // Blocks that an item adds up at a time.
 constexpr int kBlocksOfItem = 8;
 
-// One bit, the lowest, for each of eight bytes that are not 0.
+// For each of eight bytes: its lowest bit set if the byte is not 0.
 constexpr const char* kBits =
     "FUNCTION u64 bits_of(u64 w) {\n  const u64 low = 0x7f7f7f7f7f7f7f7f;\n"
     "  return (((w & low) + low) | w) >> 7 & (u64)0x0101010101010101;\n}\n";
@@ -19,7 +18,7 @@ constexpr const char* kBits =
 struct Found {
   const ir::Nonzero& op;
   const Target& target;
-  bool eights;  // the mask begins where eight elements can be read at once
+  bool eights;  // the mask is aligned for reading eight elements at once
   bool wide;
   int64_t n = product(op.shape);
 
@@ -35,7 +34,7 @@ struct Found {
   std::string put(const std::string& position, const std::string& number, const std::string& indent) const;
 };
 
-// The elements of an item, one block behind another: for each eight of them from i on, their bits in `bits`.
+// Loops over the elements of an item's blocks: for each eight of them, from i on, their bits in `bits`.
 std::string Found::words(const std::string& indent, const std::string& lines) const {
   const std::string bytes = fmt::format("for (int k = 0; k < 8 && i + k < a.d[0]; ++k) bits |= (u64)(m0[i + k] != 0) << 8 * k;\n");
   std::string text = fmt::format("{0}for (I i = begin; i < end; i += 8) {{\n{0}  u64 bits = 0;\n", indent);
@@ -56,16 +55,16 @@ std::string Found::counts_text() const {
   h.functions = kBits;
   std::string text = opening(h, target);
   if (!target.loops) text += fmt::format("  LOCAL int s[{}];\n", group());
-  text +=
-      fmt::format("  const I begin = (I)GROUP * {0}{1}, limit = begin + {2}, end = limit < a.d[0] ? limit : a.d[0];\n  int count = 0;\n",
-                  kBlock, target.loops ? "" : fmt::format(" + ITEM * {}", kBlock / group()), kBlock / group());
+  text += fmt::format(
+      "  const I begin = (I)GROUP * {0}{1}, limit = begin + {2}, end = limit < a.d[0] ? limit : a.d[0];\n  int count = 0;\n",
+      ir::Nonzero::kBlock, target.loops ? "" : fmt::format(" + ITEM * {}", ir::Nonzero::kBlock / group()), ir::Nonzero::kBlock / group());
   text += words("  ", "    count += (int)(bits * (u64)0x0101010101010101 >> 56);\n");
   if (target.loops) return complete(target, text + "  m1[GROUP] = count;\n}\n");
   text += "  s[ITEM] = count;\n" + sums_of_group("s", "int", group(), "  ");
   return complete(target, text + fmt::format("  if (ITEM == 0) m1[GROUP] = s[{}];\n}}\n", group() - 1));
 }
 
-// One group: each block's count becomes that of all up to it. Numbers: blocks. Memory: ends.
+// One group: replaces the blocks' counts by their inclusive prefix sums. Numbers: blocks. Memory: ends.
 std::string Found::sums_text() const {
   Head h;
   h.memory = {"=i64"};
@@ -88,7 +87,8 @@ std::string Found::sums_text() const {
   return complete(target, text);
 }
 
-// Row `number` of the result: the position in each dimension. Numbers: elements, from row to row, from dimension to dimension; sizes; divisors.
+// Writes row `number` of the result: the position in each dimension. Numbers: elements, stride from row to row, stride from dimension to
+// dimension; sizes; divisors.
 std::string Found::put(const std::string& position, const std::string& number, const std::string& indent) const {
   std::string text = fmt::format("{0}GLOBAL i64* to = m2 + (i64)({1}) * a.d[1];\n{0}I p = {2};\n", indent, number, position);
   for (int d = rank() - 1; d > 0; --d) {
@@ -110,17 +110,17 @@ std::string Found::positions_text() const {
   h.wide = wide;
   h.functions = std::string(kBits) + kQuotient;
   std::string text = opening(h, target);
-  if (!target.loops) text += fmt::format("  LOCAL int s[{}];\n  LOCAL u16 found[{}];\n", group(), kBlock);
+  if (!target.loops) text += fmt::format("  LOCAL int s[{}];\n  LOCAL u16 found[{}];\n", group(), ir::Nonzero::kBlock);
   text += fmt::format(
       "  const I block = (I)GROUP * {0}, begin = block{1}, limit = begin + {2}, end = limit < a.d[0] ? limit : a.d[0];\n"
       "  const i64 before = GROUP ? m1[GROUP - 1] : 0;\n",
-      kBlock, target.loops ? "" : fmt::format(" + ITEM * {}", kBlock / group()), kBlock / group());
-  if (target.loops)  // without a branch, which no processor would foresee
+      ir::Nonzero::kBlock, target.loops ? "" : fmt::format(" + ITEM * {}", ir::Nonzero::kBlock / group()), ir::Nonzero::kBlock / group());
+  if (target.loops)  // branch-free: no processor would predict it
     return complete(
         target, text + fmt::format("  u16 found[{}];\n  const int n = (int)(end - begin);\n  int count = 0;\n"
                                    "  for (int k = 0; k < n; ++k) {{\n    found[count] = (u16)k;\n    count += m0[begin + k] != 0;\n  }}\n"
                                    "  for (int k = 0; k < count; ++k) {{\n{}  }}\n}}\n",
-                                   kBlock, put("begin + found[k]", "before + k", "    ")));
+                                   ir::Nonzero::kBlock, put("begin + found[k]", "before + k", "    ")));
   text += "  int count = 0;\n" + words("  ", "    count += (int)(bits * (u64)0x0101010101010101 >> 56);\n");
   text += "  s[ITEM] = count;\n" + sums_of_group("s", "int", group(), "  ") + "  int at = s[ITEM] - count;\n";
   text += words("  ", "    for (int k = 0; k < 8; ++k)\n      if (bits >> 8 * k & 1) found[at++] = (u16)(i - block + k);\n");
@@ -135,7 +135,7 @@ void run(const ir::Nonzero& op, Launcher& launcher) {
   const Target& target = launcher.target();
   const int64_t n = product(op.shape);
   if (n == 0) return;
-  const bool wide = n + kBlock >= (int64_t{1} << 31) - 65536;
+  const bool wide = n + ir::Nonzero::kBlock >= (int64_t{1} << 31) - 65536;
   const Found found{op, target, reinterpret_cast<uintptr_t>(op.mask.data) % 8 == 0, wide};
   const auto start = [&](int step, std::span<void* const> memory, Arguments& arguments, int64_t groups,
                          std::string (Found::*text)() const) {

@@ -45,7 +45,7 @@ typedef uchar4 u8x4; typedef ushort4 u16x4; typedef uint4 u32x4; typedef float4 
 #define trunc_f64 trunc
 #define rint_f64 rint
 )c",
-                  // Instructions: the library's functions are calls, which keep PoCL's loops from being vectorised.
+                  // Builtins: the library's functions are calls, which keep PoCL from vectorising loops.
                   R"c(#define fma_f32 __builtin_fmaf
 #define sqrt_f32 __builtin_sqrtf
 #define fabs_f32 __builtin_fabsf

@@ -1,5 +1,5 @@
-// Reductions, in the order that ir/reduce.h lays down: chunks of each result by groups of 64 items (or items that loop over 64 lanes) where they are contiguous,
-// by one item a result where they are strided; then the tree of the chunks.
+// Reductions, in the order of ir/reduce.h. Contiguous: chunks of each result by groups of 64 items (or by items that loop over 64 lanes).
+// Strided: one item per result. Then the tree over the chunks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,11 +13,11 @@ namespace {
 using ir::Space;
 using ir::VType;
 
-// Columns that an item takes together.
+// Columns that an item processes together.
 constexpr int64_t kColumns = 256;
-// What a group reads at once of a strided reduction; from so many items for each unit on, an item does better by itself.
+// The tile that a group reads at once in a strided reduction; with more than kBusy items per unit, separate items are faster.
 constexpr int64_t kTileColumns = 32, kTileRows = 64, kBusy = 1024;
-// Bytes of the values of a piece of a chunk that wait for the 64 lanes.
+// Bytes of the part of a chunk that is staged for the 64 lanes.
 constexpr int64_t kPieceBytes = 16384;
 
 struct Reduction {
@@ -60,12 +60,12 @@ struct Reduction {
   void start(Launcher& launcher) const;
 
  private:
-  // Numbers: length, chunks, results (contiguous: results times chunks), units of an item; both spaces.
+  // Numbers: length, chunks, results (contiguous: results times chunks), units per item; both spaces.
   static constexpr int kNumbers = 4;
   Walk kept_walk() const { return {kNumbers, kept.rank, kept.count}; }
   Walk reduced_walk() const { return {kept_walk().end(), reduced.rank, reduced.count}; }
   bool columns() const { return target.loops && !reduce.contiguous; }
-  // Results of a row that lie side by side; the rest of the kept dimensions are rows.
+  // The length of a row of results, the last kept dimension; the other kept dimensions are rows.
   int64_t row() const { return kept.rank == 0 ? 1 : kept.sizes[kept.rank - 1]; }
   bool lies_in_rows() const;
   bool in_fours() const;
@@ -119,7 +119,7 @@ std::string Reduction::head() const {
   return opening(h, target);
 }
 
-// The lines that compute the reduced value of one element.
+// Code that computes the reduced value of one element.
 std::string Reduction::value(const std::string& index, const std::function<std::string(int)>& place, const std::string& indent,
                              std::string& result) const {
   const ir::MapKernel kernel = reduce.program.lower();
@@ -129,7 +129,7 @@ std::string Reduction::value(const std::string& index, const std::function<std::
   return expressions(kernel.graph, {kernel.results.data(), 1}, leaves, target, "v", indent);
 }
 
-// From a result's first element to the one at reduced position f (constants f0, f1 ... where there are several dimensions).
+// The offset from a result's first element to the one at reduced position f (constants f0, f1 ... if there are several dimensions).
 std::string Reduction::reduced_offset(int k) const {
   if (reduced.rank == 0) return "0";
   if (reduced.rank > 1) return reduced_walk().offset(k, "f");
@@ -137,7 +137,7 @@ std::string Reduction::reduced_offset(int k) const {
   return step == kStays ? "0" : step == kNext ? "f" : fmt::format("f * a.d[{}]", reduced_walk().stride(k, 0));
 }
 
-// Writes the accumulator to its result, or to where the tree finds it.
+// Writes the accumulator to the result, or to the partial results for the tree.
 std::string Reduction::store(const std::string& place, const std::string& partial, const std::string& x) const {
   if (chunks == 1) return fmt::format("m{}[{}] = {};\n", inputs, place, converted(type, reduce.out.dtype, x, target));
   return fmt::format("m{}[{}] = {};\n", inputs, partial, put(type, x));
@@ -162,21 +162,21 @@ std::string Reduction::contiguous_items() const {
   return text + lanes_of_group();
 }
 
-// The 64 lanes in s become one, and that the result.
+// Combines the 64 lanes in s into the result.
 std::string Reduction::lanes_of_group() const {
   const std::string combined = put(type, fmt::format("combine({}, {})", got(type, "s[ITEM]"), got(type, "s[ITEM + by]")));
   return fmt::format("  for (int by = 32; by > 0; by /= 2) {{\n    if (ITEM < by) s[ITEM] = {};\n    BARRIER;\n  }}\n", combined) +
          "  if (ITEM == 0) " + store(kept_walk().offset(inputs, "q"), "unit", got(type, "s[0]")) + "}\n";
 }
 
-// Neighbours of every input lie side by side along the reduced dimension, or it stays.
+// True if every input is contiguous along the reduced dimension, or constant.
 bool Reduction::lies_in_rows() const {
   bool all = reduced.rank == 1;
   for (int k = 0; k < inputs && all; ++k) all = last_step(reduced, k) != kStrides;
   return all;
 }
 
-// Four of them can be read at once.
+// True if four neighbours can be read at once.
 bool Reduction::in_fours() const {
   if (!lies_in_rows() || length % 4 != 0) return false;
   bool all = true;
@@ -189,7 +189,7 @@ bool Reduction::in_fours() const {
   return all;
 }
 
-// All items of a group read a piece of a chunk, four elements each at once where they can, and 64 of them take its values, a lane each.
+// All items of a group read a part of a chunk, four elements each at once if possible; 64 of them combine its values, one lane each.
 std::string Reduction::contiguous_spread() const {
   const Walk k = kept_walk();
   constexpr const char* kParts = "xyzw";
@@ -265,7 +265,8 @@ std::string Reduction::strided_items() const {
   return text + store(k.offset(inputs, "q"), "unit", "x") + "  }\n}\n";
 }
 
-// A group takes 32 neighbouring results, for one chunk of rows: all its items read a tile of rows, and one of them a result adds them up in order.
+// A group computes 32 neighbouring results, for one chunk of rows: all its items read a tile of rows, and one item per result combines them in
+// order.
 std::string Reduction::strided_spread() const {
   const Walk k = kept_walk(), f = reduced_walk();
   std::string text = fmt::format("  LOCAL {} s[{}];\n", stored_value(type), kTileRows * kTileColumns);
@@ -292,7 +293,7 @@ std::string Reduction::strided_spread() const {
   return text + fmt::format("  if (ITEM < {} && mine) ", kTileColumns) + store(k.offset(inputs, "q"), "chunk * a.d[2] + row", "x") + "}\n";
 }
 
-// A group takes some neighbouring results, for one chunk of rows: accumulators in an array, the inner loop along the results.
+// A group computes some neighbouring results, for one chunk of rows: accumulators are in an array, and the inner loop runs along the results.
 std::string Reduction::strided_loops() const {
   const Walk k = kept_walk(), f = reduced_walk();
   const int last = kept.rank - 1, outer = std::max(last, 0);
@@ -336,7 +337,7 @@ std::string Reduction::text() const {
   return complete(target, head() + body);
 }
 
-// The chunks of each result in a tree, in place, by `items` items. Numbers: results, chunks, values from result to result, from chunk to
+// Combines the chunks of each result as a tree, in place, by `items` items. Numbers: results, chunks, stride from result to result, from chunk to
 // chunk; the kept space of the result alone.
 std::string Reduction::tree_text(int items) const {
   Head h;
@@ -365,7 +366,7 @@ void Reduction::start_tree(Launcher& launcher, void* partial) const {
   std::copy(kept.sizes, kept.sizes + kept.rank, result.sizes);
   result.count = 1;
   result.operands[0] = kept.operands[inputs];
-  // An item takes a tree, or a group does: long trees of few results would keep few items busy.
+  // One item per tree, or one group: long trees of few results would keep few items busy.
   const bool enough = results >= 128 * static_cast<int64_t>(target.units) || chunks < 64;
   const int items = target.loops || (results >= 64 && enough) ? 1 : 64;
   Arguments arguments(2, wide);

@@ -1,5 +1,5 @@
-// Running sums, products and extremes, in the order of ir/reduce.h: an item a block. Rows of more than one block take three steps: where the blocks'
-// chains end, the running values of these, which are a scan again, and the chains once more behind what stands before them.
+// Running sums, products and extremes, in the order of ir/reduce.h: one item per block. Rows of more than one block need three steps: the blocks'
+// last values, a scan of these, and the chains again, combined with the running values of the blocks before.
 #include <fmt/format.h>
 
 #include <string_view>
@@ -20,12 +20,12 @@ VType accumulator(DType out) noexcept {
 constexpr DType kElement[] = {DType::Bool, DType::I32, DType::I64, DType::F32, DType::F64};
 
 enum class Phase : uint8_t { Whole, Ends, Chains };
-// How items take their chains: one element after another; several of them loaded before any is written; or through memory of the group, for chains
-// whose elements are neighbours, so that neighbouring items read neighbouring elements.
+// How items process their chains: one element after another; several loaded before any is written; or through local memory, for chains of
+// contiguous elements, so that neighbouring items read neighbouring elements.
 enum class Way : uint8_t { Single, Batches, Tiles };
 constexpr int kBatch = 8, kTileOfChain = 32;
 
-// What a scan and those of its blocks' ends have in common.
+// Common to a scan and to the scan of its blocks' last values.
 struct ScannedRows {
   ir::ReduceOp op;
   VType type;
@@ -36,8 +36,8 @@ struct ScannedRows {
   int64_t blocks() const { return (length + ir::kScanBlock - 1) / ir::kScanBlock; }
 };
 
-// Memory: in; the result (Ends: the ends of all blocks but the last, row behind row for a block; Chains: and their running values). Numbers: rows,
-// elements of each, elements from one to the next: in, out; blocks; the kept space.
+// Memory: in; the result (Ends: the last values of all blocks but the last, as [block][row]; Chains: also their running values). Numbers:
+// rows, elements of each; strides: in, out; blocks; the kept space.
 struct ScanText {
   const ScannedRows& r;
   Phase phase;
@@ -48,20 +48,20 @@ struct ScanText {
   Walk walk() const { return {5, kept.rank, kept.count}; }
   std::string type() const { return name_of(r.type); }
   bool writes() const { return phase != Phase::Ends; }
-  // What an element adds to the chain, by the lines that compute it and its name.
+  // What an element adds to the chain: code that computes it, and its name.
   std::pair<std::string, std::string> value(const std::string& element, const std::string& indent) const {
     ir::Graph graph;
     const uint32_t id = ir::convert(ir::input(graph, 0, in), kElement[static_cast<int>(r.type)]).id();
     const Leaves leaves{[&](uint64_t, DType d) { return loaded(d, element); }, {}, {}};
     return {expressions(graph, {&id, 1}, leaves, r.launcher.target(), "v", indent), node("v", id)};
   }
-  // Of equal extremes the later stays, and a NaN: combine() prefers the first.
+  // Of equal extremes, and of NaNs, the later wins: combine() prefers the first argument.
   std::string linked(const std::string& before, const std::string& x) const {
     const bool swapped = r.op == ir::ReduceOp::Max || r.op == ir::ReduceOp::Min;
     return fmt::format("combine({}, {})", swapped ? x : before, swapped ? before : x);
   }
   std::string result() const { return converted(r.type, out, phase == Phase::Chains ? linked("before", "x") : "x", r.launcher.target()); }
-  // x takes the element; and goes where results go, if it does.
+  // Combines the element into x, and stores x if this step stores results.
   std::string link(const std::string& element, const std::string& to, const std::string& indent) const {
     const auto [lines, v] = value(element, indent + "  ");
     return fmt::format("{0}{{\n{1}{0}  x = {2};\n{3}{0}}}\n", indent, lines, linked("x", v),
@@ -85,7 +85,7 @@ std::string ScanText::text() const {
   const std::string none = literal(r.type, ir::identity_bits(r.op, r.type)), t = type();
   std::string text = opening(h, target);
   text += fmt::format("  const I own = (I)GROUP * {} + ITEM, units = a.d[0] * a.d[4];\n", kGroup);
-  // All items of a group meet where it has memory of its own: those beyond the end take a chain of no elements.
+  // With local memory, all items of a group must reach the barriers: those beyond the end process an empty chain.
   const bool meet = way == Way::Tiles;
   text += meet ? "  const I unit = own < units ? own : units - 1;\n  const I row = unit / a.d[4], block = unit % a.d[4];\n"
                : "  const I unit = own;\n  if (unit < units) {\n  const I row = unit % a.d[0], block = unit / a.d[0];\n";
@@ -114,8 +114,8 @@ std::string ScanText::batches() const {
          fmt::format("    from += {0} * a.d[2];\n{1}  }}\n", kBatch, writes() ? fmt::format("    to += {} * a.d[3];\n", kBatch) : "");
 }
 
-// A tile is some elements of the chain of each item, one behind another; a row of it is one element longer, so that items meet different banks. Results
-// take the elements' places, if they are as large.
+// A tile holds some elements of each item's chain, one chain after another. Its rows are padded by one element, so that items access different
+// banks. Results replace the elements if they have the same size.
 std::string ScanText::tiles() const {
   const bool over = std::string_view(stored(in)) == stored(out);
   const int tile = size_of(in) + size_of(out) > 8 ? kTileOfChain / 2 : kTileOfChain, pitch = tile + 1;
@@ -188,7 +188,7 @@ void run_rows(const ScannedRows& r, const ir::View& in, const ir::View& out, con
   start(r, Phase::Chains, in, out, kept, ends.data);
 }
 
-bool is_wide_with(const ir::View& v, int64_t length, const Space& kept) {
+bool is_wide_along(const ir::View& v, int64_t length, const Space& kept) {
   return is_wide(kept) || length * std::max<int64_t>(1, std::abs(v.strides.back())) > (int64_t{1} << 30);
 }
 
@@ -203,7 +203,7 @@ void run(const ir::Scan& scan, Launcher& launcher) {
   kept.merge();
   const int64_t rows = kept.numel(), length = scan.shape.back();
   if (rows == 0 || length == 0) return;
-  const bool wide = is_wide_with(scan.in, length, kept) || is_wide_with(scan.out, length, kept);
+  const bool wide = is_wide_along(scan.in, length, kept) || is_wide_along(scan.out, length, kept);
   run_rows({scan.op, accumulator(scan.out.dtype), rows, length, wide, launcher}, scan.in, scan.out, kept);
 }
 

@@ -1,5 +1,6 @@
-// Stable sorts, NaN greatest: every element becomes a key (its bits in the order of the values) and its position, so that no two are equal. A
-// bitonic network sorts the pairs of short rows, padded to a power of two; longer ones, and all by looping items, are sorted by digits.
+// Stable sorts, NaN greatest: every element becomes a key (its bits in the order of the values) and its position, so that no two pairs are equal.
+// A bitonic network sorts the pairs of short rows, padded to a power of two. Longer rows, and all rows on devices with looping items, are sorted
+// by digits.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,13 +17,13 @@ namespace {
 
 using ir::Space;
 
-// Pairs that a group sorts in its own memory.
+// Pairs that a group sorts in local memory.
 constexpr int64_t kInGroup = 512;
-// The longest rows for which a network takes no more kernels than digits do.
+// The longest rows for which a network needs no more kernels than a radix sort.
 constexpr int64_t kNetwork = 2048;
 
-// The key of an element read as unsigned bits, in the order of the values: -0 and 0 are equal, all NaN equal and greatest.
-// low: only so many of the lowest bits tell elements apart, none of which is negative.
+// The key of an element read as unsigned bits, in the order of the values: -0 and 0 are equal, all NaN are equal and greatest. low: only this
+// many low bits differ between elements, none of which is negative.
 std::string key_function(DType t, bool descending, int low) {
   const bool wide = size_of(t) == 8 && low > 32;
   const char* u = wide ? "u64" : "u32";
@@ -71,7 +72,7 @@ const char* bits_type(DType t) noexcept {
   constexpr const char* kNames[] = {"", "u8", "u16", "", "u32", "", "", "", "u64"};
   return kNames[size_of(t)];
 }
-// The pair at i before the one at j.
+// True if the pair at i comes before the one at j.
 std::string before(const std::string& i, const std::string& j) {
   return fmt::format("(keys[{0}] < keys[{1}] || (keys[{0}] == keys[{1}] && places[{0}] < places[{1}]))", i, j);
 }
@@ -80,19 +81,19 @@ std::string exchange(const char* key) {
       "{{ const {} k = keys[i]; keys[i] = keys[j]; keys[j] = k; const u32 p = places[i]; places[i] = places[j]; places[j] = p; }}", key);
 }
 
-struct SortedRows {
+struct KeyedRows {
   const ir::Sort& op;
   const Target& target;
   Space kept;  // in, values, indices
   int64_t rows, n, padded;
   bool wide;
-  int low;  // bits that tell elements apart; 64: all
+  int low;  // number of low bits that differ between elements; 64: all
 
   Walk walk() const { return {6, kept.rank, kept.count}; }
   int key_bytes() const { return size_of(op.in.dtype) == 8 && low > 32 ? 8 : 4; }
   const char* key() const { return key_bytes() == 8 ? "u64" : "u32"; }
 
-  // Numbers of keys and put: pairs in all, pairs of a row, elements of a row (to be put), elements from one to the next in in, values, indices.
+  // Numbers of keys_text and put: pairs in all, pairs of a row, elements of a row (to be put); strides in in, values, indices.
   std::string keys_text() const {
     Head h;
     h.memory = {bits_type(op.in.dtype), "=" + std::string(key()), "=u32", "=" + std::string(bits_type(op.in.dtype))};
@@ -109,8 +110,8 @@ struct SortedRows {
     return complete(target, text);
   }
 
-  // Whole pieces of kInGroup pairs (or a row, if that is less), in local memory; later only the rounds that stay within a piece.
-  // Numbers: pairs of a piece; the first round: pairs of what is merged.
+  // Sorts whole pieces of kInGroup pairs (or rows, if shorter) in local memory; later only the rounds that stay within a piece. Numbers: pairs of
+  // a piece; the first round: pairs of what is merged.
   std::string group_text(int64_t piece) const {
     const int items = static_cast<int>(std::max<int64_t>(piece / 2, 1));
     Head h;
@@ -123,7 +124,7 @@ struct SortedRows {
     text += fmt::format(
         "  for (int i = ITEM; i < {0}; i += {1}) {{\n    keys[i] = m0[start + i];\n    places[i] = m1[start + i];\n  }}\n  BARRIER;\n",
         piece, items);
-    // d[0]: the first size of what is merged; d[1]: the last; d[2]: pairs of a row.
+    // d[0]: the first merge size; d[1]: the last; d[2]: pairs of a row.
     text += fmt::format(
         "  for (I size = a.d[0]; size <= a.d[1]; size *= 2) {{\n"
         "    for (int step = (int)(size / 2 < {0} ? size / 2 : {0}); step > 0; step /= 2) {{\n"
@@ -153,7 +154,7 @@ struct SortedRows {
     return complete(target, text);
   }
 
-  // Looping items sort a row each by its digits, the least first: two passes a round, from the first pair of arrays to the second and back.
+  // Each looping item sorts a row by its digits, the least first: two passes per round, from the first pair of arrays to the second and back.
   // Numbers: elements of a row, rows.
   std::string digits_text() const {
     Head h;
@@ -204,12 +205,12 @@ struct SortedRows {
   void put(Launcher& launcher, void* copy, void* places) const;
 };
 
-void SortedRows::start(Launcher& launcher) const {
+void KeyedRows::start(Launcher& launcher) const {
   const auto pairs = static_cast<size_t>(rows * padded);
   const auto bytes = static_cast<size_t>(key_bytes());
   void* const keys = launcher.scratch(pairs * bytes);
   void* const places = launcher.scratch(pairs * 4);
-  // The row as it was: values may be the input itself.
+  // A copy of the row: values may alias the input.
   void* const copy = launcher.scratch(static_cast<size_t>(rows * n) * size_of(op.in.dtype));
   const uint64_t rank = static_cast<uint64_t>(kept.rank) << 24, type = static_cast<uint64_t>(op.in.dtype),
                  w = static_cast<uint64_t>(wide) << 8;
@@ -266,7 +267,7 @@ void SortedRows::start(Launcher& launcher) const {
 }
 
 // Writes the first k values and positions of each row.
-void SortedRows::put(Launcher& launcher, void* copy, void* places) const {
+void KeyedRows::put(Launcher& launcher, void* copy, void* places) const {
   Arguments arguments = numbers(rows * op.k, op.k);
   arguments.add(n);
   void* const memory[] = {copy, places, op.values.data, op.indices.data};
@@ -289,7 +290,7 @@ void sort_below(const ir::Sort& op, int64_t limit, Launcher& launcher) {
   const int64_t n = op.shape.back();
   if (op.k < 0 || op.k > n) throw RuntimeError("sort: wanted 0 <= k <= {}, got {}", n, op.k);
   if (n > (int64_t{1} << 31)) throw RuntimeError("sort: wanted rows of at most 2^31 elements, got {}", n);
-  SortedRows r{op, launcher.target(), Space(shape.first(shape.size() - 1)), 0, n, 1, false, 64};
+  KeyedRows r{op, launcher.target(), Space(shape.first(shape.size() - 1)), 0, n, 1, false, 64};
   r.rows = r.kept.numel();
   if (r.rows == 0 || op.k == 0) return;
   if (op.in.dtype == DType::I64 && !r.target.loops && n > kNetwork && limit < INT64_MAX)
@@ -308,7 +309,7 @@ void sort_below(const ir::Sort& op, int64_t limit, Launcher& launcher) {
   int64_t reach = r.rows * r.padded;
   for (const ir::View* v : {&op.in, &op.values, &op.indices})
     if (v->data) reach = std::max(reach, n * std::abs(v->strides.back()));
-  // Kernels double sizes up to what they reach, and once beyond it.
+  // Kernels double sizes up to `reach`, and once beyond it; with 32-bit numbers it must be below 2^30.
   r.wide = is_wide(r.kept) || reach >= (int64_t{1} << 30);
   r.start(launcher);
 }

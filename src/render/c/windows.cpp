@@ -1,4 +1,4 @@
-// Sums and maxima of windows: an item for each result.
+// Sums and maxima of windows: one item per result.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,17 +13,17 @@ using ir::VType;
 using ir::Windows;
 using Op = Windows::Op;
 
-// Results of a looping item.
-constexpr int64_t kEach = 256;
+// Results per looping item.
+constexpr int64_t kEachWindow = 256;
 constexpr char kAxes[] = {'x', 'y', 'z'};
 
-struct Text {
+struct WindowText {
   const Windows& q;
   const Target& target;
   VType type;
   bool wide;
 
-  Text(const Windows& w, const Target& t) : q(w), target(t), type(ir::vtype_of(w.computed())) {
+  WindowText(const Windows& w, const Target& t) : q(w), target(t), type(ir::vtype_of(w.computed())) {
     int64_t reach = product(q.sizes_of_y());
     const auto look = [&](const Windows::Array& a, const std::array<int64_t, 5>& sizes) {
       int64_t n = 0;
@@ -34,7 +34,7 @@ struct Text {
     wide = reach > (int64_t{1} << 29);
     if (type == VType::Bool) type = VType::I32;
   }
-  // Neighbouring items take neighbouring results: channels, where these lie side by side.
+  // Neighbouring items compute neighbouring results: channels, if those are contiguous.
   bool channels_last() const { return !target.loops && q.channels > 1 && q.y.strides[1] == 1 && q.y.strides[4] != 1; }
   bool tabled(size_t d) const { return q.tables[d].index != nullptr; }
   bool weighs(size_t d) const { return q.tables[d].weight != nullptr; }
@@ -51,8 +51,8 @@ struct Text {
   Arguments arguments(int64_t each) const;
 };
 
-// Memory: x, y, indices, then index and weight of each dimension. Numbers: as named here.
-std::string Text::names() const {
+// Memory: x, y, indices, then index and weight of each dimension. Numbers: as named below.
+std::string WindowText::names() const {
   int at = 0;
   std::string text;
   const auto name = [&](const std::string& n) { text += fmt::format("  const I {} = a.d[{}];\n", n, at++); };
@@ -64,7 +64,7 @@ std::string Text::names() const {
   return text;
 }
 
-Arguments Text::arguments(int64_t each) const {
+Arguments WindowText::arguments(int64_t each) const {
   Arguments a(9, wide);
   for (const int64_t v : {product(q.sizes_of_y()), each, q.batch, q.channels}) a.add(v);
   for (const Windows::Sizes* s : {&q.size, &q.result})
@@ -75,7 +75,7 @@ Arguments Text::arguments(int64_t each) const {
   return a;
 }
 
-std::string Text::step() const {
+std::string WindowText::step() const {
   const std::string v = fmt::format("const {} v = ({}){};\n", name_of(type), name_of(type),
                                     loaded(q.dtype, "m0[i0 * x_0 + i1 * x_1 + ex * x_2 + ey * x_3 + ez * x_4]"));
   if (q.op == Op::Max) {
@@ -92,7 +92,7 @@ std::string Text::step() const {
          (weight.empty() ? fmt::format("        s = s + ({})v;\n", arithmetic(type)) : fmt::format("        s = s + v * {};\n", weight));
 }
 
-std::string Text::text() const {
+std::string WindowText::text() const {
   const char* const computed = name_of(type);
   Head h;
   h.memory = {stored(q.dtype), "=" + std::string(stored(q.out)), q.op == Op::Max ? "=i64" : "i64", "i64", "i64", "i64", computed, computed,
@@ -129,8 +129,8 @@ std::string Text::text() const {
 
 void run(const Windows& q, Launcher& launcher) {
   const Target& target = launcher.target();
-  const Text text(q, target);
-  const int64_t each = target.loops ? kEach : kGroup, groups = (product(q.sizes_of_y()) + each - 1) / each;
+  const WindowText text(q, target);
+  const int64_t each = target.loops ? kEachWindow : kGroup, groups = (product(q.sizes_of_y()) + each - 1) / each;
   if (groups == 0) return;
   Arguments arguments = text.arguments(each);
   void* const memory[] = {q.x.data,          q.y.data,           q.indices.data,     q.tables[0].index, q.tables[1].index,

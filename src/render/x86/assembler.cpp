@@ -8,7 +8,7 @@ namespace {
 using asmjit::imm;
 
 using InstId = x86::Inst::Id;
-// By condition, behind a comparison, or an instruction that left a result to compare with 0.
+// By Condition; after a comparison, or after an instruction that set the flags for a comparison with 0.
 constexpr InstId kJump[] = {x86::Inst::kIdJl, x86::Inst::kIdJle, x86::Inst::kIdJg};
 
 }  // namespace

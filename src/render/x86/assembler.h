@@ -1,4 +1,4 @@
-// The assembler of x86-64.
+// The assembler for x86-64.
 #pragma once
 
 #include <asmjit/x86.h>
@@ -14,7 +14,7 @@ x86::Mem memory(const Address& address);
 
 class X86Assembler final : public Assembler {
  public:
-  // avx512: functions use its registers.
+  // avx512: the functions use AVX-512 registers.
   X86Assembler(x86::Compiler& cc, bool avx512) : Assembler(cc), cc_(cc), avx512_(avx512) {}
 
   void set_frame(asmjit::FuncFrame& frame) const override;

@@ -1,4 +1,4 @@
-// The rows of x86-64 in the table of instruction sets.
+// The x86-64 rows of the table of instruction sets.
 #include "render/isa.h"
 
 #if defined(__x86_64__)

@@ -48,7 +48,7 @@ void X86LaneMachine::load_narrow(DType dtype, x86::Gp to, x86::Mem at) {
   if (dtype == DType::BF16) cc_.shl(to, imm(16));
 }
 
-// One register stands for both parts of 64-bit types (see Arg).
+// One register is both parts of 64-bit types (see Arg).
 Value X86LaneMachine::broadcast(DType dtype, const Address& address) {
   const x86::Mem at = memory(address);
   if (dtype == DType::Bool) {
@@ -146,7 +146,7 @@ Value X86LaneMachine::binary(InstId id, const Arg& a, const Arg& b, bool commute
   return d;
 }
 
-// The result takes the place of a dying operand, so that a Horner scheme needs no moves.
+// The result overwrites a dying operand, so that a Horner scheme needs no moves.
 Value X86LaneMachine::multiply_add(const Arg& a, const Arg& b, const Arg& c) {
   const bool wide = parts_of(c.type) == 2;
   const InstId id231 = wide ? I::kIdVfmadd231pd : I::kIdVfmadd231ps;
@@ -216,7 +216,7 @@ Value X86LaneMachine::call(LaneFunction function, VType type, const Arg& a, cons
   if (node != nullptr) {
     node->setArg(0, pointer);
     node->setArg(1, count);
-    // On Windows a function keeps the lower halves of some vector registers: nothing is left in any of them.
+    // On Windows a function preserves only the lower halves of some vector registers, so no value stays in any of them.
     node->detail()._callConv.setPreservedRegs(asmjit::RegGroup::kVec, 0);
   }
   Value d;
@@ -227,8 +227,8 @@ Value X86LaneMachine::call(LaneFunction function, VType type, const Arg& a, cons
   return d;
 }
 
-// A quotient of 32-bit integers, rounded to float64, lies on the same side of every integer as the exact one; what
-// conversion makes of 2^31, INT32_MIN, is what MIN / -1 shall be.
+// A quotient of 32-bit integers, rounded to float64, truncates to the same integer as the exact one. Converting 2^31 gives INT32_MIN, the
+// required result of MIN / -1.
 Value X86LaneMachine::divide_int32(const Arg& a, const Arg& b, bool remainder) {
   const Value divisor = in_registers(b);
   const Arg kept_divisor = kept(VType::I32, divisor);
@@ -256,7 +256,7 @@ Value X86LaneMachine::round_to_bfloat(const Arg& a) {
   Value up = binary(I::kIdVpaddd, temporary(t, odd), constant_arg(t, 0x7fff), true);
   up = binary(I::kIdVpaddd, temporary(t, up), bits, true);
   up = binary(and_id, temporary(t, up), constant_arg(t, 0xffff0000), true);
-  // A NaN stays one, made quiet.
+  // NaN stays NaN, made quiet.
   Value quiet = binary(and_id, bits, constant_arg(t, 0xffff0000), true);
   quiet = binary(bitwise(Prim::Or, t), temporary(t, quiet), constant_arg(t, 0x00400000), true);
   const Arg value = kept(VType::F32, x);
@@ -390,7 +390,7 @@ Value X86LaneMachine::eval(const ir::Node& node, const Arg* args) {
     case Prim::Convert:
       return convert(a, node.dtype);
     default:
-      return {};  // leaves and Bitcast are the walker's
+      return {};  // the walker handles leaves and Bitcast
   }
 }
 

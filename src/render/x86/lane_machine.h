@@ -30,7 +30,7 @@ class X86LaneMachine : public LaneMachine {
   virtual x86::Vec vec() = 0;                   // a new register
   virtual asmjit::BaseReg bool_register() = 0;  // a new register for a Bool
   virtual Value broadcast_bool(x86::Gp zero_or_one) = 0;
-  // Of an element of 8 or 16 bits.
+  // For an element of 8 or 16 bits.
   virtual x86::Vec broadcast_narrow(DType dtype, x86::Mem at) = 0;
   virtual void load_operand(VType type, x86::Vec to, x86::Mem from) = 0;
   virtual Value arithmetic64(const ir::Node& node, const Arg* args);  // what AVX2 lacks for I64
@@ -41,11 +41,11 @@ class X86LaneMachine : public LaneMachine {
   virtual Value mul_hi_unsigned(const Arg& a, const Arg& b) = 0;
   virtual Value change_width(VType from, VType to, const Arg& a) = 0;  // to and from 64-bit types
   virtual Value round_to_half(const Arg& a) = 0;                       // F32 -> F16 -> F32
-  // Signs of the bitwise and rounding instructions, which the two sets name differently.
+  // The ids of the bitwise and rounding instructions, whose names differ between the two sets.
   virtual InstId bitwise(Prim prim, VType type) const noexcept = 0;
   virtual InstId rounding(VType type) const noexcept = 0;
 
-  // An integer or bfloat16 of 8 or 16 bits, as the 32 bits that it is computed with.
+  // An integer or bfloat16 of 8 or 16 bits, widened to the 32 bits that it is computed in.
   void load_narrow(DType dtype, x86::Gp to, x86::Mem at);
   x86::Vec reg(const Arg& a, int part);
   x86::Vec target(const Arg& a, int part);
@@ -60,7 +60,7 @@ class X86LaneMachine : public LaneMachine {
   Value convert(const Arg& a, DType to);
   Value round_to_bfloat(const Arg& a);
   Value call(LaneFunction function, VType type, const Arg& a, const Arg& b);
-  // Memory for what has no instruction: two operands of a lane function.
+  // Stack memory for primitives without an instruction: two operands of a lane function.
   x86::Mem scratch(int offset);
 
   x86::Compiler& cc_;

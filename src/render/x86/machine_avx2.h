@@ -40,7 +40,7 @@ class MachineAvx2 final : public X86LaneMachine {
 
  private:
   enum class Direction : uint8_t { In, Out };
-  // The tail's elements, between memory and the head of the scratch buffer, in pieces of 8, 4, 2 and 1.
+  // Copies the tail's elements between memory and the start of the scratch buffer, in pieces of 8, 4, 2 and 1.
   void copy_tail(Direction direction, x86::Mem at, int size);
   x86::Mem tail_scratch();
   x86::Vec wide_mask(x86::Vec mask, int part);   // 32-bit lanes of a Bool -> the 64-bit lanes of one part

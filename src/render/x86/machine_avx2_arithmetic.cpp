@@ -1,4 +1,4 @@
-// What AVX2 has no instruction for: 64-bit integers, selections by a vector, scaling, conversions.
+// Primitives without an AVX2 instruction: 64-bit integers, selections by a vector, scaling, conversions.
 #if defined(__x86_64__)
 
 #include "render/x86/machine_avx2.h"
@@ -113,7 +113,7 @@ Value MachineAvx2::arithmetic64(const ir::Node& node, const Arg* args) {
         cc_.vpsubq(d, d, sign);
         break;
       }
-      default: {  // Shr: the sign bit, shifted as well, tells what to fill with
+      default: {  // Shr: the shifted sign bit gives the fill
         x86::Vec sign = vec();
         cc_.vmovups(sign, constant_arg(VType::I64, uint64_t{1} << 63).part[0].as<x86::Mem>());
         if (b.constant) {
@@ -148,8 +148,8 @@ Value MachineAvx2::mul_hi_unsigned(const Arg& a, const Arg& b) {
 
 Value MachineAvx2::scale(const Arg& a, const Arg& b) { return a.type == VType::F32 ? scale32(a, b) : scale64(a, b); }
 
-// a * 2^b as (a * 2^h) * 2^(b - h). h >= -66 keeps the first product normal, so that only the second one rounds. Its
-// factor may be denormal, and is then a shifted bit.
+// a * 2^b as (a * 2^h) * 2^(b - h). h >= -66 keeps the first product normal, so that only the second one rounds. Its factor may be denormal; then
+// it is a shifted bit.
 Value MachineAvx2::scale32(const Arg& a, const Arg& b) {
   const auto constant = [&](VType t, uint64_t bits) { return constant_arg(t, bits).part[0].as<x86::Mem>(); };
   const auto flt = [&](float x) { return constant(VType::F32, std::bit_cast<uint32_t>(x)); };
@@ -178,7 +178,7 @@ Value MachineAvx2::scale32(const Arg& a, const Arg& b) {
   return Value{{d}};
 }
 
-// The same with h >= -960, where the second factor is always normal. The exponents come from the low bits of a sum.
+// The same with h >= -960, where the second factor is always normal. The exponents are taken from the low bits of a sum.
 Value MachineAvx2::scale64(const Arg& a, const Arg& b) {
   const auto flt = [&](double x) { return constant_arg(VType::F64, std::bit_cast<uint64_t>(x)).part[0].as<x86::Mem>(); };
   Value v;
@@ -264,8 +264,8 @@ Value MachineAvx2::change_width(VType from, VType to, const Arg& a) {
   }
   if (from == VType::F64) return convert_by_lane(from, to, s);
 
-  // int64 -> float64: the upper 16 bits and the lower 48 each become a float64 by setting an exponent above them; the
-  // sum without both exponents rounds once.
+  // int64 -> float64: the upper 16 bits and the lower 48 bits each become a float64 by placing an exponent above them; subtracting both
+  // exponents' values from the sum rounds once.
   const auto bits = [&](double x) { return constant_arg(VType::F64, std::bit_cast<uint64_t>(x)).part[0].as<x86::Mem>(); };
   Value v;
   for (int p = 0; p < 2; ++p) {

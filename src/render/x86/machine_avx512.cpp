@@ -8,7 +8,7 @@ namespace {
 namespace I = x86::Inst;
 using asmjit::imm;
 
-x86::Mem part_at(x86::Mem at, int part) {
+x86::Mem part_of(x86::Mem at, int part) {
   at.addOffset(part * 64);
   return at;
 }
@@ -53,7 +53,7 @@ Value MachineAvx512::load(DType dtype, const Address& address, bool tail) {
       for (int p = 0; p < 2; ++p) {
         x86::Vec d = vec();
         masked(p);
-        cc_.vmovupd(d, part_at(at, p));
+        cc_.vmovupd(d, part_of(at, p));
         v.part[p] = d;
       }
       return v;
@@ -134,9 +134,9 @@ void MachineAvx512::store(DType dtype, const Value& value, const Address& addres
         const x86::Vec source = vec_of(value.part[p]);
         masked(p);
         if (parts_of(ir::vtype_of(dtype)) == 2)
-          cc_.emit(streaming ? I::kIdVmovntpd : I::kIdVmovupd, part_at(at, p), source);
+          cc_.emit(streaming ? I::kIdVmovntpd : I::kIdVmovupd, part_of(at, p), source);
         else
-          cc_.emit(streaming ? I::kIdVmovntps : I::kIdVmovups, part_at(at, p), source);
+          cc_.emit(streaming ? I::kIdVmovntps : I::kIdVmovups, part_of(at, p), source);
       }
   }
 }
@@ -228,7 +228,7 @@ void MachineAvx512::spill(VType type, const Value& value, const Address& address
     cc_.kmovw(to, mask_of(value));
     return;
   }
-  for (int p = 0; p < parts_of(type); ++p) cc_.vmovups(part_at(to, p), vec_of(value.part[p]));
+  for (int p = 0; p < parts_of(type); ++p) cc_.vmovups(part_of(to, p), vec_of(value.part[p]));
 }
 
 Value MachineAvx512::fill(VType type, const Address& address) {
@@ -242,7 +242,7 @@ Value MachineAvx512::fill(VType type, const Address& address) {
   }
   for (int p = 0; p < parts_of(type); ++p) {
     x86::Vec d = vec();
-    cc_.vmovups(d, part_at(from, p));
+    cc_.vmovups(d, part_of(from, p));
     v.part[p] = d;
   }
   return v;

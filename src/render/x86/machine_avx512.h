@@ -38,12 +38,12 @@ class MachineAvx512 final : public X86LaneMachine {
   InstId rounding(VType type) const noexcept override;
 
  private:
-  static constexpr int kMasks = 7;  // k0 names no mask
+  static constexpr int kMasks = 7;  // k0 cannot be used as a mask
   Arg broadcast_memory(VType type, x86::Mem at);
   x86::Vec low_half(const Value& v, int part) const { return v.part[part].as<x86::Vec>().ymm(); }
   Value join(x86::Vec low, x86::Vec high);
 
-  x86::KReg mask_[2];  // of the tail: all lanes; the upper eight lanes, moved down
+  x86::KReg mask_[2];  // of the tail: all lanes; the upper eight lanes, shifted down
 };
 
 }  // namespace naru::render

@@ -94,7 +94,7 @@ Value MachineAvx512::scale(const Arg& a, const Arg& b) {
   return binary(a.type == VType::F32 ? I::kIdVscalefps : I::kIdVscalefpd, a, b, false);
 }
 
-// The even lanes' products stand in 64 bits; so do the odd ones', after a move; the upper halves are blended.
+// The even lanes' products are 64-bit; so are the odd lanes', after a shift; then blend the upper halves.
 Value MachineAvx512::mul_hi_unsigned(const Arg& a, const Arg& b) {
   const x86::Vec x = reg(a, 0), y = reg(b, 0);
   x86::Vec even = vec(), odd = vec(), other = vec();

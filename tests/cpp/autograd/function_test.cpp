@@ -1,10 +1,10 @@
-// Functions with a derivative of the program's own, the graph as programs see it, derivatives of functions, and anomaly detection.
-#include "naru/function.h"
+// User-defined functions, the graph as programs see it, derivatives of functions, and anomaly detection.
+#include "naru/autograd/function.h"
 
 #include <gtest/gtest.h>
 
-#include "naru/derivatives.h"
-#include "naru/node.h"
+#include "naru/autograd/derivatives.h"
+#include "naru/autograd/node.h"
 #include "naru/ops.h"
 #include "ops/checks.h"
 
@@ -16,7 +16,7 @@ using testing::Doubles;
 using testing::leaf;
 using List = std::vector<Tensor>;
 
-// f throws a RuntimeError that says so.
+// Expects f to throw a RuntimeError whose text contains `part`.
 template <class F>
 void expect_error(F f, const std::string& part) {
   const std::string text = testing::text_of<RuntimeError>(f);
@@ -35,7 +35,7 @@ struct Cube : autograd::Function<Cube> {
   }
 };
 
-// scale * a + b, and a number that has no gradient.
+// scale * a + b, and a scalar argument without a gradient.
 struct Affine : autograd::Function<Affine> {
   static std::pair<Tensor, Tensor> forward(Context* ctx, const Tensor& a, double scale, const List& b) {
     ctx->saved_data["scale"] = scale;
@@ -113,7 +113,7 @@ TEST(AutogradFunction, MissingGradientsAreZerosUnlessTheFunctionDoesNotWantThem)
   const Tensor x = leaf({1, 2});
   for (const bool zeros : {true, false}) {
     const List y = Two::apply(x, zeros);
-    EXPECT_FALSE(y[1].is(x));  // an argument returned as it was is a view: its history is the function
+    EXPECT_FALSE(y[1].is(x));  // an argument that forward returns unchanged becomes a view with the function as its history
     EXPECT_EQ(grad({y[0].sum()}, {x})[0].to_doubles(), (Doubles{2, 2}));
   }
 }
@@ -168,7 +168,7 @@ TEST(AutogradNode, HooksOnANodeSeeAndReplaceItsGradients) {
   EXPECT_EQ(seen[0].to_doubles(), (Doubles{10, 10}));
   before.remove();
   after.remove();
-  after.remove();  // once more does nothing
+  after.remove();  // removing twice has no effect
   EXPECT_EQ(grad({y.sum()}, {x}, {}, true)[0].to_doubles(), (Doubles{3, 3}));
   y.grad_fn()->register_prehook([](const List& g) { return List{g[0], g[0]}; });
   expect_error([&] { y.sum().backward(); }, "incorrect number of values (got 2, but expected 1)");

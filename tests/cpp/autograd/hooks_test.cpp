@@ -1,12 +1,12 @@
-// Hooks, kept gradients, deep graphs, and writes that can't be followed.
+// Hooks, retained gradients, deep graphs, and writes that autograd cannot follow.
 #include <gtest/gtest.h>
 
 #include <functional>
 
+#include "autograd/history/accumulate.h"
 #include "naru/autograd.h"
-#include "naru/hooks.h"
+#include "naru/autograd/hooks.h"
 #include "naru/ops.h"
-#include "ops/accumulate.h"
 #include "ops/checks.h"
 
 namespace naru {
@@ -118,7 +118,7 @@ TEST(AutogradHooks, AKeptGradientIsThatOfTheTensorAsItIsLast) {
   y.mul_(2);
   (y * y).sum().backward();
   EXPECT_EQ(y.grad().to_doubles(), (Doubles{12, 12}));
-  EXPECT_EQ(seen, (Doubles{24, 24}));  // a hook stays with the value it was put on
+  EXPECT_EQ(seen, (Doubles{24, 24}));  // a hook stays with the value that it was registered on
 }
 
 TEST(AutogradHooks, KeptGradientsAreTheirOwn) {
@@ -140,7 +140,7 @@ TEST(AutogradHooks, BackwardIntoAResultKeepsItsGradientAndGoesNoFurther) {
   backward({(y * 3).sum()}, {}, false, false, {y});
   EXPECT_EQ(y.grad().to_doubles(), (Doubles{3, 3}));
   EXPECT_FALSE(x.grad().defined());
-  (y * y).sum().backward();  // what y came from has not been freed
+  (y * y).sum().backward();  // the graph that leads to y has not been freed
   EXPECT_EQ(x.grad().to_doubles(), whole);
 }
 
@@ -168,7 +168,7 @@ TEST(AutogradHooks, BackwardMayBeNestedAnyNumberOfTimes) {
     Tensor x = leaf({1});
     const Tensor y = x * 2;
     y.register_hook([&](const Tensor&) {
-      EXPECT_FALSE(grad_enabled());  // on whichever thread
+      EXPECT_FALSE(grad_enabled());  // on any thread
       nest();
       return Tensor();
     });
@@ -208,7 +208,7 @@ TEST(AutogradHooks, AViewMadeUnderNoGradIsNotWrittenWhileHistoryIsRecorded) {
     const NoGrad off;
     part = plain.slice(0, 0, 2);
   }
-  part.mul_(2);  // nothing is recorded for it
+  part.mul_(2);  // autograd does not record it
   EXPECT_EQ(plain.to_doubles(), (Doubles{2, 2, 1}));
 }
 

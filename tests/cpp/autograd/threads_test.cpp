@@ -1,4 +1,4 @@
-// What threads share: leaves, graphs, hooks.
+// Leaves, graphs and hooks shared between threads.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// Attention as cuDNN is told of it; and what the library itself says to that, where there is one. (What it computes, over the library in its place:
-// tests/python/test_cuda_attention.py.)
+// How attention is described to cuDNN, and whether the real library, if installed, accepts it. (tests/python/backends/test_cuda_attention.py
+// tests the results, with the fake library.)
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -83,7 +83,7 @@ TEST(CudaRealLibrary, nvidias_own_cudnn_takes_the_operations_of_attention) {
     DnnGraph operations(f, check, static_cast<int64_t>(DnnOperand::Inner));
     add_attention(operations, *told);
     const DnnDescriptor graph = operations.finish(nullptr);
-    return static_cast<int64_t>(ways_of(f, {nullptr, &device}, graph, check).size());
+    return static_cast<int64_t>(engines_of(f, {nullptr, &device}, graph, check).size());
   };
   for (const Attention::Use use : kBoth) {
     for (const HeadLayout layout : {HeadLayout::Rows, HeadLayout::HeadsLast, HeadLayout::Packed})

@@ -1,4 +1,4 @@
-// How many calls of the driver things cost: over the small driver in place of libcuda.
+// The number of driver calls that operations need, counted by the fake libcuda.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -6,8 +6,8 @@
 #include "backends/cuda_fixture.h"
 #include "core/storage.h"
 #include "naru/error.h"
-#include "runtime/allocator.h"
-#include "runtime/foreign.h"
+#include "runtime/memory/allocator.h"
+#include "runtime/memory/foreign.h"
 
 namespace naru::runtime {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 using CudaCalls = CudaFixture;
 using Counts = std::map<std::string, int>;
 
-// The one that the driver numbers 0.
+// The device that the driver numbers 0.
 int first_of_driver(Backend& backend) {
   int zero = 0;
   while (backend.shared_name(Device(DeviceType::Cuda, zero))->number != 0) ++zero;
@@ -34,12 +34,12 @@ TEST_F(CudaCalls, memory_that_goes_round_on_one_stream_asks_the_driver_nothing) 
     return x;
   };
   void* const first = once();
-  for (int i = 0; i < 24; ++i) once();  // so that there are events to use again
+  for (int i = 0; i < 24; ++i) once();  // so that events exist for reuse
   s->synchronize(s->submitted());
   listen();
   for (int i = 0; i < 24; ++i) EXPECT_EQ(once(), first);
   EXPECT_EQ(counted(), (Counts{{"cuLaunchKernel", 24}, {"cuEventRecord", 3}}));
-  // Another stream has to wait for the work there, and is told so.
+  // If another stream gets the same block, it must wait for that work: the storage has a pending use.
   Storage holder(device, 400);
   const auto other = stream();
   void* const y = cache.allocate(400, &holder, other.get());
@@ -76,7 +76,7 @@ TEST_F(CudaCalls, an_event_that_is_recorded_anew_leaves_those_alone_who_wait_for
     doubled(*a, x, 100);
     b->wait(*a, a->submitted());
     copy(*b, y, x, 400, 0, 0);
-    a->reach(a->submitted());  // its event goes back and is recorded again, while the other's wait is still to be done
+    a->reach(a->submitted());  // its event is recycled and recorded again while the other stream's wait is still pending
     doubled(*a, x, 100);
     a->reach(a->submitted());
   }
@@ -92,7 +92,7 @@ TEST_F(CudaCalls, the_context_of_a_thread_stays_what_others_made_it) {
   const auto pop = fake<int(void**)>("cuCtxPopCurrent_v2");
   void *none = this, *first = nullptr;
   const int zero = first_of_driver(*backend), one = zero == 0 ? 1 : 0;
-  // On a thread of its own, which has none: the first device's stays, which the CUDA runtime would take; no other does.
+  // On a new thread, which has no current context: the first device's context stays current, as with the CUDA runtime; no other one does.
   std::thread([&] {
     const auto other = stream(one);
     current(&none);
@@ -111,7 +111,7 @@ TEST_F(CudaCalls, the_context_of_a_thread_stays_what_others_made_it) {
   EXPECT_EQ(now, first);
 }
 
-// Sizes below, within, at and far beyond the rings of page-locked memory that copies pass through.
+// Sizes below, at and far above the size of the staging rings.
 TEST_F(CudaCalls, copies_of_plain_memory_pass_through_page_locked_memory_in_order_and_whole) {
   const auto s = stream();
   auto* const waited = fake<size_t()>("fake_waited_in_copies");
@@ -128,9 +128,9 @@ TEST_F(CudaCalls, copies_of_plain_memory_pass_through_page_locked_memory_in_orde
     if (bytes < 16 * kMiB) {
       EXPECT_LT(s->completed(), seq) << "the stream is not waited for";
     }
-    plain.assign(bytes, 0xee);  // it was read
+    plain.assign(bytes, 0xee);  // the source was read
     const uint64_t end = down(*s, got.data(), x, bytes);
-    EXPECT_EQ(got, wanted) << bytes;  // and this is written
+    EXPECT_EQ(got, wanted) << bytes;  // the copy is complete
     EXPECT_NO_THROW(s->synchronize(end));
     backend->release(Device(DeviceType::Cuda, 0), MemoryKind::Device, x, bytes);
   }
@@ -198,7 +198,7 @@ TEST_F(CudaForeign, work_of_another_library_goes_before_what_comes_behind_its_po
   std::vector<float> got(100);
   void *const x = memory(400, n), *const borrowed = memory(400, n);
   up(*s, x, ones.data(), 400, n), s->synchronize(up(*s, borrowed, ones.data(), 400, n));
-  // The other one reads x, as late as it may, on the default stream; naru overwrites x next.
+  // The other library reads x on the default stream, as late as possible; naru overwrites x next.
   const auto copy = fake<int(void*, const void*, size_t, void*)>("cuMemcpyDtoDAsync_v2");
   void* const legacy = reinterpret_cast<void*>(1);
   ASSERT_EQ(copy(borrowed, x, 400, legacy), 0);
@@ -211,7 +211,7 @@ TEST_F(CudaForeign, work_of_another_library_goes_before_what_comes_behind_its_po
   EXPECT_EQ(got[99], 32);
   s->synchronize(down(*s, got.data(), borrowed, 400, n));
   EXPECT_EQ(got[99], 1) << "it read what was overwritten";
-  // Whoever has the handle of naru's own stream works there in order, and is waited for.
+  // A library that uses the handle of naru's own stream works in order there, and naru waits for it.
   auto* const own = reinterpret_cast<void*>(static_cast<uintptr_t>(foreign->handle_of(*s)));
   s->synchronize(s->submitted());
   ASSERT_EQ(copy(borrowed, x, 400, own), 0);

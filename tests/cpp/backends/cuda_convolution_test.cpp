@@ -1,14 +1,14 @@
-// Convolutions on cuda by cuDNN, over the libraries in NVIDIA's place; the one in cuDNN's (tests/fakes/cudnn.cpp) sums in float64, by definition.
+// Convolutions on cuda through cuDNN, with the fake NVIDIA libraries; the fake cuDNN (tests/fakes/cudnn.cpp) sums in float64, by definition.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <random>
 
+#include "backends/cpu/exec/execute.h"
 #include "backends/cuda/convolutions.h"
 #include "backends/cuda_fixture.h"
 #include "backends/dnn_device.h"
-#include "host/execute.h"
 #include "naru/error.h"
 
 namespace naru::runtime {
@@ -19,17 +19,17 @@ using backends::cuda::Cudnn;
 using backends::cuda::dense_strides;
 using backends::cuda::DnnCheck;
 using backends::cuda::DnnDescriptor;
+using backends::cuda::DnnEngine;
 using backends::cuda::DnnGraph;
-using backends::cuda::DnnWay;
+using backends::cuda::engines_of;
 using backends::cuda::for_cudnn;
 using backends::cuda::is_exact;
 using backends::cuda::Sizes5;
 using backends::cuda::VendorLibrary;
-using backends::cuda::ways_of;
 using ir::Convolution;
 using Use = Convolution::Use;
 
-enum class Format { Contiguous, Last, Apart, Repeated };  // Apart: neither; Repeated: the same element for all images
+enum class Format { Contiguous, Last, Apart, Repeated };  // Apart: not dense; Repeated: batch stride 0
 
 struct Shape {
   int64_t batch, groups, in, out;
@@ -38,7 +38,7 @@ struct Shape {
 constexpr Shape kPlain{2, 1, 3, 4, {1, 6, 5}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}};
 constexpr Shape kShapes[] = {kPlain,
                              {2, 1, 3, 2, {1, 1, 9}, {1, 1, 4}, {1, 1, 2}, {0, 0, 1}, {1, 1, 1}},  // one dimension
-                             {2, 2, 2, 3, {1, 7, 6}, {1, 3, 2}, {1, 2, 1}, {0, 2, 0}, {1, 2, 3}},  // groups, all kinds of windows
+                             {2, 2, 2, 3, {1, 7, 6}, {1, 3, 2}, {1, 2, 1}, {0, 2, 0}, {1, 2, 3}},  // groups, windows of all kinds
                              {1, 4, 1, 1, {1, 5, 5}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}},  // depthwise
                              {2, 1, 2, 3, {4, 3, 5}, {2, 3, 2}, {1, 1, 2}, {1, 1, 0}, {1, 1, 1}},  // three dimensions
                              {1, 1, 1, 1, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}}};
@@ -69,11 +69,11 @@ Convolution convolution(const Shape& s, Use use, Format x = Format::Contiguous, 
 
 class CudaConvolution : public CudaFixture {
  protected:
-  // Reals of each operand's memory.
+  // Elements of each operand's memory.
   static constexpr int64_t kSize = 1000;
   using Bytes = std::vector<char>;
 
-  // Numbers that are exact in the type.
+  // Values that the type represents exactly.
   Bytes numbers(DType type, uint32_t seed) {
     std::mt19937 random(seed);
     Bytes bytes(static_cast<size_t>(kSize) * size_of(type));
@@ -103,7 +103,7 @@ class CudaConvolution : public CudaFixture {
     if (bias) q.bias = at.bias;
     return q;
   }
-  // On the stream, and in float64 on the host: all of the result's memory is compared.
+  // Runs it on the stream, and in float64 on the host, and compares all of the result's memory.
   void check(DeviceStream& s, Convolution q, DType type, bool bias = false, int device = 0) {
     q.dtype = type;
     ASSERT_LE(std::max({reach(q.sizes_of_x(), q.x), reach(q.sizes_of_w(), q.w), reach(q.sizes_of_y(), q.y)}), kSize);
@@ -117,7 +117,7 @@ class CudaConvolution : public CudaFixture {
                         b = doubles(numbers(type, 4), type);
     Convolution here = placed(q, {x.data(), w.data(), y.data(), b.data()}, bias);
     here.dtype = DType::F64, here.precision.deterministic = true;
-    host::execute(here);
+    cpu::execute(here);
     const std::vector<double>& wanted = q.use == Use::Forward ? y : q.use == Use::Input ? x : w;
     const std::vector<double> all = doubles(got, type);
     const double bound = type == DType::F64 ? 1e-14 : type == DType::F32 ? 2e-6 : type == DType::F16 ? 4e-3 : 3e-2;
@@ -131,7 +131,7 @@ class CudaConvolution : public CudaFixture {
   }
 };
 
-// Of a convolution of float32: three tensors, the window, the operation, the graph; three engines whose results are exact, and the plan of one.
+// The descriptors of a float32 convolution: three tensors, the window, the operation, the graph, three engines with exact results, and one plan.
 constexpr int kOfOnePlan = 10;
 constexpr Use kUses[] = {Use::Forward, Use::Input, Use::Weight};
 constexpr const char* kWork = "cudnnBackendExecute";
@@ -153,10 +153,10 @@ TEST_F(CudaConvolution, the_library_computes_every_use_shape_and_type) {
 
 TEST_F(CudaConvolution, channels_last_are_the_librarys_own_layout_and_others_are_copied) {
   const auto s = stream();
-  // Kernels of copies: of those that do not lie as the images do, and of the result where it does not.
+  // The number of copy kernels: for operands whose layout differs from the images', and for the result.
   struct Case {
     Format x, w, y;
-    int copies[3];  // of Forward, Input, Weight
+    int copies[3];  // for Forward, Input, Weight
   };
   using enum Format;
   const Case cases[] = {{Last, Last, Last, {0, 0, 0}},
@@ -201,7 +201,7 @@ TEST_F(CudaConvolution, what_is_not_for_the_library_is_done_by_own_kernels) {
   const auto s = stream();
   Convolution deterministic = convolution(kPlain, Use::Forward), uneven = deterministic;
   deterministic.precision.deterministic = true;
-  uneven.result[1] += 1;  // padding behind that is more than in front
+  uneven.result[1] += 1;  // more padding at the end than at the start
   uneven.y = laid(uneven.sizes_of_y(), Format::Contiguous);
   listen();
   for (const Convolution& q : {deterministic, uneven}) {
@@ -236,7 +236,7 @@ TEST_F(CudaConvolution, each_stream_has_memory_of_its_own_to_work_in) {
   const Convolution one = placed(convolution(kPlain, Use::Forward), filled(*a, DType::F32), false),
                     two = placed(convolution(kPlain, Use::Forward), filled(*b, DType::F32), false);
   for (int i = 0; i < 4; ++i) a->submit(one, {}), b->submit(two, {});
-  // Each question is a step of the stream's work: the two take turns.
+  // Each call of completed() lets the stream do one step of work, so the two alternate.
   for (int i = 0; i < 1000; ++i) a->completed(), b->completed();
   float first = 0, second = 0;
   a->synchronize(down(*a, &first, one.y.data, 4)), b->synchronize(down(*b, &second, two.y.data, 4));
@@ -301,7 +301,7 @@ TEST_F(CudaConvolution, an_algorithm_without_memory_or_that_is_refused_in_the_en
     unsetenv(variable);
   }
   backend = backends::make_cuda();
-  // Channels that are last: with copies, where the library has nothing for them.
+  // The library refuses channels last, so copies are needed.
   set("NARU_FAKE_CONV_REFUSES", "nhwc");
   const auto s = stream();
   listen();
@@ -384,7 +384,7 @@ TEST(CudaRealLibrary, nvidias_own_cudnn_has_an_exact_way_for_every_convolution) 
           add_convolution(operations, *c);
           const DnnDescriptor graph = operations.finish(nullptr);
           int exact = 0;
-          for (DnnWay& way : ways_of(f, {nullptr, &device}, graph, check))
+          for (DnnEngine& way : engines_of(f, {nullptr, &device}, graph, check))
             exact += exact == 0 && is_exact(*c, way.notes()) && way.usable(f, {nullptr, &device}, check);
           EXPECT_EQ(exact, 1) << &shape - kShapes << ' ' << static_cast<int>(use) << ' ' << naru::name_of(type) << ' ' << last;
         }

@@ -1,12 +1,13 @@
-// Fourier transforms on cuda by cuFFT, over the libraries in NVIDIA's place; the one in cuFFT's (tests/fakes/cufft.cpp) sums in float64, by definition.
+// Fourier transforms on cuda through cuFFT, with the fake NVIDIA libraries; the fake cuFFT (tests/fakes/cufft.cpp) sums in float64, by
+// definition.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
+#include "backends/cpu/exec/execute.h"
 #include "backends/cuda/transforms.h"
 #include "backends/cuda_fixture.h"
-#include "host/execute.h"
 #include "naru/error.h"
 
 namespace naru::runtime {
@@ -18,11 +19,11 @@ using backends::cuda::VendorLibrary;
 using ir::Fft;
 using Kind = Fft::Kind;
 
-// Reals of each side's memory.
+// Real numbers in each side's memory.
 constexpr int64_t kSize = 2000;
 const Device kFirst(DeviceType::Cuda, 0);
 
-// A transform, and where its sides begin, in reals.
+// A transform, and the offsets of its sides, in real numbers.
 struct Job {
   Fft op;
   int64_t in = 0, out = 0;
@@ -38,21 +39,21 @@ Job dense(Kind kind, int64_t n, int64_t rows, bool inverse, double scale) {
   return j;
 }
 
-// Each text of a kernel costs the machine's compiler a quarter of a second: few of them.
+// Each kernel text costs a quarter of a second of host compilation, so there are few.
 std::vector<Job> jobs() {
   std::vector<Job> all;
   for (const Kind kind : {Kind::Complex, Kind::RealToHalf, Kind::HalfToReal}) {
     for (const bool inverse : {false, true})
       for (const int64_t n : {1, 2, 5, 8}) all.push_back(dense(kind, n, 3, inverse, n == 5 ? 0.25 : 1));
     Job j = dense(kind, 6, 4, true, 1);
-    j.in = 1, j.out = 3;  // not where pairs lie
+    j.in = 1, j.out = 3;  // not aligned to pairs
     if (kind != Kind::HalfToReal) all.push_back(j);
     j = dense(kind, 6, 4, true, 1);  // along the first dimension
     const int64_t in_parts = j.op.in.step, out_parts = j.op.out.step;
     j.op.in.step = 4 * in_parts, j.op.in.strides = {in_parts};
     j.op.out.step = 4 * out_parts, j.op.out.strides = {out_parts};
     all.push_back(j);
-    j = dense(kind, 5, 3, true, 1);  // rows that are no row
+    j = dense(kind, 5, 3, true, 1);  // rows without a common stride
     j.op.shape = {2, 3};
     j.op.in.strides = {200, in_parts * 12}, j.op.out.strides = {out_parts * 30, out_parts * 8};
     if (kind == Kind::Complex) all.push_back(j);
@@ -68,7 +69,7 @@ class CudaFft : public CudaFixture {
     for (double& x : numbers) x = static_cast<double>(random()) / 4294967296.0 - 0.5;
   }
 
-  // On the stream and on the host, all of both sides' memory compared.
+  // Runs it on the stream and on the host, and compares all of both sides' memory.
   template <class T>
   void check(DeviceStream& s, Job j, double bound) {
     j.op.dtype = sizeof(T) == 4 ? DType::F32 : DType::F64;
@@ -84,7 +85,7 @@ class CudaFft : public CudaFixture {
     EXPECT_EQ(got_in, in) << "the input is overwritten";
     Fft here = j.op;
     here.in.data = in.data() + j.in, here.out.data = out.data() + j.out;
-    host::execute(here);
+    cpu::execute(here);
     for (size_t i = 0; i < out.size(); ++i) ASSERT_NEAR(got_out[i], out[i], bound) << i;
     backend->release(kFirst, MemoryKind::Device, here_in, in.size() * sizeof(T));
     backend->release(kFirst, MemoryKind::Device, here_out, in.size() * sizeof(T));
@@ -132,7 +133,7 @@ TEST_F(CudaFft, each_stream_has_memory_of_its_own_to_work_in) {
   const std::vector<float> in(numbers.begin(), numbers.end());
   up(*a, one.in.data, in.data(), kSize * 4), up(*b, other.in.data, in.data(), kSize * 4);
   for (int i = 0; i < 4; ++i) a->submit(one, {}), b->submit(other, {});
-  // Each question is a step of the stream's work: the two take turns.
+  // Each call of completed() lets the stream do one step of work, so the two alternate.
   for (int i = 0; i < 1000; ++i) a->completed(), b->completed();
   float first = 0, second = 0;
   a->synchronize(down(*a, &first, one.out.data, 4)), b->synchronize(down(*b, &second, other.out.data, 4));

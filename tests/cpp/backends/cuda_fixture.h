@@ -1,4 +1,4 @@
-// The cuda backend over the small libraries in place of NVIDIA's (tests/fakes), with four devices.
+// A fixture for the cuda backend on the fake NVIDIA libraries (tests/fakes), with four devices.
 #pragma once
 
 #include <dlfcn.h>
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "ir/op_ids.h"
-#include "runtime/backend.h"
+#include "runtime/device/backend.h"
 #include "support/arrays.h"
 
 namespace naru::backends {
@@ -50,7 +50,7 @@ class CudaFixture : public ::testing::Test {
     setenv(name, value.c_str(), 1);
   }
 
-  // The calls of the libraries from here on, and how many there were of each.
+  // Starts counting the libraries' calls, by function.
   void listen() { set("NARU_FAKE_LOG", log); }
   std::map<std::string, int> counted() {
     unsetenv("NARU_FAKE_LOG");
@@ -73,7 +73,7 @@ class CudaFixture : public ::testing::Test {
   static uint64_t down(DeviceStream& s, void* to, const void* from, size_t bytes, int device = 0) {
     return copy(s, to, from, bytes, -1, device);
   }
-  // x += x, n float32.
+  // x += x, for n float32 elements.
   static uint64_t doubled(DeviceStream& s, void* x, int64_t n) {
     const ir::View v{x, DType::F32, {1}};
     ir::Map m;
@@ -88,7 +88,7 @@ class CudaFixture : public ::testing::Test {
     return names;
   }
 
-  // A function of the driver's stand-in that is there for tests only.
+  // A test-only function of the fake driver.
   template <class F>
   static F* fake(const char* name) {
     void* const library = dlopen(NARU_FAKES "/libcuda.so", RTLD_NOW | RTLD_NOLOAD);

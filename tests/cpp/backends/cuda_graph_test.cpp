@@ -1,10 +1,10 @@
-// The driver's graphs over the driver in place of libcuda, which records and refuses as NVIDIA's does.
+// CUDA graphs with the fake libcuda, which records and rejects work as NVIDIA's does.
 #include <cstring>
 
 #include "backends/cuda/api.h"
 #include "backends/cuda_fixture.h"
 #include "naru/error.h"
-#include "runtime/allocator.h"
+#include "runtime/memory/allocator.h"
 
 namespace naru::runtime {
 namespace {
@@ -14,7 +14,7 @@ class CudaGraphs : public CudaFixture {
   static constexpr int64_t kCount = 100;
   static constexpr size_t kBytes = kCount * sizeof(float);
 
-  // x += x, as often as asked.
+  // x += x, `times` times.
   static std::vector<ir::Instruction> doublings(void* x, int times) {
     const ir::View v{x, DType::F32, {1}};
     ir::Map m;
@@ -41,7 +41,7 @@ TEST_F(CudaGraphs, a_replay_is_one_launch_and_an_event_and_does_all_in_order) {
   const auto work = doublings(x, 5);
   const auto recorded = s->record(work);
   ASSERT_NE(recorded, nullptr);
-  EXPECT_EQ(last(*s, x), 1);  // nothing has been done yet
+  EXPECT_EQ(last(*s, x), 1);  // capturing runs nothing
   listen();
   const uint64_t seq = s->replay(*recorded, {});
   unsetenv("NARU_FAKE_LOG");
@@ -49,7 +49,7 @@ TEST_F(CudaGraphs, a_replay_is_one_launch_and_an_event_and_does_all_in_order) {
   EXPECT_EQ(seq, s->submitted());
   EXPECT_EQ(last(*s, x), 32);
   other->wait(*s, s->submitted());
-  other->replay(*recorded, {});  // any stream of the device
+  other->replay(*recorded, {});  // works on any stream of the device
   other->submit(doublings(x, 1)[0], {});
   EXPECT_EQ(last(*other, x), 32 * 64);
 }
@@ -126,7 +126,7 @@ TEST_F(CudaGraphs, a_driver_that_can_not_record_is_given_one_instruction_after_a
 }
 
 TEST_F(CudaGraphs, a_device_that_is_lost_in_a_replay_says_so) {
-  // One that no other test needs: it stays lost.
+  // A device that no other test uses, because it stays lost.
   set("NARU_FAKE_GPUS", std::string(std::getenv("NARU_FAKE_GPUS")) + ";0000:05:00.0 e 8.0 64 A100");
   set("CUDA_VISIBLE_DEVICES", "0,1,2,3,4");
   backend = backends::make_cuda();
@@ -144,7 +144,7 @@ TEST_F(CudaGraphs, a_device_that_is_lost_in_a_replay_says_so) {
 TEST_F(CudaGraphs, what_may_not_be_done_in_a_capture_is_refused_by_the_driver_in_place_of_the_real_one) {
   using namespace backends::cuda;
   const auto s = stream();
-  void* const x = ones(*s);  // the driver is open
+  void* const x = ones(*s);  // opens the driver
   Api cu = Api::open();
   ASSERT_TRUE(cu.has_graphs());
   CUcontext context = nullptr;

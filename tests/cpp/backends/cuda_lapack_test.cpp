@@ -1,4 +1,4 @@
-// Linear algebra on cuda by cuSOLVER, over the libraries in NVIDIA's place; the one in cuSOLVER's is tests/fakes/cusolver.cpp. Compared with the host.
+// Linear algebra on cuda through cuSOLVER, with the fake NVIDIA libraries (tests/fakes/cusolver.cpp), compared with the host.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 #include <limits>
 #include <random>
 
+#include "backends/cpu/exec/execute.h"
 #include "backends/cuda_fixture.h"
-#include "host/execute.h"
 #include "naru/error.h"
 
 namespace naru::runtime {
@@ -28,7 +28,7 @@ class CudaLapack : public CudaFixture {
   };
   static constexpr Type kTypes[] = {{DType::F32, false}, {DType::F64, false}, {DType::F32, true}, {DType::F64, true}};
 
-  // An instruction whose arrays lie in `memory`, on the host or the device.
+  // An instruction whose arrays are in `memory`, on the host or on the device.
   struct Call {
     Lapack op;
     std::vector<std::vector<char>> memory;
@@ -56,7 +56,7 @@ class CudaLapack : public CudaFixture {
     int64_t rows, cols;
     bool written;
   };
-  // One whose arrays are all of one type, but for info, and `real`.
+  // A call whose arrays all have `type`, except info, and array number `real`, which is real.
   static Call call_of(Routine routine, Type type, std::initializer_list<Sizes> arrays, size_t real = 9) {
     Call c;
     c.op.routine = routine, c.op.dtype = type.dtype, c.op.complex = type.complex, c.op.batch = kBatch, c.op.vectors = arrays.size() != 2;
@@ -69,7 +69,7 @@ class CudaLapack : public CudaFixture {
     const auto i = static_cast<size_t>(matrix * a.matrix + col * a.rows + row);
     return a.complex ? std::complex<double>(get(c, array, 2 * i), get(c, array, 2 * i + 1)) : get(c, array, i);
   }
-  // Both sides of x^H x = 1.
+  // Checks x^H x = 1, for columns or rows.
   static void expect_orthonormal(const Call& c, size_t array, bool rows, double bound) {
     const auto& a = c.op.arrays[array];
     const int64_t n = rows ? a.rows : a.cols, along = rows ? a.cols : a.rows;
@@ -120,7 +120,7 @@ class CudaLapack : public CudaFixture {
 
   static void run_here(Call& c) {
     for (size_t i = 0; i < c.memory.size(); ++i) c.op.arrays[i].data = c.memory[i].data();
-    host::execute(c.op);
+    cpu::execute(c.op);
   }
   void run_there(DeviceStream& s, Call& c) {
     Lapack op = c.op;
@@ -134,7 +134,7 @@ class CudaLapack : public CudaFixture {
     s.synchronize(s.submitted());
     for (size_t i = 0; i < c.memory.size(); ++i) backend->release(kDevice, MemoryKind::Device, op.arrays[i].data, c.memory[i].size());
   }
-  // Does it on both, and leaves the host's in `c`.
+  // Runs it on both, and leaves the host's results in `c`.
   void compare(DeviceStream& s, Call& c) {
     Call there = c;
     run_there(s, there);
@@ -183,7 +183,7 @@ TEST_F(CudaLapack, reflectors_and_their_products_are_the_hosts) {
       Call factor = call_of(Routine::Qr, type, {{m, n, true}, {k, 1, true}});
       fill(factor, 0, false);
       compare(*s, factor);
-      // Of the first k columns, all of m.
+      // All m columns from the first k.
       Call vectors = call_of(Routine::QrVectors, type, {{m, k, true}, {k, 1, false}});
       for (int64_t b = 0; b < kBatch; ++b)
         std::copy_n(factor.memory[0].data() + b * m * n * numbers(type), m * k * numbers(type),
@@ -293,7 +293,7 @@ TEST_F(CudaLapack, a_matrix_without_a_factor_says_so_in_its_own_info) {
   const auto s = stream();
   Call c = call(Routine::Cholesky, kTypes[0], kN, kN), lu = call(Routine::Lu, kTypes[0], kN, kN);
   fill(c, 0, true);
-  put(c, 0, kN * kN + 2 * kN + 2, -1);  // of the second matrix
+  put(c, 0, kN * kN + 2 * kN + 2, -1);  // in the second matrix
   run_there(*s, c);
   EXPECT_EQ(get(c, 1, 0), 0);
   EXPECT_EQ(get(c, 1, 1), 3);

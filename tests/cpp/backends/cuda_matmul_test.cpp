@@ -1,5 +1,5 @@
-// Products on cuda by cuBLASLt, over the libraries in NVIDIA's place. The one in cuBLASLt's (tests/fakes/cublaslt.cpp) sums in float64, and so gives
-// other bits than naru's own kernels.
+// Matrix products on cuda through cuBLASLt, with the fake NVIDIA libraries. The fake cuBLASLt (tests/fakes/cublaslt.cpp) sums in float64, so its
+// bits differ from those of naru's own kernels.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include "backends/cuda/matmul.h"
 #include "backends/cuda_fixture.h"
 #include "naru/error.h"
-#include "runtime/allocator.h"
+#include "runtime/memory/allocator.h"
 
 namespace naru::runtime {
 namespace {
@@ -23,7 +23,7 @@ using backends::cuda::LtMatMul;
 using backends::cuda::Products;
 using ir::MatMul;
 
-// A product of float32 and where its operands lie on a device, in elements from the start of its memory.
+// A float32 product and the offsets of its operands in device memory, in elements.
 struct Product {
   MatMul q;
   int64_t a = 0, b = 0, c = 0, bias = -1;
@@ -71,7 +71,7 @@ class CudaMatMul : public CudaFixture {
              double{numbers[static_cast<size_t>(1000 + j.b + item * q.b.batch_stride + i * q.b.row_stride + col * q.b.col_stride)]};
     return static_cast<float>(sum);
   }
-  // Runs it, and compares all of the result's memory: what is between rows must stay.
+  // Runs it, and compares all of the result's memory: gaps between rows must be unchanged.
   void check(DeviceStream& s, const Product& j, const Memory& at, int device = 0, float bound = 1e-5f) {
     std::vector<float> before(Product::kSize, 7), got(Product::kSize);
     up(s, at.c, before.data(), Product::kSize * 4, device);
@@ -96,9 +96,9 @@ std::vector<Product> jobs_for_the_library() {
   Product j = job(2, 5, 7, 9);  // both transposed
   j.q.a.row_stride = 1, j.q.a.col_stride = 5, j.q.b.row_stride = 1, j.q.b.col_stride = 9;
   all.push_back(j);
-  j.q.a.batch_stride = j.q.b.batch_stride = 0;  // the same for all
+  j.q.a.batch_stride = j.q.b.batch_stride = 0;  // the same matrices for the whole batch
   all.push_back(j);
-  j = job(3, 5, 7, 9, true);  // rows apart from one another, items too
+  j = job(3, 5, 7, 9, true);  // gaps between rows, and between matrices
   j.q.a = {nullptr, 200, 11, 1}, j.q.b = {nullptr, 300, 1, 13}, j.q.c = {nullptr, 400, 17, 1};
   all.push_back(j);
   for (int64_t shift : {1, 2, 3, 4, 64}) {  // addresses of every alignment
@@ -159,7 +159,7 @@ TEST_F(CudaMatMul, what_is_not_for_the_library_is_done_by_own_kernels) {
 
 TEST_F(CudaMatMul, a_bias_that_the_library_does_not_take_is_added_behind_its_matmul) {
   Product apart = job(1, 5, 7, 9, true);
-  apart.q.bias_stride = 0;  // one number for all
+  apart.q.bias_stride = 0;  // one value for all columns
   const auto s = stream();
   const Memory at = filled(*s);
   listen();
@@ -174,14 +174,14 @@ TEST_F(CudaMatMul, a_bias_that_the_library_does_not_take_is_added_behind_its_mat
 TEST_F(CudaMatMul, factors_without_a_unit_stride_are_copied_for_the_library) {
   std::vector<Product> all;
   Product j = job(1, 5, 7, 9);
-  j.q.a.row_stride = j.q.a.col_stride = 0;  // one number for all
+  j.q.a.row_stride = j.q.a.col_stride = 0;  // a single repeated element
   all.push_back(j);
-  j.q.batch = 3, j.q.a.batch_stride = 1, j.bias = 0;  // one for each item
+  j.q.batch = 3, j.q.a.batch_stride = 1, j.bias = 0;  // one for each matrix
   all.push_back(j);
   j = job(2, 5, 7, 9);
   j.q.b.batch_stride = 0, j.q.b.row_stride = 20, j.q.b.col_stride = 2;  // every other column
   all.push_back(j);
-  j.q.a.batch_stride = 3, j.q.a.row_stride = 4;  // rows over one another, too
+  j.q.a.batch_stride = 3, j.q.a.row_stride = 4;  // overlapping rows, too
   all.push_back(j);
   const auto s = stream();
   const Memory at = filled(*s);
@@ -234,7 +234,7 @@ TEST_F(CudaMatMul, the_table_of_algorithms_is_bounded) {
   constexpr int64_t kMost = Products::kMostPlans;
   for (int64_t rows = 1; rows <= kMost; ++rows) ask(rows);
   listen();
-  ask(1);  // known
+  ask(1);  // has a plan
   ask(kMost + 1), ask(1);
   s->synchronize(s->submitted());
   EXPECT_EQ(counted()["cublasLtMatmulAlgoGetHeuristic"], 2);
@@ -308,7 +308,7 @@ TEST_F(CudaMatMul, each_stream_has_memory_of_its_own_to_work_in) {
   a->synchronize(a->submitted());
   const Product one = job(1, 20, 30, 40), two = job(2, 10, 30, 40);
   for (int i = 0; i < 4; ++i) a->submit(placed(one, x), {}), b->submit(placed(two, y), {});
-  // Each question is a step of the stream's work: the two take turns.
+  // Each call of completed() lets the stream do one step of work, so the two alternate.
   for (int i = 0; i < 1000; ++i) a->completed(), b->completed();
   EXPECT_EQ(a->completed() + b->completed(), a->submitted() + b->submitted());
   float got = 0;
@@ -410,7 +410,7 @@ TEST_F(CudaMatMul, devices_say_which_library_they_have_or_how_to_get_it) {
 }
 
 TEST(CudaRealLibrary, nvidias_own_cublaslt_takes_the_descriptors) {
-  // Descriptors need no GPU.
+  // Descriptors can be made without a GPU.
   const backends::cuda::MatMulLibrary library(13000);
   if (!library.get()) GTEST_SKIP() << "no cuBLASLt on this machine: " << library.text();
   const CublasLt& lt = *library.get();

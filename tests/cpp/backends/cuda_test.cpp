@@ -1,5 +1,5 @@
-// The cuda backend over the small driver in place of libcuda (tests/fakes/cuda.cpp), which does work as late as it may and faults where the host
-// accesses a device's memory. What its kernels compute is tested in tests/python/test_cuda.py.
+// The cuda backend on the fake libcuda (tests/fakes/cuda.cpp), which does work as late as possible and faults if the host accesses device memory.
+// tests/python/backends/test_cuda.py tests the results of kernels.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -10,9 +10,9 @@
 #include "backends/cuda/libraries.h"
 #include "backends/cuda_fixture.h"
 #include "naru/error.h"
-#include "runtime/memory.h"
-#include "runtime/registry.h"
-#include "runtime/self_check.h"
+#include "runtime/device/registry.h"
+#include "runtime/device/self_check.h"
+#include "runtime/memory/memory.h"
 
 namespace naru::runtime {
 namespace {
@@ -57,12 +57,12 @@ TEST_F(Cuda, copies_arrive_and_page_locked_memory_is_read_when_the_stream_gets_t
   std::memset(host, 1, kBytes);
   void* const there = memory(kBytes);
   const uint64_t first = up(*s, there, host, kBytes);
-  std::memset(host, 2, kBytes);  // too soon: the driver has not read it yet
+  std::memset(host, 2, kBytes);  // too early: the driver has not read it yet
   std::vector<char> got(kBytes);
   s->synchronize(down(*s, got.data(), there, kBytes));
   EXPECT_EQ(got[17], 2);
   EXPECT_EQ(s->completed(), first + 1);
-  // Memory that is not page-locked may be used again as soon as the call returns.
+  // Pageable memory may be reused as soon as the call returns.
   std::vector<char> plain(kBytes, 3);
   up(*s, there, plain.data(), kBytes);
   plain.assign(kBytes, 4);
@@ -101,7 +101,7 @@ TEST_F(Cuda, work_is_numbered_and_reached_in_order) {
   EXPECT_LT(s->completed(), 21u);
   s->reach(9);
   EXPECT_GE(s->completed(), 9u);
-  // Whoever asks again and again sees the end, though nobody waits.
+  // Polling sees the completion, even if no thread waits.
   for (int i = 0; i < 1000 && s->completed() < 21; ++i) {
   }
   EXPECT_EQ(s->completed(), 21u);
@@ -219,9 +219,9 @@ TEST_F(Cuda, code_that_the_driver_does_not_take_is_an_error_that_says_which_comp
   unsetenv("NARU_FAKE_ERROR");
 }
 
-// Devices 2 and 3 are lost for the rest of the process.
+// Devices 2 and 3 stay lost for the rest of the process.
 TEST_F(Cuda, a_device_that_is_lost_says_so_and_nobody_hangs) {
-  set("NARU_FAKE_FAULT", "3");  // the driver's numbers: device 2
+  set("NARU_FAKE_FAULT", "3");  // the driver's device 2
   const auto s = stream(2), other = stream(2), elsewhere = stream(0);
   void* const x = memory(400, 2);
   const auto hold = make_storage(Device("cpu"), 4096);
@@ -231,7 +231,7 @@ TEST_F(Cuda, a_device_that_is_lost_says_so_and_nobody_hangs) {
   EXPECT_THROW(s->synchronize(s->submitted()), DeviceLostError);
   EXPECT_EQ(s->completed(), s->submitted());
   EXPECT_EQ(hold->use_count(), 1);
-  // Whatever comes then is an error as well, on each of its streams, and counts as done.
+  // Later work fails as well, on each of its streams, and counts as done.
   const uint64_t later = doubled(*other, x, 100);
   EXPECT_EQ(other->completed(), later);
   EXPECT_THROW(other->synchronize(later), DeviceLostError);
@@ -283,7 +283,7 @@ TEST_F(Cuda, a_position_out_of_bounds_is_an_error_where_somebody_waits_and_nothi
   std::vector<float> got(11 * 6);
   s->synchronize(down(*s, got.data(), t, got.size() * 4));
   EXPECT_EQ(got, table);
-  // More of them than there are records for; then the device still works.
+  // More kernels than fault records; the device must still work.
   for (int i = 0; i < 1500; ++i) scatter(i == 700 ? b : g);
   EXPECT_THROW(s->synchronize(s->submitted()), IndexError);
   EXPECT_NO_THROW(s->synchronize(scatter(g)));
@@ -305,7 +305,7 @@ TEST_F(Cuda, an_instruction_costs_one_launch_and_an_event_now_and_then) {
 }
 
 TEST(CudaRealLibrary, nvidias_compiler_finds_its_own_headers) {
-  const char* const named = std::getenv("NARU_NVRTC_LIBRARY");  // one in its place, perhaps
+  const char* const named = std::getenv("NARU_NVRTC_LIBRARY");  // perhaps a fake
   const std::string before = named ? named : "";
   unsetenv("NARU_NVRTC_LIBRARY");
   const backends::cuda::Compiler compiler(13000);
@@ -352,7 +352,7 @@ TEST_F(Cuda, a_copy_to_pageable_memory_waits_for_earlier_work_before_it_takes_th
   s->synchronize(down(*s, got.data(), x, 400));
   EXPECT_EQ(got, std::vector<float>(100, 32));
   EXPECT_EQ(waited(), before);
-  // Nobody waits for page-locked memory.
+  // No stream waits for page-locked memory.
   auto* const host = static_cast<float*>(pinned(400));
   doubled(*s, x, 100);
   const uint64_t seq = down(*s, host, x, 400);

@@ -1,4 +1,4 @@
-// A device for the real cuDNN on a machine without one: it makes plans by a device's properties alone.
+// A device for the real cuDNN on a machine without a GPU: the library makes plans from a device's properties alone.
 #pragma once
 
 #include <cstring>
@@ -7,7 +7,7 @@
 
 namespace naru::testing {
 
-constexpr int kWithoutDevice = 90800;  // the first version that does
+constexpr int kWithoutDevice = 90800;  // the first version that supports this
 
 constexpr const char* kH100 =
     R"({"cudaDeviceId":0,"deviceVer":900,"driverVer":13000,"maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64],"regsPerBlock":65536,

@@ -7,7 +7,7 @@
 namespace naru::runtime {
 namespace {
 
-// A variable of the environment for the length of a test.
+// Sets an environment variable for the duration of a test.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name), had_(std::getenv(name) != nullptr) {

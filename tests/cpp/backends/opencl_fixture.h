@@ -1,4 +1,4 @@
-// The fixture of the tests of OpenCL devices: each runs with kernels as for a processor and as for a GPU.
+// The fixture of the OpenCL tests: each runs with kernels for a processor and with kernels for a GPU.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "backends/cpu/exec/execute.h"
 #include "backends/opencl/stream.h"
 #include "backends/support.h"
-#include "host/execute.h"
 #include "ir/op_ids.h"
 #include "naru/error.h"
 
@@ -23,7 +23,7 @@ using testing::OnDevice;
 using testing::program_of;
 using View = ir::View;
 
-// The first xpu device, with kernels as for a processor (loops) or as for a GPU; processors count for the length of a test.
+// The first xpu device, with kernels for a processor (loops) or for a GPU; processors count as xpu devices during the test.
 class OpenCl : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
@@ -49,7 +49,7 @@ class OpenCl : public ::testing::TestWithParam<bool> {
       views.push_back(there.back().view);
       here.push_back(a->view());
     }
-    host::execute(make(here));
+    cpu::execute(make(here));
     std::vector<Ref<Storage>> hold;
     for (const OnDevice& d : there) hold.push_back(d.storage);
     stream->submit(make(views), hold);

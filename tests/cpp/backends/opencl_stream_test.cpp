@@ -35,7 +35,7 @@ ir::RowFused softmax_of(const std::vector<View>& v, int64_t rows, int64_t n, DTy
 }
 
 TEST_P(OpenCl, a_kernel_gets_its_own_operands_and_numbers_whatever_it_was_started_with_before) {
-  // The same kernel again and again: with equal operands, other ones, other numbers, and memory that was given back and taken anew.
+  // The same kernel repeatedly: with the same operands, other operands, other scalars, and memory that was freed and allocated again.
   const auto run = [&](const Ref<Storage>& in, const Ref<Storage>& out, int64_t n, float times) {
     ir::Map m;
     m.program = program_of(ir::op::mul, {DType::F32, DType::F32}, DType::F32, DType::F32);
@@ -66,7 +66,7 @@ TEST_P(OpenCl, a_kernel_gets_its_own_operands_and_numbers_whatever_it_was_starte
 }
 
 TEST_P(OpenCl, row_programs_give_what_their_parts_give_however_long_the_rows_are) {
-  // Beside the items, in the result's memory, and (the last one) by a kernel for each part.
+  // Kept in registers, in the result's memory, and (the last one) with a separate kernel for each part.
   for (const auto& [rows, n] :
        {std::pair<int64_t, int64_t>{5, 2}, {300, 63}, {7, 65}, {40, 1000}, {3, 2048}, {3, 2049}, {2, 16384}, {2, 16385}})
     for (const DType t : {DType::F32, DType::F16, DType::F64}) {
@@ -92,7 +92,7 @@ TEST_P(OpenCl, row_programs_take_weights_of_all_rows_numbers_and_parts_that_redu
         ir::Reduce sum;
         sum.program = program_of(ir::op::copy, {DType::F32}, DType::F32, DType::F32);
         sum.op = ir::ReduceOp::Sum, sum.shape = {rows, n}, sum.reduced = 1, sum.inputs = {v[0]}, sum.out = v[2];
-        ir::Map mean_of;  // over what was reduced: one position a row
+        ir::Map mean_of;  // over the reduced rows: one position per row
         mean_of.program = program_of(ir::op::mul, {DType::F32, DType::F32}, DType::F32, DType::F32);
         mean_of.program.nodes[0].args[1] = {ir::Program::From::Param, DType::F32, 0};
         mean_of.program.inputs_count = 1, mean_of.program.params_count = 1, mean_of.program.params[0] = ir::VType::F32;
@@ -165,7 +165,7 @@ TEST_P(OpenCl, work_of_one_stream_is_done_while_another_stands_still) {
   const uint64_t seq = other->submit(doubled(y), {});
   other->synchronize(seq);
   EXPECT_LT(still.completed(), behind);
-  // One that waits for the stream that stands still does so too, and nobody else.
+  // A third stream that waits for the blocked stream is also blocked; no other stream is.
   const auto third = backend_of(DeviceType::Xpu).create_stream(device, 0);
   third->wait(still, behind);
   const uint64_t last = third->submit(doubled(x), {});

@@ -22,7 +22,7 @@ TEST_P(OpenCl, contiguous_reductions_are_done_in_the_one_order_however_long_the_
     for (const int64_t rows : {1, 3, 70}) {
       if (rows * length > 200000) continue;
       for (const ir::ReduceOp op : {ir::ReduceOp::Sum, ir::ReduceOp::Max}) {
-        // Which NaN a sum of several is, is left open.
+        // Which NaN a sum of several NaNs gives is unspecified.
         Array x({rows, length}, DType::F32, Layout::Contiguous, 3, op == ir::ReduceOp::Max), out({rows}, DType::F32);
         same(
             {&x, &out},
@@ -68,7 +68,7 @@ TEST_P(OpenCl, reductions_take_every_type_layout_and_several_dimensions) {
     for (const Layout layout : {Layout::Contiguous, Layout::Transposed})
       for (const bool contiguous : {true, false})
         for (const int reduced : {1, 2}) {
-          if (k.in == DType::I16 && layout == Layout::Contiguous) continue;  // a kernel takes a tenth of a second to compile
+          if (k.in == DType::I16 && layout == Layout::Contiguous) continue;  // compiling a kernel takes a tenth of a second
           Array x({6, 7, 90}, k.in, layout, 5), out(reduced == 1 ? Dims{6, 7} : Dims{6}, k.out);
           same(
               {&x, &out},
@@ -160,7 +160,7 @@ TEST_P(OpenCl, products_are_one_chain_in_the_order_of_k) {
     for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 1, 1}, {33, 65, 130}, {5, 40, 0}, {70, 3, 17}})
       for (const bool transposed : {false, true})
         for (const bool with_bias : {false, true}) {
-          if ((transposed && t != DType::F32) || (!with_bias && t != DType::F32 && t != DType::I64)) continue;  // to compile less
+          if ((transposed && t != DType::F32) || (!with_bias && t != DType::F32 && t != DType::I64)) continue;  // limits compile time
           Array a({2, transposed ? k : m, transposed ? m : k}, t, Layout::Contiguous, 3),
               b({2, transposed ? n : k, transposed ? k : n}, t, Layout::Contiguous, 4), c({2, m, n}, t),
               bias({n}, t, Layout::Contiguous, 5);
@@ -235,7 +235,7 @@ TEST_P(OpenCl, a_position_out_of_bounds_is_an_error_where_somebody_waits_and_not
     }
     EXPECT_EQ(download(*stream, dt.storage), table.memory());
   }
-  // More of them than there are records for; then the device still works.
+  // More kernels than fault records; the device must still work.
   for (int i = 0; i < 2500; ++i) scatter(i == 1200 ? da : dk);
   EXPECT_THROW(stream->synchronize(stream->submitted()), IndexError);
   EXPECT_NO_THROW(stream->synchronize(scatter(dk)));
@@ -276,7 +276,7 @@ TEST_P(OpenCl, elementwise_kernels_take_every_layout_and_random_numbers_their_po
 }
 
 TEST_P(OpenCl, a_kernel_takes_as_many_operands_and_dimensions_as_a_program_has) {
-  // More numbers than fit into the parameters of a kernel: every other operand lies the other way round, so that no two dimensions merge.
+  // More Numbers than fit into a kernel's parameters: every other operand has reversed dimensions, so that no two dimensions merge.
   const Dims shape{2, 2, 2, 2, 2, 2, 2, 40};
   std::vector<Array> arrays;
   for (int i = 0; i < ir::kMaxInputs + ir::kMaxOutputs; ++i) arrays.emplace_back(shape, DType::F32, Layout::Contiguous, i + 1);
@@ -332,7 +332,7 @@ TEST_P(OpenCl, addresses_of_others_are_errors_and_the_host_faults_at_those_of_th
   EXPECT_DEATH({ *static_cast<volatile char*>(s->data) = 1; }, "");
 }
 
-// softmax: the greatest of each row, the exponentials (kept in the result's place) and their sum, the quotient.
+// softmax: the maximum of each row, the exponentials (kept in the result's memory) and their sum, the quotient.
 
 }  // namespace
 }  // namespace naru::runtime

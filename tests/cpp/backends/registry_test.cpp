@@ -1,4 +1,4 @@
-#include "runtime/registry.h"
+#include "runtime/device/registry.h"
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ TEST(Registry, the_cpu_is_always_there) {
 #if defined(__x86_64__)
   EXPECT_TRUE(p.tested_on_hardware);
 #else
-  EXPECT_FALSE(p.tested_on_hardware);  // tests on other processors have run in an emulator only
+  EXPECT_FALSE(p.tested_on_hardware);  // on other processors the tests have run only in an emulator
 #endif
   const Capabilities can = backend_of(DeviceType::Cpu).capabilities(Device("cpu"));
   EXPECT_TRUE(can.unified_memory && can.supports_everything());
@@ -89,7 +89,7 @@ TEST(Memory, small_storages_on_cpu_come_from_the_pool_and_are_not_counted) {
   const auto small = make_storage(Device("cpu"), 100);
   EXPECT_EQ(memory_stats(Device("cpu")).allocated(), before);
   const auto large = make_storage(Device("cpu"), 100000);
-  // Rounded up, unless NARU_CACHING=0 passes requests on as they are.
+  // Rounded up, unless NARU_CACHING=0 passes requests through unchanged.
   EXPECT_GE(memory_stats(Device("cpu")).allocated(), before + 100000);
   EXPECT_LE(memory_stats(Device("cpu")).allocated(), before + 100352);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(large->data) % 64, 0u);

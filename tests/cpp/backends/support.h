@@ -1,17 +1,17 @@
-// Instructions on storages of any device, without the operators above.
+// Runs instructions on storages of any device, without the operators of higher layers.
 #pragma once
 
 #include <cstring>
 #include <vector>
 
-#include "runtime/memory.h"
-#include "runtime/queue.h"
-#include "runtime/registry.h"
+#include "runtime/device/registry.h"
+#include "runtime/memory/memory.h"
+#include "runtime/queue/queue.h"
 #include "support/arrays.h"
 
 namespace naru::testing {
 
-// Virtual devices for the length of a test.
+// Enables virtual devices for the duration of a test.
 class Virtual {
  public:
   explicit Virtual(const std::string& spec) { runtime::set_virtual_devices(spec); }
@@ -32,7 +32,7 @@ inline std::vector<char> download(runtime::DeviceStream& stream, const Ref<Stora
   return bytes;
 }
 
-// The array's memory on the device, and a view of it there.
+// A copy of an array's memory on the device, and a view of it.
 struct OnDevice {
   Ref<Storage> storage;
   ir::View view;

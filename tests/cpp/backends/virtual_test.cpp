@@ -5,9 +5,9 @@
 #include <atomic>
 #include <csignal>
 
+#include "backends/cpu/exec/execute.h"
 #include "backends/support.h"
 #include "backends/virtual/address.h"
-#include "host/execute.h"
 #include "ir/op_ids.h"
 #include "naru/error.h"
 
@@ -41,7 +41,7 @@ TEST(VirtualDevice, gives_the_bits_of_the_cpu) {
     OnDevice dx(*stream, device, x), dy(*stream, device, y), dout(*stream, device, out), dsums(*stream, device, sums),
         dorder(*stream, device, order), dproduct(*stream, device, product), drows(*stream, device, rows);
     const auto both = [&](auto make) {
-      host::execute(make(x.view(), y.view(), out.view(), sums.view(), order.view(), product.view(), rows.view()));
+      cpu::execute(make(x.view(), y.view(), out.view(), sums.view(), order.view(), product.view(), rows.view()));
       stream->submit(make(dx.view, dy.view, dout.view, dsums.view, dorder.view, dproduct.view, drows.view),
                      {dx.storage, dy.storage, dout.storage, dsums.storage, dorder.storage, dproduct.storage, drows.storage});
     };

@@ -21,7 +21,7 @@ TEST(DType, EachTypeHasItsNamesAndIsFoundByThem) {
   EXPECT_THROW(parse_dtype("float8"), TypeError);
 }
 
-// Whether every value of `from` is one of `to`.
+// True if every value of `from` is a value of `to`.
 bool holds(DType to, DType from) {
   if (is_complex(to)) return holds(real_of(to), real_of(from));
   const DTypeTraits &a = traits_of(to), &b = traits_of(from);
@@ -66,7 +66,7 @@ TEST(DType, PromotionGivesTheSmallestTypeThatHoldsBothInEitherOrder) {
 
 TEST(DType, SumsAreKeptInATypeThatHoldsTheirTerms) {
   for (const DType t : kAllDTypes) {
-    // Sums of uint64 are int64's, modulo 2 to the 64.
+    // Sums of uint64 are int64, modulo 2^64.
     EXPECT_EQ(holds(traits_of(t).accumulator, t), t != kUInt64) << name_of(t);
     EXPECT_EQ(traits_of(traits_of(t).accumulator).accumulator, traits_of(t).accumulator) << name_of(t);
     EXPECT_EQ(is_complex(t), traits_of(t).real != t) << name_of(t);

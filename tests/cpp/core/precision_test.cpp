@@ -1,4 +1,4 @@
-#include "naru/precision.h"
+#include "naru/device/precision.h"
 
 #include <gtest/gtest.h>
 

@@ -50,7 +50,7 @@ TEST(DataLoader, LeavesOutALastBatchThatIsNotFull) {
   const data::DataLoader loader(ten_rows(), {.batch_size = 4, .drop_last = true});
   EXPECT_EQ(loader.size(), 2);
   EXPECT_EQ(second_column(loader).size(), 8u);
-  // A batch greater than the data set: no batch at all.
+  // A batch larger than the data set: no batches.
   EXPECT_EQ(second_column(data::DataLoader(ten_rows(), {.batch_size = 11, .drop_last = true})).size(), 0u);
 }
 

@@ -7,10 +7,10 @@
 
 #include "data/pickle.h"
 #include "data/zip.h"
-#include "naru/checkpoint.h"
+#include "naru/device/virtual.h"
+#include "naru/io/checkpoint.h"
 #include "naru/nn.h"
 #include "naru/ops.h"
-#include "naru/virtual.h"
 
 namespace naru {
 namespace {
@@ -52,7 +52,7 @@ TEST(Values, WhatIsSavedIsLoadedAgain) {
   EXPECT_EQ(w["bytes"].kind(), Value::Kind::Bytes);
   EXPECT_EQ(w["bytes"].text(), std::string("\0\xff z", 4));
   EXPECT_EQ(w[7][2].kind(), Value::Kind::Tuple);
-  EXPECT_EQ(w[7.0][-1][0].to_double(), 3.0);  // as in Python, 7.0 is the key 7
+  EXPECT_EQ(w[7.0][-1][0].to_double(), 3.0);  // as in Python, the keys 7.0 and 7 are equal
   EXPECT_EQ(w["empty"].size(), 0u);
 }
 
@@ -114,7 +114,7 @@ TEST(Files, AFileIsMappedAndItsBytesStayAsTheyAre) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(t.data_ptr()) % 64, 0u);
   t.fill_(2);
   EXPECT_EQ(read_file(file.path), before);
-  save(zeros({5}), file.path);  // a new file in the old one's place
+  save(zeros({5}), file.path);  // a new file replaces the old one
   EXPECT_EQ(t.sum().item<double>(), 2000);
 }
 
@@ -140,7 +140,7 @@ TEST(Files, ATensorGoesToTheDeviceAskedForOrWhereItWasOrToTheHost) {
   EXPECT_EQ(load_from_bytes(bytes, Device("cpu")).tensor().device(), Device("cpu"));
   std::string elsewhere = bytes;
   elsewhere.replace(elsewhere.find("cuda:1"), 6, "cuda:9");
-  EXPECT_THROW(load_from_bytes(elsewhere), RuntimeError);  // the sum of the bytes is another one
+  EXPECT_THROW(load_from_bytes(elsewhere), RuntimeError);  // wrong checksum
   const std::string pickle = data::pickle(Value(3)).text;
   EXPECT_EQ(data::unpickle(pickle, {}).to_int(), 3);
 }
@@ -153,7 +153,7 @@ TEST(Files, AModelIsReadIntoAnotherOne) {
   const Tensor x = randn({5, 3});
   EXPECT_TRUE(equal(a(x), b(x)));
   const auto shared = std::make_shared<nn::Linear>(3, 4);
-  EXPECT_THROW(load(shared, file.path), RuntimeError);  // other names
+  EXPECT_THROW(load(shared, file.path), RuntimeError);  // different names
   save(shared, file.path);
   EXPECT_EQ(load(file.path).named_tensors().size(), 2u);
 }
@@ -247,7 +247,7 @@ TEST(Files, AFileThatIsNoDataIsAnError) {
                                                                       std::string("]q\0\x85h\0\x85\x61.", 8),  // appended to a tuple
                                                                       std::string("]q\0]q\x01h\0ah\0h\x01"
                                                                                   "a0.",
-                                                                                  14),  // two that hold each other
+                                                                                  14),  // two that contain each other
                                                                       "}(]K\x01u.",     // a list as a key
                                                                       std::string(2000, ']') + std::string(1999, 'a') + ".",
                                                                       std::string(3000, '(') + std::string(3000, 't') + ".",
@@ -264,10 +264,10 @@ TEST(Files, AFileThatIsNoDataIsAnError) {
     EXPECT_TRUE(refused(pickle)) << pickle.substr(0, 40);
 }
 
-// What is there many times over takes no memory for each.
+// Shared objects are not copied for each reference.
 TEST(Files, TuplesOfTuplesAreMadeOnce) {
   std::string pickle("K\x01q\0", 4);
-  for (int i = 0; i < 100; ++i) pickle += std::string("0h\0h\0\x86q\0", 8);  // the one before, twice
+  for (int i = 0; i < 100; ++i) pickle += std::string("0h\0h\0\x86q\0", 8);  // a pair of the previous tuple
   Value v = load_from_bytes(with_pickle(pickle + "."));
   for (int i = 0; i < 100; ++i) v = Value(v[i % 2]);
   EXPECT_EQ(v.to_int(), 1);
@@ -281,7 +281,7 @@ TEST(Files, EachDamagedByteIsNoticed) {
       std::string bad = good;
       bad[i] = static_cast<char>(bad[i] ^ flip);
       try {
-        const Value v = load_from_bytes(bad);  // a byte that says nothing: a time, padding
+        const Value v = load_from_bytes(bad);  // an unused byte: a time, padding
         ASSERT_EQ(v["x"].tensor().to_ints(), was["x"].tensor().to_ints()) << i;
         ASSERT_EQ(v["y"].to_double(), 2.5) << i;
       } catch (const Error&) {

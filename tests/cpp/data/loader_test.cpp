@@ -1,13 +1,13 @@
-// The loader with threads: the same batches, errors with their place, and no thread left behind.
+// The loader with threads: the same batches, errors that name the worker, and no thread left running.
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <stdexcept>
 
 #include "naru/data.h"
+#include "naru/device/virtual.h"
 #include "naru/error.h"
 #include "naru/ops.h"
-#include "naru/virtual.h"
 
 namespace naru::data {
 namespace {

@@ -1,5 +1,5 @@
-// Samplers: which numbers, and in which order.
-#include "naru/samplers.h"
+// Samplers: which indices they give, in which order.
+#include "naru/data/samplers.h"
 
 #include <gtest/gtest.h>
 
@@ -51,7 +51,7 @@ TEST(Samplers, WeightsAreProbabilities) {
   const WeightedRandomSampler sampler(tensor(std::vector<double>{0, 1, 3}), 4000);
   const Ints drawn = sampler.pass();
   EXPECT_EQ(std::count(drawn.begin(), drawn.end(), 0), 0);
-  // 0.75 of 4000, and a deviation that one run in 10^12 exceeds.
+  // 0.75 of 4000; the tolerance is exceeded in one run of 10^12.
   EXPECT_NEAR(static_cast<double>(std::count(drawn.begin(), drawn.end(), 2)), 3000, 200);
   EXPECT_EQ(sorted(WeightedRandomSampler(tensor(std::vector<double>{1, 2, 3}), 3, false).pass()), (Ints{0, 1, 2}));
 }
@@ -88,7 +88,7 @@ TEST(Samplers, OneOfOnesOwnGivesTheLoadersOrder) {
   }
 }
 
-// The numbers stand in tests/python/test_data.py, too.
+// tests/python/data/test_data.py has the same numbers.
 TEST(Samplers, TheSameSeedGivesTheOrderOfTheLoaderInPython) {
   const auto data = std::make_shared<TensorDataset>(arange(0, 10));
   manual_seed(3);

@@ -1,4 +1,4 @@
-// Data sets made of others, transforms, collate functions, batches of numbers.
+// Data sets built from others, transforms, collate functions, batches of indices.
 #include <gtest/gtest.h>
 
 #include "naru/data.h"

@@ -9,7 +9,7 @@
 
 namespace naru::distributed {
 
-// f(group) on `size` threads, each with its own group. What a rank threw, in words; "" for nothing.
+// Calls f(group) on `size` threads, each with its own group. Returns the error text of each rank; "" for none.
 inline std::vector<std::string> as_ranks(int size, const std::function<void(ProcessGroup&)>& f,
                                          Milliseconds timeout = Milliseconds(30'000)) {
   auto store = std::make_shared<HashStore>(timeout);

@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "distributed/groups.h"
-#include "naru/complex.h"
 #include "naru/ops.h"
+#include "naru/ops/complex.h"
 
 namespace naru::distributed {
 namespace {
@@ -14,7 +14,7 @@ using Texts = std::vector<std::string>;
 using Ints = std::vector<int64_t>;
 Texts quiet(int size) { return Texts(static_cast<size_t>(size)); }
 
-// Each test runs over both: rings of shared memory and connections.
+// Each test runs over both transports: shared memory and TCP.
 class Group : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override { setenv("NARU_DISTRIBUTED_TRANSPORT", GetParam(), 1); }
@@ -79,7 +79,7 @@ TEST_P(Group, HalvesAreRoundedAsNaruRoundsThem) {
   for (const DType type : {DType::F16, DType::BF16})
     EXPECT_EQ(as_ranks(2,
                        [&](ProcessGroup& g) {
-                         // All bits that there are, NaN and infinities among them, with themselves in another order.
+                         // All bit patterns, including NaN and infinities, combined with themselves in another order.
                          const Tensor bits = arange(0, 65536, 1, DType::I32).sub(32768).to(DType::I16).view(type);
                          const Tensor a = bits.clone(), b = bits.flip({0}).mul(0.37);
                          const Tensor mine = (g.rank() == 0 ? a : b).clone();
@@ -146,7 +146,7 @@ TEST_P(Group, WhatIsNotWaitedForGoesOnInItsOrder) {
                          works.push_back(g.all_reduce(tensors.back(), ReduceOp::Sum, true));
                        }
                        const Tensor last = full({1}, g.rank());
-                       g.all_reduce(last);  // behind them
+                       g.all_reduce(last);  // queued after them
                        EXPECT_EQ(last.item<float>(), 1);
                        for (size_t i = 0; i < works.size(); ++i) {
                          EXPECT_TRUE(works[i]->is_completed());
@@ -161,7 +161,7 @@ TEST_P(Group, MessagesGoByTagAndInAnyOrder) {
   EXPECT_EQ(as_ranks(3,
                      [](ProcessGroup& g) {
                        const Options longs(DType::I64);
-                       // Large ones both ways at once.
+                       // Large messages in both directions at once.
                        if (g.rank() < 2) {
                          const Tensor mine = full({1 << 18}, g.rank(), longs), theirs = zeros({1 << 18}, longs);
                          const WorkRef sent = g.send(mine, 1 - g.rank(), 5, true), got = g.recv(theirs, 1 - g.rank(), 5, true);
@@ -229,7 +229,7 @@ TEST_P(Group, WhoDoesNotComeInTimeIsNamed) {
         g.set_timeout(Milliseconds(300));
         if (g.rank() == 2) {
           std::this_thread::sleep_for(Milliseconds(900));
-          EXPECT_THROW(g.all_reduce(zeros({10})), DistBackendError);  // the others have given up
+          EXPECT_THROW(g.all_reduce(zeros({10})), DistBackendError);  // the other ranks have given up
           return;
         }
         g.all_reduce(zeros({10}));

@@ -11,7 +11,7 @@ namespace {
 
 using StoreRef = std::shared_ptr<Store>;
 
-// Two views of one store.
+// Two clients of one store.
 struct Two {
   StoreRef a, b;
 };

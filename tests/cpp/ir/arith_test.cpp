@@ -1,11 +1,11 @@
-// Functions without approximation: division that rounds down, remainders, extremes, integer powers.
+// Functions without approximation: floor division, remainders, minima and maxima, integer powers.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "ir/interpret.h"
-#include "ir/math.h"
+#include "ir/interpreter/interpret.h"
+#include "ir/math/math.h"
 #include "naru/element_type.h"
 
 namespace naru::ir {
@@ -23,7 +23,7 @@ std::vector<T> apply(V (*f)(V, V), std::vector<T> a, std::vector<T> b) {
   return out;
 }
 
-// Equal with the sign of zero, NaN equal to NaN.
+// Equality that distinguishes the sign of zero and treats NaN as equal to NaN.
 template <class T>
 void expect_same(const std::vector<T>& got, const std::vector<T>& want) {
   ASSERT_EQ(got.size(), want.size());
@@ -37,7 +37,7 @@ void expect_same(const std::vector<T>& got, const std::vector<T>& want) {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-// The values are PyTorch's.
+// The expected values are PyTorch's.
 TEST(FloorDivide, OfFloatsIsPythons) {
   expect_same<float>(apply<float>(floor_divide, {5.5f, -5.5f, 5.5f, -5.5f, 0.0f, -0.0f, 1.0f, 1e30f, kInf, 3.0f},
                                   {2, 2, -2, -2, 3, 3, 0, 1e-30f, 2, kInf}),

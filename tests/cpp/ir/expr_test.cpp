@@ -1,4 +1,4 @@
-// Graphs: nodes stored once, conversions that vanish, literals that follow their neighbour.
+// Graphs: equal nodes are stored once, redundant conversions are dropped, literals get the type of the other operand.
 #include "ir/expr.h"
 
 #include <gtest/gtest.h>

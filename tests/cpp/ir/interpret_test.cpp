@@ -1,5 +1,5 @@
-// The interpreter: what each primitive means, against plain C++.
-#include "ir/interpret.h"
+// The interpreter: the meaning of each primitive, against plain C++.
+#include "ir/interpreter/interpret.h"
 
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ std::vector<Out> run(const std::function<V(std::vector<V>)>& f, const std::vecto
   return std::vector<Out>(out.get(), out.get() + n);
 }
 
-// Bits, all NaNs alike.
+// Compares bits; all NaNs are equal.
 template <class T>
 auto bits_of(T x) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -218,7 +218,7 @@ TEST(Halves, EveryValueIsReadAndWrittenUnchanged) {
 }
 
 TEST(Halves, RoundingIsToNearestEvenOnce) {
-  // Neighbourhoods of every half, of the ties between halves, and of the ends.
+  // Neighbours of every float16 value, of the ties between them, and of the limits.
   std::vector<float> in;
   for (uint32_t i = 0; i < 0x7c00; ++i) {
     const float low = half_to_float(static_cast<uint16_t>(i)), high = half_to_float(static_cast<uint16_t>(i + 1));

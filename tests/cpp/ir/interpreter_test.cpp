@@ -1,11 +1,11 @@
-// The interpreter: how kernels run, whatever their length, and on AVX2 with the same bits.
+// The interpreter: kernels of any length, and the same bits with AVX2.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
 
-#include "ir/interpret.h"
-#include "ir/interpret_loops.h"
+#include "ir/interpreter/interpret.h"
+#include "ir/interpreter/interpret_loops.h"
 
 namespace naru::ir {
 namespace {
@@ -45,7 +45,7 @@ TEST(Interpreter, WritesOverItsOwnInputs) {
 }
 
 TEST(Interpreter, ReusesScratchMemoryWithoutMixingValuesUp) {
-  // A graph that is wide, then deep: sum over k of (x + k) * (x - k), with every product kept alive until the end.
+  // A graph that is first wide, then deep: sum over k of (x + k) * (x - k), with every product live until the end.
   MapKernel kernel;
   const V x = input(kernel.graph, 0, DType::I64);
   kernel.inputs = {{DType::I64}};
@@ -82,7 +82,7 @@ TEST(Interpreter, GivesTheSameBitsWithAndWithoutAvx2) {
       const bool bit_op = prim >= Prim::And && prim <= Prim::MulHiU;
       const bool float_op = prim == Prim::Fma || prim == Prim::Sqrt || (prim >= Prim::Floor && prim <= Prim::Scale);
       if ((floats && bit_op) || (!floats && float_op) || (prim == Prim::MulHiU && type != DType::I32)) continue;
-      if (prim == Prim::Select || prim == Prim::Scale || (prim >= Prim::Shl && prim <= Prim::ShrU)) continue;  // operands of their own
+      if (prim == Prim::Select || prim == Prim::Scale || (prim >= Prim::Shl && prim <= Prim::ShrU)) continue;  // other operand types
       const bool compares = prim >= Prim::Lt && prim <= Prim::Ne;
       VType result = compares ? VType::Bool : vtype_of(type);
       if (prim == Prim::Bitcast) result = floats ? (size == 4 ? VType::I32 : VType::I64) : (size == 4 ? VType::F32 : VType::F64);

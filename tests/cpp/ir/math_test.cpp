@@ -1,6 +1,6 @@
 // The error of every function in ulp: over all float16 values and a large sample of float32 (both computed in F32), and
 // a sample of float64.
-#include "ir/math.h"
+#include "ir/math/math.h"
 
 #include <gtest/gtest.h>
 
@@ -22,17 +22,17 @@ using Reference2 = long double (*)(long double, long double);
 struct UnaryCase {
   const char* name;
   Unary f;
-  double (*in_double)(double);  // for F32 results; null: the next
+  double (*in_double)(double);  // reference for F32 results; null: use `precise`
   Reference precise;
   double bound32, bound64;
-  double low, high;  // where most of the function happens: sampled densely
-  // Near zeros of the function of which the argument cannot tell the distance, the error counts in ulps of 1. F64 only.
+  double low, high;  // the interval to sample densely, where most of the function's variation is
+  // Near those zeros whose exact position the argument cannot represent, the error is measured in ulps of 1. F64 only.
   enum class Zeros { None, Negative, Any } zeros = Zeros::None;
 };
 
 long double sigmoid_reference(long double x) { return 1 / (1 + std::exp(-x)); }
 long double softplus_reference(long double x) { return x > 40 ? x + std::exp(-x) : std::log1p(std::exp(x)); }
-// The root of erf by Newton's method on the complement, which keeps its precision in the tail.
+// Inverts erf by Newton's method on the complement, which keeps its precision in the tail.
 long double erfinv_reference(long double x) {
   if (!(std::fabs(x) < 1)) return std::fabs(x) == 1 ? std::copysign(HUGE_VALL, x) : std::nanl("");
   if (x == 0) return x;
@@ -47,7 +47,7 @@ long double erfinv_reference(long double x) {
   return std::copysign(y, x);
 }
 long double lgamma_reference(long double x) { return std::lgamma(x); }
-// The asymptotic series from 20 on, the recurrence below, the reflection for negative x.
+// The asymptotic series from 20 on, the recurrence below, and reflection for negative x.
 long double digamma_reference(long double x) {
   const long double pi = 3.14159265358979323846264338327950288L;
   if (x == 0) return std::copysign(HUGE_VALL, -x);
@@ -203,7 +203,7 @@ TEST_P(EveryFunctionOfTwo, StaysWithinItsErrorBound) {
     const double bound = type == VType::F32 ? c.bound32 : c.bound64;
     auto x = stratified(type, type == VType::F32 ? 1000 : 60, 1), y = stratified(type, type == VType::F32 ? 1000 : 60, 2);
     const auto values = x;
-    std::rotate(y.begin(), y.begin() + static_cast<std::ptrdiff_t>(y.size() / 3), y.end());  // unlike exponents
+    std::rotate(y.begin(), y.begin() + static_cast<std::ptrdiff_t>(y.size() / 3), y.end());  // different exponents
     add_pairs(x, y, values, 60);
     const Worst all = worst_of(c, type, x, y);
     report2(c.name, type == VType::F32 ? "float32, all exponents" : "float64, all exponents", all);

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/interpret.h"
+#include "ir/interpreter/interpret.h"
 
 namespace naru::ir::testing {
 namespace {
@@ -36,7 +36,7 @@ double ulps(double got, long double want, VType type) {
   if (want == 0) return got == 0 && std::signbit(got) == std::signbit(want) ? 0 : HUGE_VAL;
   if (std::isinf(rounded) && got == rounded) return 0;
   if (std::isinf(want) || std::signbit(got) != std::signbit(want)) return HUGE_VAL;
-  // An infinity counts as the power of two behind the greatest number.
+  // An infinity counts as the power of two after the greatest number.
   const long double value = std::isinf(got) ? std::copysign(std::ldexp(1.0L, is32 ? 128 : 1024), want) : got;
   int exponent = 0;
   std::frexp(want, &exponent);

@@ -11,8 +11,8 @@
 
 namespace naru::ir::testing {
 
-// The error of `got` in units of the last place of float (digits 24) or double (digits 53) at the true value `want`;
-// infinite where one is NaN and the other not, or where one is an infinity to which the other does not round.
+// The error of `got` in units of the last place of float (24 digits) or double (53 digits) at the exact value `want`. Infinite if only one is
+// NaN, or if one is an infinity and the other does not round to it.
 double ulps(double got, long double want, VType type);
 
 struct Worst {
@@ -24,13 +24,13 @@ struct Worst {
 
 using Unary = V (*)(V);
 using Binary = V (*)(V, V);
-// f(x[i]) or f(x[i], y[i]) by the interpreter, in the type F32 or F64.
+// f(x[i]) or f(x[i], y[i]), evaluated by the interpreter in F32 or F64.
 std::vector<double> evaluate(Unary f, VType type, std::span<const double> x);
 std::vector<double> evaluate(Binary f, VType type, std::span<const double> x, std::span<const double> y);
 
 // Every float16 value (NaNs included).
 std::vector<double> all_halves();
-// Values of the type, `each` for every exponent and sign with random last bits, and all special ones.
+// Values of the type: `each` per exponent and sign, with random last bits, and all special values.
 std::vector<double> stratified(VType type, int each, uint64_t seed);
 // Uniform values of the type in [low, high].
 std::vector<double> uniform(VType type, double low, double high, int n, uint64_t seed);

@@ -1,12 +1,12 @@
-// Philox against its published vectors, and the distributions made of it.
+// Philox against its published vectors, and the distributions built on it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-#include "ir/interpret.h"
-#include "ir/math.h"
+#include "ir/interpreter/interpret.h"
+#include "ir/math/math.h"
 
 namespace naru::ir {
 namespace {
@@ -55,8 +55,8 @@ TEST(Uniform, FillsTheUnitIntervalEvenly) {
     }
     double chi2 = 0;
     for (const int b : bins) chi2 += (b - kCount / 100.0) * (b - kCount / 100.0) / (kCount / 100.0);
-    EXPECT_LT(chi2, 160);  // 99 degrees of freedom: beyond with probability 1e-4
-    EXPECT_GT(chi2, 50);   // too even is no chance either
+    EXPECT_LT(chi2, 160);  // 99 degrees of freedom: exceeded with probability 1e-4
+    EXPECT_GT(chi2, 50);   // suspiciously even below this
   }
 }
 
@@ -68,7 +68,7 @@ TEST(Normal, HasTheDistributionOfGauss) {
     for (const double v : x) mean += v, square += v * v;
     EXPECT_NEAR(mean / kCount, 0, 0.008);
     EXPECT_NEAR(square / kCount, 1, 0.012);
-    // Kolmogorov's distance: 1.95 / sqrt(n) is passed with probability 1e-3.
+    // Kolmogorov's distance exceeds 1.95 / sqrt(n) with probability 1e-3.
     std::sort(x.begin(), x.end());
     double distance = 0;
     for (size_t i = 0; i < x.size(); ++i) {

@@ -1,4 +1,4 @@
-// Reductions in the interpreter: the order written in ir/reduce.h, identities, NaN.
+// Reductions in the interpreter: the order specified in ir/reduce.h, identities, NaN.
 #include "ir/reduce.h"
 
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <limits>
 
-#include "ir/interpret.h"
+#include "ir/interpreter/interpret.h"
 
 namespace naru::ir {
 namespace {
@@ -143,7 +143,7 @@ TEST(Reductions, OfNothingGiveTheIdentity) {
   EXPECT_EQ(reduce<float>(ReduceOp::Min, {}), std::numeric_limits<float>::infinity());
 }
 
-// combine_values reduces trees and partial results; combine() is what renderers compile. They must agree.
+// Trees and partial results use combine_values; renderers compile combine(). They must agree.
 TEST(Reductions, CombinedValuesAreThoseOfTheExpression) {
   const std::vector<float> special = {0.0f, -0.0f, 1.0f, -2.5f, HUGE_VALF, -HUGE_VALF, NAN};
   for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Max, ReduceOp::Min}) {

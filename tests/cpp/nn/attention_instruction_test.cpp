@@ -1,11 +1,11 @@
-// The host's attention by definition, beside that made of products.
+// The host's attention instruction, compared with attention composed of products.
 #include <gtest/gtest.h>
 
-#include "host/execute.h"
+#include "backends/cpu/exec/execute.h"
 #include "naru/autograd.h"
-#include "naru/nn_functional.h"
+#include "naru/nn/functional.h"
 #include "naru/ops.h"
-#include "ops/common.h"
+#include "ops/tensor/common.h"
 
 namespace naru::nn {
 namespace {
@@ -20,7 +20,7 @@ Attention::Array array_of_tensor(const Tensor& t) {
 }
 double greatest_difference(const Tensor& a, const Tensor& b) { return (a - b).abs().max().item<double>(); }
 
-// heads of q, heads of k, queries, keys.
+// Arguments: heads of q, heads of k, queries, keys.
 void check_attention(int64_t heads, int64_t key_heads, int64_t queries, int64_t keys, bool causal, const Tensor& mask) {
   const Options wide(DType::F64);
   Tensor q = randn({2, queries, heads, 5}, wide).transpose(1, 2), k = randn({2, key_heads, keys, 5}, wide),
@@ -37,11 +37,11 @@ void check_attention(int64_t heads, int64_t key_heads, int64_t queries, int64_t 
   a.q = array_of_tensor(q.detach()), a.k = array_of_tensor(k.detach()), a.v = array_of_tensor(v.detach()), a.out = array_of_tensor(out),
   a.stats = array_of_tensor(stats);
   if (mask.defined()) a.bias = array_of_tensor(mask.expand({2, heads, queries, keys}));
-  host::execute(a);
+  cpu::execute(a);
   EXPECT_LT(greatest_difference(out, wanted.detach()), 1e-12);
   a.use = Attention::Use::Backward;
   a.dout = array_of_tensor(g), a.dq = array_of_tensor(dq), a.dk = array_of_tensor(dk), a.dv = array_of_tensor(dv);
-  host::execute(a);
+  cpu::execute(a);
   // The statistics are float32.
   EXPECT_LT(greatest_difference(dq, gradients[0]), 1e-5);
   EXPECT_LT(greatest_difference(dk, gradients[1]), 1e-5);

@@ -1,4 +1,4 @@
-// Modules of images, and windows (ops/windows.h) from C++.
+// Image modules, and windows (ops/nn/windows.h), from C++.
 #include <gtest/gtest.h>
 
 #include "naru/naru.h"

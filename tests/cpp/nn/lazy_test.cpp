@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "naru/nn_lazy.h"
+#include "naru/nn/lazy.h"
 #include "naru/optim.h"
 
 namespace naru::nn {
@@ -14,7 +14,7 @@ TEST(Lazy, ALayerLearnsFromItsFirstTensorHowManyComeIn) {
   EXPECT_EQ(model.str().find("Lazy"), std::string::npos);
   EXPECT_NE(model.str().find("BatchNorm2d(4,"), std::string::npos) << model.str();
   EXPECT_EQ(model[4].get_parameter("weight").sizes(), (Dims{5, 144}));
-  EXPECT_THROW(model(randn({2, 4, 8, 8})), RuntimeError);  // from here on it is what it has become
+  EXPECT_THROW(model(randn({2, 4, 8, 8})), RuntimeError);  // the sizes are now fixed
 }
 
 TEST(Lazy, ItsParametersAreThoseOfALayerMadeWithTheSize) {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "naru/autograd.h"
-#include "naru/devices.h"
+#include "naru/device/devices.h"
 
 namespace naru {
 namespace {
@@ -168,7 +168,7 @@ TEST(Linear, StartsUniformWithinOneOverTheRootOfItsInputs) {
     EXPECT_LE(abs(t).max().item<double>(), bound);
     EXPECT_GE(abs(t).max().item<double>(), 0.95 * bound);
   }
-  // The mean of 120,000 numbers of standard deviation bound / sqrt(3) lies within five of its own deviations.
+  // The mean of 120,000 values with standard deviation bound / sqrt(3) is within five of its own standard deviations.
   EXPECT_NEAR(l.weight.mean().item<double>(), 0, 5 * bound / std::sqrt(3.0 * 120000));
   EXPECT_NEAR(std(l.weight).item<double>(), bound / std::sqrt(3.0), 0.01 * bound);
 }

@@ -1,15 +1,15 @@
 // DataParallel on virtual devices.
-#include "naru/parallel.h"
+#include "naru/nn/parallel.h"
 
 #include <gtest/gtest.h>
 
 #include "naru/autograd.h"
-#include "naru/devices.h"
+#include "naru/device/devices.h"
+#include "naru/device/virtual.h"
 #include "naru/error.h"
 #include "naru/ops.h"
 #include "naru/optim.h"
 #include "naru/random.h"
-#include "naru/virtual.h"
 
 namespace naru::nn {
 namespace {

@@ -1,4 +1,4 @@
-// Recurrent modules: what they compute is tested through Python (tests/python/test_recurrent.py); here, that the C++ classes run it.
+// Recurrent modules: tests/python/nn/test_recurrent.py tests the values; these tests check that the C++ classes compute the same.
 #include <gtest/gtest.h>
 
 #include "naru/naru.h"
@@ -8,7 +8,7 @@ namespace {
 
 namespace rnn = utils::rnn;
 
-// Floating-point sums of other shapes of products may differ in their last bits.
+// Floating-point sums may differ in the last bits for products of different shapes.
 void expect_close(const Tensor& a, const Tensor& b) { EXPECT_TRUE(allclose(a, b, 1e-5, 1e-6)); }
 
 TEST(Recurrent, a_layer_is_its_cell_step_by_step) {

@@ -1,5 +1,5 @@
 // MultiheadAttention and the Transformer in C++.
-#include "naru/nn_transformer.h"
+#include "naru/nn/transformer.h"
 
 #include <gtest/gtest.h>
 

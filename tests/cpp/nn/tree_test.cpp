@@ -1,13 +1,13 @@
-// Modules as a tree: paths, clones, hooks; utilities on parameters, initialisation.
+// Modules as trees: paths, clones, hooks; parameter utilities, initialisation.
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "naru/autograd.h"
 #include "naru/nn.h"
-#include "naru/nn_classes.h"
-#include "naru/nn_images.h"
-#include "naru/nn_recurrent.h"
+#include "naru/nn/classes.h"
+#include "naru/nn/images.h"
+#include "naru/nn/recurrent.h"
 
 namespace naru {
 namespace {

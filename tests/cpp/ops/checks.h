@@ -1,4 +1,4 @@
-// What tests of operators share: error texts, and gradients against central differences.
+// Helpers for operator tests: error texts, and gradients against central differences.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,11 +13,11 @@ namespace naru::testing {
 
 using Doubles = std::vector<double>;
 
-// A vector of float64 that wants a gradient.
+// A float64 vector that requires grad.
 inline Tensor leaf(Doubles v) { return tensor(v, Options(DType::F64)).requires_grad_(); }
 using Ints = std::vector<int64_t>;
 
-// The text of the E that f throws; fails the test if it throws none.
+// The text of the E that f throws; fails the test if f throws none.
 template <class E, class F>
 std::string text_of(F f) {
   try {
@@ -31,13 +31,13 @@ std::string text_of(F f) {
 
 inline void expect_starts(const std::string& text, const std::string& start) { EXPECT_EQ(text.substr(0, start.size()), start); }
 
-// 0, 1, 2 ... as float64 of a shape.
+// 0, 1, 2 ... as float64, with the given shape.
 inline Tensor counted(const Dims& shape) { return arange(0, product(shape), 1, DType::F64).view(shape); }
 inline Tensor ints(const Ints& values, const Dims& shape) { return tensor(values).view(shape); }
 inline Tensor ints(const Ints& values) { return tensor(values); }
 inline Tensor bools(const Ints& values, const Dims& shape) { return tensor(values).to(DType::Bool).view(shape); }
 
-// Compares backward through f at x with central differences, each result weighted differently.
+// Compares backward through f at x with central differences; each element of the result has a different weight.
 inline void expect_gradient(const std::function<Tensor(const Tensor&)>& f, const Tensor& at) {
   const auto weighted = [&](const Tensor& x) {
     const Tensor y = f(x);

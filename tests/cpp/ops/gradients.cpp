@@ -13,7 +13,7 @@ Tensor numbers(const Dims& sizes, double low, double high, uint64_t seed) {
 
 namespace {
 
-// The result weighted by fixed numbers: one number whose gradient has a part for every element of the result.
+// The sum of the result weighted by fixed values, so that the gradient depends on every element.
 Tensor weighted(const Tensor& y, uint64_t seed) { return sum(y * numbers(y.sizes(), 0.5, 1.5, seed)); }
 
 std::vector<Tensor> leaves(const std::vector<Tensor>& inputs) {
@@ -60,7 +60,7 @@ void expect_gradients(const Function& f, const std::vector<Tensor>& inputs, bool
     Tensor total = zeros({}, Options(DType::F64));
     for (size_t k = 0; k < g.size(); ++k)
       if (g[k].defined()) total = total + weighted(g[k], 100 + k);
-    // Connected to every input, also where f is linear in it.
+    // Connected to every input, even where f is linear in it.
     for (const Tensor& t : x) total = total + sum(t) * 0.0;
     return total;
   };

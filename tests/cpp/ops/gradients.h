@@ -1,4 +1,4 @@
-// Gradients against finite differences, in float64.
+// Checks gradients against finite differences, in float64.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,14 +13,14 @@ namespace naru::test {
 
 using Function = std::function<Tensor(const std::vector<Tensor>&)>;
 
-// float64 numbers in [low, high) that the same seed repeats.
+// float64 values in [low, high), reproducible by seed.
 Tensor numbers(const Dims& sizes, double low = -1, double high = 1, uint64_t seed = 1);
 
-// Checks the gradients of f at `inputs` (float64): each must agree with the central difference, relative to its size, within 1e-6.
-// The same for gradients of gradients if `second`.
+// Checks the gradients of f at `inputs` (float64): each must agree with the central difference within a relative 1e-6. With `second`, also checks
+// second derivatives.
 void expect_gradients(const Function& f, const std::vector<Tensor>& inputs, bool second = true);
 
-// Throws what f throws; the text must open with `opening`.
+// Rethrows what f throws; the text must begin with `opening`.
 template <class E, class F>
 void expect_error(F f, const std::string& opening) {
   try {

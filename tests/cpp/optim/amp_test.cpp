@@ -1,12 +1,12 @@
-#include "naru/amp.h"
+#include "naru/optim/amp.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <thread>
 
+#include "naru/device/virtual.h"
 #include "naru/naru.h"
-#include "naru/virtual.h"
 
 namespace naru {
 namespace {
@@ -49,7 +49,7 @@ TEST_P(Amp, ComposedFunctionsCastAsTheListsSay) {
   if (cpu)
     EXPECT_EQ(quantile(b, 0.5).dtype(), DType::F32);
   else
-    EXPECT_THROW(quantile(b, 0.5), RuntimeError);  // not on the list of GPUs, and not of half precision
+    EXPECT_THROW(quantile(b, 0.5), RuntimeError);  // not on autocast's list for GPUs, and not implemented for 16-bit types
 }
 
 TEST_P(Amp, BlocksNestAndBelongToTheThread) {

@@ -1,11 +1,11 @@
-// Averages of parameters.
-#include "naru/averaged_model.h"
+// Parameter averages (averaged_model.h).
+#include "naru/optim/averaged_model.h"
 
 #include <gtest/gtest.h>
 
 #include "naru/autograd.h"
 #include "naru/nn.h"
-#include "naru/nn_images.h"
+#include "naru/nn/images.h"
 
 namespace naru {
 namespace {

@@ -1,12 +1,12 @@
-// The optimizers of naru/optim_more.h. What they compute is compared with PyTorch in Python, which calls the same steps.
-#include "naru/optim_more.h"
+// The optimizers of naru/optim.h. Python tests compare the values with PyTorch; they call the same steps.
+#include "naru/optim.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdio>
 
-#include "naru/checkpoint.h"
+#include "naru/io/checkpoint.h"
 #include "naru/naru.h"
 
 namespace naru {
@@ -22,7 +22,7 @@ void set_gradient(const Tensor& p, int64_t t) {
   p.set_grad(sin(arange(0, p.numel(), 1, Options(DType::F64)) * static_cast<double>(t + 1)).view(p.sizes()));
 }
 
-// Steps from..to of an optimizer of one parameter.
+// Runs steps from..to of an optimizer with one parameter.
 template <class O>
 void steps(O& optimizer, const Tensor& p, int64_t from, int64_t to) {
   for (int64_t t = from; t < to; ++t) {
@@ -41,7 +41,7 @@ void expect_to_go_on(const Opt& options) {
     const NoGrad off;
     r.copy_(q);
   }
-  load_state(rest, state_of(half));  // as PyTorch writes it
+  load_state(rest, state_of(half));  // in PyTorch's format
   steps(rest, r, 3, 5);
   EXPECT_EQ(p.to_doubles(), r.to_doubles());
 }
@@ -63,7 +63,7 @@ TEST(MoreOptimizers, RefuseSettingsOutOfRange) {
   EXPECT_THROW(optim::LBFGS({leaf({1})}, {.lr = -1}), ValueError);
 }
 
-// A complex parameter goes where its real and imaginary parts would go as one of twice as many numbers, by a saved state too.
+// A complex parameter is updated like a real one with its real and imaginary parts as elements, also after restoring a saved state.
 template <class O, class Opt>
 void expect_as_pairs(const Opt& options) {
   const Tensor pairs = leaf({1, -2, 0.5, 3, 1, 2}, {3, 2}), p = view_as_complex(pairs.detach().clone()).requires_grad_();
@@ -84,7 +84,7 @@ void expect_as_pairs(const Opt& options) {
     const NoGrad off;
     later.copy_(p);
   }
-  load_state(rest, state_of(whole));  // as PyTorch writes it
+  load_state(rest, state_of(whole));  // in PyTorch's format
   steps(whole, p, 3, 5);
   steps(rest, later, 3, 5);
   EXPECT_EQ(view_as_real(p.detach()).to_doubles(), pairs.to_doubles());

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "naru/devices.h"
+#include "naru/device/devices.h"
 #include "naru/nn.h"
 
 namespace naru {
@@ -12,7 +12,7 @@ namespace {
 
 using Doubles = std::vector<double>;
 
-// A parameter, its gradient always `slope` times itself, and the same step by step in plain doubles.
+// A parameter p with the loss sum(p * p).
 struct Job {
   Tensor p = tensor(Doubles{1, -2}, Options(DType::F64)).requires_grad_();
   void run(optim::Optimizer& o, int steps) {
@@ -96,7 +96,7 @@ TEST(Optimizer, LeavesOutParametersWithoutAGradient) {
   adam.step();
   EXPECT_LT(a.to_doubles()[0], 1);
   EXPECT_EQ(b.to_doubles(), (Doubles{1, 1}));
-  // b's first step is its first, whatever a has done.
+  // b's step is its first, however many a has done.
   b.sum().backward();
   adam.step();
   EXPECT_NEAR(b.to_doubles()[0], 0.9, 1e-6);
@@ -125,7 +125,7 @@ TEST(Optimizer, ContinuesFromASavedState) {
   three.load_state_dict(two.state_dict());
   after.run(three, 3);
   EXPECT_EQ(after.p.to_doubles(), whole.p.to_doubles());
-  // The state is a copy: the first optimizer goes on alone.
+  // The state is a copy: further steps of the first optimizer do not change it.
   before.run(two, 1);
   after.run(three, 0);
   EXPECT_EQ(after.p.to_doubles(), whole.p.to_doubles());

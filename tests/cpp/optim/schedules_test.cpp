@@ -1,10 +1,10 @@
-// Schedules, parameter groups and the optimizers that go parameter by parameter, against numbers that PyTorch gives.
+// Schedulers, parameter groups and per-parameter optimizers, against values from PyTorch.
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "naru/lr_scheduler.h"
 #include "naru/ops.h"
+#include "naru/optim/lr_scheduler.h"
 
 namespace naru {
 namespace {
@@ -17,7 +17,7 @@ void expect_near(const Doubles& got, const Doubles& wanted, const std::string& w
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], wanted[i], digits * (1 + std::abs(wanted[i]))) << what << " " << i;
 }
 
-// Two groups, of rates 1 and 0.5, with momentum 0.9.
+// Two groups with rates 1 and 0.5, momentum 0.9.
 SGD two_groups() {
   const SgdOptions o{.lr = 1, .momentum = 0.9};
   SgdOptions second = o;
@@ -34,8 +34,8 @@ Make made(A... a) {
 struct Case {
   const char* name;
   Make make;
-  Doubles rates;         // of the second group, epoch by epoch
-  Doubles momenta = {};  // of the first
+  Doubles rates;         // of the second group, per epoch
+  Doubles momenta = {};  // of the first group
 };
 
 std::vector<Case> cases() {
@@ -199,7 +199,7 @@ TEST(Optimizer, AClosureIsCalledWithHistoryRecordedAndItsLossReturned) {
   EXPECT_EQ(p.item<double>(), 0);
 }
 
-// --- parameter by parameter
+// --- per-parameter optimizers
 
 template <class O, class Options>
 Doubles four_steps(Options options) {

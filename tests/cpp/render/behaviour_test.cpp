@@ -1,4 +1,4 @@
-// What compiled kernels do at the edges: every length and alignment, aliasing, streaming, several threads, absent sets.
+// Edge cases of compiled kernels: every length and alignment, aliasing, streaming, several threads, missing instruction sets.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -63,7 +63,7 @@ TEST(NativeKernels, WithoutInputsFill) {
   }
 }
 
-// Runs x, y -> first on y's place, second on x's place.
+// Runs a kernel on x and y that writes `first` over y and `second` over x.
 void expect_crossed(V first, V second) {
   ir::MapKernel kernel;
   kernel.graph = first.graph();

@@ -1,4 +1,4 @@
-// The same kernels in CUDA's dialect: NVRTC compiles them, which needs no GPU and no driver.
+// The kernels in CUDA C++, compiled by NVRTC, which needs no GPU and no driver.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ struct Nvrtc {
     destroy = reinterpret_cast<decltype(destroy)>(dlsym(library, "nvrtcDestroyProgram"));
   }
 
-  // What the compiler has against a text; "" for nothing.
+  // The compiler's errors for a text; "" if there are none.
   std::string complaint(const std::string& text) const {
     void* program = nullptr;
     if (create(&program, text.c_str(), "kernel.cu", 0, nullptr, nullptr) != 0) return "nvrtcCreateProgram failed";
@@ -54,7 +54,7 @@ struct Nvrtc {
   }
 };
 
-// Compiles what it is asked to start, each text once.
+// Compiles what it is to start, each text once.
 class Compiler final : public Launcher {
  public:
   explicit Compiler(const Nvrtc& nvrtc) : nvrtc_(nvrtc) {
@@ -86,7 +86,7 @@ TEST(CudaText, every_kind_of_kernel_compiles) {
                               DType::I64,  DType::F16, DType::BF16, DType::F32, DType::F64};
   for (const DType from : kTypes)
     for (const DType to : kTypes) {
-      if ((static_cast<int>(from) + static_cast<int>(to)) % 3 != 0) continue;  // each type several times: all pairs take long
+      if ((static_cast<int>(from) + static_cast<int>(to)) % 3 != 0) continue;  // covers each type several times; all pairs take too long
       ir::Map m;
       m.program = program_of(ir::op::copy, {from}, to, to);
       m.shape = {40, 64}, m.inputs = {unread(from, {64, 1})}, m.outputs = {unread(to, {64, 1})};
@@ -272,11 +272,11 @@ TEST(CudaText, kernels_of_the_users_own_compile) {
     run(user_kernel(kUserSource, name, {100, 30, 7}, {16, 16, 2}), compiler);
     run(user_kernel(kUserSource, name, {int64_t{1} << 32, 1, 1}, {256, 1, 1}), compiler);
   }
-  // vec_add has one text each; with barriers, the smaller groups at the end have one for all their sizes.
+  // vec_add has one text per launch shape; kernels with barriers have another for the smaller groups at the edges, whatever their size.
   EXPECT_EQ(compiler.texts.size(), 3u + 5u + 5u);
 }
 
-// What NVRTC says of a text, as a backend throws it.
+// Throws NVRTC's errors for a text, as a backend does.
 class Refusing final : public Launcher {
  public:
   explicit Refusing(const Nvrtc& nvrtc) : nvrtc_(nvrtc) { target_.dialect = &cuda(); }

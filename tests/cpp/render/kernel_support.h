@@ -1,4 +1,4 @@
-// For the tests of machine code: memory with guards, values worth trying, and the comparison with the interpreter.
+// Helpers for tests of machine code: guarded memory, interesting values, and the comparison with the interpreter.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,14 +8,13 @@
 #include <vector>
 
 #include "ir/expr.h"
-#include "ir/interpret.h"
+#include "ir/interpreter/interpret.h"
 #include "ir/reduce.h"
 #include "render/native.h"
 
 namespace naru::test {
 
-// `bytes` bytes that end (or begin) where a page without access begins (or ends). The other side is filled with a
-// pattern.
+// `bytes` bytes that end (or begin) at an inaccessible page. The other side is filled with a pattern.
 class GuardedBuffer {
  public:
   enum class Side : uint8_t { Before, Behind };
@@ -25,7 +24,7 @@ class GuardedBuffer {
   ~GuardedBuffer();
 
   uint8_t* data() const noexcept { return data_; }
-  // Whether all bytes around data() still have the pattern.
+  // True if all bytes around data() still have the pattern.
   bool surroundings_intact() const noexcept;
 
  private:
@@ -35,10 +34,10 @@ class GuardedBuffer {
   size_t bytes_;
 };
 
-// The instruction sets that this processor has. Says once on stdout which it lacks.
+// The instruction sets of this processor. Reports once, on stdout, which are missing.
 const std::vector<render::Isa>& isas();
 
-// A small deterministic source of bits (SplitMix64).
+// A small deterministic random generator (SplitMix64).
 class Bits {
  public:
   explicit Bits(uint64_t seed) : state_(seed) {}
@@ -49,22 +48,22 @@ class Bits {
   uint64_t state_;
 };
 
-// Bit patterns of a type where errors live: limits, zeros, infinities, NaN, denormals, ties ...
+// Bit patterns of a type that often cause errors: limits, zeros, infinities, NaN, denormals, ties ...
 const std::vector<uint64_t>& special_bits(DType t);
-// n elements: specials, small numbers and arbitrary bits, mixed. Bool: 0 or 1.
+// n elements: a mix of special values, small numbers and arbitrary bits. Bool: 0 or 1.
 std::vector<uint8_t> mixed_elements(DType t, int64_t n, Bits& bits);
-// The same bits, or both NaN where t is a floating-point type.
+// True if the bits are equal, or if both are NaN.
 bool same(DType t, const uint8_t* a, const uint8_t* b);
 std::string text_of(DType t, const uint8_t* element);
 DType dtype_of(ir::VType t);
-// A parameter with a value worth trying.
+// A parameter with an interesting value.
 uint64_t mixed_param(ir::VType t, Bits& bits);
 
-// Runs the kernel over n elements, compiled for every instruction set and interpreted, and compares all outputs.
-// inputs[i] holds at least n elements (scalar inputs: one). Every operand ends or begins at a guard page.
+// Runs the kernel over n elements, compiled for every instruction set and interpreted, and compares all outputs. inputs[i] has at least n
+// elements (scalar inputs: one). Every operand ends or begins at a guard page.
 testing::AssertionResult agrees(const ir::MapKernel& kernel, const std::vector<std::vector<uint8_t>>& inputs,
                                 const std::vector<uint64_t>& params, int64_t n, int64_t index0 = 0);
-// The same for compiled functions already there, one per instruction set in isas().
+// The same for functions that are already compiled, one per instruction set in isas().
 testing::AssertionResult agrees(const ir::MapKernel& kernel, const std::vector<ir::MapFunction>& functions,
                                 const std::vector<std::vector<uint8_t>>& inputs, const std::vector<uint64_t>& params, int64_t n,
                                 int64_t index0 = 0);

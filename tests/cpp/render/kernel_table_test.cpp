@@ -1,4 +1,4 @@
-// Kernels by what decides their text, and what they are called.
+// The table of compiled kernels by Key, and kernel names.
 #include "render/c/kernel_table.h"
 
 #include <gtest/gtest.h>
@@ -105,7 +105,7 @@ TEST(KernelNames, stand_in_the_texts_where_renderers_wrote_a_letter) {
   const std::string named = with_name(text, "naru_map_f32");
   EXPECT_EQ(named, "#define KERNEL(n) __launch_bounds__(n)\ntypedef int A;\nKERNEL(64) naru_map_f32(A a) {\n  int k(1);\n}\n");
   EXPECT_EQ(kernel_of_text(named), "naru_map_f32");
-  // A user's has its own.
+  // A user kernel keeps its own name.
   const std::string user = "// KERNEL(3) none(\nextern \"C\" __global__ void __launch_bounds__(64) naru_user_mine(int a) {}";
   EXPECT_EQ(with_name(user, "naru_user"), user);
   EXPECT_EQ(kernel_of_text(user), "naru_user_mine");

@@ -1,7 +1,7 @@
-// The definitions of mathematics, compiled, against the interpreter, bit for bit: the largest graphs that kernels have.
+// The definitions of mathematics, compiled, against the interpreter, bit for bit: the largest graphs that kernels contain.
 #include <cstring>
 
-#include "ir/math.h"
+#include "ir/math/math.h"
 #include "render/kernel_support.h"
 
 namespace naru::test {

@@ -14,11 +14,11 @@ using ir::VType;
 
 constexpr VType kNumbers[] = {VType::I32, VType::I64, VType::F32, VType::F64};
 
-// Where an operand comes from.
+// The source of an operand.
 enum class From : uint8_t { Input, Scalar, Param, Const };
 constexpr From kSources[] = {From::Input, From::Scalar, From::Param, From::Const};
 
-// Builds kernels of one operation with operands from given places, and runs them.
+// Builds kernels of one operation with operands from the given sources, and runs them.
 struct Trial {
   ir::MapKernel kernel;
   std::vector<std::vector<uint8_t>> inputs;
@@ -44,7 +44,7 @@ struct Trial {
   }
 };
 
-// f(trial, sources) adds results; tried for all combinations of places of `operands` operands.
+// f(trial, sources) adds results; called for all combinations of sources of `operands` operands.
 template <class F>
 void try_all(int operands, uint64_t seed, F f) {
   int combinations = 1;
@@ -191,7 +191,7 @@ TEST(NativePrimitives, ScaleRoundsOnceOverItsWholeDomain) {
                : kind == 2 ? T(0)
                            : std::ldexp(std::min(fraction, std::nextafter(T(2), T(1))), static_cast<int>(bits.below(120)) - 60);
         if (bits.below(2) != 0) x[i] = -x[i];
-        // Mostly where results overflow or become denormal.
+        // Mostly values for which results overflow or become denormal.
         const int range = bits.below(3) == 0 ? 2100 : sizeof(T) == 4 ? 220 : 1150;
         e[i] = static_cast<T>(static_cast<int64_t>(bits.below(static_cast<uint64_t>(2 * range + 1))) - range);
       }
@@ -225,7 +225,7 @@ TEST(NativePrimitives, BitcastsKeepTheBits) {
       const V a = trial.operand(dtype_of(from), source[0], bits);
       const V as_other = ir::bitcast(a, to);
       trial.result(as_other, dtype_of(to));
-      // The same registers under two types, both read again afterwards.
+      // The same registers under two types, each read again afterwards.
       trial.result(as_other + as_other, dtype_of(to));
       trial.result(a - a, dtype_of(from));
     });

@@ -32,7 +32,7 @@ class Grower {
     if (bits_.below(4) == 0) values_.push_back(ir::index(graph()));
   }
 
-  // A value of type t: one made before, a conversion of one, or a constant.
+  // A value of type t: an earlier one, a conversion of one, or a constant.
   V of(VType t) {
     if (bits_.below(6) == 0) return ir::constant_bits(graph(), t, mixed_param(t, bits_));
     for (int attempt = 0; attempt < 4; ++attempt) {
@@ -119,7 +119,7 @@ class Grower {
         return ir::convert(a, static_cast<DType>(1 + bits_.below(t == VType::I32 ? 4 : 5))).type() == t ? a + a : a - of(t);
       default: {
         const V x = of(t == VType::I32 ? VType::F32 : VType::F64);
-        // The bits of a NaN are nobody's promise.
+        // The bits of a NaN are unspecified.
         return ir::bitcast(ir::where(ir::isnan(x), 0.0, x), t);
       }
     }
@@ -153,7 +153,7 @@ class Grower {
         return ir::prim_max(a, of(t));
       case 13:
         return ir::make(static_cast<Prim>(static_cast<int>(Prim::Floor) + static_cast<int>(bits_.below(4))), t, a);
-      case 14: {  // inside the domain of Scale
+      case 14: {  // within the domain of Scale
         const V base = ir::prim_min(ir::prim_max(ir::abs(a), a.lit(0x1p-60)), a.lit(0x1p60));
         return ir::scale(base, ir::round(ir::prim_min(ir::prim_max(of(t), a.lit(-2100)), a.lit(2100))));
       }

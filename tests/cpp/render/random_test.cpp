@@ -1,4 +1,4 @@
-// Random programs, compiled for each instruction set, against the interpreter, bit for bit.
+// Random graphs, compiled for each instruction set, against the interpreter, bit for bit.
 #include "render/random_graph.h"
 
 namespace naru::test {

@@ -1,4 +1,4 @@
-// Compiled reductions against the interpreter, bit for bit, and against the order that ir/reduce.h promises.
+// Compiled reductions against the interpreter, bit for bit, and against the order specified in ir/reduce.h.
 #include <cstring>
 #include <map>
 
@@ -42,7 +42,7 @@ ir::ReduceKernel plain(ReduceOp op, DType from, DType to) {
   return ::testing::AssertionSuccess();
 }
 
-// Inputs hold n elements (scalar ones: one, or one a row), each placed before a guard page.
+// Inputs have n elements (scalar ones: one, or one per row), each ending at a guard page.
 std::vector<std::unique_ptr<GuardedBuffer>> place(const ir::MapKernel& map, const std::vector<std::vector<uint8_t>>& inputs, int64_t n,
                                                   std::vector<void*>& operands, int64_t rows = 0) {
   std::vector<std::unique_ptr<GuardedBuffer>> placed;
@@ -62,7 +62,7 @@ std::vector<std::unique_ptr<GuardedBuffer>> place(const ir::MapKernel& map, cons
   std::vector<void*> operands;
   const auto placed = place(kernel.map, inputs, n, operands);
   uint8_t expected[8] = {}, got[8] = {};
-  // The reduced values themselves, where the kernel stores them.
+  // The reduced values themselves, if the kernel stores them.
   const size_t bytes = kernel.map.outputs.empty() ? 0 : ir::size_of(kernel.type) * static_cast<size_t>(n);
   std::vector<uint8_t> values(bytes);
   operands.push_back(values.data());
@@ -174,8 +174,7 @@ std::vector<ir::StridedFunction> strided_all(const ir::ReduceKernel& kernel) {
   return all;
 }
 
-// Inputs hold rows * pitch elements, of which the first `columns` of each row are reduced; the last row ends at a guard
-// page.
+// Inputs have rows * pitch elements; the first `columns` of each row are reduced, and the last row ends at a guard page.
 ::testing::AssertionResult strided_agrees(const ir::ReduceKernel& kernel, const std::vector<ir::StridedFunction>& functions,
                                           const std::vector<std::vector<uint8_t>>& inputs, const std::vector<uint64_t>& params,
                                           int64_t rows, int64_t columns, int64_t pitch) {
@@ -192,7 +191,7 @@ std::vector<ir::StridedFunction> strided_all(const ir::ReduceKernel& kernel) {
   for (size_t k = 0; k < functions.size(); ++k) {
     if (functions[k] == nullptr) return ::testing::AssertionFailure() << "no code was made";
     GuardedBuffer out(bytes, GuardedBuffer::Side::Behind);
-    // In two calls: what the first leaves, the second goes on from.
+    // In two calls: the second continues from the first one's results.
     ir::fill_identity(kernel.op, kernel.type, out.data(), columns);
     const int64_t first = rows / 3;
     functions[k](operands.data(), strides.data(), params.data(), first, columns, 100, 1000, out.data());
@@ -228,14 +227,14 @@ TEST(NativeReductions, StridedOfRandomGraphsEqualTheInterpreter) {
     std::vector<std::vector<uint8_t>> inputs;
     std::vector<uint64_t> params;
     const auto rows = static_cast<int64_t>(1 + seed % 5), columns = static_cast<int64_t>(seed * 13 % 300);
-    // Every other one also has inputs with one element for each row.
+    // Every other kernel also has inputs with one element per row.
     const ir::ReduceKernel kernel = random_reduce(seed, rows * columns, inputs, params, seed % 2 == 0 ? rows : 0);
     ASSERT_TRUE(strided_agrees(kernel, strided_all(kernel), inputs, params, rows, columns, columns)) << "seed " << seed;
   }
 }
 
-// One element for each row, wherever it stands, however often and how late it is used: the registers that it is repeated
-// in may be overwritten by the result, or not, as the order of evaluation has it.
+// Inputs with one element per row, used at any position, several times and late: depending on the evaluation order, the result may or may not
+// overwrite the registers that hold the repeated element.
 TEST(NativeReductions, StridedTakeOneElementForEachRowInEveryPosition) {
   using Formula = V (*)(V x, V row, V all);
   const Formula formulas[] = {

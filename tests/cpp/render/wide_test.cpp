@@ -1,4 +1,4 @@
-// From which sizes on kernels count in 64 bits: before a counter of 32 bits would wrap.
+// The sizes from which kernels use 64-bit counters: before a 32-bit counter would wrap.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 using testing::unread;
 
-// Keeps the texts of what it is asked to start.
+// Collects the texts of the launches.
 class Reader final : public Launcher {
  public:
   Reader() { target_.dialect = &cuda(); }
@@ -19,7 +19,7 @@ class Reader final : public Launcher {
   void start(const Launch& launch) override { texts.push_back(launch.text()); }
   void* scratch(size_t) override { return reinterpret_cast<void*>(uintptr_t{1} << 30); }
   void* faults(int, std::function<std::string(int, uint32_t, int64_t)>) override { return scratch(0); }
-  // How many of the kernels count in 64 bits.
+  // The number of kernels with 64-bit counters.
   int64_t wide() const {
     return std::count_if(texts.begin(), texts.end(), [](const std::string& t) { return t.find("typedef i64 I;") != std::string::npos; });
   }

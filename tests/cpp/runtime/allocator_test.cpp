@@ -1,4 +1,4 @@
-#include "runtime/allocator.h"
+#include "runtime/memory/allocator.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -23,7 +23,7 @@ constexpr size_t kMiB = size_t{1} << 20;
 using Meter = testing::ToyMemory;
 const Device kDevice("cuda:0");
 
-// NARU_CACHING for the length of a test (sanitizers run the others without a cache).
+// Sets NARU_CACHING for the duration of a test (sanitizers run the other tests without a cache).
 class Caching {
  public:
   explicit Caching(const char* value) {
@@ -74,11 +74,11 @@ TEST(CachingAllocator, counts_by_pool_what_is_requested_and_what_is_split) {
   EXPECT_EQ(s.small.allocated_bytes.current, 512);
   EXPECT_EQ(s.large.allocated_bytes.current, static_cast<int64_t>(3 * kMiB));
   EXPECT_EQ(s.all.slabs.current, 2);
-  EXPECT_EQ(s.small.splits.current, 1);  // the rest of the small slab
+  EXPECT_EQ(s.small.splits.current, 1);  // the remainder of the small slab
   EXPECT_EQ(s.small.split_bytes.current, s.small.reserved_bytes.current - 512);
   a.release(small), a.release(large);
   s = a.stats();
-  EXPECT_EQ(s.all.splits.current, 0);  // merged: the slabs could go back
+  EXPECT_EQ(s.all.splits.current, 0);  // merged: the slabs could be freed
   EXPECT_EQ(s.all.split_bytes.current, 0);
   EXPECT_GT(s.all.splits.peak, 0);
   a.reset_accumulated();
@@ -111,7 +111,7 @@ TEST(CachingAllocator, takes_the_best_fitting_block_and_merges_neighbours) {
   void* small = a.allocate(20 * kMiB);
   a.release(big), a.release(small);
   EXPECT_EQ(a.allocate(18 * kMiB), small);
-  void* first = a.allocate(10 * kMiB);  // a part of the 40
+  void* first = a.allocate(10 * kMiB);  // a part of the 40 MiB block
   EXPECT_EQ(first, big);
   void* second = a.allocate(10 * kMiB);
   EXPECT_EQ(second, static_cast<char*>(first) + 10 * kMiB);
@@ -167,7 +167,7 @@ TEST(CachingAllocator, empties_its_cache_before_it_gives_up) {
   void* y = a.allocate(30 * kMiB);
   void* z = a.allocate(30 * kMiB);
   a.release(x), a.release(y);
-  void* w = a.allocate(60 * kMiB);  // fits only after both slabs went back
+  void* w = a.allocate(60 * kMiB);  // fits only after both slabs are freed
   EXPECT_NE(w, nullptr);
   a.release(z), a.release(w);
 }

@@ -1,4 +1,4 @@
-// Files that are written whole or not at all.
+// Files that are written completely or not at all.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "runtime/atomic_file.h"
+#include "runtime/os/atomic_file.h"
 
 namespace naru::runtime {
 namespace {

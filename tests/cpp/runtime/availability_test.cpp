@@ -1,11 +1,11 @@
-#include "runtime/availability.h"
+#include "runtime/device/availability.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
 #include "naru/error.h"
-#include "runtime/library.h"
+#include "runtime/os/library.h"
 
 namespace naru::runtime {
 namespace {

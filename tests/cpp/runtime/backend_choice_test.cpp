@@ -1,4 +1,4 @@
-#include "runtime/backend_choice.h"
+#include "runtime/device/backend_choice.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 namespace naru::runtime {
 namespace {
 
-// Knows one kind, of which it has some devices or says why not.
+// Supports one kind of device, and has `count` of them or a reason for having none.
 class Fake final : public Backend {
  public:
   Fake(const char* name, DeviceType kind, int count, const char* reason = "", bool simulated = false)

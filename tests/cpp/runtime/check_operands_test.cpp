@@ -1,4 +1,4 @@
-#include "runtime/check_operands.h"
+#include "runtime/queue/check_operands.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 using ir::View;
 
-// Storages just as large as what lies in them.
+// Storages exactly as large as their contents.
 struct Memory {
   testing::ToyMemory bytes;
   std::vector<Ref<Storage>> storages;
@@ -73,7 +73,7 @@ ir::RowFused rows_of(Memory& m) {
 }
 
 using Make = ir::Instruction (*)(Memory&);
-// Every kind but users' kernels, whose reach nobody knows.
+// Every kind except user kernels, whose extents are unknown.
 const Make kKinds[] = {
     [](Memory& m) -> ir::Instruction { return map_of(m); },
     [](Memory& m) -> ir::Instruction { return reduce_of(m); },
@@ -231,7 +231,7 @@ TEST(CheckOperands, the_error_names_the_operator_and_the_operand) {
   }
 }
 
-// Counts what it is given.
+// Counts the submitted instructions.
 class CountingStream final : public DeviceStream {
  public:
   uint64_t submit(ir::Instruction, std::vector<Ref<Storage>>) override { return ++count_; }

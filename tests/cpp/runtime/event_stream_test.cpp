@@ -1,5 +1,5 @@
-// EventStream over a driver made of numbers: an event is how much had been handed over when it was recorded.
-#include "runtime/event_stream.h"
+// EventStream on a toy driver: an event is the number of work items submitted when it was recorded.
+#include "runtime/device/event_stream.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "naru/error.h"
-#include "runtime/allocator.h"
+#include "runtime/memory/allocator.h"
 #include "support/toy_memory.h"
 
 namespace naru::runtime {
@@ -39,7 +39,7 @@ class Numbers final : public EventStream {
   using EventStream::take_faults;
   using EventStream::take_scratch;
 
-  uint64_t handed_over = 0, done = 0;  // by the driver
+  uint64_t handed_over = 0, done = 0;  // counted by the toy driver
   int recorded = 0, destroyed = 0, queries = 0, host_waits = 0, device_waits = 0;
   bool is_lost = false, is_forked = false, fails = false, waits_for_others = true;
 
@@ -77,7 +77,7 @@ class Numbers final : public EventStream {
   ToyMemory& memory_;
 };
 
-// A storage that counts when it dies.
+// A storage that counts its destruction.
 Ref<Storage> counting(int& deaths) {
   auto s = make_ref<Storage>(kDeviceOfStream, 4);
   s->owner = &deaths;
@@ -138,7 +138,7 @@ TEST(EventStream, asking_how_far_it_is_never_waits_for_who_hands_something_over)
     });
   });
   started.get_future().wait();
-  EXPECT_EQ(s.completed(), 0u);  // returns
+  EXPECT_EQ(s.completed(), 0u);  // returns without blocking
   over.set_value();
   other.join();
   s.reach(2);

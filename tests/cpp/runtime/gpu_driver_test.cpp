@@ -1,4 +1,4 @@
-#include "runtime/gpu_driver.h"
+#include "runtime/device/gpu_driver.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <csignal>
 #include <stdexcept>
 
-#include "runtime/child.h"
+#include "runtime/os/child.h"
 
 namespace naru::runtime {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/kernel_cache.h"
+#include "runtime/device/kernel_cache.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -13,12 +13,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Folder {
-  Folder() {
+struct CacheFolder {
+  CacheFolder() {
     std::string name = (fs::temp_directory_path() / "naru-cache-XXXXXX").string();
     path = mkdtemp(name.data());
   }
-  ~Folder() { fs::remove_all(path); }
+  ~CacheFolder() { fs::remove_all(path); }
   std::vector<fs::path> files() const {
     std::vector<fs::path> all;
     for (const auto& entry : fs::directory_iterator(path)) all.push_back(entry.path());
@@ -28,7 +28,7 @@ struct Folder {
 };
 
 TEST(KernelCache, gives_back_what_was_stored_for_exactly_that_source_options_and_device) {
-  const Folder folder;
+  const CacheFolder folder;
   KernelCache cache(folder.path / "made" / "here", 1 << 20);
   const std::string key = KernelCache::key("source", "-O", "device 1");
   EXPECT_FALSE(cache.find(key));
@@ -42,7 +42,7 @@ TEST(KernelCache, gives_back_what_was_stored_for_exactly_that_source_options_and
 }
 
 TEST(KernelCache, takes_a_damaged_or_cut_entry_for_none) {
-  const Folder folder;
+  const CacheFolder folder;
   KernelCache cache(folder.path, 1 << 20);
   const std::string key = KernelCache::key("source", "", "device"), binary(1000, 'b');
   cache.store(key, binary);
@@ -66,10 +66,10 @@ TEST(KernelCache, takes_a_damaged_or_cut_entry_for_none) {
 }
 
 TEST(KernelCache, stays_below_its_limit_and_keeps_what_was_used_last) {
-  const Folder folder;
+  const CacheFolder folder;
   const std::string binary(1 << 20, 'b');
   for (int i = 0; i < 24; ++i) {
-    KernelCache cache(folder.path, 10 << 20);  // one process each: the folder is looked at when the first entry is stored
+    KernelCache cache(folder.path, 10 << 20);  // like a new process: the folder is scanned when the first entry is stored
     const std::string first = KernelCache::key("0", "", "");
     cache.store(KernelCache::key(std::to_string(i), "", ""), binary);
     EXPECT_TRUE(cache.find(first)) << "after " << i;
@@ -80,7 +80,7 @@ TEST(KernelCache, stays_below_its_limit_and_keeps_what_was_used_last) {
 }
 
 TEST(KernelCache, several_writers_of_one_entry_leave_a_whole_one) {
-  const Folder folder;
+  const CacheFolder folder;
   const std::string key = KernelCache::key("source", "", "device"), binary(100000, 'b');
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};

@@ -1,10 +1,10 @@
-#include "runtime/self_check.h"
+#include "runtime/device/self_check.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "ir/interpret.h"
+#include "ir/interpreter/interpret.h"
 #include "naru/error.h"
 
 namespace naru::runtime {
@@ -12,7 +12,7 @@ namespace {
 
 enum class Fault { None, WrongBit, NoMemory, Throws };
 
-// Runs elementwise programs on the host, with a fault.
+// Runs elementwise programs on the host, with an injected error.
 class Stream final : public DeviceStream {
  public:
   explicit Stream(Fault fault) : fault_(fault) {}
@@ -53,7 +53,7 @@ class FakeBackend final : public Backend {
     --held;
     std::free(memory);
   }
-  // Only the second device has the fault.
+  // Only the second device has the error.
   std::unique_ptr<DeviceStream> create_stream(Device d, int) override {
     return std::make_unique<Stream>(d.index == 1 ? fault_ : Fault::None);
   }

@@ -105,7 +105,7 @@ Array::Array(Dims shape, DType dtype, Layout layout, uint64_t seed, bool special
       elements *= 3;
       break;
     case Layout::Repeated:
-      // Every other dimension, the last one among them.
+      // Every other dimension, including the last one.
       for (size_t d = 0; d < rank; ++d)
         if ((rank - 1 - d) % 2 == 0) strides_[d] = 0;
       break;

@@ -1,4 +1,4 @@
-// ToyMemory: a backend of nothing but memory, of which there is so much, and that remembers what it gave out.
+// ToyMemory: a backend with nothing but a limited amount of memory, which tracks its allocations.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <memory>
 #include <mutex>
 
-#include "runtime/backend.h"
+#include "runtime/device/backend.h"
 
 namespace naru::testing {
 
@@ -32,7 +32,7 @@ class ToyMemory : public runtime::Backend {
   }
   std::unique_ptr<runtime::DeviceStream> create_stream(Device, int) override { return nullptr; }
 
-  // Just as many bytes, so that an address sanitizer sees an access beyond.
+  // Allocates exactly `bytes`, so that an address sanitizer detects accesses past the end.
   void* take(size_t bytes) {
     const std::lock_guard lock(mutex_);
     if (bytes > total_ - used) return nullptr;

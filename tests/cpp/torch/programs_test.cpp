@@ -1,4 +1,4 @@
-// Programs in libtorch's idioms: they include naru/torch.h where they would include torch/torch.h, and nothing else is changed.
+// libtorch programs that include naru/torch.h instead of torch/torch.h; nothing else is changed.
 #include "naru/torch.h"
 
 #include <gtest/gtest.h>
@@ -100,7 +100,7 @@ TEST(TorchPrograms, DerivativesAreTakenInAllWays) {
       [](const torch::Tensor& i, const torch::Tensor& k) { return AffineFunction::apply(i, k, torch::Tensor(), 1.0); }, {a, w}));
 }
 
-// --- digits: files, a network of convolutions, training and test
+// --- digits: files, a convolutional network, training and test
 
 void write_idx(const std::string& path, const std::vector<int32_t>& sizes, const std::vector<uint8_t>& bytes) {
   std::ofstream f(path, std::ios::binary);
@@ -211,7 +211,7 @@ TEST(TorchPrograms, ANetworkLearnsDigitsFromFiles) {
   std::filesystem::remove_all(root);
 }
 
-// --- a data set of the program's own
+// --- a user-defined data set
 
 class Squares : public torch::data::datasets::Dataset<Squares> {
  public:
@@ -250,7 +250,7 @@ TEST(TorchPrograms, ADataSetOfTheProgramsOwnIsReadInBatches) {
   EXPECT_EQ(changed->begin()->data.sum().item<double>(), 3);
 }
 
-// --- two networks, one against the other
+// --- two adversarial networks
 
 struct GeneratorImpl : torch::nn::Module {
   explicit GeneratorImpl(int noise)
@@ -295,7 +295,7 @@ TEST(TorchPrograms, AGeneratorAndADiscriminatorTakeTurns) {
   EXPECT_LT(last, first);
 }
 
-// --- holders, options
+// --- module holders, options
 
 struct BlockImpl : torch::nn::Module {
   BlockImpl(int64_t in, int64_t out) : linear(register_module("linear", torch::nn::Linear(in, out))) {
@@ -366,7 +366,7 @@ TEST(TorchNames, OptionsSayWhatATensorIsLike) {
   EXPECT_THROW(TORCH_CHECK(1 == 2), naru::RuntimeError);
 }
 
-// --- files, groups of parameters, named modules, workers
+// --- files, parameter groups, named modules, workers
 
 struct Doubled : torch::nn::Cloneable<Doubled> {
   Doubled() { reset(); }

@@ -1,4 +1,4 @@
-"""The operator cases, type promotion and a training run beside PyTorch itself. `./run test --torch` runs this in PyTorch's environment."""
+"""The operator cases, type promotion and a training run compared with PyTorch itself. `./run test --torch` runs this in PyTorch's environment."""
 import inspect
 import itertools
 import os
@@ -38,7 +38,7 @@ def whole_module_with_torch(module):
     return made
 
 
-# PyTorch has no derivative of ldl_solve, and refuses that of cond (it overwrites the inverse that it has saved).
+# PyTorch has no derivative of ldl_solve, and rejects that of cond (it overwrites the inverse that it has saved).
 for mine, other in zip(linalg_cases.linalg_cases(operator_cases.Case), whole_module_with_torch(linalg_cases).linalg_cases(operator_cases.Case)):
     if mine.name not in ("linalg.ldl_solve", "linalg.cond 1", "linalg.cond fro"):
         OURS.append(mine)

@@ -1,4 +1,4 @@
-"""Collectives and training in two processes beside PyTorch's gloo. `./run test --torch` runs this in PyTorch's environment."""
+"""Collectives and training in two processes, compared with PyTorch's gloo backend. `./run test --torch` runs this in PyTorch's environment."""
 import json
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Tensors handed to PyTorch and taken from it, without a copy."""
+"""Exchanging tensors with PyTorch in both directions without a copy."""
 import os
 
 import pytest

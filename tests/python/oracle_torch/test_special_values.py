@@ -1,4 +1,4 @@
-"""special_values.json is what PyTorch says. `./run test --torch` runs this in PyTorch's environment."""
+"""special_values.json agrees with PyTorch. `./run test --torch` runs this in PyTorch's environment."""
 import json
 import os
 import sys
@@ -12,7 +12,7 @@ if os.environ.get("NARU_ORACLE") != "torch":
 
 torch = pytest.importorskip("torch")
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 from special_values import FILE, answer, subjects  # noqa: E402
 
 
@@ -21,4 +21,4 @@ def test_the_file_of_special_values_is_what_pytorch_says():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         said = {key: answer(torch, torch.nn.functional, subject) for key, subject in subjects().items()}
-    assert {key for key in said if said[key] != facts.get(key)} == set(), "tests/python/special_values.py makes it again"
+    assert {key for key in said if said[key] != facts.get(key)} == set(), "tests/python/support/special_values.py makes it again"

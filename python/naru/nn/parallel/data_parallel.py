@@ -27,11 +27,11 @@ def _index(device: _C.device) -> Any:
 
 
 class DataParallel(Module):
-    """Runs `module` on several devices at once, each with a part of the batch, and puts the results together on `output_device`.
+    """Runs `module` on several devices at once, each with a part of the batch, and gathers the results on `output_device`.
 
-    device_ids: indices or devices (all of the best kind); the module's parameters and buffers must be on the first. dim: the batch's.
-    Gradients are added up on the originals. Any batch size will do: a batch smaller than the number of devices uses fewer of them. Without
-    devices the module runs as it is. Replicas' parameters are kept from call to call and copied again only when they have changed.
+    device_ids: indices or devices (all of the best kind); the module's parameters and buffers must be on the first. dim: the batch dimension.
+    Gradients are accumulated in the original parameters. A batch smaller than the number of devices uses fewer of them. Without devices, the
+    module runs unchanged. Replicas' parameters are kept between calls and copied again only when the originals have changed.
 
     >>> with naru.virtual("cuda", count=4):
     ...     model = naru.nn.DataParallel(naru.nn.Linear(3, 2).to("cuda"))
@@ -68,7 +68,7 @@ class DataParallel(Module):
             if t.device != self.src_device_obj:
                 raise RuntimeError(
                     "module must have its parameters and buffers on device "
-                    f"{self.src_device_obj} (device_ids[0]) but found one of them on device: {t.device}. To mend it, call "
+                    f"{self.src_device_obj} (device_ids[0]) but found one of them on device: {t.device}. To fix it, call "
                     f"module.to('{self.src_device_obj}') first"
                 )
         args, named = self.scatter(inputs, kwargs, self.device_ids)
@@ -80,19 +80,19 @@ class DataParallel(Module):
         return self.gather(self.parallel_apply(replicas, args, named), self.output_device)
 
     def replicate(self, module: Module, device_ids: Sequence[Any]) -> list[Module]:
-        """The module on each device; tensors that have not changed since the last call are not copied again."""
+        """Replicas of the module, one on each device; tensors that have not changed since the last call are not copied again."""
         return replicate(module, self._places[: len(device_ids)], not _C.is_grad_enabled(), self._copies)
 
     def scatter(self, inputs: Any, kwargs: Any, device_ids: Sequence[Any]) -> Any:
-        """The arguments in pieces, one for each device."""
+        """Splits the arguments into pieces, one for each device."""
         return scatter_kwargs(inputs, kwargs, self._places[: len(device_ids)], dim=self.dim)
 
     def parallel_apply(self, replicas: Sequence[Any], inputs: Any, kwargs: Any) -> list[Any]:
-        """The replicas' results, each computed in a thread of its own."""
+        """The replicas' results, each computed in its own thread."""
         return parallel_apply(replicas, inputs, kwargs, self._places[: len(replicas)])
 
     def gather(self, outputs: Any, output_device: Any) -> Any:
-        """The results put together."""
+        """Concatenates the results on one device."""
         return gather(outputs, self._output, dim=self.dim)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -106,14 +106,14 @@ class DataParallel(Module):
 def data_parallel(
     module: Module, inputs: Any, device_ids: Sequence[Any] | None = None, output_device: Any = None, dim: int = 0, module_kwargs: Any = None
 ) -> Any:
-    """module(*inputs, **module_kwargs), split over `device_ids` along `dim`; the result is on `output_device` (the first; -1: the CPU).
+    """module(*inputs, **module_kwargs), split over `device_ids` along `dim`; the result is on `output_device` (by default the first; -1: the CPU).
 
     Args:
         module: a module whose parameters are on the first device.
         inputs: a tensor, or a tuple of arguments. module_kwargs: arguments by name.
         device_ids: devices or indices; all of the best kind if None.
         output_device: a device or an index.
-        dim: the batch's dimension.
+        dim: the batch dimension.
 
     >>> with naru.virtual("cuda", count=2):
     ...     naru.nn.parallel.data_parallel(naru.nn.ReLU().to("cuda"), naru.tensor([-1.0, 2.0], device="cuda"), [0, 1]).tolist()

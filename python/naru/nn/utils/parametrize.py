@@ -1,9 +1,10 @@
-"""`torch.nn.utils.parametrize`: tensors of modules that are computed from others each time they are asked for."""
+"""`torch.nn.utils.parametrize`: tensors of modules that are computed from other tensors each time they are accessed."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +23,21 @@ __all__ = [
     "type_before_parametrizations", "transfer_parametrizations_and_params",
 ]  # fmt: skip
 
-_cache_enabled = 0
-_cache: dict[tuple[int, str], Tensor | None] = {}
+
+class _Cache(threading.local):
+    """A thread-local cache: blocks of `cached` in other threads neither fill nor clear it."""
+
+    def __init__(self) -> None:
+        self.blocks = 0
+        self.tensors: dict[tuple[int, str], Tensor | None] = {}
+
+
+_cache = _Cache()
 
 
 @contextlib.contextmanager
 def cached() -> Iterator[None]:
-    """Within it, each parametrized tensor is computed once, when it is first asked for.
+    """Within it, each thread computes each parametrized tensor only once, at the first access.
 
     >>> calls = []
     >>> class Double(naru.nn.Module):
@@ -43,14 +52,13 @@ def cached() -> Iterator[None]:
     >>> len(calls)
     1
     """
-    global _cache_enabled
-    _cache_enabled += 1
+    _cache.blocks += 1
     try:
         yield
     finally:
-        _cache_enabled -= 1
-        if not _cache_enabled:
-            _cache.clear()
+        _cache.blocks -= 1
+        if not _cache.blocks:
+            _cache.tensors.clear()
 
 
 def _place(module: Module, name: str, tensor: Tensor) -> None:
@@ -66,7 +74,7 @@ def _require_tensor(value: Any) -> None:
 
 
 def _require_same(before: Tensor, after: Tensor, first: str, second: str, article: str = "") -> None:
-    """ValueError where a parametrization changes type or shape."""
+    """ValueError if a parametrization changes dtype or shape."""
     for what in ("dtype", "shape"):
         if getattr(before, what) != getattr(after, what):
             raise ValueError(
@@ -76,14 +84,14 @@ def _require_same(before: Tensor, after: Tensor, first: str, second: str, articl
 
 
 class ParametrizationList(ModuleList):
-    """The parametrizations of one tensor, in the order in which they are applied, and what they start from: `original`, or `original0`, `original1` ...
+    """The parametrizations of one tensor, in the order in which they are applied, and the original tensors: `original`, or `original0`, `original1` ...
 
     Made by `register_parametrization`.
 
     Args:
         modules: the parametrizations; at least one (ValueError).
         original: the parameter or buffer that is parametrized.
-        unsafe: whether type and shape may change.
+        unsafe: whether dtype and shape may change.
 
     >>> class Double(naru.nn.Module):
     ...     def forward(self, x):
@@ -147,9 +155,9 @@ class ParametrizationList(ModuleList):
             _place(self, f"original{i}", tensor)
 
     def right_inverse(self, value: Tensor) -> None:
-        """Makes the originals such that the parametrized tensor is `value`, by right_inverse of each parametrization, the last first.
+        """Sets the original tensors such that the parametrized tensor equals `value`, using each right_inverse, the last one first.
 
-        RuntimeError where one has none, ValueError for what does not fit.
+        RuntimeError if a parametrization has none, ValueError for invalid values.
         """
         new: Any = value
         with _C.no_grad():
@@ -183,7 +191,7 @@ class ParametrizationList(ModuleList):
                 own.data = tensor.detach()
 
     def forward(self) -> Tensor:
-        """The parametrized tensor."""
+        """Computes the parametrized tensor."""
         originals = [self.original] if self.is_tensor else [getattr(self, f"original{i}") for i in range(self.ntensors)]
         first, *rest = self
         result = first(*originals)
@@ -193,7 +201,7 @@ class ParametrizationList(ModuleList):
 
 
 def _give_class(module: Module) -> None:
-    """A class of its own for the module, which can have properties."""
+    """Gives the module its own class, which can have properties."""
     base = type(module)
 
     def refuse(self: Module) -> None:
@@ -218,12 +226,12 @@ def _give_class(module: Module) -> None:
 def _give_property(module: Module, name: str) -> None:
     def get(self: Module) -> Tensor:
         parametrization = self.parametrizations[name]
-        if not _cache_enabled:
+        if not _cache.blocks:
             return parametrization()
         key = (id(self), name)
-        if key not in _cache:
-            _cache[key] = parametrization()
-        return _cache[key]  # type: ignore[return-value]
+        if key not in _cache.tensors:
+            _cache.tensors[key] = parametrization()
+        return _cache.tensors[key]  # type: ignore[return-value]
 
     def put(self: Module, value: Tensor) -> None:
         self.parametrizations[name].right_inverse(value)
@@ -232,7 +240,7 @@ def _give_property(module: Module, name: str) -> None:
 
 
 def _check_next(module: Module, name: str, parametrization: Module) -> None:
-    """ValueError unless one more parametrization keeps type and shape, forwards and back."""
+    """ValueError unless one more parametrization keeps dtype and shape, forward and inverse."""
     before = getattr(module, name)
     after = parametrization(before)
     _require_tensor(after)
@@ -254,16 +262,16 @@ def _check_next(module: Module, name: str, parametrization: Module) -> None:
 
 
 def register_parametrization(module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Module:
-    """From now on module.tensor_name is `parametrization` of what it was, computed each time it is asked for; several are applied one after the other.
+    """Makes module.tensor_name the result of `parametrization` of the original tensor, computed at each access; several ones are composed.
 
     Args:
-        module: the module, which is returned. Its class becomes one made for it.
+        module: the module, which is returned. Its class is replaced by a new one.
         tensor_name: the name of a parameter or buffer (ValueError if there is none).
-        parametrization: a module whose forward gives a tensor of the same type and shape (ValueError for others, unless unsafe). Its right_inverse, if it has
-            one, says what to begin with, and makes assignment to module.tensor_name possible; it may return several tensors, which forward then takes.
-        unsafe: whether type and shape may change; nothing is checked then.
+        parametrization: a module whose forward returns a tensor of the same dtype and shape (ValueError for others, unless unsafe). Its right_inverse, if
+            it has one, computes the original tensor and makes assignment to module.tensor_name possible; it may return several tensors for forward.
+        unsafe: whether dtype and shape may change; nothing is checked then.
 
-    The tensors it starts from are module.parametrizations[tensor_name].original, or original0, original1 ...
+    The original tensors are module.parametrizations[tensor_name].original, or original0, original1 ...
 
     >>> import naru
     >>> from naru.nn.utils.parametrize import register_parametrization
@@ -294,7 +302,7 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether a tensor of the module is parametrized: that of a name, or any.
+    """Whether the named tensor of the module, or any of its tensors, is parametrized.
 
     Args:
         tensor_name: the tensor's name.
@@ -310,10 +318,10 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 
 
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
-    """Takes the parametrizations of a tensor away (ValueError if there are none); returns the module.
+    """Removes the parametrizations of a tensor (ValueError if there are none); returns the module.
 
     Args:
-        leave_parametrized: whether the tensor becomes what the parametrizations made of it, else the original one (ValueError if there are several).
+        leave_parametrized: whether the tensor keeps its parametrized value; otherwise it becomes the original one (ValueError if there are several).
         module: the module. tensor_name: the name of its parametrized tensor.
 
     >>> layer = naru.nn.utils.parametrizations.weight_norm(naru.nn.Linear(2, 2))
@@ -328,7 +336,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
         original = found.original
         if leave_parametrized:
             with _C.no_grad():
-                original.data = getattr(module, tensor_name).detach()  # the same object, for whoever optimizes it
+                original.data = getattr(module, tensor_name).detach()  # keep the same object, which optimizers refer to
     elif leave_parametrized:
         value = getattr(module, tensor_name)
         original = Parameter(value.detach()) if value.requires_grad else value
@@ -356,10 +364,10 @@ def type_before_parametrizations(module: Module) -> type:
 
 
 def transfer_parametrizations_and_params(from_module: Module, to_module: Module, tensor_name: str | None = None) -> Module:
-    """Gives to_module the parametrizations of from_module, and the tensors they start from: those of one tensor, or all. Returns to_module.
+    """Copies the parametrizations of from_module, and their original tensors, to to_module: those of one tensor, or all. Returns to_module.
 
     Args:
-        from_module, to_module: modules. A tensor that to_module does not have is made; one that it has is replaced, whatever its shape.
+        from_module, to_module: modules. Tensors that to_module does not have are created; existing ones are replaced, whatever their shape.
         tensor_name: the tensor's name; all parametrized ones if None.
 
     >>> old = naru.nn.utils.parametrizations.weight_norm(naru.nn.Linear(2, 2))

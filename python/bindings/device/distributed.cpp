@@ -1,0 +1,195 @@
+// Stores and process groups; python/naru/distributed has the public API.
+#include "device/distributed.h"
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "naru/distributed/group.h"
+#include "naru/distributed/store.h"
+
+namespace naru::py {
+namespace {
+
+using namespace naru::distributed;
+using Keys = std::vector<std::string>;
+
+std::string text_of(const nb::bytes& b) { return {b.c_str(), b.size()}; }
+nb::bytes bytes_of(const std::string& s) { return nb::bytes(s.data(), s.size()); }
+
+// Calls f() without the GIL.
+template <class F>
+auto unlocked(F&& f) {
+  const GilRelease scope;
+  return f();
+}
+
+std::vector<Tensor> tensors_of(const nb::list& list, const char* what) {
+  std::vector<Tensor> all;
+  for (const nb::handle t : list) all.push_back(tensor_or_throw(t.ptr(), what));
+  return all;
+}
+
+PyObject *dist_error = nullptr, *backend_error = nullptr, *network_error = nullptr, *store_error = nullptr;
+
+void define_dist_errors(nb::module_& m) {
+  const auto define = [&](PyObject*& error, const char* name, const char* doc, PyObject* base) {
+    error = PyErr_NewExceptionWithDoc((std::string("naru.distributed.") + name).c_str(), doc, base, nullptr);
+    m.attr((std::string("_") + name).c_str()) = nb::handle(check(error));
+  };
+  define(dist_error, "DistError", "What goes wrong between processes.\n\n>>> issubclass(naru.distributed.DistError, RuntimeError)\nTrue",
+         PyExc_RuntimeError);
+  define(backend_error, "DistBackendError",
+         "Ranks that do not call the same, are gone, or do not come in time.\n\n>>> issubclass(naru.distributed.DistBackendError, "
+         "naru.distributed.DistError)\nTrue",
+         dist_error);
+  define(network_error, "DistNetworkError",
+         "A connection that fails.\n\n>>> issubclass(naru.distributed.DistNetworkError, naru.distributed.DistError)\nTrue", dist_error);
+  define(store_error, "DistStoreError",
+         "Keys of a store that do not come in time.\n\n>>> issubclass(naru.distributed.DistStoreError, naru.distributed.DistError)\nTrue",
+         dist_error);
+  nb::register_exception_translator([](const std::exception_ptr& p, void*) {
+    try {
+      std::rethrow_exception(p);
+    } catch (const DistBackendError& e) {
+      PyErr_SetString(backend_error, e.what());
+    } catch (const DistNetworkError& e) {
+      PyErr_SetString(network_error, e.what());
+    } catch (const DistStoreError& e) {
+      PyErr_SetString(store_error, e.what());
+    } catch (const DistError& e) {
+      PyErr_SetString(dist_error, e.what());
+    }
+  });
+}
+
+void define_stores(nb::module_& m) {
+  nb::class_<Store>(m, "_Store")
+      .def("set", [](Store& s, const std::string& key, const nb::bytes& value) { unlocked([&, v = text_of(value)] { s.set(key, v); }); })
+      .def("get", [](Store& s, const std::string& key) { return bytes_of(unlocked([&] { return s.get(key); })); })
+      .def("add", [](Store& s, const std::string& key, int64_t n) { return unlocked([&] { return s.add(key, n); }); })
+      .def("check", [](Store& s, const Keys& keys) { return unlocked([&] { return s.check(keys); }); })
+      .def("wait", [](Store& s, const Keys& keys, int64_t ms) { unlocked([&] { s.wait(keys, ms < 0 ? s.timeout() : Milliseconds(ms)); }); })
+      .def("compare_set",
+           [](Store& s, const std::string& key, const nb::bytes& expected, const nb::bytes& desired) {
+             return bytes_of(unlocked([&, e = text_of(expected), d = text_of(desired)] { return s.compare_set(key, e, d); }));
+           })
+      .def("delete_key", [](Store& s, const std::string& key) { return unlocked([&] { return s.delete_key(key); }); })
+      .def("num_keys", [](Store& s) { return unlocked([&] { return s.num_keys(); }); })
+      .def("timeout", [](const Store& s) { return s.timeout().count(); })
+      .def("set_timeout", [](Store& s, int64_t ms) { s.set_timeout(Milliseconds(ms)); });
+  m.def("_hash_store", [](int64_t ms) -> std::shared_ptr<Store> { return std::make_shared<HashStore>(Milliseconds(ms)); });
+  m.def("_prefix_store", [](const std::string& prefix, std::shared_ptr<Store> store) -> std::shared_ptr<Store> {
+    return std::make_shared<PrefixStore>(prefix, std::move(store));
+  });
+  m.def("_file_store", [](const std::string& path, int users, int64_t ms) -> std::shared_ptr<Store> {
+    return unlocked([&] { return std::make_shared<FileStore>(path, users, Milliseconds(ms)); });
+  });
+  m.def("_tcp_store", [](const std::string& host, int port, bool is_server, int workers, int64_t ms, bool wait, bool several) {
+    if (port < 0 || port > 65535) throw ValueError("TCPStore: port must be 0 to 65535, got {}", port);
+    auto store = unlocked(
+        [&] { return std::make_shared<TCPStore>(host, static_cast<uint16_t>(port), is_server, workers, Milliseconds(ms), wait, several); });
+    const int chosen = store->port();
+    return nb::make_tuple(std::shared_ptr<Store>(std::move(store)), chosen);
+  });
+}
+
+void define_work(nb::module_& m) {
+  nb::class_<Work>(m, "_Work")
+      .def("wait",
+           [](Work& w, int64_t ms) { return unlocked([&] { return w.wait(ms < 0 ? std::nullopt : std::optional(Milliseconds(ms))); }); })
+      .def("is_completed", &Work::is_completed)
+      .def("is_success", &Work::is_success)
+      .def("source", &Work::source)
+      .def("then", [](Work& w, nb::object f) {
+        auto kept = keep(f.ptr());
+        const GilRelease scope;
+        w.then([kept] {
+          const GilAcquire gil;
+          PyObject* const result = call_python(kept.get(), {});
+          if (!result) PyErr_WriteUnraisable(kept.get());
+          Py_XDECREF(result);
+        });
+      });
+}
+
+ReduceOp op_of(int op) {
+  if (op < 0 || op > static_cast<int>(ReduceOp::BXor)) throw ValueError("ReduceOp must be SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR or BXOR");
+  return static_cast<ReduceOp>(op);
+}
+
+void define_group(nb::module_& m) {
+  using Group = ProcessGroup;
+  using List = nb::list;
+  const auto run = [](const auto& f) { return unlocked(f); };
+  nb::class_<Group>(m, "_ProcessGroup")
+      .def("__init__", [](Group* self, std::shared_ptr<Store> store, int rank, int size,
+                          int64_t ms) { unlocked([&] { new (self) Group(std::move(store), rank, size, Milliseconds(ms)); }); })
+      .def("rank", &Group::rank)
+      .def("size", &Group::size)
+      .def("timeout", [](const Group& g) { return g.timeout().count(); })
+      .def("set_timeout", [](Group& g, int64_t ms) { g.set_timeout(Milliseconds(ms)); })
+      .def("transport", &Group::transport)
+      .def("all_reduce",
+           [=](Group& g, List t, int op, bool async) {
+             return run([&, list = tensors_of(t, "all_reduce(): tensor")] { return g.all_reduce(list, op_of(op), async); });
+           })
+      .def("reduce",
+           [=](Group& g, List t, int root, int op, bool async) {
+             return run([&, list = tensors_of(t, "reduce(): tensor")] { return g.reduce(list.at(0), root, op_of(op), async); });
+           })
+      .def("broadcast",
+           [=](Group& g, List t, int root, bool async) {
+             return run([&, list = tensors_of(t, "broadcast(): tensor")] { return g.broadcast(list, root, async); });
+           })
+      .def("all_gather",
+           [=](Group& g, List out, List in, bool async) {
+             return run([&, o = tensors_of(out, "all_gather(): tensor_list's item"), i = tensors_of(in, "all_gather(): tensor")] {
+               return g.all_gather(o, i.at(0), async);
+             });
+           })
+      .def("gather",
+           [=](Group& g, List out, List in, int root, bool async) {
+             return run([&, o = tensors_of(out, "gather(): gather_list's item"), i = tensors_of(in, "gather(): tensor")] {
+               return g.gather(o, i.at(0), root, async);
+             });
+           })
+      .def("scatter",
+           [=](Group& g, List out, List in, int root, bool async) {
+             return run([&, o = tensors_of(out, "scatter(): tensor"), i = tensors_of(in, "scatter(): scatter_list's item")] {
+               return g.scatter(o.at(0), i, root, async);
+             });
+           })
+      .def("reduce_scatter",
+           [=](Group& g, List out, List in, int op, bool async) {
+             return run([&, o = tensors_of(out, "reduce_scatter(): output"), i = tensors_of(in, "reduce_scatter(): input_list's item")] {
+               return g.reduce_scatter(o.at(0), i, op_of(op), async);
+             });
+           })
+      .def("all_to_all",
+           [=](Group& g, List out, List in, bool async) {
+             return run([&, o = tensors_of(out, "all_to_all(): output_tensor_list's item"),
+                         i = tensors_of(in, "all_to_all(): input_tensor_list's item")] { return g.all_to_all(o, i, async); });
+           })
+      .def("barrier", [=](Group& g, bool async) { return run([&] { return g.barrier(async); }); })
+      .def("send",
+           [=](Group& g, List t, int to, int tag, bool async) {
+             return run([&, list = tensors_of(t, "send(): tensor")] { return g.send(list.at(0), to, tag, async); });
+           })
+      .def("recv",
+           [=](Group& g, List t, int from, int tag, bool async) {
+             return run([&, list = tensors_of(t, "recv(): tensor")] { return g.recv(list.at(0), from, tag, async); });
+           })
+      .def("abort", [=](Group& g, const std::string& reason) { run([&] { g.abort(reason); }); });
+}
+
+}  // namespace
+
+void define_distributed(nb::module_& m) {
+  define_dist_errors(m);
+  define_stores(m);
+  define_work(m);
+  define_group(m);
+}
+
+}  // namespace naru::py

@@ -1,0 +1,279 @@
+// Conversion of errors to Python, the GIL, lines of the user's program, and NumPy's types.
+#include "object/object.h"
+
+#include <atomic>
+#include <mutex>
+#include <stdexcept>
+#include <system_error>
+#include <unordered_map>
+#include <vector>
+
+#include "object/lines.h"
+#include "runtime/os/interrupt.h"
+
+namespace naru::py {
+
+void set_python_error(const char* op) noexcept {
+  const auto set = [](PyObject* type, const char* text) { PyErr_SetString(type, text); };
+  try {
+    throw;
+  } catch (nb::python_error& e) {
+    e.restore();
+  } catch (const runtime::Interrupted& e) {
+    // Raises what the program's signal handler raises, if anything.
+    if (PyErr_CheckSignals() == 0) set(PyExc_RuntimeError, e.what());
+  } catch (const DeviceLostError& e) {
+    set(device_lost_error ? device_lost_error : PyExc_RuntimeError, e.what());
+  } catch (const LinAlgError& e) {
+    set(linalg_error ? linalg_error : PyExc_RuntimeError, e.what());
+  } catch (const DeviceUnavailableError& e) {
+    set(device_unavailable_error ? device_unavailable_error : PyExc_RuntimeError, e.what());
+  } catch (const Error& e) {
+    switch (e.kind()) {
+      case ErrorKind::Type:
+        return set(PyExc_TypeError, e.what());
+      case ErrorKind::Value:
+        return set(PyExc_ValueError, e.what());
+      case ErrorKind::Index:
+        return set(PyExc_IndexError, e.what());
+      case ErrorKind::NotImplemented:
+        return set(PyExc_NotImplementedError, e.what());
+      case ErrorKind::OutOfMemory:
+        return set(out_of_memory_error ? out_of_memory_error : PyExc_MemoryError, e.what());
+      case ErrorKind::Import:
+        return set(PyExc_ImportError, e.what());
+      case ErrorKind::Buffer:
+        return set(PyExc_BufferError, e.what());
+      case ErrorKind::Key:
+        return set(PyExc_KeyError, e.what());
+      case ErrorKind::Runtime:
+        break;
+    }
+    set(PyExc_RuntimeError, e.what());
+  } catch (const std::bad_alloc&) {
+    PyErr_Format(PyExc_MemoryError, "%s: the host has not enough memory for what was asked", op ? op : "naru");
+  } catch (const std::length_error&) {
+    PyErr_Format(PyExc_MemoryError, "%s: what was asked for is larger than any memory", op ? op : "naru");
+  } catch (const std::system_error& e) {
+    PyErr_Format(PyExc_OSError, "%s: %s", op ? op : "naru", e.code().message().c_str());
+  } catch (const std::logic_error&) {
+    PyErr_Format(PyExc_RuntimeError, "%s: an argument lies outside of what the function can handle", op ? op : "naru");
+  } catch (const std::exception& e) {
+    PyErr_Format(PyExc_RuntimeError, "%s: %s", op ? op : "naru", e.what());
+  } catch (...) {
+    set(PyExc_SystemError, "naru: an unknown C++ exception");
+  }
+}
+
+void warn_user(const std::string& text) {
+  const GilAcquire gil;  // functions on large tensors run without it
+  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) throw nb::python_error();
+}
+
+std::string_view utf8(PyObject* str) {
+  Py_ssize_t n = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(str, &n);
+  if (!text) nb::raise_python_error();
+  return {text, static_cast<size_t>(n)};
+}
+
+std::string printable(PyObject* str) {
+  nb::object bytes = nb::steal(PyUnicode_AsEncodedString(str, "utf-8", "backslashreplace"));
+  if (bytes.is_valid()) return {PyBytes_AS_STRING(bytes.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
+  PyErr_Clear();
+  return "?";
+}
+
+void fail(PyObject* type, const std::string& text) {
+  PyErr_SetString(type, text.c_str());
+  throw nb::python_error();
+}
+
+// --- releasing objects without the GIL ----------------------------------------------------------------------------------------------
+
+namespace {
+
+struct Waiting {
+  std::mutex mutex;
+  std::vector<std::pair<void (*)(void*), void*>> calls;
+  bool scheduled = false;
+};
+Waiting& waiting() {
+  static auto* w = new Waiting;  // never destroyed: worker threads may outlive static objects
+  return *w;
+}
+
+int run_waiting(void*) {
+  Waiting& w = waiting();
+  std::vector<std::pair<void (*)(void*), void*>> calls;
+  {
+    std::lock_guard lock(w.mutex);
+    calls.swap(w.calls);
+    w.scheduled = false;
+  }
+  for (auto [f, p] : calls) f(p);
+  return 0;
+}
+
+}  // namespace
+
+// True if this thread may use Python. The order matters: after the interpreter has ended, PyGILState_Check returns true on every thread,
+// but Py_IsInitialized has turned false before that.
+bool has_gil() noexcept { return PyGILState_Check() && Py_IsInitialized(); }
+
+void call_with_gil(void (*f)(void*), void* p) noexcept {
+  const bool ours = has_gil();
+  if (!Py_IsInitialized()) return;
+  if (ours) return f(p);
+  Waiting& w = waiting();
+  std::lock_guard lock(w.mutex);
+  w.calls.emplace_back(f, p);
+  // If Python's list of pending calls is full, the next call tries again.
+  if (!w.scheduled) w.scheduled = Py_AddPendingCall(run_waiting, nullptr) == 0;
+}
+
+std::shared_ptr<PyObject> keep(PyObject* o) {
+  return {Py_NewRef(o), [](PyObject* held) { call_with_gil([](void* p) { Py_DECREF(static_cast<PyObject*>(p)); }, held); }};
+}
+
+// --- lines of the program -----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// A source location is (file << 20) | line.
+constexpr int kLineBits = 20;
+
+struct Files {
+  std::unordered_map<PyObject*, uint32_t> known;  // file name objects (kept alive) -> number, 0 for files of this package
+  std::vector<std::string> names{""};
+  std::mutex mutex;
+};
+Files& files() {
+  static auto* f = new Files;
+  return *f;
+}
+std::string package_folder;  // with a trailing slash
+
+uint32_t file_number(PyObject* name) {
+  Files& f = files();
+  if (const auto it = f.known.find(name); it != f.known.end()) return it->second;
+  const char* text = PyUnicode_AsUTF8(name);
+  if (!text) {
+    PyErr_Clear();
+    return 0;
+  }
+  const std::string path(text);
+  uint32_t number = 0;
+  const bool ours = !package_folder.empty() && path.starts_with(package_folder);
+  if (!ours && !path.starts_with("<frozen")) {
+    std::lock_guard lock(f.mutex);
+    if (f.names.size() < (1u << (32 - kLineBits))) {
+      number = static_cast<uint32_t>(f.names.size());
+      f.names.push_back(path);
+    }
+  }
+  f.known.emplace(Py_NewRef(name), number);
+  return number;
+}
+
+// The line recorded before the GIL was released.
+thread_local uint32_t noted_line = 0;
+
+}  // namespace
+
+uint32_t line_of(PyFrameObject* frame) {
+  PyCodeObject* code = PyFrame_GetCode(frame);
+  const uint32_t file = file_number(code->co_filename);
+  Py_DECREF(code);
+  return file ? file << kLineBits | (static_cast<uint32_t>(PyFrame_GetLineNumber(frame)) & ((1u << kLineBits) - 1)) : 0;
+}
+
+uint32_t program_line() noexcept {
+  if (!has_gil()) return noted_line;
+  PyFrameObject* frame = PyEval_GetFrame();
+  Py_XINCREF(frame);
+  uint32_t place = 0;
+  while (frame && !place) {
+    place = line_of(frame);
+    PyFrameObject* back = place ? nullptr : PyFrame_GetBack(frame);
+    Py_DECREF(frame);
+    frame = back;
+  }
+  Py_XDECREF(frame);
+  return place;
+}
+
+std::string program_line_text(uint32_t place) {
+  Files& f = files();
+  std::lock_guard lock(f.mutex);
+  const uint32_t file = place >> kLineBits;
+  if (file == 0 || file >= f.names.size()) return "";
+  return f.names[file] + ":" + std::to_string(place & ((1u << kLineBits) - 1));
+}
+
+void set_package_folder(std::string folder) {
+  package_folder = std::move(folder);
+  for (auto& [name, number] : files().known) Py_DECREF(name);
+  files().known.clear();
+}
+
+namespace {
+
+// Runs `take`, which acquires the GIL. During interpreter shutdown, Python ends threads that request the GIL by unwinding their stacks.
+// That would run destructors without the GIL, or terminate the program at the first noexcept function. So such a thread blocks here until
+// the process exits. (Python 3.14 and later do the same.) The unwinding has no exception type to catch; `take` itself is C and does not
+// throw.
+template <class F>
+void block_if_finalizing(F&& take) {
+  try {
+    take();
+  } catch (...) {
+    for (;;) pause();
+  }
+}
+
+}  // namespace
+
+GilRelease::GilRelease() : line_before_(noted_line) {
+  noted_line = program_line();
+  if (const auto context = memory_context.load(std::memory_order_relaxed)) [[unlikely]]
+    context();  // records it as well
+  state_ = PyEval_SaveThread();
+}
+GilRelease::~GilRelease() {
+  block_if_finalizing([&] { PyEval_RestoreThread(state_); });
+  noted_line = line_before_;
+}
+PyObject* call_python(PyObject* f, std::initializer_list<PyObject*> args) {
+  PyObject* result = nullptr;
+  block_if_finalizing([&] { result = PyObject_Vectorcall(f, args.begin(), args.size(), nullptr); });
+  return result;
+}
+GilAcquire::GilAcquire() {
+  block_if_finalizing([&] { state_ = PyGILState_Ensure(); });
+}
+
+// --- NumPy --------------------------------------------------------------------------------------------------------------------------
+
+const NumPy& numpy(bool load) {
+  static NumPy np;
+  if (np.array) return np;
+  PyObject* module = load ? PyImport_ImportModule("numpy") : PyDict_GetItemString(PyImport_GetModuleDict(), "numpy");
+  if (!module) {
+    if (load) throw RuntimeError("Numpy is not available; `pip install numpy`");
+    return np;
+  }
+  if (!load) Py_INCREF(module);
+  nb::object held = nb::steal(module);
+  // While NumPy is being imported, its types do not exist yet.
+  const auto type = [&](const char* name) -> PyTypeObject* {
+    PyObject* t = PyObject_GetAttrString(module, name);
+    if (!t) PyErr_Clear();
+    return reinterpret_cast<PyTypeObject*>(t);
+  };
+  NumPy found{type("ndarray"), type("generic"), type("bool_"), type("complexfloating"), type("integer")};
+  if (found.array && found.generic && found.boolean && found.complex && found.integer) np = found;
+  return np;
+}
+
+}  // namespace naru::py

@@ -1,0 +1,267 @@
+#include <fmt/format.h>
+
+#include "object/out.h"
+
+#include <algorithm>
+#include <array>
+
+#include "autograd/history/history.h"
+#include "naru/autograd.h"
+#include "ops/tensor/common.h"
+#include "ops/tensor/type_names.h"
+
+namespace naru::py {
+namespace {
+
+using ops::torch_name;
+
+// "long int", as PyTorch's messages about out write it.
+const char* c_type(DType t) { return t == DType::I64 ? "long int" : ops::c_name(t); }
+
+// What is not here casts. The message names the result's type, then out's; without one it is that of most functions.
+struct Entry {
+  std::string_view function;
+  OutRule rule;
+  const char* message = nullptr;
+};
+constexpr const char* kFound = "Found dtype {1} but expected {0}";
+constexpr const char* kMatch = "Expected the dtype for input and out to match, but got {0} for input's dtype and {1} for out's dtype.";
+constexpr const char* kScalarType = "expected scalar_type {0} but found {1}";
+constexpr const char* kFactors = "addmv input tensors must have the same dtype, but got {1}, {0}, and {0}";
+constexpr const char* kPositions =
+    "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on "
+    "whether out_int32 flag is True, but we got output tensor's dtype {1}";
+constexpr Entry kEntries[] = {
+    {"abs", OutRule::Same, kFound},
+    {"absolute", OutRule::Same, kFound},
+    {"neg", OutRule::Same, kFound},
+    {"negative", OutRule::Same, kFound},
+    {"ceil", OutRule::Same, kFound},
+    {"floor", OutRule::Same, kFound},
+    {"round", OutRule::Same, kFound},
+    {"trunc", OutRule::Same, kFound},
+    {"fix", OutRule::Same, kFound},
+    {"frac", OutRule::Same, kFound},
+    {"sgn", OutRule::Same, kFound},
+    {"sign", OutRule::Same, kFound},
+    {"clamp", OutRule::Same, kFound},
+    {"clip", OutRule::Same, kFound},
+    {"clamp_min", OutRule::Same, kFound},
+    {"clamp_max", OutRule::Same, kFound},
+    {"where", OutRule::Same, "Expected out type to be {0} but got {1}"},
+    {"nan_to_num", OutRule::Same, "nan_to_num: dtype of out: {1} should be same as input: {0}"},
+    {"heaviside", OutRule::Same, "heaviside is not yet implemented for tensors with different dtypes. (result {0}, out {1})"},
+    {"isposinf", OutRule::Boolean},
+    {"isneginf", OutRule::Boolean},
+    {"signbit", OutRule::Boolean},
+    {"any", OutRule::Mask},
+    {"all", OutRule::Mask},
+    {"sum", OutRule::Own},
+    {"prod", OutRule::Own},
+    {"cumsum", OutRule::Own},
+    {"cumprod", OutRule::Own},
+    {"nansum", OutRule::Own},
+    {"logsumexp", OutRule::Floating, "logsumexp(): Expected floating point type for result tensor, but got: {1}"},
+    {"norm", OutRule::Same},
+    {"amax", OutRule::Same, kMatch},
+    {"amin", OutRule::Same, kMatch},
+    {"aminmax", OutRule::Same},
+    {"argmax", OutRule::Same},
+    {"argmin", OutRule::Same},
+    {"median", OutRule::Same},
+    {"mm", OutRule::Same},
+    {"bmm", OutRule::Same},
+    {"addmm", OutRule::Same},
+    {"addmv", OutRule::Same},
+    {"baddbmm", OutRule::Same},
+    {"mv", OutRule::Same, kFactors},
+    {"matmul", OutRule::Same},
+    {"dot", OutRule::Same, "result dtype {1} does not match input dtype {0}"},
+    {"vdot", OutRule::Same, "result dtype {1} does not match input dtype {0}"},
+    {"gather", OutRule::Same},
+    {"scatter", OutRule::Same},
+    {"scatter_add", OutRule::Same},
+    {"index_add", OutRule::Same},
+    {"take_along_dim", OutRule::Same},
+    {"index_select", OutRule::Same, "index_select(): self and result must have the same scalar type (got {0} and {1})"},
+    {"masked_select", OutRule::Same, "masked_select(): self and result must have the same scalar type (got {0} and {1})"},
+    {"take", OutRule::Same, "take(): self and out expected to have the same dtype, but got self.dtype = {0} and out.dtype = {1}"},
+    {"nonzero", OutRule::Same, "nonzero: Expected out tensor to have scalar type Long but got scalar type{1}"},
+    {"multinomial", OutRule::Same, "multinomial expects Long tensor out, got: {1}"},
+    {"tril", OutRule::Same},
+    {"triu", OutRule::Same},
+    {"diag", OutRule::Same},
+    {"cross", OutRule::Same},
+    {"linalg_multi_dot", OutRule::Same},
+    {"chain_matmul", OutRule::Same},
+    {"sort", OutRule::Same},
+    {"msort", OutRule::Same},
+    {"argsort", OutRule::Same},
+    {"topk", OutRule::Same},
+    {"kthvalue", OutRule::Same, "output values must be of same type as input (got {0} and {1})"},
+    {"isin", OutRule::Same},
+    {"histc", OutRule::Same, "torch.histogram: input tensor and hist tensor should have the same dtype, but got input {0} and hist {1}"},
+    {"quantile", OutRule::Same, "quantile() out tensor must be same dtype as the input tensor (got {0} and {1})"},
+    {"cummax", OutRule::Same, kScalarType},
+    {"cummin", OutRule::Same, kScalarType},
+    {"logcumsumexp", OutRule::Same, kScalarType},
+    {"complex", OutRule::Same, "Expected object of scalar type {0} but got scalar type {1} for argument 'out'"},
+    {"searchsorted", OutRule::Same, kPositions},
+    {"bucketize", OutRule::Same, kPositions},
+    {"cat", OutRule::Cast, "torch.cat(): input types can't be cast to the desired output type {1} (result {0})"},
+    {"concat", OutRule::Cast, "torch.cat(): input types can't be cast to the desired output type {1} (result {0})"},
+    {"concatenate", OutRule::Cast, "torch.cat(): input types can't be cast to the desired output type {1} (result {0})"},
+    {"stack", OutRule::Cast, "torch.cat(): input types can't be cast to the desired output type {1} (result {0})"},
+    {"bernoulli", OutRule::Made},
+    {"empty", OutRule::Made},
+    {"zeros", OutRule::Made},
+    {"ones", OutRule::Made},
+    {"full", OutRule::Made},
+    {"eye", OutRule::Made},
+    {"rand", OutRule::Made},
+    {"randn", OutRule::Made},
+    {"randint", OutRule::Made},
+    {"randperm", OutRule::Made},
+    {"arange", OutRule::Range},
+    {"range", OutRule::Range},
+    {"linspace", OutRule::Range},
+    {"logspace", OutRule::Range},
+};
+
+const Entry* entry_of(std::string_view function) {
+  const auto at = std::find_if(std::begin(kEntries), std::end(kEntries), [&](const Entry& e) { return e.function == function; });
+  return at == std::end(kEntries) ? nullptr : &*at;
+}
+
+int category(DType t) { return static_cast<int>(category_of(t)); }
+
+[[noreturn]] void fail_dtype(const char* function, DType wanted, DType got) {
+  if (const Entry* e = entry_of(function); e && e->message)
+    throw RuntimeError("{}", fmt::format(fmt::runtime(e->message), torch_name(wanted), torch_name(got)));
+  throw RuntimeError("Expected out tensor to have dtype {}, but got {} instead ({})", c_type(wanted), c_type(got), function);
+}
+
+void check_dtype(const char* function, OutRule rule, DType result, DType out) {
+  switch (rule) {
+    case OutRule::Cast:
+      if (category(result) <= category(out)) return;
+      if (const Entry* e = entry_of(function); e && e->message)
+        throw TypeError("{}", fmt::format(fmt::runtime(e->message), torch_name(result), torch_name(out)));
+      throw RuntimeError("result type {} can't be cast to the desired output type {} ({}: out)", torch_name(result), torch_name(out),
+                         function);
+    case OutRule::Boolean:
+      if (out != DType::Bool) throw RuntimeError("{} does not support non-boolean outputs. (out is {})", function, torch_name(out));
+      return;
+    case OutRule::Mask:
+      if (out != DType::Bool && out != DType::U8)
+        throw RuntimeError("{0} only supports bool tensor for result, got: {1}", function, torch_name(out));
+      return;
+    case OutRule::Floating:
+      if (!is_inexact(out)) fail_dtype(function, result, out);
+      return;
+    case OutRule::Same:
+      if (result != out) fail_dtype(function, result, out);
+      return;
+    case OutRule::Own:
+    case OutRule::Made:
+    case OutRule::Range:
+      return;  // follow_out has seen to it
+  }
+}
+
+void warn(const std::string& text) { check(PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1)); }
+
+// The shape of the result; the memory stays, as far as it reaches.
+void resize(const char* function, OutRule rule, const Tensor& out, const Dims& shape) {
+  if (out.sizes() == shape) return;
+  if (rule == OutRule::Range && std::string_view(function) != "linspace" && std::string_view(function) != "logspace" && out.numel() > 0)
+    warn(fmt::format(
+        "The number of elements in the out tensor of shape {} is {} which does not match the computed number of elements {}. Note "
+        "that this may occur as a result of rounding error. The out tensor will be resized to a tensor of shape ({},).",
+        out.sizes().str(), out.numel(), product(shape), product(shape)));
+  else if (rule != OutRule::Made && rule != OutRule::Range && out.numel() > 0)
+    warn(
+        fmt::format("An output with one or more elements was resized since it had shape {}, which does not match the required output shape "
+                    "{}. This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they have zero "
+                    "elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
+                    out.sizes().str(), shape.str()));
+  autograd::before_write(out);
+  ops::bump_version(out);  // backward of whoever has saved it would meet another shape
+  TensorImpl& t = *out.impl();
+  ops::grow_storage(out, t.offset + product(shape));
+  t.set_geometry(shape, contiguous_strides(shape), t.offset);
+}
+
+}  // namespace
+
+OutRule out_rule(std::string_view function) {
+  const Entry* e = entry_of(function);
+  return e ? e->rule : OutRule::Cast;
+}
+
+void follow_out(const char* function, OutRule rule, const Tensor& out, PyObject** dtype, PyObject** device) {
+  const bool made = rule == OutRule::Made || rule == OutRule::Range;
+  if (!made && rule != OutRule::Own && rule != OutRule::Floating) return;
+  if (dtype && *dtype != Py_None) {
+    DType given{};
+    if (dtype_from(*dtype, given) && given != out.dtype())
+      throw made
+          ? RuntimeError("dtype {} does not match dtype of out parameter ({})", torch_name(given), torch_name(out.dtype()))
+          : RuntimeError("Expected out tensor to have dtype {}, but got {} instead ({})", c_type(given), c_type(out.dtype()), function);
+  } else if (dtype && (rule != OutRule::Floating || is_inexact(out.dtype()))) {
+    *dtype = dtype_object(out.dtype());
+    Py_DECREF(*dtype);  // the interned objects live as long as the module
+  }
+  if (!made || !device) return;
+  if (*device != Py_None) {
+    Device given;
+    if (device_from(*device, given) && given.type != out.device().type)
+      throw RuntimeError("device {} does not match device of out parameter ({})", given.str(), out.device().str());
+  }
+  static std::array<PyObject*, 64> known{};  // one reference each, for good
+  const auto slot = static_cast<size_t>(out.device().type) * 8 + static_cast<size_t>(out.device().index & 7);
+  PyObject*& object = known[slot % known.size()];
+  if (Device d; !object || !device_from(object, d) || !(d == out.device())) object = device_object(out.device());
+  *device = object;
+}
+
+void write_out(const char* function, OutRule rule, const Tensor& out, const Tensor& result, Sharing sharing,
+               std::span<PyObject* const> arguments) {
+  if (out.is(result)) return;
+  if (grad_enabled() && (out.requires_grad() || result.requires_grad()))
+    throw RuntimeError(
+        "{}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+        "requires grad.",
+        function);
+  const NoGrad off;
+  check_dtype(function, rule, result.dtype(), out.dtype());
+  if (out.device().type != result.device().type && !(result.dim() == 0 && result.device().is_cpu()))
+    throw RuntimeError("Expected all tensors to be on the same device, but found at least two devices, {} and {}! ({}: out is on {})",
+                       result.device().str(), out.device().str(), function, out.device().str());
+  Tensor target = out;
+  if (rule == OutRule::Range && out.numel() == result.numel()) {
+    target.copy_(result.reshape(out.sizes()));
+    return;
+  }
+  resize(function, rule, out, result.sizes());
+  check_sharing(function, sharing, out, arguments);
+  target.copy_(result.impl()->storage.get() == out.impl()->storage.get() ? result.clone() : result);
+}
+
+nb::object copy_to_be_read(PyObject* self) {
+  if (!is_tensor(self) || !grad_enabled() || !tensor_of(self).requires_grad()) return {};
+  return nb::steal(wrap(tensor_of(self).clone()));
+}
+
+PyObject* into_self(PyObject* self, nb::object result) {
+  const Tensor &t = tensor_or_throw(self, "input"), &r = tensor_of(result.ptr());
+  if (category_of(r.dtype()) > category_of(t.dtype()))
+    throw RuntimeError("result type {} can't be cast to the desired output type {}", ops::torch_name(r.dtype()),
+                       ops::torch_name(t.dtype()));
+  if (!(r.sizes() == t.sizes()))
+    throw RuntimeError("output with shape {} doesn't match the broadcast shape {}", t.sizes().str(), r.sizes().str());
+  Tensor(t).copy_(r);
+  return Py_NewRef(self);
+}
+
+}  // namespace naru::py

@@ -1,0 +1,38 @@
+// out=: what the tensor that a result is written to must be, and how it becomes so. One table for all functions.
+#pragma once
+
+#include <string_view>
+
+#include "object/object.h"
+#include "object/overlap.h"
+
+namespace naru::py {
+
+// How a function treats the dtype of out.
+enum class OutRule : uint8_t {
+  Cast,      // what promotion may turn the result into
+  Same,      // the result's own
+  Floating,  // out's own floating dtype, as if dtype= were given
+  Own,       // out's own dtype, as if dtype= were given
+  Boolean,   // bool alone
+  Mask,      // bool or uint8
+  Made,      // a new tensor: made in out's dtype and on its device; dtype= must not say otherwise
+  Range,     // the same; an out of as many elements keeps its shape
+};
+OutRule out_rule(std::string_view function);
+
+// Before the call: the slots of dtype and device (or null) take out's, where the rule says so. Throws RuntimeError where dtype= says otherwise.
+void follow_out(const char* function, OutRule rule, const Tensor& out, PyObject** dtype, PyObject** device);
+
+// out takes the shape (with a warning, unless it was empty) and the elements of result. Throws RuntimeError where its dtype or device is not
+// as the rule wants it, where it needs a gradient, where several of its elements are one place in memory, or where it shares memory with the
+// arguments as it may not.
+void write_out(const char* function, OutRule rule, const Tensor& out, const Tensor& result, Sharing sharing = Sharing::Any,
+               std::span<PyObject* const> arguments = {});
+
+// What a function is given whose result is written to `self`: a copy, where backward may look at it; nothing where self will do.
+nb::object copy_to_be_read(PyObject* self);
+// Writes the result to self, which is returned. RuntimeError for another shape, or a type that self can't take.
+PyObject* into_self(PyObject* self, nb::object result);
+
+}  // namespace naru::py

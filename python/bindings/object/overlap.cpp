@@ -1,0 +1,164 @@
+#include "object/overlap.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "naru/autograd.h"
+#include "ops/shape/strides.h"
+
+namespace naru::py {
+namespace {
+
+using Names = std::initializer_list<std::string_view>;
+bool among(Names names, std::string_view name) { return std::ranges::find(names, name) != names.end(); }
+
+bool one_storage(const Tensor& a, const Tensor& b) {
+  if (!a.defined() || !b.defined()) return false;
+  const TensorImpl &x = *a.impl(), &y = *b.impl();
+  return x.storage && x.storage.get() == y.storage.get() && x.numel > 0 && y.numel > 0;
+}
+
+// Whether elements of both are one memory: all at the same places, or some.
+enum class Meeting : uint8_t { None, Same, Part };
+Meeting meeting(const Tensor& a, const Tensor& b) {
+  if (!one_storage(a, b)) return Meeting::None;
+  const TensorImpl &x = *a.impl(), &y = *b.impl();
+  if (&x == &y) return Meeting::Same;
+  if (!ops::is_dense(x.sizes, x.strides) || !ops::is_dense(y.sizes, y.strides)) return Meeting::None;
+  const auto place = [](const TensorImpl& t) {
+    const auto size = static_cast<int64_t>(size_of(t.dtype));
+    return std::pair(t.offset * size, (t.offset + t.numel) * size);
+  };
+  const auto p = place(x), q = place(y);
+  if (p.first >= q.second || q.first >= p.second) return Meeting::None;
+  return p == q && x.strides == y.strides ? Meeting::Same : Meeting::Part;
+}
+
+}  // namespace
+
+Sharing sharing_of(std::string_view function) {
+  if (among({"cat", "concat", "concatenate", "cross", "gather", "index_add_", "index_copy_", "index_put_", "index_select", "linalg_cross",
+             "put_", "scatter_", "scatter_add_", "scatter_reduce_", "take", "take_along_dim"},
+            function))
+    return Sharing::Apart;
+  if (among({"fill_", "index_fill_", "masked_fill_"}, function)) return Sharing::Fill;
+  const std::string_view name = function.ends_with('_') ? function.substr(0, function.size() - 1) : function;
+  if (name.starts_with("linalg_") || name.starts_with("fft_") || (name.ends_with("_copy") && name != "index_copy") ||
+      among({"addbmm",
+             "addmm",
+             "addmv",
+             "all",
+             "amax",
+             "amin",
+             "any",
+             "argmax",
+             "argmin",
+             "baddbmm",
+             "bmm",
+             "bucketize",
+             "cholesky_inverse",
+             "cholesky_solve",
+             "cummax",
+             "cummin",
+             "diag",
+             "diff",
+             "dot",
+             "float_power",
+             "geqrf",
+             "histc",
+             "histogram",
+             "isin",
+             "linear",
+             "logsigmoid",
+             "log_softmax",
+             "logsumexp",
+             "lu_solve",
+             "lu_unpack",
+             "masked_scatter",
+             "matmul",
+             "mean",
+             "median",
+             "mm",
+             "multinomial",
+             "mv",
+             "mvlgamma",
+             "nanmean",
+             "nanmedian",
+             "nanquantile",
+             "nansum",
+             "norm",
+             "orgqr",
+             "ormqr",
+             "prod",
+             "qr",
+             "quantile",
+             "resize_as",
+             "searchsorted",
+             "set",
+             "softmax",
+             "special_ndtr",
+             "std",
+             "sum",
+             "svd",
+             "triangular_solve",
+             "tril",
+             "triu",
+             "var",
+             "vdot"},
+            name))
+    return Sharing::Any;
+  return Sharing::Same;
+}
+
+void check_sharing(const char* function, Sharing sharing, const Tensor& written, const Tensor& read) {
+  if (sharing == Sharing::Any || (sharing == Sharing::Fill && read.dim() == 0)) return;
+  if (const Meeting m = meeting(written, read); m == Meeting::None || (m == Meeting::Same && sharing != Sharing::Apart)) return;
+  throw RuntimeError(
+      "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. Please "
+      "clone() "
+      "the tensor before performing the operation. ({})",
+      function);
+}
+
+void check_sharing(const char* function, Sharing sharing, const Tensor& written, std::span<PyObject* const> arguments) {
+  if (sharing == Sharing::Any) return;
+  const auto check = [&](PyObject* o) {
+    if (o && is_tensor(o)) check_sharing(function, sharing, written, tensor_of(o));
+  };
+  for (PyObject* const argument : arguments) {
+    check(argument);
+    if (!argument || !(PyList_CheckExact(argument) || PyTuple_CheckExact(argument))) continue;
+    // Lists within lists, of which there may be no end, are no tensors' to any function.
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(argument); ++i) check(PySequence_Fast_GET_ITEM(argument, i));
+  }
+}
+
+void check_assignment(const Tensor& target, std::span<const Index> parts, const Tensor& value) {
+  const auto shared = [&](const Index& i) { return i.kind == Index::Kind::Tensor && one_storage(target, i.tensor); };
+  if (!one_storage(target, value) && std::ranges::none_of(parts, shared)) return;
+  // Positions and masks choose within the view that the other parts make.
+  std::vector<Index> rest;
+  size_t tensors = 0, masks = 0;
+  for (const Index& i : parts) {
+    if (i.kind == Index::Kind::Bool) return;
+    if (i.kind != Index::Kind::Tensor) {
+      rest.push_back(i);
+      continue;
+    }
+    const bool mask = i.tensor.dtype() == DType::Bool || i.tensor.dtype() == DType::U8;
+    ++tensors, masks += mask;
+    for (int64_t d = 0; d < (mask ? i.tensor.dim() : 1); ++d) rest.push_back(Index(Slice()));
+  }
+  const NoGrad off;
+  const Tensor view = target.index(rest);
+  for (const Index& i : parts)
+    if (i.kind == Index::Kind::Tensor) check_sharing("index_put_", Sharing::Apart, view, i.tensor);
+  if (!value.defined()) return;
+  Tensor v = value;
+  while (v.dim() > view.dim() && v.size(0) == 1) v = v.squeeze(0);
+  const bool filled = value.dim() == 0 && tensors == masks && tensors < 2;  // by a number, and so by a mask
+  // What is broadcast into a view isn't dense.
+  if (!filled && (tensors || v.numel() == view.numel())) check_sharing("index_put_", tensors ? Sharing::Apart : Sharing::Same, view, v);
+}
+
+}  // namespace naru::py

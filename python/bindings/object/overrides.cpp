@@ -1,0 +1,80 @@
+#include "object/overrides.h"
+
+#include <algorithm>
+#include <span>
+
+#include "object/function.h"
+
+namespace naru::py {
+
+bool overrides_watched = false;
+
+namespace {
+
+PyObject* handler = nullptr;  // naru.overrides._call: (function, args, kwargs) -> result, or NotImplemented if none handles the call
+bool modes_watched = false;   // a mode may handle any call; a subclass of Tensor only calls with an instance among the arguments
+PyObject* plain = nullptr;    // the __torch_function__ of Parameter and similar classes, which handle nothing
+
+// True if the object's class has __torch_function__, or it is a list with such an object. Tensors count only with `subclasses`.
+bool has_torch_function(PyObject* o, bool subclasses, bool look_inside = true) {
+  PyTypeObject* const type = Py_TYPE(o);
+  if (type == tensor_type || (!subclasses && is_tensor(o)) || type == &PyLong_Type || type == &PyFloat_Type || type == &PyUnicode_Type ||
+      type == &PyBool_Type || type == &PySlice_Type || o == Py_None || o == Py_Ellipsis)
+    return false;
+  if (look_inside && (PyList_Check(o) || PyTuple_Check(o))) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
+      if (has_torch_function(PySequence_Fast_GET_ITEM(o, i), subclasses, false)) return true;
+    return false;
+  }
+  static PyObject* const name = PyUnicode_InternFromString("__torch_function__");
+  PyObject* const found = _PyType_Lookup(type, name);
+  return found && found != plain;
+}
+
+template <class Objects>
+bool any_has_torch_function(const Objects& args, bool foreign_only) {
+  if (!foreign_only && modes_watched) return true;
+  return std::any_of(args.begin(), args.end(), [&](PyObject* o) { return has_torch_function(o, !foreign_only); });
+}
+
+PyObject* ask(PyObject* function, nb::object args, nb::object kwargs) {
+  if (!handler) {
+    nb::object found = nb::module_::import_("naru.overrides").attr("_call");
+    if (!handler) handler = found.release().ptr();
+  }
+  nb::object result = nb::steal(check(PyObject_CallFunctionObjArgs(handler, function, args.ptr(), kwargs.ptr(), nullptr)));
+  return result.ptr() == Py_NotImplemented ? nullptr : result.release().ptr();
+}
+
+}  // namespace
+
+PyObject* dispatch_torch_function(PyObject* function, PyObject* const* args, int nargs, PyObject* kwnames, bool foreign_only) {
+  const Py_ssize_t keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+  if (!any_has_torch_function(std::span(args, static_cast<size_t>(nargs + keywords)), foreign_only)) return nullptr;
+  nb::object tuple = nb::steal(check(PyTuple_New(nargs)));
+  for (int i = 0; i < nargs; ++i) PyTuple_SET_ITEM(tuple.ptr(), i, Py_NewRef(args[i]));
+  nb::dict named;
+  for (Py_ssize_t k = 0; k < keywords; ++k) check(PyDict_SetItem(named.ptr(), PyTuple_GET_ITEM(kwnames, k), args[nargs + k]));
+  return ask(function, std::move(tuple), std::move(named));
+}
+
+PyObject* dispatch_torch_function(const char* method, std::initializer_list<PyObject*> args, bool foreign_only) {
+  if (!any_has_torch_function(args, foreign_only)) return nullptr;
+  nb::object function = nb::steal(check(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), method)));
+  nb::object tuple = nb::steal(check(PyTuple_New(static_cast<Py_ssize_t>(args.size()))));
+  Py_ssize_t i = 0;
+  for (PyObject* o : args) PyTuple_SET_ITEM(tuple.ptr(), i++, Py_NewRef(o));
+  return ask(function.ptr(), std::move(tuple), nb::dict());
+}
+
+void define_overrides() {
+  def(kFunction, "_watch_overrides", "modes, subclasses, unasked",
+      "Whether modes, and subclasses of Tensor but those whose __torch_function__ is `unasked`, are asked before a call.",
+      [](bool modes, bool subclasses, PyObject* unasked) {
+        modes_watched = modes;
+        overrides_watched = modes || subclasses;
+        Py_XSETREF(plain, Py_NewRef(unasked));
+      });
+}
+
+}  // namespace naru::py

@@ -1,0 +1,95 @@
+#include "autograd/history/history.h"
+#include "autograd/history/constant.h"
+
+#include <fmt/format.h>
+
+#include "autograd/history/accumulate.h"
+#include "naru/ops.h"
+#include "ops/complex/complex.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/tensor/type_names.h"
+
+namespace naru::autograd {
+
+Edge gradient_edge(const Tensor& t) {
+  Meta& m = ensure_meta(t);
+  if (t.impl()->base) follow_base(t, m);
+  if (m.grad_fn) return {m.grad_fn, m.output};
+  if (!m.requires_grad) return {};
+  return {Ref<Node>::share(&accumulator_of(m)), 0};
+}
+
+HookPlace add_hook(const Tensor& t, Hook hook, std::string name, std::shared_ptr<void> object) {
+  if (!t.requires_grad()) throw RuntimeError("cannot register a hook on a tensor that doesn't require gradient");
+  const Edge e = gradient_edge(t);
+  Node::Extras& x = e.node->ensure_extras();
+  const int64_t number = x.hooks->add(std::move(hook), e.slot, std::move(name), std::move(object));
+  return {number, x.hooks};
+}
+
+namespace {
+
+std::string type_name(const Tensor& t) {
+  return fmt::format("torch.{}{}Tensor", t.device().is_cpu() ? "" : fmt::format("{}.", name_of(t.device().type)),
+                     ops::torch_name(t.dtype()));
+}
+
+bool expands_to(const Dims& from, const Dims& to) {
+  if (from.size() > to.size()) return false;
+  const size_t shift = to.size() - from.size();
+  for (size_t i = 0; i < from.size(); ++i)
+    if (from[i] != 1 && from[i] != to[i + shift]) return false;
+  return true;
+}
+
+}  // namespace
+
+Tensor record_constant(Tensor out, const char* name, std::initializer_list<const Tensor*> inputs) {
+  if (!recording(inputs)) return out;
+  std::vector<GradientLike> like;
+  for (const Tensor* t : inputs) like.push_back(t->defined() ? GradientLike(*t) : GradientLike());
+  return record(std::move(out), name, inputs, {}, [like](const std::vector<Tensor>&, const std::vector<Tensor>&) {
+    std::vector<Tensor> zero;
+    for (const GradientLike& l : like) zero.push_back(zeros(l.sizes, Options(l.dtype, l.device)));
+    return zero;
+  });
+}
+
+Tensor fit_gradient(Tensor g, const GradientLike& like, const std::string& node, size_t index) {
+  if (!g.defined()) return g;
+  const auto wrong = [&](const std::string& what) {
+    return RuntimeError("{} at index {} - {}",
+                        node.empty() ? "invalid gradient" : fmt::format("Function {} returned an invalid gradient", node), index, what);
+  };
+  if (!(g.sizes() == like.sizes)) {
+    if (!expands_to(like.sizes, g.sizes()))
+      throw wrong(fmt::format("got {} but expected shape compatible with {}", g.sizes().str(), like.sizes.str()));
+    g = ops::sum_to(g, like.sizes);
+  }
+  if (g.dtype() != like.dtype) g = ops::gradient_as(g, like.dtype);
+  if (g.device() == like.device) return g;
+  if (g.dim() != 0) throw wrong(fmt::format("expected device {} but got {}", like.device.str(), g.device().str()));
+  return g.to(like.device);
+}
+
+void check_hook_result(const Tensor& before, const Tensor& after, const std::string& hook) {
+  if (before.dtype() != after.dtype() || before.device() != after.device())
+    throw RuntimeError("hook '{}' has changed the type of value (was {} got {})", hook, type_name(before), type_name(after));
+  if (!(before.sizes() == after.sizes()))
+    throw RuntimeError("hook '{}' has changed the size of value (was {}, got {})", hook, before.sizes().str(), after.sizes().str());
+}
+
+void copy_kept(const Tensor& target) {
+  const NoGrad off;
+  for (const auto& kept : take_uncopied(target.impl()->storage.get()))
+    if (const Tensor value = value_of(*kept); value.defined()) give_copy(*kept, value.clone());
+}
+
+void connect(Node& node, std::initializer_list<const Tensor*> inputs) {
+  for (const Tensor* t : inputs) node.next().push_back(requires_grad(*t) ? gradient_edge(*t) : Edge{});
+}
+void connect(Node& node, std::span<const Tensor> inputs) {
+  for (const Tensor& t : inputs) node.next().push_back(requires_grad(t) ? gradient_edge(t) : Edge{});
+}
+
+}  // namespace naru::autograd

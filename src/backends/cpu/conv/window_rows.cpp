@@ -1,0 +1,177 @@
+#include "backends/cpu/conv/window_rows.h"
+
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "backends/cpu/exec/simd.h"
+#include "backends/cpu/gemm/product_types.h"
+
+namespace naru::cpu {
+namespace {
+
+template <class T>
+bool is_nan(T v) {
+  if constexpr (std::is_floating_point_v<T>)
+    return v != v;
+  else
+    return false;
+}
+struct Next {
+  int64_t first;
+  static bool there(int64_t) { return true; }
+  int64_t element(int64_t i) const { return first + i; }
+  int64_t offset(int64_t i) const { return first + i; }
+};
+struct Stepped {
+  int64_t first, step, move;
+  static bool there(int64_t) { return true; }
+  int64_t element(int64_t i) const { return first + i * step; }
+  int64_t offset(int64_t i) const { return (first + i * step) * move; }
+};
+// All channels of one element.
+struct Channels {
+  int64_t number;
+  static bool there(int64_t) { return true; }
+  int64_t element(int64_t) const { return number; }
+  static int64_t offset(int64_t i) { return i; }
+};
+struct Listed {
+  const int64_t* index;
+  int64_t move;
+  bool there(int64_t i) const { return index[i] >= 0; }
+  int64_t element(int64_t i) const { return index[i]; }
+  int64_t offset(int64_t i) const { return index[i] * move; }
+};
+template <class F>
+[[gnu::always_inline]] inline void with(const Places& p, F f) {
+  if (p.step == 0 && !p.index)
+    f(Channels{p.first});
+  else if (p.step == 0)
+    f(Listed{p.index, p.move});
+  else if (p.step == 1 && p.move == 1)
+    f(Next{p.first});
+  else
+    f(Stepped{p.first, p.step, p.move});
+}
+
+// Adds elements times weight * scale, times scale, or unchanged.
+template <class T, class At>
+[[gnu::always_inline]] inline void add_row(const At& at, const T* x, const T* weight, T scale, bool weighs, int64_t n, T* sums) {
+  const auto each = [&](auto value) __attribute__((always_inline)) {
+    for (int64_t i = 0; i < n; ++i)
+      if (at.there(i)) sums[i] = plus<T>(sums[i], value(x[at.offset(i)], i));
+  };
+  if (weight)
+    each([&](T v, int64_t i) __attribute__((always_inline)) { return v * (scale * weight[i]); });
+  else if (weighs)
+    each([&](T v, int64_t) __attribute__((always_inline)) { return v * scale; });
+  else
+    each([&](T v, int64_t) __attribute__((always_inline)) { return v; });
+}
+template <class T, class At>
+[[gnu::always_inline]] inline void move_row(const At& at, const T* x, int64_t n, T* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] = at.there(i) ? plus<T>(T(0), x[at.offset(i)]) : T(0);
+}
+template <class T, class At>
+[[gnu::always_inline]] inline void greater_row(const At& at, const T* x, int64_t number, int64_t n, T* best, int64_t* place) {
+  for (int64_t i = 0; i < n; ++i) {
+    if (!at.there(i)) continue;
+    const T v = x[at.offset(i)];
+    const bool better = v > best[i] || is_nan(v) || place[i] < 0;
+    best[i] = better ? v : best[i];
+    place[i] = better ? number + at.element(i) : place[i];
+  }
+}
+template <class T, class At>
+[[gnu::always_inline]] inline void pick_row(const At& at, const T* x, const int64_t* seen, int64_t seen_move, int64_t own, int64_t step,
+                                            int64_t n, T* sums) {
+  for (int64_t i = 0; i < n; ++i)
+    if (at.there(i)) sums[i] = plus<T>(sums[i], seen[at.element(i) * seen_move] == own + i * step ? x[at.offset(i)] : T(0));
+}
+
+// Loads one element of each channel.
+template <class T, class Values>
+[[gnu::always_inline]] inline void set_elements(const T* const (&x)[kPlanes], int64_t at, Values& v) {
+  v = Values{x[0][at], x[1][at], x[2][at], x[3][at], x[4][at], x[5][at], x[6][at], x[7][at]};
+}
+template <class T>
+[[gnu::always_inline]] inline void sums_of_planes(const T* const (&x)[kPlanes], const PlaneWindows& w, T* out) {
+  typedef T Values __attribute__((vector_size(kPlanes * sizeof(T))));
+  for (int64_t p = 0; p < w.n; ++p, out += kPlanes) {
+    const auto [begin, end] = w.windows[p];
+    Values sum{};
+    for (int64_t r = 0; r < w.row_count; ++r)
+      for (int64_t e = begin; e < end; ++e) {
+        Values v;
+        set_elements(x, w.rows[r].offset + e * w.move, v);
+        if constexpr (std::is_floating_point_v<T>) {
+          sum += v;
+        } else {
+          typedef std::make_unsigned_t<T> Wrapping __attribute__((vector_size(kPlanes * sizeof(T))));
+          sum = reinterpret_cast<Values>(reinterpret_cast<Wrapping>(sum) + reinterpret_cast<Wrapping>(v));
+        }
+      }
+    std::memcpy(out, &sum, sizeof sum);
+  }
+}
+template <class T>
+[[gnu::always_inline]] inline void maxima_of_planes(const T* const (&x)[kPlanes], const PlaneWindows& w, T* out, int32_t* places) {
+  typedef T Values __attribute__((vector_size(kPlanes * sizeof(T))));
+  using Number = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+  typedef Number Numbers __attribute__((vector_size(kPlanes * sizeof(T))));
+  for (int64_t p = 0; p < w.n; ++p, out += kPlanes, places += kPlanes) {
+    const auto [begin, end] = w.windows[p];
+    Values best = Values{} + (std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::min());
+    Numbers place = Numbers{} - 1;
+    // The first element is always taken, even if it equals the initial value.
+    if (w.row_count > 0 && begin < end) {
+      set_elements(x, w.rows[0].offset + begin * w.move, best);
+      place = Numbers{} + static_cast<Number>(w.rows[0].number + begin);
+    }
+    for (int64_t r = 0; r < w.row_count; ++r)
+      for (int64_t e = begin; e < end; ++e) {
+        Values v;
+        set_elements(x, w.rows[r].offset + e * w.move, v);
+        const Numbers better = (v > best) | (v != v), number = Numbers{} + static_cast<Number>(w.rows[r].number + e);
+        best = better ? v : best;
+        place = better ? number : place;
+      }
+    std::memcpy(out, &best, sizeof best);
+    for (int64_t c = 0; c < kPlanes; ++c) places[c] = static_cast<int32_t>(place[c]);
+  }
+}
+
+}  // namespace
+
+// The same functions for each type, compiled for several instruction sets.
+#define NARU_ROWS(T)                                                                                                             \
+  NARU_WIDE void add(const Places& p, const T* x, const T* weight, T scale, bool weighs, int64_t n, T* sums) {                   \
+    with(                                                                                                                        \
+        p, [&](auto at) __attribute__((always_inline)) { add_row<T>(at, x, weight, scale, weighs, n, sums); });                  \
+  }                                                                                                                              \
+  NARU_WIDE void plane_sums(const T* const(&x)[kPlanes], const PlaneWindows& w, T* sums) { sums_of_planes<T>(x, w, sums); }      \
+  NARU_WIDE void plane_maxima(const T* const(&x)[kPlanes], const PlaneWindows& w, T* best, int32_t* places) {                    \
+    maxima_of_planes<T>(x, w, best, places);                                                                                     \
+  }                                                                                                                              \
+  NARU_WIDE void greater(const Places& p, const T* x, int64_t number, int64_t n, T* best, int64_t* place) {                      \
+    with(                                                                                                                        \
+        p, [&](auto at) __attribute__((always_inline)) { greater_row<T>(at, x, number, n, best, place); });                      \
+  }                                                                                                                              \
+  NARU_WIDE void move(const Places& p, const T* x, int64_t n, T* y) {                                                            \
+    with(                                                                                                                        \
+        p, [&](auto at) __attribute__((always_inline)) { move_row<T>(at, x, n, y); });                                           \
+  }                                                                                                                              \
+  NARU_WIDE void pick(const Places& p, const T* x, const int64_t* seen, int64_t seen_move, int64_t own, int64_t step, int64_t n, \
+                      T* sums) {                                                                                                 \
+    with(                                                                                                                        \
+        p, [&](auto at) __attribute__((always_inline)) { pick_row<T>(at, x, seen, seen_move, own, step, n, sums); });            \
+  }
+
+NARU_ROWS(float)
+NARU_ROWS(double)
+NARU_ROWS(int32_t)
+NARU_ROWS(int64_t)
+#undef NARU_ROWS
+
+}  // namespace naru::cpu

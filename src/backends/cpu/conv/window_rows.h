@@ -1,0 +1,50 @@
+// Inner loops of ir::Windows: sums and maxima for one kernel position of n neighbouring windows.
+#pragma once
+
+#include <cstdint>
+
+namespace naru::cpu {
+
+// The elements of a row that n positions read. step != 0: `first` and every `step`-th element after it. step == 0: the elements listed in
+// `index` (below 0: none). Elements are `move` apart. If step is 0 and index is null: n neighbouring channels of the element with number
+// `first`.
+struct Places {
+  int64_t first, step, move;
+  const int64_t* index;
+};
+
+// Windows of kPlanes channels at once. `rows` are the rows that a window reads: the offset of each in elements, and the number of its first
+// element. `windows` are the ranges of a row that the n windows read; its elements are `move` apart.
+constexpr int64_t kPlanes = 8;
+struct PlaneRow {
+  int64_t offset, number;
+};
+struct ElementRange {
+  int64_t begin = 0, end = 0;
+};
+struct PlaneWindows {
+  const PlaneRow* rows;
+  int64_t row_count;
+  const ElementRange* windows;
+  int64_t n, move;
+};
+
+// add: sums[i] += element * (scale * weight[i]); if weight is null, element * scale if `weighs`, else the element.
+// greater: updates best[i] and its position place[i]; element e has position `number` + e. place[i] < 0: no best yet.
+// move: y[i] = 0 + element; 0 where there is no element.
+// pick: sums[i] += the elements whose number in `seen` equals own + i * step.
+// plane_sums, plane_maxima: results of shape (n, kPlanes), and for maxima their positions (-1 where a window has no elements).
+#define NARU_ROWS(T)                                                                                                             \
+  void add(const Places& p, const T* x, const T* weight, T scale, bool weighs, int64_t n, T* sums);                              \
+  void greater(const Places& p, const T* x, int64_t number, int64_t n, T* best, int64_t* place);                                 \
+  void move(const Places& p, const T* x, int64_t n, T* y);                                                                       \
+  void pick(const Places& p, const T* x, const int64_t* seen, int64_t seen_move, int64_t own, int64_t step, int64_t n, T* sums); \
+  void plane_sums(const T* const(&x)[kPlanes], const PlaneWindows& w, T* sums);                                                  \
+  void plane_maxima(const T* const(&x)[kPlanes], const PlaneWindows& w, T* best, int32_t* places);
+NARU_ROWS(float)
+NARU_ROWS(double)
+NARU_ROWS(int32_t)
+NARU_ROWS(int64_t)
+#undef NARU_ROWS
+
+}  // namespace naru::cpu

@@ -1,0 +1,448 @@
+// Runs the operators of the elementwise table: dtypes, shapes, the fast path for small tensors, and derivatives.
+#include "ops/elementwise/elementwise.h"
+
+#include <algorithm>
+#include <complex>
+
+#include "autograd/history/history.h"
+#include "naru/ops.h"
+#include "ops/complex/complex.h"
+#include "ops/elementwise/fast_call.h"
+#include "ops/shape/strides.h"
+#include "ops/sparse/sparse.h"
+#include "ops/tensor/autocast.h"
+#include "ops/tensor/common.h"
+#include "ops/tensor/numbers.h"
+#include "ops/tensor/type_names.h"
+#include "runtime/memory/memory.h"
+
+namespace naru {
+namespace ops {
+namespace {
+
+struct Nothing {};
+constexpr Nothing nothing;
+using TensorDerivative = Tensor (*)(std::span<const Tensor>);
+
+Tensor power(const Tensor& a, const Tensor& b) { return pow(a, b); }
+
+template <auto F, size_t... I>
+constexpr TensorDerivative derivative_impl(std::index_sequence<I...>) {
+  using Result = decltype(F(std::declval<const Tensor&>(), (static_cast<void>(I), std::declval<const Tensor&>())...));
+  if constexpr (std::is_same_v<Result, Nothing>)
+    return nullptr;
+  else
+    return [](std::span<const Tensor> t) -> Tensor { return F(t[0], t[I + 1]...); };
+}
+template <int N, auto F>
+constexpr TensorDerivative derivative() {
+  return derivative_impl<F>(std::make_index_sequence<N - 1>());
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+using T = Tensor;
+const TensorDerivative kDerivatives[][3] = {
+#define NARU_OP1(name, rule, lo, hi, expr, da, doc) \
+  {derivative<3, [](const T& a, const T& y, const T& g) { return da; }>(), nullptr, nullptr},
+#define NARU_OP2(name, rule, lo, hi, expr, da, db, doc)                                \
+  {derivative<4, [](const T& a, const T& b, const T& y, const T& g) { return da; }>(), \
+   derivative<4, [](const T& a, const T& b, const T& y, const T& g) { return db; }>(), nullptr},
+#define NARU_OP3(name, rule, lo, hi, expr, da, db, dc, doc)                                        \
+  {derivative<5, [](const T& a, const T& b, const T& c, const T& y, const T& g) { return da; }>(), \
+   derivative<5, [](const T& a, const T& b, const T& c, const T& y, const T& g) { return db; }>(), \
+   derivative<5, [](const T& a, const T& b, const T& c, const T& y, const T& g) { return dc; }>()},
+#include "naru/elementwise.inc"
+#undef NARU_OP1
+#undef NARU_OP2
+#undef NARU_OP3
+};
+#pragma GCC diagnostic pop
+
+const TableEntry kTable[] = {
+#define NARU_OP1(name, rule, lo, hi, expr, da, doc) {#name, 1, Rule::rule, lo, hi, doc, {}},
+#define NARU_OP2(name, rule, lo, hi, expr, da, db, doc) {#name, 2, Rule::rule, lo, hi, doc, {}},
+#define NARU_OP3(name, rule, lo, hi, expr, da, db, dc, doc) {#name, 3, Rule::rule, lo, hi, doc, {}},
+#include "naru/elementwise.inc"
+#undef NARU_OP1
+#undef NARU_OP2
+#undef NARU_OP3
+};
+
+// Which arguments a derivative reads: bit k for argument k of (operands..., result y, gradient g). kIsGradient is set if the derivative is g itself.
+constexpr uint8_t kIsGradient = 0x80;
+uint8_t derivative_needs(ir::OpId id, int operand) {
+  static const auto& needs = *[] {
+    auto* const all = new std::vector<std::array<uint8_t, 3>>;
+    for (size_t r = 0; r < std::size(kTable); ++r) {
+      std::array<uint8_t, 3> row_needs{};
+      const int n = kTable[r].arity + 2;
+      for (int i = 0; i < kTable[r].arity; ++i) {
+        if (!kDerivatives[r][i]) continue;
+        ir::Graph g;
+        std::vector<ir::V> args;
+        for (int k = 0; k < n; ++k) args.push_back(ir::input(g, k, kTable[r].rule == Rule::Where && k == 0 ? DType::Bool : DType::F32));
+        const ir::V result = ir::op_table()[ir::op::derivative(static_cast<ir::OpId>(r), i)].expr(args);
+        std::vector<bool> used(g.nodes().size());
+        used[result.id()] = true;
+        for (size_t id = g.nodes().size(); id-- > 0;) {
+          if (!used[id]) continue;
+          const ir::Node& node = g[static_cast<uint32_t>(id)];
+          for (uint32_t in : {node.a, node.b, node.c})
+            if (in != ir::kNoNode) used[in] = true;
+          if (node.prim == ir::Prim::Input) row_needs[i] |= static_cast<uint8_t>(1u << node.bits);
+        }
+        if (g[result.id()].prim == ir::Prim::Input) row_needs[i] |= kIsGradient;
+      }
+      all->push_back(row_needs);
+    }
+    return all;
+  }();
+  return needs[id][operand];
+}
+
+class TableNode final : public autograd::Node {
+ public:
+  // in_place: the first operand will be overwritten, so a copy of it is saved.
+  TableNode(ir::OpId id, Types types, std::span<const Operand> operands, bool in_place = false)
+      : Node(backward_name(id, operands)), id_(id), types_(types) {
+    uint8_t needs = 0;
+    const int n = kTable[id].arity;
+    for (int i = 0; i < n; ++i) {
+      const bool wanted = operands[i].is_tensor() && kDerivatives[id][i] && autograd::requires_grad(operands[i].tensor());
+      next().push_back(wanted ? autograd::gradient_edge(operands[i].tensor()) : autograd::Edge{});
+      if (!wanted) continue;
+      needs |= derivative_needs(id, i);
+      shapes_[i] = operands[i].tensor().sizes();
+      dtypes_[i] = operands[i].tensor().dtype();
+    }
+    for (int i = 0; i < n; ++i) {
+      if (!operands[i].is_tensor())
+        numbers_[i] = operands[i].scalar();
+      else if (needs >> i & 1)
+        saved_[i] = autograd::Saved(in_place && i == 0 ? operands[0].tensor().clone() : operands[i].tensor());
+      is_number_[i] = !operands[i].is_tensor();
+    }
+    wants_result_ = needs >> n & 1;
+  }
+  // Call after the result was computed.
+  void save_result(const Tensor& y) {
+    if (wants_result_) result_ = autograd::Saved(y, true);
+  }
+  std::vector<Tensor> apply(std::vector<Tensor> grads) override {
+    const int n = kTable[id_].arity;
+    Tensor g = std::move(grads[0]);
+    std::vector<Tensor> results = std::move(grads);  // reuses the vector's memory
+    results.clear();
+    results.resize(n);
+    if (!g.defined()) return results;
+    std::array<Tensor, 5> values;
+    uint8_t needs = 0;
+    for (int i = 0; i < n; ++i)
+      if (next()[i].node) needs |= derivative_needs(id_, i);
+    if (needs & ~kIsGradient) {
+      SavedGuard guard(*this);
+      for (int i = 0; i < n; ++i)
+        if ((needs >> i & 1) && !is_number_[i]) values[i] = saved_value(saved_[i], guard);
+      if (needs >> n & 1) values[n] = saved_value(result_, guard);
+    }
+    values[n + 1] = g;
+    for (int i = 0; i < n; ++i)
+      if (next()[i].node) results[i] = one(i, n, values);
+    return results;
+  }
+  uint64_t shown_edges() const override {
+    namespace o = ir::op;
+    if (id_ == o::where) return 6;
+    uint64_t shown = 0;
+    // PyTorch wraps the scalars of these operators in tensors, so its nodes have edges for them.
+    const bool numbers = id_ == o::add || id_ == o::mul || id_ == o::div || (id_ == o::sub && !is_number_[0]);
+    for (size_t i = 0; i < next().size(); ++i) shown |= uint64_t{numbers || !is_number_[i]} << i;
+    return shown;
+  }
+  void release_saved() override {
+    const SavedGuard guard(*this);
+    for (auto& s : saved_) s.release();
+    result_.release();
+  }
+  autograd::SavedValue saved_as(std::string_view name) override {
+    const size_t n = static_cast<size_t>(kTable[id_].arity);
+    const uint8_t needs = derivative_needs(id_, 0) | derivative_needs(id_, 1) | derivative_needs(id_, 2);
+    if (name == "result") return {needs >> n & 1 ? &result_ : nullptr};
+    const size_t i = operand_called(id_, name);
+    if (i >= n || !(needs >> i & 1)) return {};
+    return is_number_[i] ? autograd::SavedValue{nullptr, &numbers_[i]} : autograd::SavedValue{&saved_[i]};
+  }
+  void each_saved(const autograd::TensorVisitor& f) const override {
+    const SavedGuard guard(*this);
+    for (const auto& s : saved_) s.visit(f);
+    result_.visit(f);
+  }
+
+ private:
+  // Releases the guard before unpack hooks run, since they may run arbitrary code.
+  Tensor saved_value(const autograd::Saved& saved, SavedGuard& guard) {
+    if (!saved.is_packed()) [[likely]]
+      return saved.get(this);
+    const autograd::Saved copy = saved;
+    guard.release();
+    return copy.get(this);
+  }
+
+  // For complex numbers the same formulas hold, with all arguments but the gradient conjugated.
+  Tensor one_complex(int i, int n, const std::array<Tensor, 5>& values) const {
+    const Tensor& g = values[n + 1];
+    std::array<Tensor, 5> args;
+    for (int k = 0; k < n; ++k)
+      args[k] = is_number_[k]
+                    ? scalar_tensor(std::conj(numbers_[k].to<std::complex<double>>()), Options(complex_of(types_.compute), g.device()))
+                    : ops::conjugate(values[k]);
+    args[n] = ops::conjugate(values[n]), args[n + 1] = g;
+    for (int k = 0; k <= n; ++k)
+      if (!args[k].defined()) args[k] = g;
+    const std::span<const Tensor> all(args.data(), static_cast<size_t>(n + 2));
+    Tensor result = derivative_needs(id_, i) & kIsGradient ? g : ops::complex_derivative(id_, i, all);
+    if (!result.defined()) result = kDerivatives[id_][i](all);
+    return ops::gradient_as(sum_to(result, shapes_[i]), dtypes_[i]);
+  }
+
+  Tensor one(int i, int n, const std::array<Tensor, 5>& values) const {
+    if (is_complex(types_.compute)) [[unlikely]]
+      return one_complex(i, n, values);
+    const Tensor& g = values[n + 1];
+    const uint8_t needs = derivative_needs(id_, i);
+    Tensor result;
+    if (needs & kIsGradient) {
+      result = g;
+    } else if (grad_enabled()) {
+      std::array<Tensor, 5> args = values;
+      for (int k = 0; k < n; ++k)
+        if (is_number_[k]) args[k] = scalar_tensor(numbers_[k], Options(types_.compute, g.device()));
+      for (int k = 0; k < n + 2; ++k)
+        if (!args[k].defined()) args[k] = g;
+      result = kDerivatives[id_][i]({args.data(), static_cast<size_t>(n + 2)});
+    } else if (shapes_[i] == g.sizes() && (result = fast_derivative(i, n, values, needs)).defined()) {
+      return result;
+    } else {
+      std::array<OpOperand, 5> args;
+      for (int k = 0; k < n + 2; ++k) {
+        const DType as = kTable[id_].rule == Rule::Where && k == 0 ? DType::Bool : types_.compute;
+        if (k < n && is_number_[k] && (needs >> k & 1))
+          args[k] = {nullptr, numbers_[k], as};
+        else
+          args[k] = {values[k].defined() && (needs >> k & 1) ? &values[k] : &g, {}, as};
+      }
+      const bool whole = shapes_[i] == g.sizes();
+      result = make_result(g.sizes(), ops::gradient_strides(g, {args.data(), static_cast<size_t>(n + 2)}),
+                           whole ? dtypes_[i] : types_.compute, g.device(), "backward", true);
+      apply_into(ir::op::derivative(id_, i), {args.data(), static_cast<size_t>(n + 2)}, result);
+    }
+    result = sum_to(result, shapes_[i]);
+    return result.dtype() == dtypes_[i] ? result : result.to(dtypes_[i]);
+  }
+
+  // Returns an undefined tensor if the general path is needed.
+  Tensor fast_derivative(int i, int n, const std::array<Tensor, 5>& values, uint8_t needs) const {
+    if (kTable[id_].rule == Rule::Where) return {};
+    FastCall call;
+    for (int k = 0; k < n + 2; ++k) {
+      if (!(needs >> k & 1))
+        call.add_unused();
+      else if (k < n && is_number_[k])
+        call.add(numbers_[k]);
+      else if (!call.add(values[k].impl()))
+        return {};
+    }
+    if (!call.first() || call.first()->dtype != dtypes_[i]) return {};
+    return call.run(ir::op::derivative(id_, i), "backward", [&] { return Types{types_.compute, dtypes_[i]}; });
+  }
+
+  ir::OpId id_;
+  Types types_;
+  std::array<autograd::Saved, 3> saved_;
+  autograd::Saved result_;
+  std::array<Scalar, 3> numbers_;
+  std::array<Dims, 3> shapes_;
+  std::array<DType, 3> dtypes_{};
+  std::array<bool, 3> is_number_{};
+  bool wants_result_ = false;
+};
+
+bool wants_history(ir::OpId id, std::span<const Operand> operands) {
+  if (!grad_enabled()) return false;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!operands[i].is_tensor() || !autograd::requires_grad(operands[i].tensor())) continue;
+    if (kDerivatives[id][i]) return true;
+    // Without an error, the result would silently count as a constant.
+    if (i == 0 && kTable[id].rule == Rule::Float)
+      throw NotImplementedError("the derivative for '{}' is not implemented. Use input.detach(), or no_grad()", kTable[id].name);
+  }
+  return false;
+}
+
+void record_op(ir::OpId id, Types types, std::span<const Operand> operands, const Tensor& out) {
+  auto node = make_ref<TableNode>(id, types, operands);
+  node->save_result(out);
+  autograd::set_history(out, Ref<autograd::Node>(node));
+}
+
+bool meets_sparse(std::span<const Operand> operands) noexcept {
+  return std::any_of(operands.begin(), operands.end(), [](const Operand& o) { return o.is_tensor() && has_sparse_form(o.tensor()); });
+}
+
+constexpr const char* kRoles[] = {"input", "other", "third operand"};
+
+Device check_devices(std::span<const Operand> operands, const char* op) {
+  std::array<const Tensor*, 3> tensors;
+  std::array<const char*, 3> roles;
+  size_t n = 0;
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (operands[i].is_tensor()) {
+      require_defined(operands[i].tensor(), op, kRoles[i]);
+      tensors[n] = &operands[i].tensor();
+      roles[n++] = kRoles[i];
+    }
+  return common_device({tensors.data(), n}, {roles.data(), n}, op);
+}
+
+// Throws if a cpu operator divides integers by zero, as PyTorch does; on other devices the result is 0.
+void check_divisor(ir::OpId id, Types types, std::span<const Operand> operands) {
+  namespace r = ir::op;
+  if (is_inexact(types.compute) || recording_host() || (id != r::floor_divide && id != r::remainder && id != r::fmod && id != r::div_trunc))
+    return;
+  const Operand& divisor = operands[1];
+  const bool zero = divisor.is_tensor() ? divisor.tensor().device().is_cpu() && divisor.tensor().numel() > 0 &&
+                                              !all(divisor.tensor().detach()).item().to_bool()
+                                        : param_bits(divisor.scalar(), types.compute) == 0;  // converted to the dtype; may wrap to 0
+  if (zero) throw RuntimeError("ZeroDivisionError: {} of integers by 0", kTable[id].name);
+}
+
+void fill_operands(ir::OpId id, std::span<const Operand> operands, Types types, Rule rule, std::array<OpOperand, 3>& steps) {
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const DType as = rule == Rule::Where && i == 0 ? DType::Bool : types.compute;
+    if (!operands[i].is_tensor())
+      steps[i] = {nullptr, operands[i].scalar(), as};
+    else if (i == 1 && is_exact_number(id, operands[i], types.compute)) [[unlikely]]
+      steps[i] = {nullptr, operands[i].tensor().detach().item(), as};
+    else
+      steps[i] = {&operands[i].tensor(), {}, as};
+  }
+  fit_numbers(id, types, {steps.data(), operands.size()});
+}
+
+// Returns an undefined tensor if the operands need the general path.
+Tensor run_fast(ir::OpId id, std::span<const Operand> operands, Types& types) {
+  FastCall call;
+  for (const Operand& o : operands)
+    if (!(o.is_tensor() ? call.add(o.tensor().impl()) : call.add(o.scalar()))) return {};
+  const TensorImpl* first = call.first();
+  if (!first || kTable[id].rule == Rule::Where) return {};
+  if (!is_inexact(first->dtype) && (kTable[id].rule == Rule::Float || call.has_numbers() || id == ir::op::floor_divide ||
+                                    id == ir::op::remainder || id == ir::op::fmod || id == ir::op::div_trunc))
+    return {};
+  Tensor out = call.run(id, kTable[id].name, [&] { return apply_rule(kTable[id].rule, operands, kTable[id].name); });
+  types = call.types();
+  return out;
+}
+
+}  // namespace
+
+std::span<const TableEntry> table() {
+  static const auto& rows = *[] {
+    auto* const made = new std::vector<TableEntry>(std::begin(kTable), std::end(kTable));
+    std::vector<TableEntry>& v = *made;
+    for (size_t r = 0; r < v.size(); ++r)
+      for (int i = 0; i < 3; ++i) v[r].differentiable[i] = kDerivatives[r][i] != nullptr;
+    return made;
+  }();
+  return rows;
+}
+
+ir::OpId id_of(std::string_view op) {
+  const auto found = std::find_if(std::begin(kTable), std::end(kTable), [op](const TableEntry& e) { return op == e.name; });
+  return found == std::end(kTable) ? static_cast<ir::OpId>(ir::op::kCount) : static_cast<ir::OpId>(found - std::begin(kTable));
+}
+
+Tensor sum_to(const Tensor& g, const Dims& shape) {
+  if (g.sizes() == shape) return g;
+  Dims reduced;
+  const size_t shift = g.sizes().size() - shape.size();
+  for (size_t i = 0; i < g.sizes().size(); ++i)
+    if (i < shift || (shape[i - shift] == 1 && g.sizes()[i] != 1)) reduced.push_back(static_cast<int64_t>(i));
+  return sum(g, reduced, true).view(shape);
+}
+
+Tensor run_op(ir::OpId id, std::span<const Operand> operands) {
+  if (const autocast::Casts c(kTable[id].name, operands); c) return run_op(id, c.operands());
+  const bool history = wants_history(id, operands);
+  Types types;
+  if (Tensor done = run_fast(id, operands, types); done.defined()) {
+    if (history) record_op(id, types, operands, done);
+    return done;
+  }
+  const TableEntry& r = kTable[id];
+  if (meets_sparse(operands)) [[unlikely]]
+    return run_sparse(id, operands);
+  if (std::none_of(operands.begin(), operands.end(), [](const Operand& o) { return o.is_tensor(); })) {
+    // All operands are scalars: the first counts as a 0-d tensor.
+    const Tensor number = scalar_tensor(operands[0].scalar());
+    std::array<Operand, 3> all{Operand(number), Operand(0), Operand(0)};
+    std::copy(operands.begin() + 1, operands.end(), all.begin() + 1);
+    return run_op(id, {all.data(), operands.size()});
+  }
+  const Device device = check_devices(operands, r.name);
+  types = apply_rule(r.rule, operands, r.name);
+  Dims shape;
+  for (const Operand& o : operands)
+    if (o.is_tensor()) shape = shape.empty() ? o.tensor().sizes() : broadcast_shapes(shape, o.tensor().sizes());
+  check_divisor(id, types, operands);
+  std::array<OpOperand, 3> steps;
+  fill_operands(id, operands, types, r.rule, steps);
+  bool row_major = true;
+  for (const Operand& o : operands) row_major = row_major && (!o.is_tensor() || o.tensor().is_contiguous());
+  Tensor out = row_major ? make_result(shape, types.out, device, r.name, true)
+                         : make_result(shape, elementwise_strides(shape, operands), types.out, device, r.name, true);
+  apply_into(id, {steps.data(), operands.size()}, out);
+  if (history) record_op(id, types, operands, out);
+  return out;
+}
+
+void run_op_in_place(ir::OpId id, const Tensor& target, std::span<const Operand> others) {
+  const TableEntry& r = kTable[id];
+  std::array<Operand, 3> all{Operand(target), Operand(0), Operand(0)};
+  for (size_t i = 0; i < others.size(); ++i) all[i + 1] = others[i];
+  const std::span<const Operand> operands(all.data(), others.size() + 1);
+  require_defined(target, r.name, "input");
+  if (meets_sparse(operands)) [[unlikely]]
+    return run_sparse_in_place(id, target, others);
+  check_devices(operands, r.name);
+  const Types types = apply_rule(r.rule, operands, r.name);
+  if (category_of(types.out) > category_of(target.dtype()))
+    throw RuntimeError(
+        "result type {} can't be cast to the desired output type {} ({}_ writes into its operand; use {}() for a new tensor)",
+        torch_name(types.out), torch_name(target.dtype()), r.name, r.name);
+  if (id == ir::op::abs && is_complex(target.dtype())) throw RuntimeError("In-place abs is not supported for complex tensors.");
+  Dims shape = target.sizes();
+  for (const Operand& o : others)
+    if (o.is_tensor()) shape = broadcast_shapes(shape, o.tensor().sizes());
+  if (!(shape == target.sizes()))
+    throw RuntimeError("output with shape {} doesn't match the broadcast shape {} ({}_)", target.sizes().str(), shape.str(), r.name);
+  require_distinct_elements(target, r.name, "_");
+  check_divisor(id, types, operands);
+  const bool history = wants_history(id, operands) || autograd::recording_write(target);
+  Ref<TableNode> node;
+  if (history) autograd::check_in_place(target, r.name), node = make_ref<TableNode>(id, types, operands, true);
+  std::array<OpOperand, 3> steps;
+  fill_operands(id, operands, types, r.rule, steps);
+  autograd::before_write(target);
+  apply_into(id, {steps.data(), operands.size()}, target);
+  bump_version(target);
+  target.impl()->origin.op = r.name;
+  if (history) {
+    autograd::rebase_history(target, Ref<autograd::Node>(node));
+    node->save_result(target);
+  }
+}
+
+}  // namespace ops
+}  // namespace naru

@@ -1,0 +1,19 @@
+// Operators that the cpu does in one host loop, where other devices need many small instructions (ir/host_loop.h).
+#pragma once
+
+#include <array>
+#include <initializer_list>
+
+#include "ir/host_loop.h"
+#include "ops/tensor/common.h"
+
+namespace naru::ops {
+
+// True if a host loop may replace the differentiable path: all tensors are on the cpu, their dtypes are supported by programs, and no gradient is
+// needed.
+bool can_use_host_loop(std::initializer_list<const Tensor*> tensors);
+// Runs the loop. Tensors are row-major and not empty; those in `writes` come from make_result.
+void run_host_loop(ir::HostLoop::Kind kind, std::initializer_list<const Tensor*> reads, std::initializer_list<const Tensor*> writes,
+                   std::array<int64_t, 3> numbers = {});
+
+}  // namespace naru::ops

@@ -1,0 +1,335 @@
+// matmul, mm, bmm, mv, dot, outer, addmm.
+#include "ops/linalg/matmul.h"
+#include "autograd/history/history.h"
+#include "naru/ops.h"
+#include "ops/complex/complex.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/linalg/lapack.h"
+#include "ops/sparse/sparse.h"
+#include "ops/tensor/autocast.h"
+#include "ops/tensor/common.h"
+#include "ops/tensor/flops.h"
+#include "ops/tensor/numbers.h"
+#include "ops/tensor/type_names.h"
+#include "runtime/queue/small_work.h"
+
+namespace naru {
+
+using autograd::record;
+using autograd::requires_grad;
+using ops::check_factors;
+using ops::product_of;
+using Tensors = std::vector<Tensor>;
+
+namespace ops {
+
+void check_factors(const Tensor& a, const Tensor& b, const char* op) {
+  require_defined(a, op, "the first factor");
+  require_defined(b, op, "the second factor");
+  if (a.impl()->storage->device != b.impl()->storage->device) {
+    const Tensor* tensors[] = {&a, &b};
+    const char* roles[] = {"the first factor", "the second factor"};
+    common_device(tensors, roles, op);
+  }
+  if (a.dtype() != b.dtype())
+    throw RuntimeError("expected m1 and m2 to have the same dtype, but got: {} != {} ({}: convert one with .to())", c_name(a.dtype()),
+                       c_name(b.dtype()), op);
+  if (a.dtype() != DType::Bool) return;
+  const std::string_view word = op;
+  throw NotImplementedError("\"{}\" not implemented for 'Bool' ({}: convert to numbers first)",
+                            word == "dot" || word == "bmm" ? word
+                            : word == "mv"                 ? "addmv_impl_cpu"
+                                                           : "addmm_impl_cpu_",
+                            op);
+}
+
+void throw_not_multiplicable(const Dims& a, const Dims& b, const char* op, bool adds) {
+  throw RuntimeError(
+      "{}: mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{}): {} wants as many columns of the first as rows of the second",
+      adds ? "addmm" : "mm", a[0], a[1], b[0], b[1], op);
+}
+
+namespace {
+
+ir::MatMul::Matrix matrix_of(const Tensor& t, bool transposed) {
+  const ir::View v = view_of(t, t.sizes());
+  const size_t n = v.strides.size();
+  ir::MatMul::Matrix m{v.data, n == 3 ? v.strides[0] : 0, v.strides[n - 2], v.strides[n - 1]};
+  if (transposed) std::swap(m.row_stride, m.col_stride);
+  return m;
+}
+
+// Counts under the names of PyTorch's operators, whichever function was called.
+void count_product(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_transposed, const char* op) {
+  const std::string_view name = op;
+  const bool batched = a.dim() == 3, composed = name == "matmul" || name == "linear";
+  count_flops(batched ? "bmm" : !composed ? op : bias.defined() ? "addmm" : "mm", 2 * a.numel() * b.size(b_transposed ? -2 : -1));
+}
+
+}  // namespace
+
+Tensor product_of(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_transposed, const char* op) {
+  if (flop_counters) [[unlikely]]
+    count_product(a, b, bias, b_transposed, op);
+  if (is_complex(a.dtype())) [[unlikely]] {
+    const FlopsOfAll counted;
+    const Tensor product = complex_matmul(a, b_transposed ? b.detach().transpose(-1, -2) : b, op);
+    return bias.defined() ? product + bias.detach() : product;
+  }
+  const Dims &sa = a.sizes(), &sb = b.sizes();
+  const size_t rank = sa.size();
+  const int64_t m = sa[rank - 2], k = sa[rank - 1], n = b_transposed ? sb[rank - 2] : sb[rank - 1];
+  Dims sizes{m, n};
+  if (rank == 3) sizes.insert(0, sa[0]);
+  Tensor out = make_result(sizes, a.dtype(), a.impl()->storage->device, op);
+  if (out.numel() == 0) return out;
+  const Precision precision = precision_of(a.dtype());
+  if (rank == 2 && !b_transposed && !bias.defined() && is_host_ready(*a.impl()) && is_host_ready(*b.impl()) && !precision.deterministic &&
+      runtime::small_work.multiply(a.dtype(), m, n, k, a.impl()->address(), b.impl()->address(), out.impl()->address()))
+    return out;
+  ir::MatMul q;
+  q.dtype = a.dtype();
+  q.batch = rank == 3 ? sa[0] : 1;
+  q.m = m, q.k = k, q.n = n;
+  q.precision = precision;
+  q.a = matrix_of(a, false);
+  q.b = matrix_of(b, b_transposed);
+  if (bias.defined()) {
+    const ir::View v = view_of(bias, bias.sizes());
+    q.bias = v.data;
+    q.bias_stride = v.strides.back();
+  }
+  q.c = matrix_of(out, false);
+  submit(std::move(q), {&a, &b, &bias}, {&out});
+  return out;
+}
+
+}  // namespace ops
+
+using ops::adjoint_of;
+
+namespace {
+
+void require_matrix(const Tensor& t, const char* role, const char* op) {
+  ops::require_defined(t, op, role);
+  if (t.dim() != 2) throw RuntimeError("{} must be a matrix, got {}-D tensor ({}: shape {})", role, t.dim(), op, t.sizes().str());
+}
+
+Tensor mm_as(const Tensor& a, const Tensor& b, const char* op) {
+  require_matrix(a, "mat1", op);
+  require_matrix(b, "mat2", op);
+  if (ops::has_sparse_form(a) || ops::has_sparse_form(b)) [[unlikely]]
+    return sparse::mm(a, b);
+  check_factors(a, b, op);
+  if (a.sizes()[1] != b.sizes()[0]) ops::throw_not_multiplicable(a.sizes(), b.sizes(), op);
+  const bool for_a = requires_grad(a), for_b = requires_grad(b);
+  return record(product_of(a, b, {}, false, op), "MmBackward0", {&a, &b}, {for_b ? &a : &ops::no_tensor(), for_a ? &b : &ops::no_tensor()},
+                [for_a, for_b](const Tensors& g, const Tensors& saved) -> Tensors {
+                  return {for_a ? mm(g[0], adjoint_of(saved[1])) : Tensor(), for_b ? mm(adjoint_of(saved[0]), g[0]) : Tensor()};
+                });
+}
+
+}  // namespace
+
+// a (m, k), b (k, n) -> (m, n)
+Tensor mm(const Tensor& a, const Tensor& b) {
+  if (const autocast::Casts c("mm", {&a, &b}); c) return mm(c[0], c[1]);
+  return mm_as(a, b, "mm");
+}
+
+Tensor ops::int_mm(const Tensor& a, const Tensor& b) {
+  for (const Tensor* t : {&a, &b}) {
+    const char* name = t == &a ? "self" : "mat2";
+    ops::require_defined(*t, "_int_mm", name);
+    if (t->dim() != 2) throw RuntimeError("_int_mm: {} must be a matrix, got {}-D tensor", name, t->dim());
+    if (t->dtype() != DType::I8 && t->dtype() != DType::U8)
+      throw RuntimeError("_int_mm: Expected {} dtype to be int8 or uint8 but got {}", name, ops::c_name(t->dtype()));
+  }
+  if (a.size(1) != b.size(0)) throw_not_multiplicable(a.sizes(), b.sizes(), "_int_mm");
+  return mm_as(a.to(DType::I32), b.to(DType::I32), "_int_mm");
+}
+
+// a (batch, m, k), b (batch, k, n) -> (batch, m, n)
+Tensor bmm(const Tensor& a, const Tensor& b) {
+  if (const autocast::Casts c("bmm", {&a, &b}); c) return bmm(c[0], c[1]);
+  ops::require_defined(a, "bmm", "batch1");
+  ops::require_defined(b, "bmm", "batch2");
+  for (const Tensor* t : {&a, &b})
+    if (t->dim() != 3) throw RuntimeError("{} must be a 3D tensor (bmm: got shape {})", t == &a ? "batch1" : "batch2", t->sizes().str());
+  const Dims &sa = a.sizes(), &sb = b.sizes();
+  if (sa[0] != sb[0] || sa[2] != sb[1])
+    throw RuntimeError("Expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}].", sa[0], sa[2], sb[0],
+                       sb[1]);
+  if (ops::has_sparse_form(a) || ops::has_sparse_form(b)) [[unlikely]]
+    return sparse::bmm(a, b);
+  check_factors(a, b, "bmm");
+  const bool for_a = requires_grad(a), for_b = requires_grad(b);
+  return record(product_of(a, b, {}, false, "bmm"), "BmmBackward0", {&a, &b}, {&a, &b},
+                [for_a, for_b](const Tensors& g, const Tensors& saved) -> Tensors {
+                  return {for_a ? bmm(g[0], adjoint_of(saved[1])) : Tensor(), for_b ? bmm(adjoint_of(saved[0]), g[0]) : Tensor()};
+                });
+}
+
+namespace {
+
+// Reshapes t in place, for a fresh result of a product; no view is needed.
+Tensor seen_as(const Tensor& t, Dims sizes) {
+  const Dims strides = contiguous_strides(sizes);
+  t.impl()->set_geometry(std::move(sizes), strides, t.storage_offset());
+  return t;
+}
+// A vector as a matrix with one column (row).
+Tensor column_of(const Tensor& v) { return ops::make_view(v, {v.numel(), 1}, {v.strides()[0], 1}, v.storage_offset(), "matmul"); }
+Tensor row_of(const Tensor& v) { return ops::make_view(v, {1, v.numel()}, {v.numel(), v.strides()[0]}, v.storage_offset(), "matmul"); }
+
+}  // namespace
+
+// a (m, k), v (k) -> (m)
+Tensor mv(const Tensor& a, const Tensor& v) {
+  if (const autocast::Casts c("mv", {&a, &v}); c) return mv(c[0], c[1]);
+  ops::require_defined(a, "mv", "input");
+  ops::require_defined(v, "mv", "vec");
+  if (a.dim() != 2 || v.dim() != 1)
+    throw RuntimeError("vector + matrix @ vector expected, got 1, {}, {} (mv wants a matrix and a vector, got shapes {} and {})", a.dim(),
+                       v.dim(), a.sizes().str(), v.sizes().str());
+  if (ops::has_sparse_form(a)) [[unlikely]]
+    return sparse::mm(a, v.unsqueeze(1)).squeeze(1);
+  if (a.sizes()[1] != v.sizes()[0])
+    throw RuntimeError("size mismatch, got input ({}), mat ({}x{}), vec ({})", a.sizes()[0], a.sizes()[0], a.sizes()[1], v.sizes()[0]);
+  check_factors(a, v, "mv");
+  const bool for_a = requires_grad(a), for_v = requires_grad(v);
+  Tensor y = product_of(a, column_of(v), {}, false, "mv");
+  return record(seen_as(y, {a.sizes()[0]}), "MvBackward0", {&a, &v}, {&a, &v},
+                [for_a, for_v](const Tensors& g, const Tensors& saved) -> Tensors {
+                  return {for_a ? outer(g[0], ops::conjugate(saved[1])) : Tensor(), for_v ? mv(adjoint_of(saved[0]), g[0]) : Tensor()};
+                });
+}
+
+// The dot product of two vectors.
+Tensor dot(const Tensor& a, const Tensor& b) {
+  if (const autocast::Casts c("dot", {&a, &b}); c) return dot(c[0], c[1]);
+  ops::require_defined(a, "dot", "input");
+  ops::require_defined(b, "dot", "tensor");
+  if (a.dim() != 1 || b.dim() != 1) throw RuntimeError("1D tensors expected, but got {}D and {}D tensors", a.dim(), b.dim());
+  if (a.dtype() != b.dtype())
+    throw RuntimeError("dot : expected both vectors to have same dtype, but found {} and {}", ops::torch_name(a.dtype()),
+                       ops::torch_name(b.dtype()));
+  if (a.numel() != b.numel())
+    throw RuntimeError(
+        "inconsistent tensor size, expected tensor [{0}] and src [{1}] to have the same number of elements, but got {0} and {1} "
+        "elements respectively",
+        a.numel(), b.numel());
+  check_factors(a, b, "dot");
+  const bool for_a = requires_grad(a), for_b = requires_grad(b);
+  Tensor y = product_of(row_of(a), column_of(b), {}, false, "dot");
+  return record(seen_as(y, {}), "DotBackward0", {&a, &b}, {&a, &b}, [for_a, for_b](const Tensors& g, const Tensors& saved) -> Tensors {
+    return {for_a ? g[0] * ops::conjugate(saved[1]) : Tensor(), for_b ? g[0] * ops::conjugate(saved[0]) : Tensor()};
+  });
+}
+
+// a (m), b (n) -> (m, n)
+Tensor outer(const Tensor& a, const Tensor& b) {
+  ops::require_defined(a, "outer", "self");
+  ops::require_defined(b, "outer", "vec2");
+  for (const Tensor* t : {&a, &b})
+    if (t->dim() != 1) throw RuntimeError("outer: Expected 1-D argument {}, but got {}-D", t == &a ? "self" : "vec2", t->dim());
+  return a.unsqueeze(1) * b;
+}
+
+namespace {
+Tensor scaled(const Tensor& t, Scalar s) { return s.equals(0) ? zeros_like(t) : s.equals(1) ? t : t * s; }
+}  // namespace
+
+// beta * c + alpha * a b, with c broadcast to the product's shape. beta = 0 ignores c, even NaN.
+Tensor addmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
+  if (const autocast::Casts k("addmm", {&c, &a, &b}); k) return addmm(k[0], k[1], k[2], beta, alpha);
+  ops::require_defined(c, "addmm", "input");
+  require_matrix(a, "mat1", "addmm");
+  require_matrix(b, "mat2", "addmm");
+  if (ops::has_sparse_form(a) || ops::has_sparse_form(b) || ops::has_sparse_form(c)) [[unlikely]]
+    return sparse::addmm(c, a, b, beta, alpha);
+  if (a.sizes()[1] != b.sizes()[0]) ops::throw_not_multiplicable(a.sizes(), b.sizes(), "addmm", true);
+  if (c.dtype() != b.dtype())
+    throw RuntimeError("self and mat2 must have the same dtype, but got {} and {}", ops::torch_name(c.dtype()), ops::torch_name(b.dtype()));
+  check_factors(a, b, "addmm");
+  check_factors(a, c, "addmm");
+  const Dims sizes{a.sizes()[0], b.sizes()[1]};
+  const DType type = a.dtype();
+  if (!is_inexact(type)) beta = ops::converted(beta, type), alpha = ops::converted(alpha, type);
+  {
+    NoGrad guard;
+    c.detach().expand(sizes);  // throws if it does not fit
+  }
+  if (is_complex(type)) return scaled(mm(a, b), alpha) + scaled(c, beta).expand(sizes);
+  const bool plain = beta.to_double() == 1 && alpha.to_double() == 1;
+  Tensor y;
+  if (plain && c.dim() == 1 && c.numel() == sizes[1]) {
+    y = product_of(a, b, c, false, "addmm");
+  } else {
+    y = product_of(a, b, {}, false, "addmm");
+    if (alpha.to_double() != 1) {
+      const ops::OpOperand scale[] = {{&y, {}, type}, {nullptr, alpha, type}};
+      ops::apply_into(ir::op::mul, scale, y);
+    }
+    if (beta.to_double() != 0) {
+      const ops::OpOperand add[] = {{&y, {}, type}, {&c, {}, type}, {nullptr, beta, type}};
+      ops::apply_into(ir::op::add_scaled, add, y);
+    }
+  }
+  const bool for_c = requires_grad(c), for_a = requires_grad(a), for_b = requires_grad(b);
+  return record(
+      std::move(y), "AddmmBackward0", {&c, &a, &b}, {&a, &b}, [=, shape = c.sizes()](const Tensors& g, const Tensors& saved) -> Tensors {
+        const auto scaled = [](const Tensor& t, Scalar s) { return s.to_double() == 1 ? t : t * s; };
+        return {for_c ? scaled(ops::sum_to(g[0], shape), beta) : Tensor(), for_a ? scaled(mm(g[0], saved[1].t()), alpha) : Tensor(),
+                for_b ? scaled(mm(saved[0].t(), g[0]), alpha) : Tensor()};
+      });
+}
+
+namespace {
+
+// Both have at least one dimension, and one has more than two: broadcast the leading dimensions, multiply the last two.
+Tensor batched(const Tensor& a, const Tensor& b) {
+  const Dims &sa = a.sizes(), &sb = b.sizes();
+  const size_t na = sa.size(), nb = sb.size();
+  // A single matrix on the right: stack the rows of all left matrices into one tall matrix.
+  if (nb <= 2) {
+    Dims out(std::span<const int64_t>(sa).first(na - 1));
+    const Tensor tall = a.reshape({product(out), sa[na - 1]});
+    if (nb == 2) out.push_back(sb[1]);
+    return (nb == 1 ? mv(tall, b) : mm_as(tall, b, "matmul")).view(out);
+  }
+  if (na == 1) return batched(a.unsqueeze(0), b).squeeze(-2);
+  const Dims batch = broadcast_shapes(std::span<const int64_t>(sa).first(na - 2), std::span<const int64_t>(sb).first(nb - 2));
+  const int64_t count = product(batch);
+  const auto flat = [&](const Tensor& t) {
+    const int64_t rows = t.size(-2), cols = t.size(-1);
+    Dims all = batch;
+    all.push_back(rows), all.push_back(cols);
+    return t.expand(all).reshape({count, rows, cols});
+  };
+  Dims out = batch;
+  out.push_back(sa[na - 2]), out.push_back(sb[nb - 1]);
+  // Evaluate in a fixed order, not the compiler's: if a and b are one tensor, its gradients are summed in this order.
+  const Tensor right = flat(b), left = flat(a);
+  return bmm(left, right).view(out);
+}
+
+}  // namespace
+
+Tensor matmul(const Tensor& a, const Tensor& b) {
+  if (const autocast::Casts c("matmul", {&a, &b}); c) return matmul(c[0], c[1]);
+  ops::require_defined(a, "matmul", "input");
+  ops::require_defined(b, "matmul", "other");
+  const int64_t na = a.dim(), nb = b.dim();
+  if (na == 2 && nb == 2) return mm_as(a, b, "matmul");
+  if (na == 0 || nb == 0)
+    throw RuntimeError("both arguments to matmul need to be at least 1D, but they are {}D and {}D (multiply by a number with *)", na, nb);
+  if (na == 1 && nb == 1) return dot(a, b);
+  if (na == 2 && nb == 1) return mv(a, b);
+  if (na == 1 && nb == 2) return mm_as(a.unsqueeze(0), b, "matmul").squeeze(0);
+  if (na == 3 && nb == 3 && (ops::has_sparse_form(a) || ops::has_sparse_form(b))) [[unlikely]]
+    return bmm(a, b);
+  return batched(a, b);
+}
+
+}  // namespace naru

@@ -1,0 +1,20 @@
+// Matrix products. Nothing is recorded for autograd.
+#pragma once
+
+#include "naru/tensor.h"
+
+namespace naru::ops {
+
+// Throws RuntimeError with PyTorch's text unless both have the same dtype, products support it, and both are on one device.
+void check_factors(const Tensor& a, const Tensor& b, const char* op);
+// Throws "mm: mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)"; names addmm if `adds`.
+[[noreturn]] void throw_not_multiplicable(const Dims& a, const Dims& b, const char* op, bool adds = false);
+
+// a b (+ bias) for matrices (m, k) and (k, n), or batches (batch, m, k) and (batch, k, n); with b_transposed, b is (n, k). The caller checks the
+// shapes. Any strides are supported: a transposed view is not copied. bias: n elements along the last dimension, or undefined.
+Tensor product_of(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_transposed, const char* op);
+
+// The product of int8 or uint8 matrices, in int32.
+Tensor int_mm(const Tensor& a, const Tensor& b);
+
+}  // namespace naru::ops

@@ -1,0 +1,215 @@
+// batch_norm, instance_norm, group_norm, local_response_norm.
+#include "naru/ops/norms.h"
+
+#include <fmt/format.h>
+
+#include "autograd/history/history.h"
+#include "naru/ops.h"
+#include "ops/elementwise/half.h"
+#include "ops/nn/windows.h"
+#include "ops/reduce/reductions.h"
+#include "ops/shape/strides.h"
+#include "ops/tensor/autocast.h"
+#include "ops/tensor/common.h"
+#include "ops/tensor/type_names.h"
+
+namespace naru {
+namespace {
+
+using autograd::record;
+using autograd::requires_grad;
+using Tensors = std::vector<Tensor>;
+
+// All dimensions but the channels.
+Dims others(const Tensor& x) {
+  Dims dims;
+  for (int64_t d = 0; d < x.dim(); ++d)
+    if (d != 1) dims.push_back(d);
+  return dims;
+}
+// One number a channel, seen beside x.
+Tensor beside(const Tensor& t, const Tensor& x) {
+  Dims shape(x.sizes().size(), 1);
+  shape[1] = x.size(1);
+  return t.reshape(shape);
+}
+
+void check_channels(const Tensor& t, const Tensor& x, const char* role) {
+  if (t.defined() && t.numel() != x.size(1)) throw RuntimeError("{} should contain {} elements not {}", role, x.size(1), t.numel());
+}
+
+void check_batch_norm(const Tensor& x, const Tensor& mean, const Tensor& var, const Tensor& w, const Tensor& b, bool training,
+                      const char* op) {
+  ops::require_defined(x, op, "input");
+  std::vector<const Tensor*> tensors{&x};
+  std::vector<const char*> roles{"input"};
+  for (const auto& [t, role] : {std::pair{&mean, "running_mean"}, {&var, "running_var"}, {&w, "weight"}, {&b, "bias"}})
+    if (t->defined()) tensors.push_back(t), roles.push_back(role);
+  ops::common_device(tensors, roles, op);
+  if (x.dim() < 2) throw RuntimeError("{}: Expected at least 2 dimensions for input (N, C, ...), got shape {}", op, x.sizes().str());
+  if (!training && !mean.defined()) throw RuntimeError("running_mean must be defined in evaluation mode");
+  if (!training && !var.defined()) throw RuntimeError("running_var must be defined in evaluation mode");
+  check_channels(mean, x, "running_mean"), check_channels(var, x, "running_var"), check_channels(w, x, "weight"),
+      check_channels(b, x, "bias");
+  if (!is_floating(x.dtype())) ops::throw_not_implemented("batch_norm", x.dtype());
+  const bool half = x.dtype() == DType::F16 || x.dtype() == DType::BF16;
+  for (const Tensor* t : {&mean, &var, &w, &b})
+    if (t->defined() && t->dtype() != x.dtype() && (!half || t->dtype() != DType::F32)) {
+      const std::string got = fmt::format("({}: input {}, a parameter {})", op, ops::torch_name(x.dtype()), ops::torch_name(t->dtype()));
+      if (half) throw RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float {}", got);
+      throw RuntimeError("mixed dtype (CPU): all inputs must share same datatype. {}", got);
+    }
+}
+
+struct BatchNorm {
+  DType acc;
+  bool training;
+  double eps, count;
+  DType weight_type;  // the gradient's of weight and bias
+};
+
+Tensor scaled(const Tensor& r, const Tensor& w, const BatchNorm& n) { return w.defined() ? r * w.to(n.acc) : r; }
+
+// Gradients of x, w and b. m and r: statistics of x (training), or constants; in operators that have gradients themselves. Each sum writes out
+// what it reads again, so that it is computed within the sum and never stored.
+Tensors gradients(const Tensor& gradient, const Tensor& given, const Tensor& w, const Tensor& m, const Tensor& r, const BatchNorm& n,
+                  bool for_x, bool for_w, bool for_b) {
+  const Dims dims = others(given);
+  const auto g = [&] { return gradient.to(n.acc); };
+  const auto hat = [&] { return (given.to(n.acc) - beside(m, given)) * beside(r, given); };
+  Tensor sum_g, sum_gh;
+  if (for_b || (for_x && n.training)) sum_g = sum(g(), dims);
+  if (for_w || (for_x && n.training)) sum_gh = sum(g() * hat(), dims);
+  Tensor gx;
+  if (for_x) {
+    const Tensor scale = beside(scaled(r, w, n), given);
+    if (n.training)
+      gx = (g() - beside(sum_g / Operand(n.count), given) - hat() * beside(sum_gh / Operand(n.count), given)) * scale;
+    else
+      gx = g() * scale;
+    gx = gx.to(given.dtype());
+  }
+  return {gx, for_w ? sum_gh.to(n.weight_type) : Tensor(), for_b ? sum_g.to(n.weight_type) : Tensor()};
+}
+
+// Towards the statistics of the input, in place.
+void move_running(const Tensor& running, const Tensor& now, double momentum, double factor) {
+  if (!running.defined()) return;
+  NoGrad guard;
+  Tensor target = running;
+  target.copy_(running.to(now.dtype()) * Operand(1 - momentum) + now * Operand(momentum * factor));
+}
+
+}  // namespace
+
+// Formula: Ioffe and Szegedy, 2015.
+Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight, const Tensor& bias,
+                  bool training, double momentum, double eps) {
+  if (x.defined() && x.dim() == 1 && x.numel() == 0) return x.clone();  // as PyTorch has it
+  check_batch_norm(x, running_mean, running_var, weight, bias, training, "batch_norm");
+  if (!x.is_contiguous() && ops::suggested_format(x) == MemoryFormat::Contiguous)
+    return batch_norm(x.contiguous(), running_mean, running_var, weight, bias, training, momentum, eps);
+  const DType weight_type = (weight.defined() ? weight : bias.defined() ? bias : x).dtype();
+  const BatchNorm n{ops::accumulator_of(x.dtype()), training, eps, static_cast<double>(x.size(1) ? x.numel() / x.size(1) : 0), weight_type};
+  Tensor m, r, y;
+  {
+    NoGrad guard;
+    Tensor v;
+    if (training && x.numel() > 0) {
+      std::tie(v, m) = ops::population_moments(x, ops::dim_set(others(x), x.dim()), "batch_norm");
+      move_running(running_mean, m, momentum, 1);
+      move_running(running_var, v, momentum, n.count > 1 ? n.count / (n.count - 1) : 1);
+    } else if (training) {
+      m = zeros({x.size(1)}, Options(n.acc, x.device())), v = m;
+    } else {
+      // Copies, in both senses: what is saved must not change with the running ones.
+      m = running_mean.detach().to(std::nullopt, n.acc, false, true), v = running_var.detach();
+    }
+    r = rsqrt(v.to(n.acc) + Operand(eps));
+    y = (x.detach().to(n.acc) - beside(m, x)) * beside(scaled(r, weight.defined() ? weight.detach() : weight, n), x);
+    if (bias.defined()) y = y + beside(bias.detach().to(n.acc), x);
+    y = y.to(x.dtype());
+  }
+  const bool for_x = requires_grad(x), for_w = weight.defined() && requires_grad(weight), for_b = bias.defined() && requires_grad(bias);
+  return record(std::move(y), "NativeBatchNormBackward0", {&x, &weight, &bias}, {&x, &weight},
+                [=](const Tensors& g, const Tensors& saved) -> Tensors {
+                  Tensor mean = m, rstd = r;
+                  if (grad_enabled() && n.training) {
+                    const Tensor exact = saved[0].to(n.acc);
+                    const auto [v, again] = var_mean(exact, others(exact), 0);
+                    mean = again, rstd = rsqrt(v + Operand(n.eps));
+                  }
+                  return gradients(g[0], saved[0], saved[1], mean, rstd, n, for_x, for_w, for_b);
+                });
+}
+
+namespace {
+
+// layer_norm of rows, in x's shape; then weight and bias of channels.
+Tensor normalised_rows(const Tensor& x, int64_t rows, const Tensor& weight, const Tensor& bias, double eps) {
+  if (ops::is_half(x.dtype())) {  // rounded once
+    const auto wide = [](const Tensor& t) { return t.defined() ? t.to(DType::F32) : t; };
+    return normalised_rows(wide(x), rows, wide(weight), wide(bias), eps).to(x.dtype());
+  }
+  const int64_t width = x.numel() ? x.numel() / rows : 0;
+  Tensor y = width ? layer_norm(x.reshape({rows, width}), {width}, {}, {}, eps).view(x.sizes()) : x.clone();
+  if (weight.defined()) y = y * beside(weight, x);
+  if (bias.defined()) y = y + beside(bias, x);
+  return y.to(x.dtype());
+}
+
+}  // namespace
+
+Tensor instance_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight, const Tensor& bias,
+                     bool use_input_stats, double momentum, double eps) {
+  if (!use_input_stats) return batch_norm(x, running_mean, running_var, weight, bias, false, momentum, eps);
+  check_batch_norm(x, running_mean, running_var, weight, bias, true, "instance_norm");
+  if ((running_mean.defined() || running_var.defined()) && x.numel() > 0) {
+    NoGrad guard;
+    Dims positions;
+    for (int64_t d = 2; d < x.dim(); ++d) positions.push_back(d);
+    const auto [v, m] = var_mean(x.detach().to(ops::accumulator_of(x.dtype())), positions, 0);
+    const auto count = static_cast<double>(x.numel() / (x.size(0) * x.size(1)));
+    move_running(running_mean, mean(m, Dims{0}), momentum, 1);
+    move_running(running_var, mean(v, Dims{0}), momentum, count > 1 ? count / (count - 1) : 1);
+  }
+  return normalised_rows(x, x.size(0) * x.size(1), weight, bias, eps);
+}
+
+// Formula: Wu and He, 2018.
+Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& weight, const Tensor& bias, double eps) {
+  if (const autocast::Casts c("group_norm", {&x, &weight, &bias}); c) return group_norm(c[0], groups, c[1], c[2], eps);
+  ops::require_defined(x, "group_norm", "input");
+  if (x.dim() < 2) throw RuntimeError("Expected at least 2 dimensions for input tensor but received {}", x.dim());
+  if (groups <= 0) throw RuntimeError("Expected num groups to be greater than 0, got {}", groups);
+  if (x.size(1) % groups != 0)
+    throw RuntimeError("Expected number of channels in input to be divisible by num_groups, but got input of shape {} and num_groups={}",
+                       x.sizes().str(), groups);
+  for (const auto& [t, role] : {std::pair{&weight, "weight"}, std::pair{&bias, "bias"}})
+    if (t->defined() && (t->dim() != 1 || t->numel() != x.size(1)))
+      throw RuntimeError(
+          "Expected {0} to be a vector of size equal to the number of channels in input, but got {0} of shape {1} and input of shape {2}",
+          role, t->sizes().str(), x.sizes().str());
+  if (!is_floating(x.dtype())) ops::throw_not_implemented("GroupNormKernelImpl", x.dtype());
+  check_batch_norm(x, {}, {}, weight, bias, true, "group_norm");
+  const MemoryFormat format = ops::suggested_format(x);
+  const Tensor y = normalised_rows(x, x.size(0) * groups, weight, bias, eps);
+  return format == MemoryFormat::Contiguous ? y : y.contiguous(format);
+}
+
+// Formula: Krizhevsky, Sutskever and Hinton, 2012.
+Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double beta, double k) {
+  ops::require_defined(x, "local_response_norm", "input");
+  if (x.dim() < 3) throw ValueError("Expected 3D or higher dimensionality                          input (got {} dimensions)", x.dim());
+  if (size < 1) throw ValueError("local_response_norm: size must be at least 1, got {}", size);
+  if (x.numel() == 0) return x;
+  if (ops::is_half(x.dtype())) return local_response_norm(x.to(DType::F32), size, alpha, beta, k).to(x.dtype());
+  const bool whole = !is_inexact(x.dtype());  // of integers PyTorch's means are, too
+  const Tensor squares = square(x).reshape({x.size(0), 1, x.size(1), x.numel() / (x.size(0) * x.size(1))});
+  ops::WindowTables tables{ops::strided_window_table(x.size(1), x.size(1), size, 1, size / 2, 1), ops::identity_table(squares.size(3))};
+  const Tensor sums = ops::window_sum(whole ? squares.to(DType::F64) : squares, std::move(tables), "AvgPool2DBackward0");
+  const Tensor means = whole ? floor_divide(sums.to(DType::I64), Operand(size)) : sums / Operand(static_cast<double>(size));
+  return x / pow(means.view(x.sizes()) * Operand(alpha) + Operand(k), Operand(beta));
+}
+
+}  // namespace naru

@@ -1,0 +1,19 @@
+// Attention as one instruction that a device library executes (ir/attention.h).
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "ops/nn/attention.h"
+
+namespace naru::ops {
+
+// Returns the gradients of query, key and value from `saved` (query, key, value), differentiable if grad mode is on.
+using AttentionGradients = std::function<std::vector<Tensor>(const Tensor& grad, const std::vector<Tensor>& saved)>;
+
+// Returns an undefined tensor if no library supports the call: not a 16-bit type, dropout, a mask that requires grad ... by_products: the composed
+// gradient, for gradients of gradients and if the library has been disabled by the time backward runs.
+Tensor fused_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, const AttentionOptions& options,
+                       const AttentionGradients& by_products);
+
+}  // namespace naru::ops

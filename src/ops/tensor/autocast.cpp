@@ -1,0 +1,226 @@
+// Autocast: PyTorch's function lists, and the casts.
+#include "ops/tensor/autocast.h"
+
+#include "core/per_thread.h"
+#include "naru/autograd.h"
+#include "naru/error.h"
+#include "naru/optim/amp.h"
+
+namespace naru {
+namespace autocast {
+namespace {
+
+// PyTorch's lists, for the cpu and for other kinds of devices.
+struct List {
+  Rule rule;
+  bool cpu, others;
+  std::initializer_list<std::string_view> functions;
+};
+const List kLists[] = {
+    {Rule::Lower,
+     true,
+     true,
+     {"matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "linear", "conv1d", "conv2d", "conv3d", "conv_tbc", "vecdot", "conv_transpose1d",
+      "conv_transpose2d", "conv_transpose3d", "prelu", "scaled_dot_product_attention"}},
+    {Rule::Lower, false, true, {"mv", "addmv", "addr", "chain_matmul", "multi_dot"}},
+    {Rule::Float32,
+     true,
+     true,
+     {"prod", "cdist", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "nll_loss", "cross_entropy", "kl_div", "poisson_nll_loss",
+      "hinge_embedding_loss", "cosine_embedding_loss", "margin_ranking_loss", "soft_margin_loss", "triplet_margin_loss",
+      "multi_margin_loss", "multilabel_margin_loss", "binary_cross_entropy_with_logits"}},
+    {Rule::Float32,
+     true,
+     false,
+     {"binary_cross_entropy",
+      "quantile",
+      "nanquantile",
+      "trace",
+      "inverse",
+      "pinverse",
+      "cholesky",
+      "qr",
+      "svd",
+      "polar",
+      "stft",
+      "fft",
+      "ifft",
+      "rfft",
+      "irfft",
+      "hfft",
+      "ihfft",
+      "fftn",
+      "ifftn",
+      "rfftn",
+      "irfftn",
+      "ctc_loss",
+      "solve",
+      "inv_ex",
+      "lstsq",
+      "cholesky_ex",
+      "cholesky_solve",
+      "cholesky_inverse",
+      "householder_product",
+      "eig",
+      "eigvals",
+      "eigh",
+      "eigvalsh",
+      "svdvals",
+      "matrix_rank",
+      "cond",
+      "tensorinv",
+      "tensorsolve",
+      "triangular_solve",
+      "lu_solve",
+      "geqrf",
+      "ormqr"}},
+    {Rule::Float32, false, true, {"acos",    "asin",   "arccos", "arcsin",      "cosh",        "erfinv",           "exp",
+                                  "expm1",   "log",    "log10",  "log2",        "log1p",       "reciprocal",       "rsqrt",
+                                  "sinh",    "tan",    "pow",    "softplus",    "layer_norm",  "group_norm",       "norm",
+                                  "dist",    "pdist",  "renorm", "logsumexp",   "softmax",     "softmin",          "log_softmax",
+                                  "cumprod", "cumsum", "sum",    "vector_norm", "matrix_norm", "cosine_similarity"}},
+    {Rule::Widest, true, true, {"cat", "concat", "concatenate", "stack"}},
+    {Rule::Widest, true, false, {"index_copy"}},
+    {Rule::Widest,
+     false,
+     true,
+     {"addcdiv", "addcmul", "atan2", "arctan2", "bilinear", "cross", "dot", "vdot", "grid_sample", "index_put", "scatter_add",
+      "tensordot"}},
+    {Rule::Refused, false, true, {"binary_cross_entropy"}},
+};
+
+struct Cached {
+  Tensor original, cast;  // `original` is kept alive, so that no other tensor gets its address, which is the key
+  uint32_t version;
+};
+struct CastCache {
+  std::unordered_map<const void*, Cached> of;
+};
+
+}  // namespace
+
+const std::unordered_map<std::string_view, Rules>& all_rules() {
+  static const auto* const all = [] {
+    auto* rules = new std::unordered_map<std::string_view, Rules>;
+    for (const List& list : kLists)
+      for (const std::string_view f : list.functions) {
+        Rules& r = (*rules)[f];
+        if (list.cpu) r.cpu = list.rule;
+        if (list.others) r.others = list.rule;
+      }
+    return rules;
+  }();
+  return *all;
+}
+
+Rules rules_of(std::string_view function) {
+  const auto found = all_rules().find(function);
+  return found == all_rules().end() ? Rules() : found->second;
+}
+
+bool eligible(const Tensor& t) {
+  return t.defined() && is_floating(t.dtype()) && t.dtype() != DType::F64 && state().on[static_cast<size_t>(t.device().type)];
+}
+
+Tensor cast(const Tensor& t, DType to) {
+  if (!eligible(t) || t.dtype() == to) return t;
+  const State& s = state();
+  // Cache casts of weights within a block. A cast made without a graph must not be reused where a graph is needed.
+  const bool kept = s.cache && s.nesting > 0 && t.dtype() == DType::F32 && t.requires_grad() && t.is_leaf();
+  if (!kept) return t.to(to);
+  auto& casts = per_thread<CastCache>().of;
+  const auto found = casts.find(t.impl());
+  if (found != casts.end()) {
+    const Cached& c = found->second;
+    if (c.cast.dtype() == to && c.version == t.version() && c.cast.requires_grad() == grad_enabled()) return c.cast;
+  }
+  Tensor made = t.to(to);
+  casts.insert_or_assign(t.impl(), Cached{t, made, t.version()});
+  return made;
+}
+
+void clear_cache() noexcept {
+  if (CastCache* const c = per_thread_if_any<CastCache>()) c->of.clear();
+}
+
+std::optional<Decision> decide(Rules rules, std::string_view function, std::span<const Tensor* const> tensors, bool keeps_dtype) {
+  // Any tensor on an accelerator whose block is open decides, else one on the cpu.
+  int kind = -1;
+  DType widest = DType::F16;
+  bool mixed = false;
+  for (const Tensor* t : tensors) {
+    if (!eligible(*t)) continue;
+    mixed |= kind >= 0 && t->dtype() != widest;
+    widest = kind < 0 ? t->dtype() : promote(widest, t->dtype());
+    kind = std::max(kind, static_cast<int>(t->device().type));
+  }
+  if (kind < 0) return {};
+  Decision d{static_cast<DeviceType>(kind), {}};
+  switch (kind == 0 ? rules.cpu : rules.others) {
+    case Rule::None:
+      return {};
+    case Rule::Refused:
+      throw RuntimeError(
+          "torch.nn.functional.{0} and torch.nn.BCELoss are unsafe to autocast: 16-bit probabilities round to 0 and 1. Take "
+          "binary_cross_entropy_with_logits (BCEWithLogitsLoss) and leave the sigmoid out, or disable autocast for this call",
+          function);
+    case Rule::Widest:
+      if (mixed) d.to = widest;
+      break;
+    case Rule::Float32:
+      if (!keeps_dtype) d.to = DType::F32;
+      break;
+    case Rule::Lower:
+      d.to = state().dtype[static_cast<size_t>(kind)];
+  }
+  return d;
+}
+
+Casts::Entered Casts::enter(std::string_view function, std::span<const Tensor* const> tensors, bool keeps_dtype) {
+  const auto decision = decide(rules_of(function), function, tensors, keeps_dtype);
+  if (!decision) return {};
+  std::vector<Tensor> all;
+  for (const Tensor* t : tensors) all.push_back(decision->to ? cast(*t, *decision->to) : *t);
+  return Entered(new Inside{std::move(all), {}, {}});
+}
+
+Casts::Entered Casts::enter(std::string_view function, const std::vector<Tensor>& tensors) {
+  std::vector<const Tensor*> pointers;
+  for (const Tensor& t : tensors) pointers.push_back(&t);
+  return enter(function, pointers, false);
+}
+
+Casts::Entered Casts::enter(std::string_view function, std::span<const Operand> operands) {
+  std::vector<const Tensor*> pointers;
+  for (const Operand& o : operands)
+    if (o.is_tensor()) pointers.push_back(&o.tensor());
+  Entered inside = enter(function, pointers, false);
+  if (!inside) return {};
+  size_t next = 0;
+  for (const Operand& o : operands) inside->operands.push_back(o.is_tensor() ? Operand(inside->tensors[next++]) : o);
+  return inside;
+}
+
+}  // namespace autocast
+
+Autocast::Autocast(DeviceType kind, std::optional<DType> dtype, bool enabled, bool cache) : kind_(kind) {
+  autocast::State& s = autocast::state();
+  const size_t k = static_cast<size_t>(kind);
+  const DType to = dtype.value_or(s.dtype[k]);
+  if (to != DType::F16 && to != DType::BF16) throw TypeError("Autocast: wanted float16 or bfloat16, got {}", name_of(to));
+  on_before_ = s.on[k], cache_before_ = s.cache, dtype_before_ = s.dtype[k];
+  autocast::set_on(kind, enabled);
+  s.dtype[k] = to;
+  s.cache = cache;
+  ++s.nesting;
+}
+
+Autocast::~Autocast() {
+  autocast::State& s = autocast::state();
+  if (--s.nesting == 0) autocast::clear_cache();
+  autocast::set_on(kind_, on_before_);
+  s.dtype[static_cast<size_t>(kind_)] = dtype_before_;
+  s.cache = cache_before_;
+}
+
+}  // namespace naru

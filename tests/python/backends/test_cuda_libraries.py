@@ -1,0 +1,235 @@
+"""cuFFT, cuSOLVER and cuDNN, with small stand-in libraries (tests/fakes); and whether naru's own declarations of the driver and of all libraries
+agree with NVIDIA's headers and libraries. No GPU is used."""
+import ctypes
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from test_cuda import HOME, environment, pytestmark, run  # noqa: F401
+
+
+FOURIER = """
+import naru
+naru.fallback.set_policy("count")
+x = naru.arange(12.0).reshape(3, 4)
+there = x.to("cuda").requires_grad_()
+y = naru.fft.rfft(there)
+naru.fft.irfft(y * 2, n=4).square().sum().backward()
+g = naru.Graph()
+with naru.graph(g):
+    z = naru.fft.fft(there.detach(), dim=0)
+g.replay()
+print((y.cpu() - naru.fft.rfft(x)).abs().max().item() < 1e-5, (there.grad.cpu() - 8 * x).abs().max().item() < 1e-4, (z.cpu() - naru.fft.fft(x, dim=0)).abs().max().item() < 1e-5)
+print(sorted({use.op for use in naru.fallback.report()}))
+"""
+
+
+def test_fourier_transforms_are_the_librarys_where_it_is_there_and_else_a_counted_fallback(environment):
+    assert run(environment, "-c", FOURIER) == (0, "True True True\n[]\n")
+    code, said = run({**environment, "NARU_CUFFT_LIBRARY": "/nowhere"}, "-c", FOURIER.replace("with naru.graph(g):", "if True:").replace("g.replay()", ""))
+    assert (code, said) == (0, "True True True\n['fft', 'irfft', 'rfft']\n")
+    code, said = run({**environment, "NARU_CUFFT_LIBRARY": "/nowhere"}, "-m", "naru", "doctor", "cuda")
+    assert code == 0 and "Fourier transforms on the cpu (no cuFFT: pip install nvidia-cufft-cu12, or the CUDA toolkit)" in said
+
+
+SOLVING = """
+import naru
+naru.fallback.set_policy("count")
+a, b = naru.tensor([[4.0, 1.0], [1.0, 3.0]]), naru.tensor([[1.0], [2.0]])
+there = a.to("cuda").requires_grad_()
+x = naru.linalg.solve(there, b.to("cuda"))
+x.sum().backward()
+w = naru.linalg.eigvalsh(there.detach()).cpu() - naru.linalg.eigvalsh(a)
+s = naru.linalg.svdvals(naru.stack([there.detach(), 2 * there.detach()])).cpu() - naru.linalg.svdvals(naru.stack([a, 2 * a]))
+q, r = naru.linalg.qr(there.detach())
+print(all(difference.abs().max().item() < 1e-5 for difference in (x.cpu() - naru.linalg.solve(a, b), w, s, (q @ r).cpu() - a)), naru.linalg.cholesky(there.detach()).cpu().tolist() == naru.linalg.cholesky(a).tolist())
+for wrong in (lambda: naru.linalg.solve(naru.zeros(2, 2, device="cuda"), b.to("cuda")), lambda: naru.linalg.cholesky(-naru.eye(2, device="cuda")),
+              lambda: naru.linalg.svd(naru.full((2, 3), float("nan"), device="cuda"))):
+    try:
+        wrong()
+    except naru.linalg.LinAlgError as e:
+        print(e)
+print(sorted({use.op for use in naru.fallback.report()}))
+"""
+
+
+def test_systems_are_solved_by_the_library_where_it_is_there_and_else_by_a_counted_fallback(environment):
+    told = ("True True\ntorch.linalg.solve: The solver failed because the input matrix is singular.\n"
+            "linalg.cholesky: The factorization could not be completed because the input is not positive-definite (the leading minor of order 1 is not positive-definite).\n"
+            "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values.\n")
+    assert run(environment, "-c", SOLVING) == (0, f"{told}[]\n")
+    code, said = run({**environment, "NARU_CUSOLVER_LIBRARY": "/nowhere"}, "-c", SOLVING)
+    assert (code, said) == (0, f"{told}['cholesky', 'eigh', 'geqrf', 'lu_factor', 'lu_solve', 'orgqr', 'svd']\n")
+
+
+CONVOLVING = """
+import naru
+x, w, b = naru.randn(2, 4, 7, 6), naru.randn(6, 2, 3, 3), naru.randn(6)
+there, filters = x.to("cuda", memory_format=naru.channels_last).requires_grad_(), w.to("cuda").requires_grad_()
+y = naru.nn.functional.conv2d(there, filters, b.to("cuda"), stride=2, padding=1, groups=2)
+y.square().sum().backward()
+here, own = x.double().requires_grad_(), w.double().requires_grad_()
+wanted = naru.nn.functional.conv2d(here, own, b.double(), stride=2, padding=1, groups=2)
+wanted.square().sum().backward()
+print(y.is_contiguous(memory_format=naru.channels_last), *((got.detach().cpu() - of.detach()).abs().max().item() < 1e-4 for got, of in ((y, wanted), (there.grad, here.grad), (filters.grad, own.grad))))
+print(naru.backends.cudnn.version(), naru.backends.cudnn.is_acceptable(there), naru.backends.cudnn.is_acceptable(x))
+"""
+
+
+def test_convolutions_are_the_librarys_where_it_is_there_and_else_by_own_kernels(environment, tmp_path):
+    log = tmp_path / "calls"
+    assert run({**environment, "NARU_FAKE_LOG": str(log)}, "-c", CONVOLVING) == (0, "True True True True\n91900 True False\n")
+    assert re.findall(r"cudnnBackendExecute", log.read_text()) == 3 * ["cudnnBackendExecute"]
+    assert run({**environment, "NARU_CUDNN_LIBRARY": "/nowhere"}, "-c", CONVOLVING) == (0, "True True True True\nNone False False\n")
+    code, said = run({**environment, "NARU_CUDNN_LIBRARY": "/nowhere"}, "-m", "naru", "doctor", "cuda")
+    assert code == 0 and "own kernels for convolutions (no cuDNN: pip install nvidia-cudnn-cu12, or NVIDIA's package of cuDNN 9)" in said
+
+
+NUMBERS = r"""
+#include "backends/cuda/cublaslt.h"
+#include "backends/cuda/cudnn.h"
+#include "backends/cuda/cufft.h"
+#include "backends/cuda/cusolver.h"
+constexpr long long kOurs[] = {OURS};
+#if __has_include(<cufft.h>)
+#include <cufft.h>
+#endif
+#if __has_include(<cusolverDn.h>)
+#include <cusolverDn.h>
+#endif
+#if __has_include(<cudnn.h>)
+#include <cudnn.h>
+#endif
+#include <cublasLt.h>
+#include <cuda.h>
+#include <nvrtc.h>
+#include <cstddef>
+#include <type_traits>
+namespace ours = naru::backends::cuda;
+// As many parameters, each a pointer or a number of the same size.
+template <class R, class... A, class S, class... B>
+constexpr bool alike(R (*)(A...), S (*)(B...)) {
+  if constexpr (sizeof...(A) != sizeof...(B)) return false;
+  else return sizeof(R) == sizeof(S) && ((sizeof(A) == sizeof(B) && std::is_pointer_v<A> == std::is_pointer_v<B>) && ...);
+}
+#undef cuEventElapsedTime
+#define LT(result, name, parameters) static_assert(alike(decltype(ours::CublasLt::name){}, decltype(&::name){}), #name);
+#define DRIVER(name, parameters) static_assert(alike(decltype(ours::Api::name){}, decltype(&::name){}), #name);
+NARU_CUBLASLT(LT)
+#if __has_include(<cufft.h>)
+#define FFT(result, name, parameters) static_assert(alike(decltype(ours::Cufft::name){}, decltype(&::name){}), #name);
+NARU_CUFFT(FFT)
+#endif
+#if __has_include(<cusolverDn.h>)
+#define SOLVER(result, name, parameters) static_assert(alike(decltype(ours::Cusolver::name){}, decltype(&::name){}), #name);
+NARU_CUSOLVER(SOLVER)
+#endif
+#if __has_include(<cudnn.h>)
+#define DNN(result, name, parameters) static_assert(alike(decltype(ours::Cudnn::name){}, decltype(&::name){}), #name);
+NARU_CUDNN(DNN)
+#endif
+NARU_CUDA(DRIVER)
+NARU_CUDA_GRAPHS(DRIVER)
+using Ours = ours::cublasLtMatmulHeuristicResult_t;
+using Theirs = ::cublasLtMatmulHeuristicResult_t;
+static_assert(sizeof(Ours) == sizeof(Theirs) && offsetof(Ours, workspaceSize) == offsetof(Theirs, workspaceSize) && offsetof(Ours, state) == offsetof(Theirs, state));
+"""
+
+
+def headers():
+    """A folder with NVIDIA's headers, None where there is none."""
+    places = [Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "include", *(p for s in sys.path if s for p in (Path(s) / "nvidia").glob("*/include"))]
+    return next((p for p in places if all((p / name).exists() for name in ("cublasLt.h", "cuda.h", "nvrtc.h"))), None)
+
+
+def source(name):
+    return (HOME / "src" / name).read_text()
+
+
+def declared_functions(header):
+    """The names in a header's lists of functions, those for each type spelled out."""
+    text = source(f"backends/cuda/{header}")
+    names = re.findall(r"^  F\((?:int|size_t), (\w+),", text, re.MULTILINE)
+    typed = re.findall(r"^  F\(int, (\w+)##letter##([\w#]+),", text, re.MULTILINE)
+    of_uses = re.findall(r"^  F\(int, (\w+)##use(?:##(\w+))?,", text, re.MULTILINE)
+    names += [f"{before}{use}{behind}" for use in re.findall(r"^  NARU_\w+_USE\(F, (\w+),", text, re.MULTILINE) for before, behind in of_uses]
+    for letter, kind in re.findall(r"^  NARU_\w+_TYPED\(F, (\w), (\w+)\)", text, re.MULTILINE):
+        names += [f"{before}{letter}{behind.replace('kind##', kind)}" for before, behind in typed]
+    return names
+
+
+def probe_functions():
+    """What the probe calls: the driver's name, and the type that naru gives it."""
+    found = re.findall(r"^  int \(\*(\w+)\)(\(.*\)) = nullptr;", source("runtime/device/gpu_driver.cpp"), re.MULTILINE)
+    types = {name: f"int (*){parameters}" for name, parameters in found}
+    names = dict(re.findall(r'^    \.(\w+) = "(cu\w+)"', source("backends/cuda/driver.cpp"), re.MULTILINE))
+    assert len(types) == 10 and set(names) == set(types)
+    return [(names[field], types[field].replace("Uuid", "void")) for field in types]
+
+
+def nvrtc_functions():
+    """The same of NVRTC."""
+    types = {name: f"{result} (*){parameters}" for result, name, parameters in
+             re.findall(r"^  (int|const char\*) \(\*(\w+)\)(\(.*\)) = nullptr;", source("backends/cuda/compiler.h"), re.MULTILINE)}  # fmt: skip
+    names = dict(re.findall(r'find\((\w+), "(nvrtc\w+)"\)', source("backends/cuda/compiler.cpp")))
+    assert len(types) == 13 and set(names) == set(types)
+    return [(names[field], types[field].replace("Program", "void*")) for field in types]
+
+
+ATTRIBUTES = ("COMPUTE_CAPABILITY_MAJOR", "COMPUTE_CAPABILITY_MINOR", "MULTIPROCESSOR_COUNT", "WARP_SIZE", "MAX_THREADS_PER_BLOCK", "MAX_THREADS_PER_MULTIPROCESSOR",
+              "MAX_REGISTERS_PER_MULTIPROCESSOR", "MAX_SHARED_MEMORY_PER_BLOCK", "L2_CACHE_SIZE")  # fmt: skip
+
+
+def test_numbers_and_functions_are_those_of_nvidias_headers(tmp_path):
+    """What naru declares of the driver, NVRTC, cuBLASLt, cuFFT, cuSOLVER and cuDNN itself, as it needs no header to build."""
+    include = headers()
+    if include is None:
+        pytest.skip("NVIDIA's headers are not on this machine (the CUDA toolkit has them)")
+    declared = "".join(source(f"backends/cuda/{ours}") for ours, theirs in (("api.h", "cuda.h"), ("cublaslt.h", "cublasLt.h"), ("cufft.h", "cufft.h"), ("cusolver.h", "cusolverDn.h"), ("cudnn.h", "cudnn.h")) if (include / theirs).exists())
+    names = re.findall(r"^  (?:F\()?(CU\w+)(?: =|,) -?\d", declared, re.MULTILINE)
+    assert len(names) > 35
+    ours = ", ".join(f"naru::backends::cuda::{name}" for name in names)
+    same = "".join(f'static_assert(kOurs[{i}] == static_cast<long long>({name}), "{name}");\n' for i, name in enumerate(names))
+    driver = source("backends/cuda/driver.cpp")
+    errors = re.findall(r"^    case (\d+): +// (CUDA_ERROR_\w+)", source("backends/cuda/api.cpp"), re.MULTILINE) + re.findall(r'\{(\d+), "(CUDA_ERROR_\w+)"', driver)
+    assert len(errors) > 25
+    attributes = [number for line in re.findall(r"_attributes? = (\{[^}]*\}|\d+),", driver) for number in re.findall(r"\d+", line)]
+    assert len(attributes) == len(ATTRIBUTES)
+    theirs = (include / "cuda.h").read_text()
+    if int(re.search(r"#define CUDA_VERSION (\d+)", theirs)[1]) < 13000:  # old headers, which lack the newest entries
+        errors = [(number, name) for number, name in errors if f"{name} " in theirs]
+    for number, name in [*errors, *((n, f"CU_DEVICE_ATTRIBUTE_{a}") for n, a in zip(attributes, ATTRIBUTES))]:
+        same += f'static_assert({number} == {name}, "{name}");\n'
+    for name, kind in [*probe_functions(), *nvrtc_functions()]:
+        same += f'static_assert(alike(static_cast<{kind}>(nullptr), decltype(&::{name}){{}}), "{name}");\n'
+    (tmp_path / "numbers.cpp").write_text(NUMBERS.replace("OURS", ours) + same)
+    compiler = ["c++", "-std=c++20", "-fsyntax-only", "-D__CUDA_API_VERSION_INTERNAL", f"-I{HOME}/src", f"-I{HOME}/include", f"-I{include}"]
+    done = subprocess.run([*compiler, str(tmp_path / "numbers.cpp")], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-4000:]
+
+
+def test_nvidias_libraries_have_the_functions_by_the_names_that_naru_asks_for():
+    """The driver's by the toolkit's stub, which needs no GPU to be opened."""
+    wanted = {
+        "libcuda.so": re.findall(r"^  F\((cu\w+),", source("backends/cuda/api.h"), re.MULTILINE) + [name for name, _ in probe_functions()],
+        "libnvrtc.so.*": [name for name, _ in nvrtc_functions()],
+        "libcublasLt.so.*": declared_functions("cublaslt.h"),
+        "libcusolver.so.*": declared_functions("cusolver.h"),
+        "libcufft.so.*": declared_functions("cufft.h"),
+        "libcudnn.so.*": declared_functions("cudnn.h"),
+    }
+    home = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
+    places = [home / "lib64", home / "lib64/stubs", *(p for s in sys.path if s for p in (Path(s) / "nvidia").glob("*/lib"))]
+    seen = 0
+    for pattern, functions in wanted.items():
+        assert len(functions) > 10
+        for library in {f.resolve() for place in places for f in place.glob(pattern)}:
+            opened = ctypes.CDLL(str(library))
+            assert not [name for name in functions if not hasattr(opened, name)], library
+            seen += 1
+    if seen == 0:
+        pytest.skip("none of NVIDIA's libraries is on this machine (the CUDA toolkit has them)")

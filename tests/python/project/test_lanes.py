@@ -1,0 +1,39 @@
+"""The suites that ./run test runs for each of its options."""
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def suites(monkeypatch):
+    """tools/test.py, which runs nothing: each suite is written down and passes."""
+    spec = importlib.util.spec_from_file_location("run_test", ROOT / "tools" / "test.py")
+    tool = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(__import__("sys").modules, "run_test", tool)
+    spec.loader.exec_module(tool)
+    tool.ran = []
+    monkeypatch.setattr(tool, "run_suite", lambda name, *rest, **more: tool.ran.append(name) or tool.Count(passed=1))
+    monkeypatch.setattr(tool, "in_qemu", lambda name, *rest, **more: tool.Count(passed=1))
+    monkeypatch.setenv("NARU_THIRD_PARTY_PYTHON", "python")
+    return tool
+
+
+@pytest.mark.parametrize(
+    "option, name",
+    [("--notebooks", "notebooks"), ("--types", "types"), ("--third-party", "packages of others"), ("--aarch64", "Python tests, aarch64 in qemu")],
+)
+def test_a_lane_with_an_environment_of_its_own_runs_its_tests_and_no_others(suites, option, name):
+    assert suites.main([option]) == 0 and suites.ran == [name]
+    assert suites.main([option, "-k", "x"]) == 0 and suites.ran == [name, name]
+
+
+def test_all_tests_are_those_of_cpp_and_of_python(suites):
+    cpp = ["C++ tests", "everything fails once", "examples of docs/extending.md"]
+    assert suites.main([]) == 0 and sorted(suites.ran[:-1]) == cpp and suites.ran[-1] == "Python tests"  # the C++ suites run concurrently
+    suites.ran.clear()
+    assert suites.main(["--cpp"]) == 0 and sorted(suites.ran) == cpp
+    suites.ran.clear()
+    assert suites.main(["--python", "-q"]) == 0 and suites.ran == ["Python tests"]
