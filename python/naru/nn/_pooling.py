@@ -74,12 +74,12 @@ max_pool3d_with_indices = _max_pool(
 )  # fmt: skip
 
 
-def _whole_sizes(input: Tensor, output_size: Any, n: int) -> Any:
+def _whole_sizes(input: Tensor, output_size: Any, n: int, op: str) -> Any:
     """`output_size` with the input's own size in place of each None."""
     if isinstance(output_size, int):
         return output_size
     if len(output_size) != n:
-        return [0 if size is None else size for size in output_size]  # the core refuses it, and names the function
+        raise RuntimeError(f"{op}: output_size must be {n}, got {len(output_size)} sizes")
     if input.dim() < n:
         raise RuntimeError(f"Expected {n + 1}D or {n + 2}D tensor for adaptive pooling of {n} dimensions, but got {list(input.shape)}")
     return [own if size is None else size for own, size in zip(input.shape[-n:], output_size)]
@@ -95,7 +95,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     >>> naru.nn.functional.adaptive_avg_pool2d(naru.arange(16.0).reshape(1, 1, 4, 4), 1)
     tensor([[[[7.5000]]]])
     """
-    return _C.adaptive_avg_pool2d(input, _whole_sizes(input, output_size, 2))
+    return _C.adaptive_avg_pool2d(input, _whole_sizes(input, output_size, 2, "adaptive_avg_pool2d"))
 
 
 @takes_tensors
@@ -108,7 +108,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     >>> naru.nn.functional.adaptive_avg_pool3d(naru.arange(8.0).reshape(1, 1, 2, 2, 2), 1)
     tensor([[[[[3.5000]]]]])
     """
-    return _C.adaptive_avg_pool3d(input, _whole_sizes(input, output_size, 3))
+    return _C.adaptive_avg_pool3d(input, _whole_sizes(input, output_size, 3, "adaptive_avg_pool3d"))
 
 
 @takes_tensors
@@ -137,7 +137,7 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
     >>> naru.nn.functional.adaptive_max_pool2d(naru.arange(16.0).reshape(1, 1, 4, 4), 1)
     tensor([[[[15.]]]])
     """
-    found = _C.adaptive_max_pool2d(input, _whole_sizes(input, output_size, 2))
+    found = _C.adaptive_max_pool2d(input, _whole_sizes(input, output_size, 2, "adaptive_max_pool2d"))
     return found if return_indices else found[0]
 
 
@@ -153,7 +153,7 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
     >>> naru.nn.functional.adaptive_max_pool3d(naru.arange(8.0).reshape(1, 1, 2, 2, 2), 1)
     tensor([[[[[7.]]]]])
     """
-    found = _C.adaptive_max_pool3d(input, _whole_sizes(input, output_size, 3))
+    found = _C.adaptive_max_pool3d(input, _whole_sizes(input, output_size, 3, "adaptive_max_pool3d"))
     return found if return_indices else found[0]
 
 
