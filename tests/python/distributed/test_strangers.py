@@ -262,10 +262,11 @@ def test_what_a_store_takes_has_a_limit_that_is_said(store):
 
 
 def test_nothing_is_kept_of_those_that_have_not_greeted(store):
+    text = b"naru store 2\n" + b"x" * (64 << 20)  # made before memory is measured: joining the two takes 128 MiB
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for _ in range(4):
         with connected(store.port) as client:
-            send_until_cut_off(client, b"naru store 2\n" + b"x" * (64 << 20))
+            send_until_cut_off(client, text)
             assert is_cut_off(client)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 128 << 10  # the 64 MiB that this test itself sends, and not 256 more
     assert still_answers(store)
