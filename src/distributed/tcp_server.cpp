@@ -193,7 +193,7 @@ void TCPServer::read(Connection& c) {
 void TCPServer::greet(Connection& c) {
   if (c.expected.empty()) {
     const size_t said = std::min(c.in.size(), kGreeting.size());
-    // Somebody else's program.
+    // The client does not speak this protocol.
     if (std::string_view(c.in).substr(0, said) != kGreeting.substr(0, said)) c.closed = true;
     if (c.closed || c.in.size() < kHelloBytes) return;
     const std::string theirs = c.in.substr(kGreeting.size()), mine = new_nonce();

@@ -29,7 +29,7 @@ DTYPES = [naru.float32, naru.float16, naru.bfloat16]
 UNIT = {naru.float32: 2.0**-23, naru.float16: 2.0**-10, naru.bfloat16: 2.0**-7}  # of the last place
 LARGEST = {naru.float32: 3.4028234663852886e38, naru.float16: 65504.0, naru.bfloat16: 3.3895313892515355e38}
 LEAST = {naru.float32: 2.0**-149, naru.float16: 2.0**-24, naru.bfloat16: 2.0**-133}
-# What gives memory that nobody has written, as it should, or draws from more than the generator.
+# Functions that return uninitialized memory on purpose, or draw from more than the generator.
 UNWRITTEN = re.compile(r"empty|resize|_?new$|^(Tensor|.*Storage.*|set_data)$|data_ptr|id$|hash|seed|version|Generator|stride")
 
 

@@ -1,3 +1,4 @@
+// Checks of writes to memory that the same call reads.
 #include "object/overlap.h"
 
 #include <algorithm>
@@ -9,8 +10,78 @@
 namespace naru::py {
 namespace {
 
-using Names = std::initializer_list<std::string_view>;
-bool among(Names names, std::string_view name) { return std::ranges::find(names, name) != names.end(); }
+// Functions that may not read the memory that they write, even at the same positions.
+constexpr std::string_view kDisjoint[] = {"cat",          "concat",          "concatenate",  "cross",         "gather", "index_add_",
+                                          "index_copy_",  "index_put_",      "index_select", "linalg_cross",  "put_",   "scatter_",
+                                          "scatter_add_", "scatter_reduce_", "take",         "take_along_dim"};
+constexpr std::string_view kFills[] = {"fill_", "index_fill_", "masked_fill_"};
+// Functions whose overlap PyTorch does not check.
+constexpr std::string_view kUnchecked[] = {"addbmm",
+                                           "addmm",
+                                           "addmv",
+                                           "all",
+                                           "amax",
+                                           "amin",
+                                           "any",
+                                           "argmax",
+                                           "argmin",
+                                           "baddbmm",
+                                           "bmm",
+                                           "bucketize",
+                                           "cholesky_inverse",
+                                           "cholesky_solve",
+                                           "cummax",
+                                           "cummin",
+                                           "diag",
+                                           "diff",
+                                           "dot",
+                                           "float_power",
+                                           "geqrf",
+                                           "histc",
+                                           "histogram",
+                                           "isin",
+                                           "linear",
+                                           "logsigmoid",
+                                           "log_softmax",
+                                           "logsumexp",
+                                           "lu_solve",
+                                           "lu_unpack",
+                                           "masked_scatter",
+                                           "matmul",
+                                           "mean",
+                                           "median",
+                                           "mm",
+                                           "multinomial",
+                                           "mv",
+                                           "mvlgamma",
+                                           "nanmean",
+                                           "nanmedian",
+                                           "nanquantile",
+                                           "nansum",
+                                           "norm",
+                                           "orgqr",
+                                           "ormqr",
+                                           "prod",
+                                           "qr",
+                                           "quantile",
+                                           "resize_as",
+                                           "searchsorted",
+                                           "set",
+                                           "softmax",
+                                           "special_ndtr",
+                                           "std",
+                                           "sum",
+                                           "svd",
+                                           "triangular_solve",
+                                           "tril",
+                                           "triu",
+                                           "var",
+                                           "vdot"};
+
+template <size_t N>
+bool among(const std::string_view (&names)[N], std::string_view name) {
+  return std::ranges::find(names, name) != std::end(names);
+}
 
 bool one_storage(const Tensor& a, const Tensor& b) {
   if (!a.defined() || !b.defined()) return false;
@@ -18,105 +89,40 @@ bool one_storage(const Tensor& a, const Tensor& b) {
   return x.storage && x.storage.get() == y.storage.get() && x.numel > 0 && y.numel > 0;
 }
 
-// Whether elements of both are one memory: all at the same places, or some.
-enum class Meeting : uint8_t { None, Same, Part };
-Meeting meeting(const Tensor& a, const Tensor& b) {
-  if (!one_storage(a, b)) return Meeting::None;
+// How the memory of two dense tensors overlaps (PyTorch's MemOverlapStatus). Tensors that are not dense count as None.
+enum class Overlap : uint8_t { None, Full, Partial };
+Overlap overlap_of(const Tensor& a, const Tensor& b) {
+  if (!one_storage(a, b)) return Overlap::None;
   const TensorImpl &x = *a.impl(), &y = *b.impl();
-  if (&x == &y) return Meeting::Same;
-  if (!ops::is_dense(x.sizes, x.strides) || !ops::is_dense(y.sizes, y.strides)) return Meeting::None;
-  const auto place = [](const TensorImpl& t) {
+  if (&x == &y) return Overlap::Full;
+  if (!ops::is_dense(x.sizes, x.strides) || !ops::is_dense(y.sizes, y.strides)) return Overlap::None;
+  const auto byte_range = [](const TensorImpl& t) {
     const auto size = static_cast<int64_t>(size_of(t.dtype));
     return std::pair(t.offset * size, (t.offset + t.numel) * size);
   };
-  const auto p = place(x), q = place(y);
-  if (p.first >= q.second || q.first >= p.second) return Meeting::None;
-  return p == q && x.strides == y.strides ? Meeting::Same : Meeting::Part;
+  const auto p = byte_range(x), q = byte_range(y);
+  if (p.first >= q.second || q.first >= p.second) return Overlap::None;
+  return p == q && x.strides == y.strides ? Overlap::Full : Overlap::Partial;
 }
 
 }  // namespace
 
 Sharing sharing_of(std::string_view function) {
-  if (among({"cat", "concat", "concatenate", "cross", "gather", "index_add_", "index_copy_", "index_put_", "index_select", "linalg_cross",
-             "put_", "scatter_", "scatter_add_", "scatter_reduce_", "take", "take_along_dim"},
-            function))
-    return Sharing::Apart;
-  if (among({"fill_", "index_fill_", "masked_fill_"}, function)) return Sharing::Fill;
+  if (among(kDisjoint, function)) return Sharing::Apart;
+  if (among(kFills, function)) return Sharing::Fill;
   const std::string_view name = function.ends_with('_') ? function.substr(0, function.size() - 1) : function;
   if (name.starts_with("linalg_") || name.starts_with("fft_") || (name.ends_with("_copy") && name != "index_copy") ||
-      among({"addbmm",
-             "addmm",
-             "addmv",
-             "all",
-             "amax",
-             "amin",
-             "any",
-             "argmax",
-             "argmin",
-             "baddbmm",
-             "bmm",
-             "bucketize",
-             "cholesky_inverse",
-             "cholesky_solve",
-             "cummax",
-             "cummin",
-             "diag",
-             "diff",
-             "dot",
-             "float_power",
-             "geqrf",
-             "histc",
-             "histogram",
-             "isin",
-             "linear",
-             "logsigmoid",
-             "log_softmax",
-             "logsumexp",
-             "lu_solve",
-             "lu_unpack",
-             "masked_scatter",
-             "matmul",
-             "mean",
-             "median",
-             "mm",
-             "multinomial",
-             "mv",
-             "mvlgamma",
-             "nanmean",
-             "nanmedian",
-             "nanquantile",
-             "nansum",
-             "norm",
-             "orgqr",
-             "ormqr",
-             "prod",
-             "qr",
-             "quantile",
-             "resize_as",
-             "searchsorted",
-             "set",
-             "softmax",
-             "special_ndtr",
-             "std",
-             "sum",
-             "svd",
-             "triangular_solve",
-             "tril",
-             "triu",
-             "var",
-             "vdot"},
-            name))
+      among(kUnchecked, name))
     return Sharing::Any;
   return Sharing::Same;
 }
 
 void check_sharing(const char* function, Sharing sharing, const Tensor& written, const Tensor& read) {
   if (sharing == Sharing::Any || (sharing == Sharing::Fill && read.dim() == 0)) return;
-  if (const Meeting m = meeting(written, read); m == Meeting::None || (m == Meeting::Same && sharing != Sharing::Apart)) return;
+  if (const Overlap m = overlap_of(written, read); m == Overlap::None || (m == Overlap::Full && sharing != Sharing::Apart)) return;
   throw RuntimeError(
       "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. Please "
-      "clone() "
-      "the tensor before performing the operation. ({})",
+      "clone() the tensor before performing the operation. ({})",
       function);
 }
 
@@ -128,7 +134,7 @@ void check_sharing(const char* function, Sharing sharing, const Tensor& written,
   for (PyObject* const argument : arguments) {
     check(argument);
     if (!argument || !(PyList_CheckExact(argument) || PyTuple_CheckExact(argument))) continue;
-    // Lists within lists, of which there may be no end, are no tensors' to any function.
+    // Nested lists are not searched: they may contain themselves, and no function takes tensors in them.
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(argument); ++i) check(PySequence_Fast_GET_ITEM(argument, i));
   }
 }
@@ -136,7 +142,7 @@ void check_sharing(const char* function, Sharing sharing, const Tensor& written,
 void check_assignment(const Tensor& target, std::span<const Index> parts, const Tensor& value) {
   const auto shared = [&](const Index& i) { return i.kind == Index::Kind::Tensor && one_storage(target, i.tensor); };
   if (!one_storage(target, value) && std::ranges::none_of(parts, shared)) return;
-  // Positions and masks choose within the view that the other parts make.
+  // Index tensors and masks select within the view that the other parts give.
   std::vector<Index> rest;
   size_t tensors = 0, masks = 0;
   for (const Index& i : parts) {
@@ -156,8 +162,8 @@ void check_assignment(const Tensor& target, std::span<const Index> parts, const 
   if (!value.defined()) return;
   Tensor v = value;
   while (v.dim() > view.dim() && v.size(0) == 1) v = v.squeeze(0);
-  const bool filled = value.dim() == 0 && tensors == masks && tensors < 2;  // by a number, and so by a mask
-  // What is broadcast into a view isn't dense.
+  const bool filled = value.dim() == 0 && tensors == masks && tensors < 2;  // a 0-d value, through at most one mask
+  // A value that is broadcast is not dense, so only one of the view's size can overlap it.
   if (!filled && (tensors || v.numel() == view.numel())) check_sharing("index_put_", tensors ? Sharing::Apart : Sharing::Same, view, v);
 }
 

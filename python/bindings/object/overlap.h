@@ -1,4 +1,4 @@
-// Writes over memory that is read, as Python's calls are refused them.
+// Checks of Python calls that write to memory that they also read (PyTorch's assert_no_overlap and assert_no_partial_overlap).
 #pragma once
 
 #include <span>
@@ -8,21 +8,21 @@
 
 namespace naru::py {
 
-// What a function may read of the memory that it writes: of its out=, or of its first argument where its name ends in _.
+// What a function may read of the memory that it writes, which is its out=, or its first argument if its name ends in _.
 enum class Sharing : uint8_t {
-  Same,   // all of it, at the same places
-  Apart,  // nothing
-  Fill,   // as Same; numbers in tensors without dimensions wherever they are
-  Any,    // anything: PyTorch has no check, the result is there before it is written
+  Same,   // all of it, at the same positions: full overlap
+  Apart,  // nothing: no overlap
+  Fill,   // as Same; 0-d values may overlap anywhere
+  Any,    // anything: PyTorch does not check, and the result is complete before it is written
 };
 Sharing sharing_of(std::string_view function);
 
-// Throws RuntimeError, in PyTorch's words, where `read` shares memory with `written` as it may not. As PyTorch, it compares dense tensors alone;
-// operands whose elements lie between those of the target are read before that is written.
+// Throws RuntimeError, with PyTorch's text, if `read` overlaps `written` in a way that `sharing` does not allow. Like PyTorch it compares dense
+// tensors only; other operands are read before the target is written.
 void check_sharing(const char* function, Sharing sharing, const Tensor& written, const Tensor& read);
-// The same of a call's arguments: tensors, and lists of them.
+// The same for a call's arguments: tensors and lists of tensors.
 void check_sharing(const char* function, Sharing sharing, const Tensor& written, std::span<PyObject* const> arguments);
-// The same of target[parts] = value.
+// The same for target[parts] = value.
 void check_assignment(const Tensor& target, std::span<const Index> parts, const Tensor& value);
 
 }  // namespace naru::py

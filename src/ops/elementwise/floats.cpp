@@ -8,7 +8,6 @@
 #include "ops/elementwise/elementwise.h"
 #include "ops/reduce/reductions.h"
 #include "ops/tensor/common.h"
-#include "ops/tensor/type_names.h"
 
 namespace naru {
 

@@ -4,7 +4,6 @@
 #include "ops/elementwise/rules.h"
 #include "ops/shape/strides.h"
 #include "ops/tensor/common.h"
-#include "ops/tensor/needs_elements.h"
 #include "ops/tensor/type_names.h"
 
 namespace naru {

@@ -2,14 +2,9 @@
 
 #include <algorithm>
 
-#include "core/sizes.h"
 #include "naru/autograd.h"
-#include "ops/elementwise/host_loop.h"
-#include "ops/reduce/reduction.h"
 #include "ops/sparse/sparse.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/common.h"
-#include "ops/tensor/type_names.h"
 
 namespace naru {
 namespace {

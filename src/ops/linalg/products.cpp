@@ -7,8 +7,6 @@
 #include "naru/ops.h"
 #include "naru/ops/functions.h"
 #include "ops/elementwise/elementwise.h"
-#include "ops/elementwise/half.h"
-#include "ops/elementwise/host_loop.h"
 #include "ops/elementwise/rules.h"
 #include "ops/tensor/autocast.h"
 #include "ops/tensor/common.h"

@@ -10,8 +10,6 @@
 #include "naru/ops/functions.h"
 #include "ops/complex/complex.h"
 #include "ops/elementwise/elementwise.h"
-#include "ops/elementwise/host_loop.h"
-#include "ops/elementwise/unsigned.h"
 #include "ops/index/addressing.h"
 #include "ops/shape/strides.h"
 #include "ops/sparse/sparse.h"

@@ -8,11 +8,9 @@
 #include "naru/ops.h"
 #include "naru/ops/functions.h"
 #include "ops/elementwise/elementwise.h"
-#include "ops/elementwise/host_loop.h"
 #include "ops/reduce/reductions.h"
 #include "ops/tensor/autocast.h"
 #include "ops/tensor/common.h"
-#include "ops/tensor/type_names.h"
 
 namespace naru {
 namespace {
