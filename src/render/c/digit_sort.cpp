@@ -139,7 +139,7 @@ void* sort_by_digits(const DigitSort& sort, void* keys, void* places, Launcher& 
   void* const sums = launcher.scratch(static_cast<size_t>(sort.rows * kDigits) * 4);
   const KeyBits bits = KeyBits().add(static_cast<uint64_t>(sort.key_bytes), 4).add(sort.wide);
   size_t from = 0;
-  for (int shift = 0; shift < sort.bits; shift += 8, from = 1 - from) {
+  for (int shift = sort.first; shift < sort.bits; shift += 8, from = 1 - from) {
     const auto start = [&](Kind kind, std::span<void* const> memory, int64_t groups, int group, std::string (Digits::*text)() const) {
       Arguments arguments(static_cast<int>(memory.size()), sort.wide);
       for (const int64_t v : {sort.n, tiles, int64_t{shift}, sort.rows}) arguments.add(v);

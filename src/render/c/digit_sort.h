@@ -5,13 +5,13 @@
 
 namespace naru::render::c {
 
-// Sorts int64 elements in [0, limit), which needs fewer digits.
-void sort_below(const ir::Sort& op, int64_t limit, Launcher& launcher);
+// Sorts int64 elements in [0, limit) whose `zeros` lowest bits are 0, or that are all equal, which needs fewer digits.
+void sort_below(const ir::Sort& op, int64_t limit, int zeros, Launcher& launcher);
 
 struct DigitSort {
   int64_t rows, n;  // pairs of a row are contiguous, and so are rows
   int key_bytes;    // 4 or 8
-  int bits;         // the number of low bits of a key to sort by
+  int first, bits;  // sorts by these bits of a key: from `first` on, up to `bits`
   bool wide;        // the pairs need 64-bit indices
 };
 // Stable sort of the pairs of each row. Alternates between `keys`, `places` (u32) and scratch memory; returns where the indices are at the end.

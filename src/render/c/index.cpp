@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "ir/bad_index.h"
 #include "ir/scatter_sums.h"
@@ -266,16 +267,24 @@ int64_t beyond(const ir::Scatter& s) {
   return last + 1;
 }
 
+// The number of low bits that are 0 in all target offsets of rows, which have the first `dims` dimensions.
+int zeros_of(const Moves& m, int dims, const ir::Scatter& s) {
+  uint64_t steps = 0;
+  for (int d = 0; d < dims; ++d) steps |= static_cast<uint64_t>(m.space.operands[1].strides[d] / m.space.operands[1].item);
+  for (const IndexOperand& i : s.indices) steps |= static_cast<uint64_t>(i.step);
+  return steps ? std::countr_zero(steps) : 0;
+}
+
 // Memory: offsets, value, target.
 void scatter_sorted(const ir::Scatter& s, bool in_blocks, bool wide, int64_t rows, int64_t run, int64_t value_step, int64_t target_step,
-                    void* offsets, int64_t limit, Launcher& launcher) {
+                    void* offsets, int64_t limit, int zeros, Launcher& launcher) {
   ir::Sort sort;
   sort.shape = {rows};
   sort.k = rows;
   sort.in.data = offsets, sort.in.dtype = DType::I64, sort.in.strides = {2};
   sort.indices.data = launcher.scratch(static_cast<size_t>(rows) * 8), sort.indices.dtype = DType::I64, sort.indices.strides = {1};
   // If one index is out of bounds, all offsets are -1, and nothing is written.
-  sort_below(sort, limit, launcher);
+  sort_below(sort, limit, zeros, launcher);
   if (s.add && in_blocks) return add_sorted(s, {rows, run, value_step, target_step, offsets, sort.indices.data, wide}, launcher);
   wide |= rows * run >= int64_t{1} << 30;
   Arguments arguments(4, wide);
@@ -356,7 +365,7 @@ void run(const ir::Scatter& s, Launcher& launcher) {
   const int64_t target_step = is_run ? m.space.operands[1].strides[last] / item : 0;
   const bool in_blocks = ir::sums_in_blocks(s);
   if (in_blocks || (!target.loops && rows >= kSorted && rows <= kMostSorted))
-    return scatter_sorted(s, in_blocks, m.wide, rows, run, value_step, target_step, offsets, beyond(s), launcher);
+    return scatter_sorted(s, in_blocks, m.wide, rows, run, value_step, target_step, offsets, beyond(s), zeros_of(m, dims, s), launcher);
   // Every owner reads every row, so use no more owners than keep the device busy.
   int64_t owners = 1;
   while (owners * run < 64 * target.units && owners * 16 < rows && (!target.loops || owners < target.units)) owners *= 2;

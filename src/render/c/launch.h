@@ -45,6 +45,7 @@ enum class Kind : uint8_t {
   SortCount,
   SortSums,
   SortMove,
+  SortSelect,
   Nonzero,
   Rows,
   User

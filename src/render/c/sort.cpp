@@ -1,16 +1,17 @@
 // Stable sorts, NaN greatest: every element becomes a key (its bits in the order of the values) and its position, so that no two pairs are equal.
 // A bitonic network sorts the pairs of short rows, padded to a power of two. Longer rows, and all rows on devices with looping items, are sorted
-// by digits.
+// by digits, unless only a few elements are wanted (select.h).
 #include <fmt/format.h>
 
 #include <algorithm>
-
 #include <bit>
 
 #include "naru/error.h"
 #include "render/c/digit_sort.h"
 #include "render/c/expressions.h"
 #include "render/c/launch.h"
+#include "render/c/select.h"
+#include "render/c/sort_pairs.h"
 
 namespace naru::render::c {
 namespace {
@@ -22,72 +23,14 @@ constexpr int64_t kInGroup = 512;
 // The longest rows for which a network needs no more kernels than a radix sort.
 constexpr int64_t kNetwork = 2048;
 
-// The key of an element read as unsigned bits, in the order of the values: -0 and 0 are equal, all NaN are equal and greatest. low: only this
-// many low bits differ between elements, none of which is negative.
-std::string key_function(DType t, bool descending, int low) {
-  const bool wide = size_of(t) == 8 && low > 32;
-  const char* u = wide ? "u64" : "u32";
-  std::string body;
-  const auto of_float = [&](const char* sign, const char* infinity, const char* all) {
-    return fmt::format(
-        "  const {0} m = x & ~({0}){1} & ({0}){3};\n"
-        "  const {0} k = m > ({0}){2} ? ({0}){3} : (x & ({0}){1}) != 0 && m != 0 ? ~m & ({0}){3} & ~({0}){1} : m | ({0}){1};\n",
-        u, sign, infinity, all);
-  };
-  if (low < 64) return fmt::format("FUNCTION {0} key_of({0} x) {{ return {1}x; }}\n", u, descending ? "~" : "");
-  switch (t) {
-    case DType::Bool:
-    case DType::U8:
-      body = "  const u32 k = x;\n";
-      break;
-    case DType::I8:
-      body = "  const u32 k = (x ^ 0x80u) & 0xffu;\n";
-      break;
-    case DType::I16:
-      body = "  const u32 k = (x ^ 0x8000u) & 0xffffu;\n";
-      break;
-    case DType::I32:
-      body = "  const u32 k = x ^ 0x80000000u;\n";
-      break;
-    case DType::I64:
-      body = "  const u64 k = x ^ (u64)1 << 63;\n";
-      break;
-    case DType::F16:
-      body = of_float("0x8000u", "0x7c00u", "0xffffu");
-      break;
-    case DType::BF16:
-      body = of_float("0x8000u", "0x7f80u", "0xffffu");
-      break;
-    case DType::F32:
-      body = of_float("0x80000000u", "0x7f800000u", "0xffffffffu");
-      break;
-    case DType::F64:
-      body = of_float("0x8000000000000000", "0x7ff0000000000000", "0xffffffffffffffff");
-      break;
-  }
-  return fmt::format("FUNCTION {0} key_of({0} x) {{\n{1}  return {2}k;\n}}\n", u, body, descending ? "~" : "");
-}
-
-const char* bits_type(DType t) noexcept {
-  constexpr const char* kNames[] = {"", "u8", "u16", "", "u32", "", "", "", "u64"};
-  return kNames[size_of(t)];
-}
-// True if the pair at i comes before the one at j.
-std::string before(const std::string& i, const std::string& j) {
-  return fmt::format("(keys[{0}] < keys[{1}] || (keys[{0}] == keys[{1}] && places[{0}] < places[{1}]))", i, j);
-}
-std::string exchange(const char* key) {
-  return fmt::format(
-      "{{ const {} k = keys[i]; keys[i] = keys[j]; keys[j] = k; const u32 p = places[i]; places[i] = places[j]; places[j] = p; }}", key);
-}
-
 struct KeyedRows {
   const ir::Sort& op;
   const Target& target;
   Space kept;  // in, values, indices
   int64_t rows, n, padded;
   bool wide;
-  int low;  // number of low bits that differ between elements; 64: all
+  int low;    // number of low bits that differ between elements; 64: all
+  int zeros;  // of them, the lowest that do not
 
   Walk walk() const { return {6, kept.rank, kept.count}; }
   int key_bytes() const { return size_of(op.in.dtype) == 8 && low > 32 ? 8 : 4; }
@@ -105,8 +48,8 @@ struct KeyedRows {
     text += "    const I row = i / a.d[1], at = i % a.d[1];\n" + walk().position("q", "row", "    ");
     text += fmt::format(
         "    {0} k = ~({0})0;\n    if (at < a.d[2]) {{\n      const {1} x = m0[{2} + at * a.d[3]];\n      k = key_of(({0})x);\n"
-        "      m3[row * a.d[2] + at] = x;\n    }}\n    m1[i] = k;\n    m2[i] = (u32)at;\n  }}\n}}\n",
-        key(), bits_type(op.in.dtype), walk().offset(0, "q"));
+        "{3}    }}\n    m1[i] = k;\n    m2[i] = (u32)at;\n  }}\n}}\n",
+        key(), bits_type(op.in.dtype), walk().offset(0, "q"), op.values.data ? "      m3[row * a.d[2] + at] = x;\n" : "");
     return complete(target, text);
   }
 
@@ -131,7 +74,7 @@ struct KeyedRows {
         "      const int i = ITEM / step * 2 * step + ITEM % step, j = i + step;\n"
         "      const bool up = ((start + i) % a.d[2] & size) == 0;\n"
         "      if (j < {1} && {2} == up) {3}\n      BARRIER;\n    }}\n  }}\n",
-        std::max<int64_t>(piece / 2, 1), piece, before("j", "i"), exchange(key()));
+        std::max<int64_t>(piece / 2, 1), piece, pair_before("j", "i"), exchange_pairs(key()));
     text +=
         fmt::format("  for (int i = ITEM; i < {0}; i += {1}) {{\n    m0[start + i] = keys[i];\n    m1[start + i] = places[i];\n  }}\n}}\n",
                     piece, items);
@@ -150,7 +93,7 @@ struct KeyedRows {
         "    GLOBAL {0}* keys = m0;\n    GLOBAL u32* places = m1;\n"
         "    const I i = item / a.d[2] * 2 * a.d[2] + item % a.d[2], j = i + a.d[2];\n    const bool up = (i % a.d[3] & a.d[1]) == 0;\n"
         "    if ({1} == up) {2}\n  }}\n}}\n",
-        key(), before("j", "i"), exchange(key()));
+        key(), pair_before("j", "i"), exchange_pairs(key()));
     return complete(target, text);
   }
 
@@ -211,14 +154,15 @@ void KeyedRows::start(Launcher& launcher) const {
   void* const keys = launcher.scratch(pairs * bytes);
   void* const places = launcher.scratch(pairs * 4);
   // A copy of the row: values may alias the input.
-  void* const copy = launcher.scratch(static_cast<size_t>(rows * n) * size_of(op.in.dtype));
+  void* const copy = op.values.data ? launcher.scratch(static_cast<size_t>(rows * n) * size_of(op.in.dtype)) : nullptr;
   const uint64_t rank = static_cast<uint64_t>(kept.rank) << 24, type = static_cast<uint64_t>(op.in.dtype),
                  w = static_cast<uint64_t>(wide) << 8;
   const auto groups = [&](int64_t items) { return (items + target.group - 1) / target.group; };
   {
     Arguments arguments = numbers(rows * padded, n);
     void* const memory[] = {op.in.data, keys, places, copy};
-    const uint64_t lowest = static_cast<uint64_t>(low < 64) << 10 | static_cast<uint64_t>(low > 32) << 11;
+    const uint64_t lowest = static_cast<uint64_t>(low < 64) << 10 | static_cast<uint64_t>(low > 32) << 11 |
+                            static_cast<uint64_t>(op.values.data != nullptr) << 12;
     launcher.start({{Kind::SortKeys, nullptr, type | w | static_cast<uint64_t>(op.descending) << 9 | lowest | rank},
                     [this] { return keys_text(); },
                     memory,
@@ -235,7 +179,7 @@ void KeyedRows::start(Launcher& launcher) const {
   }
   if (n > kNetwork) {
     const int bits = std::min(low, 8 * static_cast<int>(size_of(op.in.dtype)));
-    return put(launcher, copy, sort_by_digits({rows, n, key_bytes(), bits, wide}, keys, places, launcher));
+    return put(launcher, copy, sort_by_digits({rows, n, key_bytes(), zeros, bits, wide}, keys, places, launcher));
   }
   const int64_t piece = std::min({kInGroup, int64_t{2} * target.group, padded});
   void* const both[] = {keys, places};
@@ -283,18 +227,18 @@ void KeyedRows::put(Launcher& launcher, void* copy, void* places) const {
 
 }  // namespace
 
-void run(const ir::Sort& op, Launcher& launcher) { sort_below(op, INT64_MAX, launcher); }
+void run(const ir::Sort& op, Launcher& launcher) { sort_below(op, INT64_MAX, 0, launcher); }
 
-void sort_below(const ir::Sort& op, int64_t limit, Launcher& launcher) {
+void sort_below(const ir::Sort& op, int64_t limit, int zeros, Launcher& launcher) {
   const std::span<const int64_t> shape = op.shape;
   const int64_t n = op.shape.back();
   if (op.k < 0 || op.k > n) throw RuntimeError("sort: wanted 0 <= k <= {}, got {}", n, op.k);
   if (n > (int64_t{1} << 31)) throw RuntimeError("sort: wanted rows of at most 2^31 elements, got {}", n);
-  KeyedRows r{op, launcher.target(), Space(shape.first(shape.size() - 1)), 0, n, 1, false, 64};
+  KeyedRows r{op, launcher.target(), Space(shape.first(shape.size() - 1)), 0, n, 1, false, 64, zeros};
   r.rows = r.kept.numel();
   if (r.rows == 0 || op.k == 0) return;
   if (op.in.dtype == DType::I64 && !r.target.loops && n > kNetwork && limit < INT64_MAX)
-    r.low = std::max(1, static_cast<int>(std::bit_width(static_cast<uint64_t>(limit))));
+    r.low = std::max(1, static_cast<int>(std::bit_width(static_cast<uint64_t>(limit - 1))));
   if (r.target.loops || n > kNetwork)
     r.padded = n;
   else
@@ -311,6 +255,7 @@ void sort_below(const ir::Sort& op, int64_t limit, Launcher& launcher) {
     if (v->data) reach = std::max(reach, n * std::abs(v->strides.back()));
   // Kernels double sizes up to `reach`, and once beyond it; with 32-bit numbers it must be below 2^30.
   r.wide = is_wide(r.kept) || reach >= (int64_t{1} << 30);
+  if (n > kNetwork && r.low == 64 && can_select(op, r.target)) return select_first({op, r.kept, r.wide}, launcher);
   r.start(launcher);
 }
 

@@ -55,6 +55,11 @@ def test_what_holds_on_every_device_holds_there(environment, file, part, least):
     assert int(re.search(r"(\d+) passed", said)[1]) >= least, said[-300:]
 
 
+def test_the_first_of_long_rows_are_those_of_a_sort(environment):
+    code, said = run(environment, "tests/python/support/rendered_programs.py", "cuda:0", "selections")
+    assert code == 0 and said == "selections []\n", said[-4000:]
+
+
 def test_the_kernel_of_a_tutorial_is_compiled_as_it_is_written(environment):
     code, said = run(environment, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "cuda and tutorial", "tests/python/backends/test_cuda_sources.py")
     assert code == 0 and re.search(r"^1 passed", said, re.MULTILINE), said[-4000:]
