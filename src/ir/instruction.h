@@ -65,7 +65,8 @@ Map copy_of(Dims shape, View from, View to);
 // dimensions, in the order in which elements are reduced. The program has one output, of type vtype-equal to the accumulator.
 // contiguous: neighbours in memory belong to one result; else strided: the last kept dimension is the one of neighbouring elements
 // (see ir/reduce.h; whoever makes the instruction chooses, from shape and strides). out.strides has one entry per kept dimension.
-// The accumulator converts to out.dtype at the end.
+// The accumulator converts to out.dtype at the end. others: more results, of the program's other outputs (of the same type), each with the dtype and
+// strides of `out`: computed together, where the device does that, so that the inputs are read once.
 struct Reduce {
   Program program;
   ReduceOp op;
@@ -75,6 +76,7 @@ struct Reduce {
   std::vector<View> inputs;
   std::vector<uint64_t> params;
   View out;
+  std::vector<View> others;
 
   static constexpr const char* kFamily = "reduction";
   static constexpr const char* kNames[] = {"sum", "prod", "max", "min", "any", "all"};  // in the order of ReduceOp
@@ -84,8 +86,12 @@ struct Reduce {
   void each_operand(F&& f) {
     for (View& v : inputs) v.describe(f, "input of a reduction", false, shape);
     out.describe(f, "result of a reduction", true, kept_sizes());
+    for (View& v : others) v.describe(f, "result of a reduction", true, kept_sizes());
   }
 };
+
+// A reduction for each result, with what that needs.
+std::vector<Reduce> separate(const Reduce& reduce);
 
 // Position of the greatest (or least) element along the last dimension of `shape`, the first among equals, a NaN before all.
 // values (of in.dtype) and indices (I64) have one stride per kept dimension; either may have a null address.
@@ -250,7 +256,8 @@ struct Convolution {
 // `places` places; place t of position p is element index[t * result[d] + p] of x, or nothing where that is -1. Without an index, p is its own one
 // place. A place weighs weight[t * result[d] + p], or 1 without weights; in all, the product of the three (the first two first).
 //   Sum: y[p] = the sum of x * weight, multiplied and then added in the order of places (the last dimension's fastest)
-//   Max: y[p] = the greatest, the first among equals, the last NaN if there is one; indices[p] = its row-major number among x's positions
+//   Max: y[p] = the greatest, the first among equals, the last NaN if there is one; indices[p] = its row-major number among x's positions, -1 if p
+//   sees nothing. Without an address, indices are not written
 //   Pick: y[p] = the sum of those x whose number in `indices` (laid over x) is p's own, each of which must be among p's places; in their order
 struct Windows {
   enum class Op : uint8_t { Sum, Max, Pick };
@@ -258,11 +265,14 @@ struct Windows {
     int64_t places = 1;
     void* index = nullptr;   // I64
     void* weight = nullptr;  // of the type computed in: F32 for 16-bit types
+    // If step > 0: index[t * result[d] + p] is first + p * step + t where x has such an element, else -1, and every p has at least one element.
+    int64_t step = 0, first = 0;
   };
   using Sizes = Convolution::Sizes;
   using Array = Convolution::Array;  // image, channel, position
   Op op = Op::Sum;
   DType dtype = DType::F32, out = DType::F32;  // of x and y
+  DType index = DType::I64;                    // of `indices`: I64, or I32 if x has (Pick: y has) fewer than 2^31 positions
   int64_t batch = 1, channels = 1;
   Sizes size{1, 1, 1}, result{1, 1, 1};  // of x and y
   std::array<Table, 3> tables;
@@ -280,7 +290,7 @@ struct Windows {
       if (a.data) f(a.data, OperandUse{what, written, type, sizes, a.strides});
     };
     array(x, "input of windows", false, dtype, sizes_of_x()), array(y, "result of windows", true, out, sizes_of_y());
-    array(indices, "indices of windows", op == Op::Max, DType::I64, op == Op::Max ? sizes_of_y() : sizes_of_x());
+    array(indices, "indices of windows", op == Op::Max, index, op == Op::Max ? sizes_of_y() : sizes_of_x());
     for (size_t d = 0; d < 3; ++d) {
       const int64_t count = tables[d].places * result[d], stride = 1;
       for (auto& [address, type] : {std::pair{&tables[d].index, DType::I64}, std::pair{&tables[d].weight, computed()}})

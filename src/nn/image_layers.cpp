@@ -54,7 +54,7 @@ F::InterpolateOptions with_mode(F::InterpolateOptions o, std::string_view mode, 
 template <int N>
 MaxPool<N>::MaxPool(DimList kernel, Dims stride, Dims padding, Dims dilation, bool ceil)
     : Layer<MaxPool<N>>(numbered(
-          "MaxPool", N, [=](T x) { return max_pool(N, x, kernel, stride, padding, dilation, ceil).first; },
+          "MaxPool", N, [=](T x) { return max_pool_values(N, x, kernel, stride, padding, dilation, ceil); },
           sizes_text(kernel, stride, padding) + fmt::format(", dilation={}, ceil_mode={}", one_or_tuple(dilation), bool_text(ceil)))) {}
 template <int N>
 AvgPool<N>::AvgPool(DimList kernel, Dims stride, Dims padding, bool ceil, bool count_pad, std::optional<int64_t> divisor)

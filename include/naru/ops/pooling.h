@@ -14,6 +14,9 @@ namespace naru {
 // Over `n` spatial dimensions: (values, int64 flat indices into d1...). NaN counts as the greatest value.
 std::pair<Tensor, Tensor> max_pool(int64_t n, const Tensor& input, const Dims& kernel, const Dims& stride = {}, const Dims& padding = {0},
                                    const Dims& dilation = {1}, bool ceil_mode = false);
+// The values alone, which takes less memory for the gradient on some devices.
+Tensor max_pool_values(int64_t n, const Tensor& input, const Dims& kernel, const Dims& stride = {}, const Dims& padding = {0},
+                       const Dims& dilation = {1}, bool ceil_mode = false);
 // count_include_pad: the divisor counts padding. divisor: replaces the divisor.
 Tensor avg_pool(int64_t n, const Tensor& input, const Dims& kernel, const Dims& stride = {}, const Dims& padding = {0},
                 bool ceil_mode = false, bool count_include_pad = true, std::optional<int64_t> divisor = {});
@@ -30,15 +33,15 @@ Tensor max_unpool(int64_t n, const Tensor& input, const Tensor& indices, const D
 
 inline Tensor max_pool1d(const Tensor& x, const Dims& kernel, const Dims& stride = {}, const Dims& padding = {0},
                          const Dims& dilation = {1}, bool ceil_mode = false) {
-  return max_pool(1, x, kernel, stride, padding, dilation, ceil_mode).first;
+  return max_pool_values(1, x, kernel, stride, padding, dilation, ceil_mode);
 }
 inline Tensor max_pool2d(const Tensor& x, const Dims& kernel, const Dims& stride = {}, const Dims& padding = {0},
                          const Dims& dilation = {1}, bool ceil_mode = false) {
-  return max_pool(2, x, kernel, stride, padding, dilation, ceil_mode).first;
+  return max_pool_values(2, x, kernel, stride, padding, dilation, ceil_mode);
 }
 inline Tensor max_pool3d(const Tensor& x, const Dims& kernel, const Dims& stride = {}, const Dims& padding = {0},
                          const Dims& dilation = {1}, bool ceil_mode = false) {
-  return max_pool(3, x, kernel, stride, padding, dilation, ceil_mode).first;
+  return max_pool_values(3, x, kernel, stride, padding, dilation, ceil_mode);
 }
 inline Tensor avg_pool1d(const Tensor& x, const Dims& kernel, const Dims& stride = {}, const Dims& padding = {0}, bool ceil_mode = false,
                          bool count_include_pad = true) {

@@ -29,7 +29,7 @@ void define_pools() {
         [n](const Tensor& x, const Dims& kernel, const OptionalDims& stride, const Dims& padding, const Dims& dilation, bool ceil_mode) {
           // Like PyTorch, which has two kernels: only the one that returns indices accepts integers.
           if (n == 1 && x.defined() && !is_floating(x.dtype())) ops::throw_not_implemented("max_pool1d_impl", x.dtype());
-          return max_pool(n, x, kernel, or_empty(stride), padding, dilation, ceil_mode).first;
+          return max_pool_values(n, x, kernel, or_empty(stride), padding, dilation, ceil_mode);
         });
     def(kFunction, names.max_with_indices, kWindow,
         "The greatest element of each window, and its place among those of its channel (int64).",

@@ -30,7 +30,7 @@ Args:
 >>> """
 
 
-def _max_pool(core: Any, name: str, example: str, both: bool = False) -> Any:
+def _max_pool(values: Any, with_indices: Any, name: str, example: str, both: bool = False) -> Any:
     @takes_tensors
     @named(name, _MAX_POOL + example)
     def max_pool(
@@ -42,34 +42,35 @@ def _max_pool(core: Any, name: str, example: str, both: bool = False) -> Any:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
-        if not (both or return_indices) and name == "max_pool1d" and not input.is_floating_point():
-            return _C.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)  # which refuses them, as PyTorch's does
-        found = core(input, kernel_size, stride, padding, dilation, ceil_mode)
-        return found if both or return_indices else found[0]
+        if both or return_indices:
+            return with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+        return values(input, kernel_size, stride, padding, dilation, ceil_mode)
 
     return max_pool
 
 
 max_pool1d = _max_pool(
-    _C.max_pool1d_with_indices, "max_pool1d", "naru.nn.functional.max_pool1d(naru.tensor([[1.0, 5.0, 2.0, 3.0]]), 2)\ntensor([[5., 3.]])"
-)
+    _C.max_pool1d, _C.max_pool1d_with_indices, "max_pool1d",
+    "naru.nn.functional.max_pool1d(naru.tensor([[1.0, 5.0, 2.0, 3.0]]), 2)\ntensor([[5., 3.]])",
+)  # fmt: skip
 max_pool2d = _max_pool(
-    _C.max_pool2d_with_indices, "max_pool2d", "naru.nn.functional.max_pool2d(naru.arange(8.0).reshape(1, 2, 4), 2)\ntensor([[[5., 7.]]])"
-)
+    _C.max_pool2d, _C.max_pool2d_with_indices, "max_pool2d",
+    "naru.nn.functional.max_pool2d(naru.arange(8.0).reshape(1, 2, 4), 2)\ntensor([[[5., 7.]]])",
+)  # fmt: skip
 max_pool3d = _max_pool(
-    _C.max_pool3d_with_indices, "max_pool3d",
+    _C.max_pool3d, _C.max_pool3d_with_indices, "max_pool3d",
     "naru.nn.functional.max_pool3d(naru.arange(16.0).reshape(1, 2, 2, 4), 2)\ntensor([[[[13., 15.]]]])",
 )  # fmt: skip
 max_pool1d_with_indices = _max_pool(
-    _C.max_pool1d_with_indices, "max_pool1d_with_indices",
+    _C.max_pool1d, _C.max_pool1d_with_indices, "max_pool1d_with_indices",
     "naru.nn.functional.max_pool1d_with_indices(naru.tensor([[1.0, 5.0, 2.0, 3.0]]), 2)\n(tensor([[5., 3.]]), tensor([[1, 3]]))", True,
 )  # fmt: skip
 max_pool2d_with_indices = _max_pool(
-    _C.max_pool2d_with_indices, "max_pool2d_with_indices",
+    _C.max_pool2d, _C.max_pool2d_with_indices, "max_pool2d_with_indices",
     "naru.nn.functional.max_pool2d_with_indices(naru.arange(8.0).reshape(1, 2, 4), 2)\n(tensor([[[5., 7.]]]), tensor([[[5, 7]]]))", True,
 )  # fmt: skip
 max_pool3d_with_indices = _max_pool(
-    _C.max_pool3d_with_indices, "max_pool3d_with_indices",
+    _C.max_pool3d, _C.max_pool3d_with_indices, "max_pool3d_with_indices",
     "naru.nn.functional.max_pool3d_with_indices(naru.arange(8.0).reshape(1, 2, 2, 2), 2)\n(tensor([[[[7.]]]]), tensor([[[[7]]]]))", True,
 )  # fmt: skip
 

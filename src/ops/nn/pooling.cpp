@@ -151,7 +151,7 @@ template <class F>
 std::pair<Tensor, Tensor> batched_pair(const Tensor& x, int64_t n, F f) {
   if (x.dim() == n + 2) return f(x);
   const auto [values, indices] = f(x.unsqueeze(0));
-  return {values.squeeze(0), indices.squeeze(0)};
+  return {values.squeeze(0), indices.defined() ? indices.squeeze(0) : indices};
 }
 
 constexpr const char* kMaxNodes[] = {"", "MaxPool1DBackward0", "MaxPool2DWithIndicesBackward0", "MaxPool3DWithIndicesBackward0"};
@@ -159,14 +159,26 @@ constexpr const char* kAvgNodes[] = {"", "AvgPool1DBackward0", "AvgPool2DBackwar
 constexpr const char* kAdaptiveNodes[] = {"", "AdaptiveAvgPool1DBackward0", "AdaptiveAvgPool2DBackward0", "AdaptiveAvgPool3DBackward0"};
 constexpr const char* kAdaptiveMaxNodes[] = {"", "AdaptiveMaxPool1DBackward0", "AdaptiveMaxPool2DBackward0", "AdaptiveMaxPool3DBackward0"};
 
+// for_gradient: of the indices (see window_max).
+std::pair<Tensor, Tensor> pooled_maxima(int64_t n, const Tensor& input, const Dims& kernel, const Dims& stride, const Dims& padding,
+                                        const Dims& dilation, bool ceil_mode, bool for_gradient) {
+  const Pool p = settings(n, "max_pool", kernel, stride, padding, dilation, ceil_mode);
+  check_input(input, n, p.op);
+  if (input.dtype() == DType::Bool) ops::throw_not_implemented(n == 1 ? "max_pool1d_impl" : p.op, input.dtype());
+  return batched_pair(input, n,
+                      [&](const Tensor& x) { return ops::window_max(x, tables_of(x, p, result_sizes(x, p)), kMaxNodes[n], for_gradient); });
+}
+
 }  // namespace
 
 std::pair<Tensor, Tensor> max_pool(int64_t n, const Tensor& input, const Dims& kernel, const Dims& stride, const Dims& padding,
                                    const Dims& dilation, bool ceil_mode) {
-  const Pool p = settings(n, "max_pool", kernel, stride, padding, dilation, ceil_mode);
-  check_input(input, n, p.op);
-  if (input.dtype() == DType::Bool) ops::throw_not_implemented(n == 1 ? "max_pool1d_impl" : p.op, input.dtype());
-  return batched_pair(input, n, [&](const Tensor& x) { return ops::window_max(x, tables_of(x, p, result_sizes(x, p)), kMaxNodes[n]); });
+  return pooled_maxima(n, input, kernel, stride, padding, dilation, ceil_mode, false);
+}
+
+Tensor max_pool_values(int64_t n, const Tensor& input, const Dims& kernel, const Dims& stride, const Dims& padding, const Dims& dilation,
+                       bool ceil_mode) {
+  return pooled_maxima(n, input, kernel, stride, padding, dilation, ceil_mode, true).first;
 }
 
 Tensor avg_pool(int64_t n, const Tensor& input, const Dims& kernel, const Dims& stride, const Dims& padding, bool ceil_mode,
@@ -265,7 +277,7 @@ Tensor lp_pool(int64_t n, const Tensor& x, double p, const Dims& kernel, const D
   ops::require_defined(x, "lp_pool", "input");
   // The limit for infinite p: the maximum (minimum) of the magnitudes.
   if (std::isinf(p)) {
-    const Tensor most = max_pool(n, p > 0 ? abs(x) : -abs(x), kernel, stride, {0}, {1}, ceil_mode).first;
+    const Tensor most = max_pool_values(n, p > 0 ? abs(x) : -abs(x), kernel, stride, {0}, {1}, ceil_mode);
     return p > 0 ? most : -most;
   }
   if (ops::is_half(x.dtype())) return lp_pool(n, x.to(DType::F32), p, kernel, stride, ceil_mode).to(x.dtype());

@@ -1,17 +1,20 @@
 #include "ops/nn/windows.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "autograd/history/history.h"
 #include "naru/ops.h"
 #include "naru/ops/complex.h"
 #include "ops/nn/convolution.h"
 #include "ops/shape/strides.h"
+#include "ops/tensor/checked.h"
 #include "ops/tensor/common.h"
 
 namespace naru::ops {
 
 using autograd::record;
+using autograd::recording;
 using ir::Windows;
 using Op = Windows::Op;
 using Tensors = std::vector<Tensor>;
@@ -44,6 +47,8 @@ WindowTable strided_window_table(int64_t in, int64_t out, int64_t kernel, int64_
       const int64_t e = p * stride - padding + (first + k) * dilation;
       t.index[static_cast<size_t>(k * out + p)] = e >= 0 && e < in && first + k < kernel ? e : -1;
     }
+  const int64_t begin = first - padding, end = begin + (out - 1) * stride;  // of the first and of the last window
+  if (dilation == 1 && first <= last && begin + places > 0 && end < in) t.step = stride, t.first = begin;
   return t;
 }
 
@@ -140,6 +145,7 @@ Tensor put_tables(const WindowTables& tables, DType computed, Device device, Win
     Windows::Table& to = w.tables[skip + d];
     if (tables[d].identity) continue;
     to.places = tables[d].places;
+    to.step = tables[d].step, to.first = tables[d].first;
     to.index = address;
     address += tables[d].index.size() * 8;
     if (!tables[d].weight.empty()) to.weight = address;
@@ -148,7 +154,7 @@ Tensor put_tables(const WindowTables& tables, DType computed, Device device, Win
   return there;
 }
 
-// Submits one instruction. indices: written by Max, read by Pick.
+// Submits one instruction. indices: written by Max, if defined; read by Pick.
 Tensor submitted(Op op, const Tensor& x, const Tensor& indices, const WindowTables& tables, DType out_type) {
   const Dims sizes = result_sizes(x, tables);
   const Tensor out =
@@ -166,7 +172,7 @@ Tensor submitted(Op op, const Tensor& x, const Tensor& indices, const WindowTabl
   w.batch = sizes[0], w.channels = sizes[1];
   const Tensor held = put_tables(tables, w.computed(), x.device(), w);
   w.x = array_of(x), w.y = array_of(out);
-  if (indices.defined()) w.indices = array_of(indices);
+  if (indices.defined()) w.indices = array_of(indices), w.index = indices.dtype();
   std::vector<const Tensor*> reads{&x}, writes{&out};
   if (held.defined()) reads.push_back(&held);
   if (indices.defined()) (op == Op::Max ? writes : reads).push_back(&indices);
@@ -204,7 +210,7 @@ Tensor sum_of(const Tensor& x, const Shared& tables, const char* node) {
 // Scatters g (N, C, out...) to the positions in `indices`: (N, C, in...), with the transposed tables.
 Tensor placed(const Tensor& g, const Tensor& indices, const Shared& back) {
   return record(submitted(Op::Pick, g, indices, *back, g.dtype()), "MaxPoolBackward0", {&g}, {&indices},
-                [](const Tensors& gg, const Tensors& saved) -> Tensors { return {pick_elements(gg[0], saved[0])}; });
+                [](const Tensors& gg, const Tensors& saved) -> Tensors { return {pick_elements(gg[0], saved[0].to(DType::I64))}; });
 }
 
 }  // namespace
@@ -220,13 +226,19 @@ Tensor window_sum(const Tensor& x, WindowTables tables, const char* node) {
   return sum_of(x, std::make_shared<WindowTables>(std::move(tables)), node);
 }
 
-std::pair<Tensor, Tensor> window_max(const Tensor& x, WindowTables given, const char* node) {
+std::pair<Tensor, Tensor> window_max(const Tensor& x, WindowTables given, const char* node, bool for_gradient) {
   const Shared tables = std::make_shared<WindowTables>(std::move(given));
   const Dims sizes = result_sizes(x, *tables);
   // For a single image, the stride of the batch dimension is meaningless.
   const bool last = x.dim() == 5 && x.size(0) == 1 && !x.is_contiguous() && x.is_contiguous(MemoryFormat::ChannelsLast3d);
   const MemoryFormat format = last ? MemoryFormat::ChannelsLast3d : suggested_format(x);
-  const Tensor indices = make_result(sizes, format_strides(sizes, format), DType::I64, x.device(), "window_max");
+  // The host computes with int64 indices and would have to convert others.
+  const bool saves = for_gradient && !x.device().is_cpu();
+  int64_t positions = 1;
+  for (const WindowTable& t : *tables) positions = times(positions, t.in);
+  const DType index = saves && positions <= std::numeric_limits<int32_t>::max() ? DType::I32 : DType::I64;
+  Tensor indices;
+  if (!saves || recording({&x})) indices = make_result(sizes, format_strides(sizes, format), index, x.device(), "window_max");
   const Tensor values = submitted(Op::Max, x, indices, *tables, x.dtype());
   return {record(values, node, {&x}, {&indices},
                  [tables](const Tensors& g, const Tensors& saved) -> Tensors {

@@ -17,6 +17,8 @@ struct WindowTable {
   std::vector<int64_t> index;
   std::vector<double> weight;
   bool identity = false;  // position p reads element p; `index` is empty
+  // If step > 0: index[t * out + p] is first + p * step + t where that is in [0, in), else -1, and every position reads an element.
+  int64_t step = 0, first = 0;
 };
 WindowTable identity_table(int64_t size);
 // Makes a table from a list of elements and weights for each position.
@@ -55,8 +57,9 @@ WindowTables no_tables(const Tensor& x, const Dims& out);
 
 // x (N, C, in...) -> (N, C, out...), in x's dtype. window_sum and window_max are recorded for autograd, to any order.
 Tensor window_sum(const Tensor& x, WindowTables tables, const char* node);
-// Returns (values, int64 row-major indices within the in... of a channel). A NaN counts as greatest.
-std::pair<Tensor, Tensor> window_max(const Tensor& x, WindowTables tables, const char* node);
+// Returns (values, row-major indices within the in... of a channel). A NaN counts as greatest. The indices are int64. for_gradient: nothing but
+// the gradient needs them; on devices they are int32 then, if that is enough, and undefined if no gradient is recorded.
+std::pair<Tensor, Tensor> window_max(const Tensor& x, WindowTables tables, const char* node, bool for_gradient = false);
 // Elements of each channel by their flat indices: x (N, C, in...), indices (N, C, out...) -> (N, C, out...).
 Tensor pick_elements(const Tensor& x, const Tensor& indices);
 

@@ -25,6 +25,7 @@ VECTOR(i8, 4) VECTOR(i16, 8) VECTOR(i32, 16) VECTOR(i64, 16) VECTOR(u8, 4) VECTO
 #define atomic_least(p, x) atomicMin(p, x)
 #define local_count(p) atomicAdd(p, 1u)
 #define PARALLEL
+#define UNROLL _Pragma("unroll")
 )c",
     .doubles = R"c(typedef double f64; VECTOR(f64, 16)
 #define as_f64(x) __longlong_as_double((i64)(x))

@@ -9,6 +9,7 @@
 //   atomic_least(u32 GLOBAL*, u32), local_count(u32 LOCAL*)   atomic minimum; atomic increment
 //   fma_f32, sqrt_f32, fabs_f32, floor_f32, ceil_f32, trunc_f32, rint_f32, and the same for f64
 //   PARALLEL                                  before a loop whose iterations are independent
+//   UNROLL                                    before a loop with a constant number of iterations
 #pragma once
 
 #include <cstddef>
@@ -53,6 +54,7 @@ struct Target {
   bool loops = false;
   int lanes = 16;            // of a vector of 32-bit numbers, if `loops`: 8 or 16
   int group = 256;           // items of a group, where the kernel has no fixed number; a power of two, at least 64
+  int largest = 256;         // the most items of a group that a kernel may ask for; a power of two
   int units = 1;             // groups that run at the same time
   int64_t local = 32768;     // bytes of local memory per group
   size_t parameters = 1024;  // bytes available for a kernel's parameters

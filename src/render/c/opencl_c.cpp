@@ -26,6 +26,7 @@ typedef uchar4 u8x4; typedef ushort4 u16x4; typedef uint4 u32x4; typedef float4 
 #define atomic_least(p, x) atomic_min(p, x)
 #define local_count(p) atomic_inc(p)
 #define PARALLEL _Pragma("clang loop vectorize(assume_safety)")
+#define UNROLL _Pragma("unroll")
 )c",
     .doubles = R"c(typedef double f64; typedef double4 f64x4;
 #define as_f64 as_double

@@ -118,6 +118,10 @@ TEST(CudaText, every_kind_of_kernel_compiles) {
     run(ir::ArgReduce{false, {6000, 90}, unread(t, {90, 1}), {}, unread(DType::I64, {1})}, compiler);
     if (t != DType::Bool) run(ir::Scan{ir::ReduceOp::Sum, {6, 90}, unread(t, {90, 1}), unread(t, {90, 1})}, compiler);
     run(ir::Sort{{6, 3000}, 3000, true, unread(t, {3000, 1}), unread(t, {3000, 1}), unread(DType::I64, {3000, 1})}, compiler);
+    ir::View elsewhere = unread(t, {3, 1}), indices = unread(DType::I64, {3, 1});
+    elsewhere.data = indices.data = reinterpret_cast<void*>(uintptr_t{1} << 40);
+    for (const int64_t step : {1, 2})
+      run(ir::Sort{{6, 30000}, 3, step == 1, unread(t, {step * 30000, step}), elsewhere, indices}, compiler);
     run(ir::Sort{{6, 30}, 3, true, unread(t, {30, 1}), unread(t, {3, 1}), unread(DType::I64, {3, 1})}, compiler);
     ir::Gather g;
     g.shape = {8, 6}, g.out = unread(t, {6, 1}), g.source = unread(t, {0, 1}), g.indices = {{unread(DType::I64, {1, 0}), 11, 6}};
@@ -250,16 +254,23 @@ TEST(CudaText, convolutions_and_windows_compile) {
         if (use != ir::Convolution::Use::Weight) q.bias = data;
         run(q, compiler);
       }
-    for (const auto op : {ir::Windows::Op::Sum, ir::Windows::Op::Max, ir::Windows::Op::Pick}) {
-      ir::Windows w;
-      w.op = op, w.dtype = w.out = t;
-      w.size = {1, 8, 9}, w.result = {1, 4, 3};
-      for (size_t d : {1, 2}) w.tables[d] = {2, data, op == ir::Windows::Op::Sum && d == 2 ? data : nullptr};
-      w.x.data = w.y.data = w.indices.data = data;
-      run(w, compiler);
-    }
+    for (const auto op : {ir::Windows::Op::Sum, ir::Windows::Op::Max, ir::Windows::Op::Pick})
+      for (const bool last : {false, true}) {  // channels
+        ir::Windows w;
+        w.op = op, w.dtype = w.out = t;
+        w.size = {1, 8, 9}, w.result = {1, 4, 3};
+        for (size_t d : {1, 2}) w.tables[d] = {2, data, op == ir::Windows::Op::Sum && d == 2 ? data : nullptr};
+        w.x.data = w.y.data = w.indices.data = data;
+        if (last) {
+          w.channels = 16, w.index = DType::I32;
+          w.x.strides = {16 * 72, 1, 16 * 72, 16 * 9, 16}, w.y.strides = {16 * 12, 1, 16 * 12, 16 * 3, 16};
+          w.indices.strides = op == ir::Windows::Op::Max ? w.y.strides : w.x.strides;
+          w.tables[1].step = 2, w.tables[1].first = 0;
+        }
+        run(w, compiler);
+      }
   }
-  EXPECT_EQ(compiler.texts.size(), 27u);
+  EXPECT_EQ(compiler.texts.size(), 36u);
 }
 
 TEST(CudaText, kernels_of_the_users_own_compile) {

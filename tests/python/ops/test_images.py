@@ -6,6 +6,7 @@ import naru
 from bitwise import bits
 from naru import nn
 from naru.nn import functional as F
+from rendered_programs import Calls, random_pools
 
 CALLS = {
     "max_pool2d": (lambda x: F.max_pool2d(x, 2, 1), (1, 2, 3, 4)), "avg_pool2d": (lambda x: F.avg_pool2d(x, 2, 1, 1, count_include_pad=False), (1, 2, 3, 3)),
@@ -114,6 +115,12 @@ def test_a_nan_is_the_greatest_of_its_window(device):
     x = naru.tensor([[[1.0, float("nan"), 3.0, 4.0, 2.0, 2.0]]], device=device)
     values, at = F.max_pool1d(x, 2, return_indices=True)
     assert values.isnan().tolist() == [[[True, False, False]]] and at.tolist() == [[[1, 3, 4]]]
+
+
+def test_random_pools_and_their_gradients_have_the_bits_of_the_cpu(device):
+    calls = Calls(device)
+    random_pools(calls, np.random.default_rng(5), 40)
+    assert calls.wrong == []
 
 
 @pytest.mark.parametrize("dtype", [naru.float16, naru.bfloat16])

@@ -37,7 +37,7 @@ LAYOUTS = ("plain", "transposed", "steps", "offset")
 def bits(result):
     """Bytes, with one NaN for all: which one comes of several operands is the compiler's choice."""
     result = [torch.where(t.isnan(), float("nan"), t) if t.is_floating_point() else t for t in (r.cpu() for r in result)]
-    return [(t.dtype, tuple(t.shape), t.contiguous().view(torch.uint8).numpy().tobytes() if t.numel() and t.dim() else str(t.tolist())) for t in result]
+    return [(t.dtype, tuple(t.shape), t.clone(memory_format=torch.contiguous_format).view(torch.uint8).numpy().tobytes() if t.numel() and t.dim() else str(t.tolist())) for t in result]
 
 
 class Calls:
@@ -121,6 +121,57 @@ def pools(calls, rng):
         calls.same(f"interpolate {shape}", lambda t: pooled(t, lambda x: F.interpolate(x, scale_factor=2, mode="bilinear")), x)
 
 
+def random_pool(rng, n, dtype):
+    """A pool's name and function, the sizes of an image that it fits, and whether each window has elements."""
+    F, kind = torch.nn.functional, ("max", "max", "places", "avg", "lp", "adaptive_max", "adaptive_avg")[rng.integers(3 if not dtype.startswith(("float", "bfloat")) else 7)]
+    if kind.startswith("adaptive"):
+        wanted = tuple(int(v) for v in rng.integers(1, 6, n))
+        more = {"return_indices": True} if kind == "adaptive_max" else {}
+        return f"{kind}_pool{n}d {wanted}", lambda x: getattr(F, f"{kind}_pool{n}d")(x, wanted, **more), tuple(int(v) for v in rng.integers(1, 9, n)), True
+    kernel, stride = ([int(v) for v in rng.integers(1, 5, n)] for _ in range(2))
+    ceil, dilation = bool(rng.integers(2)), [int(v) for v in rng.choice((1, 1, 1, 2, 4), n)] if kind in ("max", "places") else [1] * n
+    reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilation)]
+    padding = [int(rng.integers(0, (r if kind in ("max", "places") else k) // 2 + 1)) for r, k in zip(reach, kernel)] if kind != "lp" else [0] * n
+    sizes = tuple(max(1, r - 2 * p) + int(rng.integers(0, 8)) for r, p in zip(reach, padding))
+    name = f"{kind} pool{n}d {kernel} {stride} {padding} {dilation} {ceil}"
+    if kind == "avg":
+        return name, lambda x: getattr(F, f"avg_pool{n}d")(x, kernel, stride, padding, ceil, bool(stride[0] % 2)), sizes, True
+    if kind == "lp":
+        return name, lambda x: getattr(F, f"lp_pool{n}d")(x, 2, kernel, stride, ceil), sizes, True
+    return name, lambda x: getattr(F, f"max_pool{n}d")(x, kernel, stride, padding, dilation, ceil, kind == "places"), sizes, max(dilation) == 1
+
+
+def random_pools(calls, rng, count=60):
+    """Pools of one to three dimensions, their gradients and those of these: channels first or last, all or some of more channels."""
+    for _ in range(count):
+        n, dtype = int(rng.integers(1, 4)), ("float32", "bfloat16", "float16", "float64", "bfloat16", "int8", "uint8", "int32", "int64")[rng.integers(9)]
+        if n == 1 and "int" in dtype:
+            dtype = "bfloat16"
+        name, pool, sizes, filled = random_pool(rng, n, dtype)
+        channels, lead, last, twice, same = int(rng.choice((1, 3, 4, 8, 12, 64))), int(rng.choice((0, 0, 1, 4))), int(rng.integers(4)), filled and not rng.integers(3), rng.integers(4)
+        x = values(rng, (int(rng.integers(1, 4)), lead + channels, *sizes), dtype, ("wide", "few")[rng.integers(2)])
+        g = values(rng, (4096,), dtype, "wide")
+
+        def pooled(t, g):
+            if last > 0:
+                t = t.movedim(1, -1).contiguous().movedim(-1, 1)
+            t = t[:, lead:]
+            if not t.is_floating_point():
+                y = pool(t)
+                return y if isinstance(y, tuple) else (y,)
+            alone = [pool(t)] if name.startswith("max") and same == 1 else []  # without positions for a gradient
+            t.requires_grad_()
+            y = pool(t)
+            y, places = y if isinstance(y, tuple) else (y, None)
+            g = g[torch.arange(y.numel(), device=g.device) % 4096].view(y.shape)
+            g = (g.movedim(1, -1).contiguous().movedim(-1, 1) if last > 1 else g[:1, :1].expand(y.shape) if same == 0 else g).detach().requires_grad_()
+            (d,) = torch.autograd.grad(y, t, g, create_graph=twice)
+            more = torch.autograd.grad(d, g, torch.ones_like(d)) if twice else ()
+            return (*(r.detach() for r in (y, d, *more)), *alone, *([] if places is None else [places]))
+
+        calls.same(f"{name} of {tuple(x.shape)} {dtype} {(lead, last, twice, same)}", pooled, x, g)
+
+
 def masks(calls, rng):
     shapes = [(1,), (7,), (4096,), (4097,), (70000,), (3, 1000), (2, 3, 4), (5, 4, 300), (2, 3, 2, 2, 700), (0,), (3, 0), ()]
     for shape in shapes:
@@ -187,6 +238,25 @@ def gathers(calls, rng):
                 calls.same(f"embedding {shape} {dtype} {layout}", lambda t, i: (torch.nn.functional.embedding(i % t.shape[0], t),), x, at, layout=layout)
 
 
+def selections(calls, rng):
+    """A few elements of long rows: every dtype, layout and kind of ties, with rows of any alignment; the elements themselves, whatever NaN they are."""
+    of_bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+    for turn in range(12 if calls.device.startswith("xpu") else 250):  # PoCL takes seconds for a kernel
+        dtype, kind, layout = TYPES[rng.integers(len(TYPES) - 1)], ("wide", "wide", "few", "same")[rng.integers(4)], LAYOUTS[rng.integers(4)]
+        n = int((rng.integers(2049, 2300), rng.integers(2049, 60001), 8192, 50257)[rng.integers(4)])
+        k = int((1, 50, 64, rng.integers(2, 1024), 1024, 1025)[rng.integers(6)])
+        x, down = values(rng, (int(rng.integers(1, 4)), n), dtype, kind), bool(rng.integers(2))
+        if turn % 5 == 0:  # equal in all but the last bits of their keys
+            x = x.sign() + torch.tensor(rng.integers(0, 3, x.shape) * 2.0**-7).to(x.dtype)
+
+        def first(t):
+            values, places = t.sort(-1, descending=down) if t.device.type == "cpu" else t.topk(k, -1, down)
+            values, places = (r[:, :k].clone(memory_format=torch.contiguous_format) for r in (values, places))
+            return values.view(of_bits[values.element_size()]), places
+
+        calls.same(f"topk {k} of {tuple(x.shape)} {dtype} {kind} {layout} {down}", first, x, layout=layout)
+
+
 def reductions(calls, rng):
     for shape in ((2048,), (20000,), (3, 5000), (2, 4, 8192), (5, 2049)):
         for layout in ("plain", LAYOUTS[1 + rng.integers(3)]):
@@ -197,7 +267,7 @@ def reductions(calls, rng):
         calls.same(f"fused {shape} {x.dtype}", lambda t, u: (((t - u) ** 2).mean(-1), t.prod(-1)), x, y)
 
 
-KINDS = {"arg_extremes": arg_extremes, "broadcasts": broadcasts, "scans": scans, "masks": masks, "sorts": sorts, "rows": rows, "counts": counts, "gathers": gathers, "reductions": reductions, "column_sums": column_sums, "pools": pools}
+KINDS = {"arg_extremes": arg_extremes, "broadcasts": broadcasts, "scans": scans, "masks": masks, "sorts": sorts, "rows": rows, "counts": counts, "gathers": gathers, "selections": selections, "reductions": reductions, "column_sums": column_sums, "pools": pools, "random_pools": random_pools}
 
 if __name__ == "__main__":
     device, *kinds = sys.argv[1:]

@@ -315,11 +315,14 @@ class Job {
 
 Dims dims_of(const std::array<int64_t, 5>& a) { return Dims(std::span<const int64_t>(a)); }
 
-// Converts x (and y) to arrays of the type that is computed in.
+// Converts x, y and indices to arrays of the types that are computed in. Indices that are not asked for are computed, too.
 void run_converted(const Windows& asked, DType wide) {
   const size_t item = size_of(wide);
   Windows q = asked;
   q.dtype = q.out = wide;
+  q.index = DType::I64;
+  const bool converts_index = asked.op != Op::Sum && (asked.index != DType::I64 || !asked.indices.data);
+  const auto sizes_of_indices = asked.op == Op::Max ? asked.sizes_of_y() : asked.sizes_of_x();
   // Keep the order of the given strides, so that contiguous elements stay contiguous.
   const bool last = asked.x.strides[1] == 1 && asked.channels > 1;
   const auto plain = [&](const std::array<int64_t, 5>& s) -> std::array<int64_t, 5> {
@@ -327,20 +330,27 @@ void run_converted(const Windows& asked, DType wide) {
     if (last) return {c * d * h * w, 1, h * w * c, w * c, c};
     return {c * d * h * w, d * h * w, h * w, w, 1};
   };
-  Buffer held[2];
-  const auto convert_to = [&](Windows::Array& a, const std::array<int64_t, 5>& sizes, Buffer& to) {
-    to = make_buffer({product(sizes)}, item);
+  Buffer held[3];
+  const auto convert_to = [&](Windows::Array& a, const std::array<int64_t, 5>& sizes, Buffer& to, size_t bytes) {
+    to = make_buffer({product(sizes)}, bytes);
     a = {to.get(), plain(sizes)};
   };
+  const auto copy = [](const std::array<int64_t, 5>& sizes, const Windows::Array& from, DType of, const Windows::Array& to, DType as) {
+    run(ir::copy_of(dims_of(sizes), {from.data, of, dims_of(from.strides)}, {to.data, as, dims_of(to.strides)}));
+  };
   if (asked.dtype != wide) {
-    convert_to(q.x, q.sizes_of_x(), held[0]);
-    run(ir::copy_of(dims_of(q.sizes_of_x()), {asked.x.data, asked.dtype, dims_of(asked.x.strides)},
-                    {q.x.data, wide, dims_of(q.x.strides)}));
+    convert_to(q.x, q.sizes_of_x(), held[0], item);
+    copy(q.sizes_of_x(), asked.x, asked.dtype, q.x, wide);
   }
-  if (asked.out != wide) convert_to(q.y, q.sizes_of_y(), held[1]);
+  if (asked.out != wide) convert_to(q.y, q.sizes_of_y(), held[1], item);
+  if (converts_index) {
+    convert_to(q.indices, sizes_of_indices, held[2], 8);
+    if (asked.op == Op::Pick) copy(sizes_of_indices, asked.indices, asked.index, q.indices, DType::I64);
+  }
   run(q);
-  if (asked.out != wide)
-    run(ir::copy_of(dims_of(q.sizes_of_y()), {q.y.data, wide, dims_of(q.y.strides)}, {asked.y.data, asked.out, dims_of(asked.y.strides)}));
+  if (asked.out != wide) copy(q.sizes_of_y(), q.y, wide, asked.y, asked.out);
+  if (converts_index && asked.op == Op::Max && asked.indices.data)
+    copy(sizes_of_indices, q.indices, DType::I64, asked.indices, asked.index);
 }
 
 }  // namespace
@@ -350,7 +360,8 @@ void run(const Windows& q) {
   constexpr PerDType<DType> kWide{DType::I32, DType::I32, DType::I32, DType::I32, DType::I32,
                                   DType::I64, DType::F32, DType::F32, DType::F32, DType::F64};
   const DType wide = kWide[q.dtype];
-  if (q.dtype != wide || q.out != wide) return run_converted(q, wide);
+  const bool lacks_indices = q.op == Op::Max && !q.indices.data;
+  if (q.dtype != wide || q.out != wide || q.index != DType::I64 || lacks_indices) return run_converted(q, wide);
   switch (wide) {
     case DType::F32:
       return Job<float>(q).run();
