@@ -41,8 +41,8 @@ enum class Prim : uint8_t {
   Min,     // a < b ? a : b  (so b where either is NaN or both are zero: what x86 minps does)
   Max,     // a > b ? a : b
   Floor, Ceil, Trunc, Round,  // floats; Round is to nearest, ties to even
-  Scale,   // floats: a * 2^b rounded once; b is a float with an integral value; defined for |b| <= 2100 and for an a that
-           // is zero, infinite, NaN, or 2^-60 <= |a| <= 2^60
+  Scale,   // floats: a * 2^b rounded once; b is a float with an integral value, |b| <= 250 (F32), 2040 (F64); defined for an a that is zero,
+           // infinite, NaN, or 1/4 <= |a| <= 4
   Lt, Le, Eq, Ne,  // -> Bool; floats: false with NaN, but Ne: true. Also on integers (signed); Eq, Ne on Bool
   Select,  // a (Bool) ? b : c
   And, Or, Xor, Not,  // Bool, integers (bitwise)

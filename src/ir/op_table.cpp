@@ -171,7 +171,6 @@ const ElementwiseOp kInternal[] = {
     {"bessel_i0e", 1, [](Args a) { return bessel_i0e(a[0]); }},
     {"bessel_i1e", 1, [](Args a) { return bessel_i1e(a[0]); }},
     {"nextafter", 2, [](Args a) { return next_after(a[0], a[1]); }},
-    {"unit_scale", 1, [](Args a) { return unit_scale(a[0]); }},
     {"hardshrink", 2, [](Args a) { return where(abs(a[0]) <= a[1], 0.0, a[0]); }},
     {"softshrink", 2, [](Args a) { return where(abs(a[0]) <= a[1], 0.0, a[0] - minimum(maximum(a[0], -a[1]), a[1])); }},
 };

@@ -14,7 +14,6 @@ enum : OpId {
   bessel_i0e,
   bessel_i1e,   // (a)
   next_after,   // (a, b)
-  unit_scale,   // (a): the power of two that takes a large or small a >= 0 to about 1
   hard_shrink,  // (a, lambda)
   soft_shrink,  // (a, lambda)
   kAll

@@ -1,15 +1,16 @@
-"""python kernels.py WHAT: lists the kernels of one step of naru on cuda, by name, with their times. They are recorded by CUPTI through PyTorch's
+"""python kernels.py WHAT [naru|torch]: lists the kernels of one step of the library on cuda, by name, with their times. They are recorded by CUPTI through PyTorch's
 profiler, which sees all launches of its process. WHAT: cross_entropy, softmax, layer_norm, batch_norm, or a step of training.py's: mlp, gpt,
 resnet."""
 
 import collections
+import importlib
 import sys
 
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-import naru as t
-
+LIBRARY = "".join(sys.argv[2:3]) or "naru"
+t = importlib.import_module(LIBRARY)
 F, D, BF16 = t.nn.functional, "cuda", t.bfloat16
 
 
@@ -50,7 +51,7 @@ def main(what):
     if what in ("mlp", "gpt", "resnet"):
         from training import training
 
-        step = training("naru", what).step
+        step = training(LIBRARY, what).step
     else:
         step = {f.__name__: f for f in (cross_entropy, softmax, layer_norm, batch_norm)}[what]()
     for _ in range(2):
@@ -69,7 +70,7 @@ def main(what):
             row[0] += 1
             row[1] += event.device_time
     count, total = (sum(r[i] for r in rows.values()) for i in (0, 1))
-    print(f"{what}: {count} kernels and copies, {total / 1e3:.2f} ms on the device")
+    print(f"{LIBRARY} {what}: {count} kernels and copies, {total / 1e3:.2f} ms on the device")
     for name, (count, us) in sorted(rows.items(), key=lambda r: -r[1][1])[:24]:
         print(f"  {us / 1e3:9.3f} ms {count:5d}  {name}")
 

@@ -69,14 +69,4 @@ V bessel_i1(V x) { return bessel_of(x, 1, false); }
 V bessel_i0e(V x) { return bessel_of(x, 0, true); }
 V bessel_i1e(V x) { return bessel_of(x, 1, true); }
 
-V unit_scale(V x) {
-  const double far = is32(x) ? 0x1p40 : 0x1p300;
-  const V i = bits(x), exponent = i & i.lit_bits(is32(x) ? 0x7f800000u : 0x7ff0000000000000u);
-  // With the exponent mirrored at that of 1.
-  const V mirrored = from_bits(i.lit_bits(is32(x) ? 0x7f000000u : 0x7fe0000000000000u) - exponent);
-  const V scale = at_least(mirrored, is32(x) ? 0x1p-126 : 0x1p-1022);
-  const V ordinary = ((x > 1 / far) & (x < far)) | (x == 0.0) | ~(abs(x) < kInf);
-  return where(ordinary, x.lit(1), scale);
-}
-
 }  // namespace naru::ir

@@ -14,7 +14,5 @@ V bessel_i0e(V x);  // times exp(-|x|)
 V bessel_i1e(V x);
 // The neighbour of x on the side of y; y where both are equal.
 V next_after(V x, V y);
-// For x >= 0 whose square is far from overflow and from underflow, for 0, infinity and NaN: 1. Else the power of two that takes x to [1, 2), or near.
-V unit_scale(V x);
 
 }  // namespace naru::ir

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "autograd/history/history.h"
 #include "naru/ops.h"
 #include "ops/elementwise/half.h"
@@ -70,23 +72,44 @@ struct BatchNorm {
 
 Tensor scaled(const Tensor& r, const Tensor& w, const BatchNorm& n) { return w.defined() ? r * w.to(n.acc) : r; }
 
-// Gradients of x, w and b. m and r: statistics of x (training), or constants; in operators that have gradients themselves. Each sum writes out
-// what it reads again, so that it is computed within the sum and never stored.
+// Sums of the gradient, and of the gradient times the normalised input, over all but the channels.
+std::pair<Tensor, Tensor> gradient_sums(const Tensor& g, const Tensor& x, const Tensor& m, const Tensor& r, const BatchNorm& n) {
+  using ops::FusedProducer;
+  const Tensor mean = beside(m, x), rstd = beside(r, x);
+  FusedProducer p = FusedProducer::copy(g, n.acc, n.acc);
+  p.then(ir::op::sub, n.acc, {FusedProducer::of(x, n.acc), FusedProducer::of(mean, n.acc)});
+  p.then(ir::op::mul, n.acc, {FusedProducer::node(1, n.acc), FusedProducer::of(rstd, n.acc)});
+  p.then(ir::op::mul, n.acc, {FusedProducer::node(0, n.acc), FusedProducer::node(2, n.acc)});
+  const std::vector<Tensor> sums =
+      ops::reduce_several(ir::ReduceOp::Sum, p, std::array{0, 3}, x.sizes(), ops::dim_set(others(x), x.dim()), false, n.acc, "batch_norm");
+  return {sums[0], sums[1]};
+}
+
+// Gradients of x, w and b. m and r: statistics of x (training), or constants; with gradients enabled in operators that have gradients themselves.
+// What is read again is written out each time, so that it is computed where it is used and never stored.
 Tensors gradients(const Tensor& gradient, const Tensor& given, const Tensor& w, const Tensor& m, const Tensor& r, const BatchNorm& n,
                   bool for_x, bool for_w, bool for_b) {
   const Dims dims = others(given);
   const auto g = [&] { return gradient.to(n.acc); };
   const auto hat = [&] { return (given.to(n.acc) - beside(m, given)) * beside(r, given); };
+  const bool wants_sum = for_b || (for_x && n.training), wants_product = for_w || (for_x && n.training);
   Tensor sum_g, sum_gh;
-  if (for_b || (for_x && n.training)) sum_g = sum(g(), dims);
-  if (for_w || (for_x && n.training)) sum_gh = sum(g() * hat(), dims);
+  if (wants_sum && wants_product && !grad_enabled() && given.numel() > 0) {
+    std::tie(sum_g, sum_gh) = gradient_sums(gradient, given, m, r, n);
+  } else {
+    if (wants_sum) sum_g = sum(g(), dims);
+    if (wants_product) sum_gh = sum(g() * hat(), dims);
+  }
   Tensor gx;
   if (for_x) {
+    // What a channel needs comes first: work of another shape would end the group that is deferred, and store what it has computed.
     const Tensor scale = beside(scaled(r, w, n), given);
-    if (n.training)
-      gx = (g() - beside(sum_g / Operand(n.count), given) - hat() * beside(sum_gh / Operand(n.count), given)) * scale;
-    else
+    if (n.training) {
+      const Tensor mean_g = beside(sum_g / Operand(n.count), given), mean_gh = beside(sum_gh / Operand(n.count), given);
+      gx = (g() - mean_g - hat() * mean_gh) * scale;
+    } else {
       gx = g() * scale;
+    }
     gx = gx.to(given.dtype());
   }
   return {gx, for_w ? sum_gh.to(n.weight_type) : Tensor(), for_b ? sum_g.to(n.weight_type) : Tensor()};

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "autograd/history/history.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/reduce/reductions.h"
@@ -82,11 +84,16 @@ Tensors layer_norm_gradients(const Tensor& gradient, const Tensor& x, const Tens
     p.then(ir::op::mul, acc, {FusedProducer::node(5, acc), FusedProducer::of(r, acc)});
     out[0] = rows.map(p, x.dtype());
   }
-  if (for_w) {
-    FusedProducer p = FusedProducer::copy(g, acc, acc);
-    hat(p);
-    out[1] = rows.reduce_rows(ReduceOp::Sum, p, w.dtype());
+  FusedProducer p = FusedProducer::copy(g, acc, acc);
+  hat(p);
+  if (for_w && for_b && w.dtype() == g.dtype() && runtime::queue_of(x.device()).capabilities().reduces_together) {
+    rows.run();
+    const std::vector<Tensor> sums =
+        ops::reduce_several(ReduceOp::Sum, p, std::array{p.last(), 0}, x.sizes(), n.outer, false, w.dtype(), op);
+    out[1] = sums[0], out[2] = sums[1];
+    return out;
   }
+  if (for_w) out[1] = rows.reduce_rows(ReduceOp::Sum, p, w.dtype());
   if (for_b) out[2] = rows.reduce_rows(ReduceOp::Sum, FusedProducer::copy(g, acc, acc), g.dtype());
   rows.run();
   return out;

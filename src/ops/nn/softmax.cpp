@@ -19,7 +19,26 @@ using Tensors = std::vector<Tensor>;
 
 namespace ops {
 
+// Row maxima, and row sums of exp(x - maximum). kept: see RowFused::reduce.
+static SoftmaxParts softmax_parts(RowFused& rows, const Tensor& x, DType acc, const Tensor* kept = nullptr) {
+  SoftmaxParts p;
+  p.greatest = rows.reduce(ReduceOp::Max, FusedProducer::copy(x, x.dtype(), accumulator_of(x.dtype())), x.dtype());
+  p.sum = rows.reduce(ReduceOp::Sum, FusedProducer(ir::op::sub_exp, acc, {FusedProducer::of(x, acc), FusedProducer::of(p.greatest, acc)}),
+                      acc, kept);
+  return p;
+}
+
 SoftmaxParts softmax_parts(const Tensor& x, const DimSet& set, DType acc, bool keepdim, const char* op) {
+  // Many elements that are in memory: one instruction reads each row from the caches the second time. Deferred ones are better computed within the
+  // reductions.
+  if (keepdim && is_floating(x.dtype()) && x.numel() > kSmall && !x.impl()->storage->pending.load(std::memory_order_acquire)) {
+    RowFused rows(x, set, op);
+    if (rows.together()) {
+      const SoftmaxParts p = softmax_parts(rows, x, acc);
+      rows.run();
+      return p;
+    }
+  }
   SoftmaxParts p;
   p.greatest = reduce_extreme(x, true, set, true, op);
   p.sum = reduce(ReduceOp::Sum, FusedProducer(ir::op::sub_exp, acc, {FusedProducer::of(x, acc), FusedProducer::of(p.greatest, acc)}),
@@ -97,16 +116,6 @@ Tensor log_softmax_gradient(const Tensor& g, const Tensor& y, const Plan& p) {
   return result;
 }
 
-// Row maxima, and row sums of exp(x - maximum). kept: see RowFused::reduce.
-ops::SoftmaxParts parts_of(ops::RowFused& rows, const Tensor& x, const Plan& p, const Tensor* kept = nullptr) {
-  ops::SoftmaxParts parts;
-  parts.greatest = rows.reduce(ReduceOp::Max, FusedProducer::copy(x, x.dtype(), ops::accumulator_of(x.dtype())), x.dtype());
-  parts.sum = rows.reduce(ReduceOp::Sum,
-                          FusedProducer(ir::op::sub_exp, p.acc, {FusedProducer::of(x, p.acc), FusedProducer::of(parts.greatest, p.acc)}),
-                          p.acc, kept);
-  return parts;
-}
-
 // A few small rows: run immediately, because an instruction would cost more than the work.
 Tensor of_small_rows(const Tensor& x, const Plan& p, bool log) {
   const int64_t n = ops::reduced_count(x.sizes(), p.set);
@@ -127,7 +136,7 @@ Tensor softmax_of_rows(const Tensor& x, const Plan& p) {
   Tensor y = ops::make_result(x.sizes(), p.out, x.device(), "softmax");
   // If the result's dtype can hold the exponentials, store them there and divide in place.
   const bool holds = p.out == acc;
-  const ops::SoftmaxParts parts = parts_of(rows, x, p, holds ? &y : nullptr);
+  const ops::SoftmaxParts parts = ops::softmax_parts(rows, x, acc, holds ? &y : nullptr);
   if (holds) {
     rows.map_into(FusedProducer(ir::op::div, acc, {FusedProducer::of(y, acc), FusedProducer::of(parts.sum, acc)}), y);
   } else {
@@ -144,7 +153,7 @@ Tensor log_softmax_of_rows(const Tensor& x, const Plan& p) {
   ops::RowFused rows(x, p.set, "log_softmax");
   const DType acc = p.acc;
   const ops::SoftmaxParts parts =
-      rows.together() && is_floating(x.dtype()) ? parts_of(rows, x, p) : ops::softmax_parts(x, p.set, acc, true, "log_softmax");
+      rows.together() && is_floating(x.dtype()) ? ops::softmax_parts(rows, x, acc) : ops::softmax_parts(x, p.set, acc, true, "log_softmax");
   const Tensor l = rows.map_reduced(FusedProducer(ir::op::log, acc, {FusedProducer::of(parts.sum, acc)}), acc);
   FusedProducer less(ir::op::sub, acc, {FusedProducer::of(x, acc), FusedProducer::of(parts.greatest, acc)});
   less.then(ir::op::sub, acc, {FusedProducer::node(0, acc), FusedProducer::of(l, acc)});

@@ -238,6 +238,24 @@ Tensor reduce(ir::ReduceOp op, const FusedProducer& producer, const Dims& shape,
   return out;
 }
 
+std::vector<Tensor> reduce_several(ir::ReduceOp op, const FusedProducer& producer, std::span<const int> nodes, const Dims& shape,
+                                   const DimSet& set, bool keepdim, DType out_type, const char* name) {
+  ir::Reduce r;
+  Reads reads;
+  std::vector<Tensor> results{make_reduction(op, producer, shape, set, keepdim, out_type, name, r, reads)};
+  while (results.size() < nodes.size()) results.push_back(make_result(results[0].sizes(), out_type, results[0].device(), name));
+  if (results[0].numel() == 0) return results;
+  r.program.outputs_count = 0;
+  for (const int n : nodes) r.program.outputs[r.program.outputs_count++] = static_cast<uint8_t>(n);
+  std::vector<const Tensor*> writes;
+  for (const Tensor& t : results) {
+    writes.push_back(&t);
+    if (writes.size() > 1) r.others.push_back({view_of(t, t.sizes()).data, out_type, r.out.strides});
+  }
+  submit(std::move(r), {reads.begin(), reads.size()}, writes);
+  return results;
+}
+
 Tensor reduce_sum(const Tensor& t, const DimSet& set, bool keepdim, DType as, DType out, const char* name) {
   if (is_wide_unsigned(as)) refuse("sum", as);
   if (is_wide_unsigned(t.dtype())) return reduce_sum(as_computed(t, as), set, keepdim, as, out, name);

@@ -3,6 +3,7 @@
 
 #include <bitset>
 #include <initializer_list>
+#include <span>
 #include <vector>
 
 #include "core/small_vector.h"
@@ -81,6 +82,11 @@ Tensor make_reduction(ir::ReduceOp op, const FusedProducer& producer, const Dims
 // accumulators'. Strides of the first tensor choose the order (ir/reduce.h). Records nothing for autograd.
 Tensor reduce(ir::ReduceOp op, const FusedProducer& producer, const Dims& shape, const DimSet& set, bool keepdim, DType out,
               const char* name);
+
+// The same of several nodes of the producer, all of one type, in one instruction: on devices that reduce several results together each tensor is read
+// once. Deferred work that it reads is done first.
+std::vector<Tensor> reduce_several(ir::ReduceOp op, const FusedProducer& producer, std::span<const int> nodes, const Dims& shape,
+                                   const DimSet& set, bool keepdim, DType out, const char* name);
 
 // Sum of t, in its own type for floating point (rounded once), int64 else. No autograd.
 Tensor reduce_sum(const Tensor& t, const DimSet& set, bool keepdim, DType as, DType out, const char* name);

@@ -1,6 +1,7 @@
 // var, std, var_mean, norm, logsumexp.
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -24,11 +25,10 @@ using Tensors = std::vector<Tensor>;
 
 namespace {
 
-// What var, std and mean are made of; each is of the accumulator's type, and `scale` undefined where it is 1.
+// What var, std and mean are made of.
 struct Moments {
-  Tensor mean;    // keeps its dimensions
-  Tensor square;  // the mean square of what is left without the mean, times scale squared; its dimensions as asked
-  Tensor scale;   // keeps its dimensions
+  Tensor mean;      // keeps its dimensions; of the accumulator's type
+  Tensor variance;  // its dimensions as asked; not yet of the result's type
 };
 
 void divide(Tensor& t, double n) {
@@ -45,64 +45,57 @@ Tensor first_along(const Tensor& t, const DimSet& set) {
   return first;
 }
 
-// Of float32 and 16-bit types, whose sums of squares would overflow from 1e19 on, vanish below 1e-23, and lose what is much smaller than the mean: elements
-// count from the first one, so that what is summed is as great as the deviation, and are scaled by a power of two where that is far from 1. An element far
-// from all others as the first costs nothing: the deviation is as great then.
+constexpr DType kWide = DType::F64;
+
+// Of float32 and 16-bit types: one pass sums the distances d from the first element and their squares, in float64, where neither overflows;
+// the variance is (sum d² - (sum d)² / n) / (n - correction). What cancels there is at most n times the variance, even if the first element is far
+// from all others, so n units of 2^-53 are lost at most.
 Moments moments_from_first(const Tensor& t, const DimSet& set, double correction, bool keepdim, const char* op) {
-  const DType acc = DType::F32;
   const auto count = static_cast<double>(ops::reduced_count(t.sizes(), set));
-  const auto of = [](const Tensor& x) { return FusedProducer::of(x, acc); };
-  const auto reduced = [&](ReduceOp reduction, const FusedProducer& p, bool keep) {
-    return ops::reduce(reduction, p, t.sizes(), set, keep, acc, op);
+  const auto step = [&](ir::OpId id, const ops::OpOperand& a, const ops::OpOperand& b, DType out = kWide) {
+    return ops::apply(id, {a, b}, out, op);
   };
-  const Tensor given = first_along(t, set), first = ops::apply(ir::op::copy, {{&given, {}, acc}}, acc, op);
-  // A quarter, so that the distance of two numbers does not overflow.
-  const Tensor less = ops::apply(ir::op::mul, {{&first, {}, acc}, {nullptr, -0.25, acc}}, acc, op);
-  FusedProducer distance(ir::op::mul_add, acc, {of(t), FusedProducer::of(0.25, acc), of(less)});
-  distance.then(ir::op::abs, acc, {FusedProducer::node(0, acc)});
-  const Tensor far = reduced(ReduceOp::Max, distance, true);
+  const Tensor first = first_along(t, set);
+  FusedProducer distances(ir::op::sub, kWide, {FusedProducer::of(t, kWide), FusedProducer::of(first, kWide)});
+  distances.then(ir::op::mul, kWide, {FusedProducer::node(0, kWide), FusedProducer::node(0, kWide)});
+  const std::vector<Tensor> sums = ops::reduce_several(ReduceOp::Sum, distances, std::array{0, 1}, t.sizes(), set, true, kWide, op);
+  const ops::OpOperand sum{&sums[0], {}, kWide}, squares{&sums[1], {}, kWide}, n{nullptr, count, kWide};
+  ops::ForceFusion fuse;
+  const Tensor from_first = step(ir::op::div, sum, n);
+  const Tensor square_of_sum = step(ir::op::mul, sum, {&from_first, {}, kWide});
+  const Tensor left = step(ir::op::sub, squares, {&square_of_sum, {}, kWide});
+  const Tensor positive = step(ir::op::maximum, {&left, {}, kWide}, {nullptr, 0.0, kWide});
   Moments m;
-  m.scale = ops::apply(ir::op::unit_scale, {{&far, {}, acc}}, acc, op);
-  const Tensor opposite = ops::apply(ir::op::neg, {{&first, {}, acc}}, acc, op);
-  const Tensor from = ops::apply(ir::op::mul, {{&opposite, {}, acc}, {&m.scale, {}, acc}}, acc, op);
-  const FusedProducer shifted(ir::op::mul_add, acc, {of(t), of(m.scale), of(from)});
-  Tensor shift = reduced(ReduceOp::Sum, shifted, true);
-  divide(shift, count);
-  FusedProducer squares = shifted;
-  squares.then(ir::op::square_diff, acc, {FusedProducer::node(0, acc), of(shift)});
-  m.square = reduced(ReduceOp::Sum, squares, keepdim);
-  divide(m.square, std::max(0.0, count - correction));
-  const Tensor back = ops::apply(ir::op::div, {{&shift, {}, acc}, {&m.scale, {}, acc}}, acc, op);
-  m.mean = ops::apply(ir::op::add, {{&first, {}, acc}, {&back, {}, acc}}, acc, op);
+  m.variance = step(ir::op::div, {&positive, {}, kWide}, {nullptr, std::max(0.0, count - correction), kWide});
+  m.mean = step(ir::op::add, {&first, {}, kWide}, {&from_first, {}, kWide}, DType::F32);
+  if (!keepdim) {
+    const Dims kept = ops::reduced_shape(t.sizes(), set, false);
+    m.variance = ops::make_view(m.variance, kept, contiguous_strides(kept), m.variance.storage_offset(), op);
+  }
   return m;
 }
 
-// Two passes: the mean, then the mean square of what is left. n - correction <= 0 gives NaN or infinity, as in PyTorch.
+// float64 (and float32 where the device lacks float64): two passes, the mean, then the mean square of what is left. n - correction <= 0 gives NaN or
+// infinity, as in PyTorch.
 Moments moments(const Tensor& t, const DimSet& set, double correction, bool keepdim, const char* op) {
-  if (ops::accumulator_of(t.dtype()) == DType::F32 && ops::reduced_count(t.sizes(), set) > 0)
-    return moments_from_first(t, set, correction, keepdim, op);
   const DType acc = ops::accumulator_of(t.dtype());
+  if (acc == DType::F32 && ops::reduced_count(t.sizes(), set) > 0 && runtime::queue_of(t.device()).capabilities().arithmetic.fp64)
+    return moments_from_first(t, set, correction, keepdim, op);
   Moments m;
   m.mean = ops::reduce_mean(t, set, true, acc, op);
-  m.square =
+  m.variance =
       ops::reduce(ReduceOp::Sum, FusedProducer(ir::op::square_diff, acc, {FusedProducer::of(t, acc), FusedProducer::of(m.mean, acc)}),
                   t.sizes(), set, keepdim, acc, op);
-  divide(m.square, std::max(0.0, static_cast<double>(ops::reduced_count(t.sizes(), set)) - correction));
+  divide(m.variance, std::max(0.0, static_cast<double>(ops::reduced_count(t.sizes(), set)) - correction));
   return m;
 }
 
-// `value` over the scale, `times` times.
-Tensor unscaled(Tensor value, const Moments& m, int times, DType type, const char* op) {
-  const DType acc = value.dtype();
-  if (!m.scale.defined()) return acc == type ? value : ops::apply(ir::op::copy, {{&value, {}, acc}}, type, op);
-  const Tensor scale = ops::make_view(m.scale, value.sizes(), value.strides(), m.scale.storage_offset(), op);
-  for (int i = times; i > 0; --i) value = ops::apply(ir::op::div, {{&value, {}, acc}, {&scale, {}, acc}}, i == 1 ? type : acc, op);
-  return value;
+Tensor variance(const Moments& m, DType type, const char* op) {
+  const DType from = m.variance.dtype();
+  return from == type ? m.variance : ops::apply(ir::op::copy, {{&m.variance, {}, from}}, type, op);
 }
-Tensor variance(const Moments& m, DType type, const char* op) { return unscaled(m.square, m, 2, type, op); }
 Tensor deviation(const Moments& m, DType type, const char* op) {
-  const DType acc = m.square.dtype();
-  return unscaled(ops::apply(ir::op::sqrt, {{&m.square, {}, acc}}, m.scale.defined() ? acc : type, op), m, 1, type, op);
+  return ops::apply(ir::op::sqrt, {{&m.variance, {}, m.variance.dtype()}}, type, op);
 }
 
 void require_floating(const Tensor& t, const char* op, const char* text) {
@@ -197,7 +190,7 @@ Tensor std(const Tensor& t, const OptionalDims& dims, double correction, bool ke
 std::pair<Tensor, Tensor> ops::population_moments(const Tensor& t, const DimSet& set, const char* op) {
   const DType acc = accumulator_of(t.dtype());
   const Moments m = moments(t.detach(), set, 0, false, op);
-  return {variance(m, acc, op), m.mean.reshape(m.square.sizes())};
+  return {variance(m, acc, op), m.mean.reshape(m.variance.sizes())};
 }
 
 // (var, mean)

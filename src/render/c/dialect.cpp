@@ -9,38 +9,60 @@ struct Helper {
 };
 
 constexpr Helper kHelpers[] = {
-    {"half_to_float", R"c(FUNCTION f32 half_to_float(u16 h) {
+    {"half_to_float", R"c(#if defined(__CUDA_ARCH__)
+FUNCTION f32 half_to_float(u16 h) {
+  f32 x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));
+  return x;
+}
+#else
+FUNCTION f32 half_to_float(u16 h) {
   const u32 sign = (h & 0x8000u) << 16, rest = h & 0x7fffu;
   const f32 finite = as_f32(rest << 13) * as_f32(0x77800000u);
   const u32 special = 0x7f800000u | rest << 13 | (rest > 0x7c00u ? 0x00400000u : 0u);
   return as_f32(sign | (rest >= 0x7c00u ? special : as_u32(finite)));
 }
+#endif
 )c"},
-    {"float_to_half", R"c(FUNCTION u16 float_to_half(f32 x) {
+    {"float_to_half", R"c(#if defined(__CUDA_ARCH__)
+FUNCTION u16 float_to_half(f32 x) {
+  u16 h;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));
+  return h;
+}
+#else
+FUNCTION u16 float_to_half(f32 x) {
   const u32 bits = as_u32(x), sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;
   const u32 tiny = as_u32(as_f32(rest) + 0.5f) - 0x3f000000u;
   const u32 normal = (rest - 0x38000000u + 0xfffu + (rest >> 13 & 1u)) >> 13;
   const u32 huge = rest > 0x7f800000u ? 0x7e00u | (rest >> 13 & 0x3ffu) : 0x7c00u;
   return (u16)(sign | (rest >= 0x477ff000u ? huge : rest < 0x38800000u ? tiny : normal));
 }
+#endif
 )c"},
     {"bfloat_to_float", R"c(FUNCTION f32 bfloat_to_float(u16 b) { return as_f32((u32)b << 16); }
 )c"},
-    {"float_to_bfloat", R"c(FUNCTION u16 float_to_bfloat(f32 x) {
+    {"float_to_bfloat", R"c(#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+FUNCTION u16 float_to_bfloat(f32 x) {
+  u16 b;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(b) : "f"(x));
+  return b;
+}
+#else
+FUNCTION u16 float_to_bfloat(f32 x) {
   const u32 bits = as_u32(x), rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
   return (u16)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded);
 }
+#endif
 )c"},
-    // a * 2^b, rounded once: first the exact part of the scaling, then the rest.
+    // a * 2^b, rounded once: by half of the exponent, which is exact, and then by the rest.
     {"scale_f32", R"c(FUNCTION f32 scale_f32(f32 a, f32 b) {
-  const i32 e = (i32)(b > 211.0f ? 211.0f : b > -211.0f ? b : -211.0f);
-  const i32 first = e > 66 ? 66 : e < -66 ? -66 : e, rest = e - first > 127 ? 127 : e - first;
-  const u32 power = rest >= -126 ? (u32)(rest + 127) << 23 : 1u << (rest + 149);
-  return a * as_f32((u32)(first + 127) << 23) * as_f32(power);
+  const i32 e = (i32)b, first = e >> 1;
+  return a * as_f32((u32)(first + 127) << 23) * as_f32((u32)(e - first + 127) << 23);
 }
 )c"},
     {"scale_f64", R"c(FUNCTION f64 scale_f64(f64 a, f64 b) {
-  const i32 e = (i32)(b > 1900.0 ? 1900.0 : b > -1900.0 ? b : -1900.0), first = e > 900 ? 900 : e < -900 ? -900 : e;
+  const i32 e = (i32)b, first = e >> 1;
   return a * as_f64((u64)(first + 1023) << 52) * as_f64((u64)(e - first + 1023) << 52);
 }
 )c"},

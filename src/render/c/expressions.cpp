@@ -246,6 +246,20 @@ std::string expressions(const ir::Graph& graph, std::span<const uint32_t> result
   return text;
 }
 
+std::string result_to_store(const ir::MapKernel& kernel, size_t i, const std::string& prefix,
+                            const std::function<std::string(uint64_t slot)>& element) {
+  const DType type = kernel.outputs[i];
+  const Node& n = kernel.graph[kernel.results[i]];
+  if (element && n.prim == Prim::Input && n.dtype == type && type != DType::Bool) return element(n.bits);
+  // The conversion of 16-bit results is what storing them does.
+  if (n.prim == Prim::Convert && n.dtype == type && (type == DType::F16 || type == DType::BF16) && is_float(kernel.graph[n.a].type)) {
+    const Node& from = kernel.graph[n.a];
+    if (element && from.prim == Prim::Input && from.dtype == type) return element(from.bits);
+    return to_store(type, fmt::format("(f32){}", node(prefix, n.a)));
+  }
+  return to_store(type, node(prefix, kernel.results[i]));
+}
+
 std::string stored_value(VType type) { return type == VType::Bool ? "u8" : name_of(type); }
 std::string got(VType type, const std::string& x) { return type == VType::Bool ? fmt::format("({} != 0)", x) : x; }
 std::string put(VType type, const std::string& x) { return type == VType::Bool ? fmt::format("(u8){}", x) : x; }

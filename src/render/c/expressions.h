@@ -35,6 +35,11 @@ std::string expressions(const ir::Graph& graph, std::span<const uint32_t> result
                         const std::string& prefix, const std::string& indent);
 std::string node(const std::string& prefix, uint32_t id);
 
+// Result i of a kernel whose nodes have these names, as an element is stored. element: the text of an input's element in memory, so that copies keep
+// all bits, those of a NaN too.
+std::string result_to_store(const ir::MapKernel& kernel, size_t i, const std::string& prefix,
+                            const std::function<std::string(uint64_t slot)>& element = {});
+
 // The text of FUNCTION T combine(T a, T b) of ir/reduce.h, with the given name.
 std::string combine_function(ir::ReduceOp op, ir::VType type, const Target& target, const std::string& name = "combine");
 // Accumulators in memory: their type (a Bool is a byte), loading one, and storing one.

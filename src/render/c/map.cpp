@@ -18,6 +18,8 @@ enum class Mode : uint8_t { Flat, Rows, Positions };
 
 // Shorter rows are not worth a loop, or a group, of their own.
 constexpr int64_t kShortRow = 32;
+// Elements of an item, where a group processes a piece of one row.
+constexpr int kOfBlock = 4;
 // Elements that one item loops over.
 constexpr int64_t kChunk = 16384, kLeastChunk = 1024, kTogether = 64;
 
@@ -28,8 +30,9 @@ struct Plan {
   int inputs;
   Mode mode = Mode::Flat;
   bool wide = false;
-  bool fours = false;  // Flat, Rows: an item processes four elements, and reads those of each operand at once
-  uint64_t steps = 0;  // two bits per operand
+  bool fours = false;   // Flat, Rows: an item processes four elements, and reads those of each operand at once
+  bool blocks = false;  // Rows: a group processes a piece of one row, an item kOfBlock elements of it, a group's width apart
+  uint64_t steps = 0;   // two bits per operand
 
   Plan(const ir::Map& m, const Target& t) : map(m), target(t), space(m.shape), inputs(static_cast<int>(m.inputs.size())) {
     for (const auto& v : m.inputs) space.add(v);
@@ -60,9 +63,12 @@ struct Plan {
   void lay_out();
   void choose();
   bool in_fours(int k) const;
-  std::string body(const std::string& indent, const std::string& index, const std::function<std::string(int)>& place) const;
+  std::string body(const std::string& indent, const std::string& index, const std::function<std::string(int)>& place,
+                   const std::function<std::string(int)>& read = {}) const;
   std::string body_of_fours(const std::string& index, const std::function<std::string(int)>& place) const;
   std::string spread_rows() const;
+  std::string rows_in_blocks() const;
+  std::string place_in_row(int k, const std::string& j = "j") const;
 };
 
 void Plan::lay_out() {
@@ -92,6 +98,7 @@ void Plan::choose() {
   }
   fours = !target.loops && (flat ? space.numel() : inner()) % 4 == 0;
   for (int k = 0; k < space.count && fours; ++k) fours = step(k) == kStays || in_fours(k);
+  blocks = mode == Mode::Rows && !target.loops && !fours && inner() >= 2 * kOfBlock * target.group;
 }
 
 // True if four neighbours of operand k can be read at once, in every row.
@@ -105,18 +112,24 @@ bool Plan::in_fours(int k) const {
 Key Plan::key() const {
   const uint64_t rank = mode == Mode::Flat ? 0 : static_cast<uint64_t>(space.rank);
   return {Kind::Map, &map.program, steps,
-          static_cast<uint64_t>(mode) | static_cast<uint64_t>(wide) << 2 | static_cast<uint64_t>(fours) << 3 | rank << 4};
+          static_cast<uint64_t>(mode) | static_cast<uint64_t>(wide) << 2 | static_cast<uint64_t>(fours) << 3 |
+              static_cast<uint64_t>(blocks) << 4 | rank << 5};
 }
 
-// Loads, computes and stores one element of each operand; place(k) is its offset.
-std::string Plan::body(const std::string& indent, const std::string& index, const std::function<std::string(int)>& place) const {
+// Loads, computes and stores one element of each operand; place(k) is its offset, read(k) its name if it has been read, "" if not.
+std::string Plan::body(const std::string& indent, const std::string& index, const std::function<std::string(int)>& place,
+                       const std::function<std::string(int)>& read) const {
   const ir::MapKernel kernel = map.program.lower();
-  const Leaves leaves{[&](uint64_t slot, DType type) { return loaded(type, fmt::format("m{}[{}]", slot, place(static_cast<int>(slot)))); },
-                      param_text, index};
+  const auto element = [&](uint64_t slot) {
+    const int k = static_cast<int>(slot);
+    const std::string name = read ? read(k) : std::string();
+    return name.empty() ? fmt::format("m{}[{}]", k, place(k)) : name;
+  };
+  const Leaves leaves{[&](uint64_t slot, DType type) { return loaded(type, element(slot)); }, param_text, index};
   std::string text = expressions(kernel.graph, kernel.results, leaves, target, "v", indent);
   for (size_t i = 0; i < kernel.results.size(); ++i) {
     const int k = inputs + static_cast<int>(i);
-    text += fmt::format("{}m{}[{}] = {};\n", indent, k, place(k), to_store(kernel.outputs[i], node("v", kernel.results[i])));
+    text += fmt::format("{}m{}[{}] = {};\n", indent, k, place(k), result_to_store(kernel, i, "v", element));
   }
   return text;
 }
@@ -131,13 +144,14 @@ std::string Plan::body_of_fours(const std::string& index, const std::function<st
       text += fmt::format("    const {0}x4 t{1} = *(GLOBAL const {0}x4*)(m{1} + {2});\n", stored(dtype(k)), k, place(k));
   std::vector<std::string> results(kernel.results.size());
   for (int part = 0; part < 4; ++part) {
-    const auto input = [&](uint64_t slot, DType type) {
+    const auto element = [&](uint64_t slot) {
       const int k = static_cast<int>(slot);
-      return loaded(type, step(k) == kStays ? fmt::format("m{}[{}]", k, place(k)) : fmt::format("t{}.{}", k, kParts[part]));
+      return step(k) == kStays ? fmt::format("m{}[{}]", k, place(k)) : fmt::format("t{}.{}", k, kParts[part]);
     };
+    const auto input = [&](uint64_t slot, DType type) { return loaded(type, element(slot)); };
     const std::string prefix = fmt::format("v{}_", kParts[part]);
     text += expressions(kernel.graph, kernel.results, {input, param_text, fmt::format("({} + {})", index, part)}, target, prefix, "    ");
-    for (size_t i = 0; i < results.size(); ++i) results[i] += ", " + to_store(kernel.outputs[i], node(prefix, kernel.results[i]));
+    for (size_t i = 0; i < results.size(); ++i) results[i] += ", " + result_to_store(kernel, i, prefix, element);
   }
   for (size_t i = 0; i < results.size(); ++i) {
     const int k = inputs + static_cast<int>(i);
@@ -163,13 +177,39 @@ std::string Plan::spread_rows() const {
   }
   if (last() > 0) text += fmt::format("    const I q0 = {};\n", rest);
   for (int k = 0; k < space.count; ++k) text += fmt::format("    const I r{} = {};\n", k, walk().offset(k, "q", last()));
-  const auto place = [&](int k) {
-    const char* const moves[] = {"", " + j"};
-    return step(k) == kStrides ? fmt::format("r{} + j * a.d[{}]", k, walk().stride(k, last()))
-                               : fmt::format("r{}{}", k, moves[step(k) == kNext]);
-  };
+  const auto place = [&](int k) { return place_in_row(k); };
   const std::string index = "(i64)(row * a.d[1] + j)";
   return text + (fours ? body_of_fours(index, place) : body("    ", index, place)) + "  }\n}\n";
+}
+
+// The offset of operand k in its row, at position j.
+std::string Plan::place_in_row(int k, const std::string& j) const {
+  if (step(k) == kStays) return fmt::format("r{}", k);
+  return step(k) == kStrides ? fmt::format("r{} + {} * a.d[{}]", k, j, walk().stride(k, last())) : fmt::format("r{} + {}", k, j);
+}
+
+// Long rows whose elements can't be read four at once: what a row needs is computed once for several elements. Numbers: as spread_rows, but the first
+// is not used and the third is the groups of a row.
+std::string Plan::rows_in_blocks() const {
+  std::string text =
+      fmt::format("  const I row = (I)GROUP / a.d[2], start = ((I)GROUP - row * a.d[2]) * {} + ITEM;\n", kOfBlock * target.group);
+  text += walk().position("q", "row", last(), "  ");
+  for (int k = 0; k < space.count; ++k) text += fmt::format("  const I r{} = {};\n", k, walk().offset(k, "q", last()));
+  // All elements are read before any is used, because a compiler may not move a read before the store of a result.
+  for (int part = 0; part < kOfBlock; ++part) {
+    text += fmt::format("  const I j{0} = start + {1};\n  const bool in{0} = j{0} < a.d[1];\n", part, part * target.group);
+    for (int k = 0; k < inputs; ++k)
+      if (step(k) != kStays)
+        text += fmt::format("  const {0} t{1}_{2} = in{2} ? m{1}[{3}] : ({0})0;\n", stored(dtype(k)), k, part,
+                            place_in_row(k, fmt::format("j{}", part)));
+  }
+  for (int part = 0; part < kOfBlock; ++part)
+    text += fmt::format("  if (in{0}) {{\n    const I j = j{0};\n", part) +
+            body(
+                "    ", "(i64)(row * a.d[1] + j)", [&](int k) { return place_in_row(k); },
+                [&](int k) { return step(k) == kStays ? std::string() : fmt::format("t{}_{}", k, part); }) +
+            "  }\n";
+  return text + "}\n";
 }
 
 // Numbers: Flat, Positions: elements, elements per item; Rows, if items loop: rows, elements of a row, pieces per row, elements per piece, rows
@@ -181,9 +221,9 @@ std::string Plan::text() const {
   head.numbers = numbers();
   head.wide = wide;
   head.group = target.loops ? 1 : target.group;
-  if (spread() && !wide) head.functions = kQuotient;
+  if (spread() && !wide && !blocks) head.functions = kQuotient;
   std::string text = opening(head, target);
-  if (spread()) return complete(target, text + spread_rows());
+  if (spread()) return complete(target, text + (blocks ? rows_in_blocks() : spread_rows()));
   if (mode != Mode::Rows) {
     const bool flat = mode == Mode::Flat;
     const auto place = [&](int k) -> std::string { return flat ? (step(k) == kStays ? "0" : "i") : fmt::format("e{}", k); };
@@ -226,8 +266,9 @@ void Plan::start(Launcher& launcher) const {
   const int64_t chunk = std::clamp((n / (4 * target.units) + 63) / 64 * 64, kLeastChunk, kChunk);
   int64_t groups;
   if (spread()) {
-    const int64_t units = n / (fours ? 4 : 1), of_row = inner() / (fours ? 4 : 1);
-    groups = (units + target.group - 1) / target.group;
+    const int64_t of_block = kOfBlock * target.group, units = n / (fours ? 4 : 1);
+    const int64_t of_row = blocks ? (inner() + of_block - 1) / of_block : inner() / (fours ? 4 : 1);
+    groups = blocks ? n / inner() * of_row : (units + target.group - 1) / target.group;
     for (const int64_t v : {units, inner(), of_row}) arguments.add(v);
     wide ? arguments.add(0), arguments.add(0) : add_divisor(arguments, of_row);
     add(arguments, space);

@@ -4,7 +4,7 @@ namespace naru::render::c {
 
 using ir::Space;
 
-std::optional<RowPart> part_of(const ir::RowFused::Part& p, int64_t rows) {
+std::optional<RowPart> part_of(const ir::RowFused::Part& p, int64_t rows, int64_t longest) {
   RowPart part;
   part.kept = p.kept;
   Dims shape, out_strides;
@@ -23,7 +23,7 @@ std::optional<RowPart> part_of(const ir::RowFused::Part& p, int64_t rows) {
   }
   part.inputs = static_cast<int>(part.program->inputs_count);
   part.length = product(shape) / rows;
-  if (part.length * rows != product(shape) || part.length > ir::kContiguousChunk) return {};
+  if (part.length * rows != product(shape) || part.length > longest) return {};
   // Leading dimensions are rows, the others lie along them.
   size_t split = 0;
   for (int64_t n = 1; n < rows; ++split) n *= shape[split];

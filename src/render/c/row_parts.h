@@ -34,7 +34,7 @@ struct RowPart {
   DType kept_dtype() const { return program->nodes[program->outputs[0]].out; }
 };
 
-// A part over `rows` rows, as long as each of its operands goes from row to row and along a row by one stride.
-std::optional<RowPart> part_of(const ir::RowFused::Part& p, int64_t rows);
+// A part over `rows` rows of at most `longest` positions, as long as each of its operands goes from row to row and along a row by one stride.
+std::optional<RowPart> part_of(const ir::RowFused::Part& p, int64_t rows, int64_t longest);
 
 }  // namespace naru::render::c

@@ -19,6 +19,13 @@ constexpr int64_t kMostKept = 2048;
 // Elements that an item of a larger group than 64 takes at least.
 constexpr int64_t kOfItemInRow = 32;
 constexpr const char* kFourParts = "xyzw";
+// Rows of several chunks (ir/reduce.h): items of a group (more, where there are no more rows than groups that run at the same time), chunks of a row at
+// most, and elements whose values wait in local memory at a time, at most eight reads of an item.
+constexpr int kLongGroup = 512, kLongGroupOfFew = 1024;
+constexpr int64_t kMostChunks = 64;
+constexpr int kStage = 8192;
+// Places of a long row whose elements an item reads before it stores results.
+constexpr int kReadTogether = 4;
 
 class Rows {
  public:
@@ -63,14 +70,22 @@ class Rows {
   bool in_fours(const RowPart& p) const;
   // Sums of floats whose values wait beside the items for the 64 that add them up: where they wait.
   bool waits(const RowPart& p) const { return shared_ && p.reduce && !p.associative(); }
+  static bool is_long(const RowPart& p) { return p.length > ir::kContiguousChunk; }
   std::string waiting(const RowPart& p) const { return p.kept && beside_ ? "kept" : "values_" + stored_value(p.type); }
   Key key() const;
   std::string text() const;
   std::string declarations() const;
   std::string part_text(size_t number, size_t first_param, int first_stride) const;
   std::string sweep_text(size_t number, size_t first_param, const std::function<std::string(size_t)>& place,
-                         const std::function<std::string(const std::string& f, const std::vector<std::string>& values)>& use) const;
+                         const std::function<std::string(const std::string& f, const std::vector<std::string>& values)>& use,
+                         bool ahead = false) const;
+  std::string ahead_text(size_t number, int each, const std::string& f, const std::function<std::string(size_t)>& place) const;
   std::string shared_reduction(size_t number, size_t first_param, const std::function<std::string(size_t)>& place) const;
+  std::string chunked_reduction(size_t number, size_t first_param, const std::function<std::string(size_t)>& place) const;
+  std::string staged_sums(size_t number, size_t first_param, const std::function<std::string(size_t)>& place) const;
+  std::string pieces_of_chunks(size_t number, size_t first_param, const std::function<std::string(size_t)>& place) const;
+  std::string kept_text(const RowPart& p, size_t number, const std::string& f, const std::string& value) const;
+  std::string lanes_text(size_t number, const std::string& base, const std::string& item) const;
   std::string tree_text(size_t number, const std::string& out) const;
   std::string reduction_text(size_t number, const std::string& body, const std::string& value, const std::string& out) const;
 
@@ -84,8 +99,9 @@ class Rows {
   int beside_ = 0;  // room for the kept values of a row beside the items; 0: in memory
   int kept_memory_ = -1;
   int group_ = 64;
-  bool shared_ = false;  // the items share the work otherwise than as the 64 lanes of a reduction
-  int values_ = 0;       // room for the values of sums of floats, of each type that there is
+  bool shared_ = false;    // the items share the work otherwise than as the 64 lanes of a reduction
+  int values_ = 0;         // room for the values of sums of floats, of each type that there is
+  int beside_chunks_ = 1;  // chunks of a long row that are reduced side by side
 };
 
 // Bytes that all of it takes beside the items.
@@ -99,7 +115,7 @@ bool Rows::fits() const {
       reduced = true, summed |= waits(p) && !(p.kept && beside_);
       if (p.kept) bytes += item * beside_;
     }
-    bytes += item * ((reduced ? 4 * group_ : 0) + (summed ? values_ : 0));
+    bytes += item * ((reduced ? 4 * group_ : 0) + (summed ? values_ : 0) + (reduced && longest_ > ir::kContiguousChunk ? kMostChunks : 0));
   }
   return bytes <= target_.local;
 }
@@ -119,10 +135,20 @@ bool Rows::in_fours(const RowPart& p) const {
 // Larger groups for longer rows, as long as the values of sums find room.
 void Rows::share() {
   const int64_t most = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, longest_ / kOfItemInRow))));
-  group_ = static_cast<int>(std::clamp<int64_t>(most, 64, std::min(target_.group, 256)));
+  const bool chunked = longest_ > ir::kContiguousChunk;
+  group_ = static_cast<int>(std::clamp<int64_t>(
+      most, 64, chunked ? std::min(target_.largest, rows_ <= target_.units ? kLongGroupOfFew : kLongGroup) : std::min(target_.group, 256)));
   shared_ = true;
   for (const RowPart& p : parts_)
-    if (waits(p) && !(p.kept && beside_)) values_ = std::max(values_, room(p.length));
+    if (waits(p) && !(p.kept && beside_))
+      values_ = std::max(values_, is_long(p) ? std::min(kStage, 8 * group_ * (in_fours(p) ? 4 : 1)) : room(p.length));
+  if (chunked) {
+    while (!fits() && group_ > 64) values_ > 4 * group_ ? values_ /= 2 : group_ /= 2;
+    const int64_t chunks = (longest_ + ir::kContiguousChunk - 1) / ir::kContiguousChunk;
+    beside_chunks_ = static_cast<int>(std::min<int64_t>(group_ / 64, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(chunks)))));
+    for (RowPart& p : parts_) p.fours = in_fours(p);
+    return;
+  }
   shared_ = fits();
   if (!shared_) group_ = 64, values_ = 0;
   for (RowPart& p : parts_) p.fours = shared_ && in_fours(p);
@@ -140,7 +166,7 @@ Key Rows::key() const {
   };
   for (const RowPart& p : parts_) {
     mix(p.program->hash());
-    mix(p.fours);
+    mix(static_cast<uint64_t>(p.fours) << 1 | is_long(p));
     mix((p.reduce ? 4 + static_cast<uint64_t>(p.reduce->op) : 1) << 1 | (p.kept != nullptr));
     for (size_t k = 0; k < p.operands.size(); ++k) {
       const RowOperand& o = p.operands[k];
@@ -151,6 +177,7 @@ Key Rows::key() const {
   }
   mix(static_cast<uint64_t>(wide_) << 32 | static_cast<uint64_t>(beside_));
   mix(static_cast<uint64_t>(shared_) << 63 | static_cast<uint64_t>(group_) << 32 | static_cast<uint64_t>(values_));
+  mix(static_cast<uint64_t>(beside_chunks_));
   return {Kind::Rows, parts_[0].program, a, b};
 }
 
@@ -160,7 +187,10 @@ std::string Rows::declarations() const {
   std::string text;
   for (const VType type : {VType::Bool, VType::I32, VType::I64, VType::F32, VType::F64})
     if (std::any_of(parts_.begin(), parts_.end(), [&](const RowPart& p) { return p.reduce && p.type == type; }))
-      text += fmt::format("  {0}{1} x_{1}[{2}];\n", where, stored_value(type), shared_ ? 4 * group_ : 64);
+      text +=
+          fmt::format("  {0}{1} x_{1}[{2}];\n{3}", where, stored_value(type), shared_ ? 4 * group_ : 64,
+                      longest_ > ir::kContiguousChunk ? fmt::format("  {0}{1} chunks_{1}[{2}];\n", where, stored_value(type), kMostChunks)
+                                                      : std::string());
   for (const VType type : {VType::F32, VType::F64})
     if (std::any_of(parts_.begin(), parts_.end(), [&](const RowPart& p) { return waits(p) && p.type == type && !(p.kept && beside_); }))
       text += fmt::format("  {0}{1} values_{1}[{2}];\n", where, stored_value(type), values_);
@@ -198,26 +228,60 @@ std::string Rows::reduction_text(size_t number, const std::string& body, const s
          tree_text(number, out);
 }
 
+// Combines the lanes first, first + by, first + by / 2 ... as ir/reduce.h's tree does from `by` down to `last`.
+std::string tree_of(const std::function<std::string(int lane)>& at, const std::string& combine, int first, int by, int last) {
+  if (by < last) return at(first);
+  // The pairs of the last round are trees of the rounds before.
+  const auto before = [&](int lane) { return tree_of(at, combine, lane, by, 2 * last); };
+  return fmt::format("{}({}, {})", combine, before(first), before(first + last));
+}
+
+// The 64 lanes of x behind `base` become one, at its start, by items 0 to 7 of `item`: three rounds each before and behind one barrier.
+std::string Rows::lanes_text(size_t number, const std::string& base, const std::string& item) const {
+  const RowPart& p = parts_[number];
+  const std::string x = "x_" + stored_value(p.type), combine = fmt::format("combine{}", number);
+  const auto rounds = [&](const std::string& from, int by, int last) {
+    return put(p.type, tree_of([&](int lane) { return got(p.type, fmt::format("{}[{} + {}]", x, from, lane)); }, combine, 0, by, last));
+  };
+  return fmt::format("      if ({0} < 8) {1}[{2} + {0}] = {3};\n      BARRIER;\n      if ({0} == 0) {1}[{2}] = {4};\n      BARRIER;\n",
+                     item, x, base, rounds(base + " + " + item, 32, 8), rounds(base, 4, 1));
+}
+
 // The 64 lanes of a reduction become one.
 std::string Rows::tree_text(size_t number, const std::string& out) const {
   const RowPart& p = parts_[number];
-  const std::string x = "x_" + stored_value(p.type);
-  const auto at = [&](const std::string& i) { return got(p.type, x + "[" + i + "]"); };
-  std::string text;
-  // Written out: PoCL runs loops around barriers slowly.
-  for (int by = 32; by > 0; by /= 2)
-    text += fmt::format("      if (ITEM < {0}) {1}[ITEM] = {2};\n      BARRIER;\n", by, x,
-                        put(p.type, fmt::format("combine{}({}, {})", number, at("ITEM"), at(fmt::format("ITEM + {}", by)))));
-  return text + fmt::format("      if (ITEM == 0) {} = {};\n", out, converted(p.type, p.reduce->out.dtype, at("0"), target_));
+  return lanes_text(number, "0", "ITEM") +
+         fmt::format("      if (ITEM == 0) {} = {};\n", out,
+                     converted(p.type, p.reduce->out.dtype, got(p.type, "x_" + stored_value(p.type) + "[0]"), target_));
 }
 
-// The lines that compute a part's results at place f, or at it and the three behind it, and what `use` makes of each position's.
+// Reads the elements at `each` places f (a text that counts them by u) into arrays t<operand>[u]. All are read before any is used, because a compiler
+// may not move a read before the store of a result.
+std::string Rows::ahead_text(size_t number, int each, const std::string& f, const std::function<std::string(size_t)>& place) const {
+  const RowPart& p = parts_[number];
+  std::string arrays, reads;
+  for (size_t k = 0; k < static_cast<size_t>(p.inputs); ++k) {
+    if (p.operands[k].kept || p.operands[k].step != kNext) continue;
+    const std::string type = std::string(stored(p.views[k].dtype)) + (p.fours ? "x4" : "");
+    arrays += fmt::format("        {} t{}[{}];\n", type, k, each);
+    reads += p.fours ? fmt::format("        t{}[u] = *(GLOBAL const {}*)&{};\n", k, type, place(k))
+                     : fmt::format("        t{}[u] = {};\n", k, place(k));
+  }
+  if (reads.empty()) return "";
+  return arrays + fmt::format(
+                      "        UNROLL\n        for (int u = 0; u < {}; ++u) {{\n        const I f = {};\n        if (f < a.d[{}]) {{\n{}   "
+                      "     }}\n        }}\n",
+                      each, f, kCommonNumbers + static_cast<int>(number), reads);
+}
+
+// The lines that compute a part's results at place f, or at it and the three behind it, and what `use` makes of each position's. ahead: the elements
+// have been read by ahead_text.
 std::string Rows::sweep_text(size_t number, size_t first_param, const std::function<std::string(size_t)>& place,
-                             const std::function<std::string(const std::string&, const std::vector<std::string>&)>& use) const {
+                             const std::function<std::string(const std::string&, const std::vector<std::string>&)>& use, bool ahead) const {
   const RowPart& p = parts_[number];
   const ir::MapKernel kernel = p.program->lower();
   std::string text;
-  if (p.fours)
+  if (p.fours && !ahead)
     for (size_t k = 0; k < static_cast<size_t>(p.inputs); ++k)
       if (!p.operands[k].kept && p.operands[k].step == kNext)
         text += fmt::format("        const {0}x4 t{1} = *(GLOBAL const {0}x4*)&{2};\n", stored(p.views[k].dtype), k, place(k));
@@ -226,7 +290,9 @@ std::string Rows::sweep_text(size_t number, size_t first_param, const std::funct
     const auto input = [&](uint64_t slot, DType t) {
       const RowOperand& o = p.operands[slot];
       if (o.kept) return loaded(t, "kept[" + f + "]");
-      return loaded(t, p.fours && o.step == kNext ? fmt::format("t{}.{}", slot, kFourParts[part]) : place(slot));
+      if (o.step != kNext || !(p.fours || ahead)) return loaded(t, place(slot));
+      const std::string element = fmt::format("t{}{}", slot, ahead ? "[u]" : "");
+      return loaded(t, p.fours ? fmt::format("{}.{}", element, kFourParts[part]) : element);
     };
     const Leaves leaves{input, [&](uint64_t slot, VType t) { return param_text(slot + first_param, t); },
                         fmt::format("(i64)(row * a.d[{}] + {})", kCommonNumbers + static_cast<int>(number), f)};
@@ -238,6 +304,99 @@ std::string Rows::sweep_text(size_t number, size_t first_param, const std::funct
   return text;
 }
 
+// What keeps a reduced value at place f for later parts.
+std::string Rows::kept_text(const RowPart& p, size_t number, const std::string& f, const std::string& value) const {
+  if (p.kept && beside_) return fmt::format("        kept[{}] = {};\n", f, put(p.type, value));
+  if (p.kept)
+    return fmt::format("        m{}[row * a.d[{}] + {}] = {};\n", kept_memory_, kCommonNumbers + static_cast<int>(number), f,
+                       to_store(p.kept_dtype(), value));
+  return "";
+}
+
+// Sums of floats in rows of several chunks: all items compute the values of some columns of `beside_chunks_` chunks, then 64 items a chunk add up a
+// lane each. Leaves each lane's sum in x, chunk after chunk.
+std::string Rows::staged_sums(size_t number, size_t first_param, const std::function<std::string(size_t)>& place) const {
+  const RowPart& p = parts_[number];
+  const std::string length = fmt::format("a.d[{}]", kCommonNumbers + static_cast<int>(number)), where = waiting(p);
+  const int wide = p.fours ? 4 : 1, columns = values_ / beside_chunks_, chunk = static_cast<int>(ir::kContiguousChunk);
+  std::string text = fmt::format("        const I most = {0} - c * {1} < {1} ? {0} - c * {1} : {1};\n", length, chunk);
+  const int each = values_ / (group_ * wide);
+  const std::string e = fmt::format("(u * {} + ITEM) * {}", group_, wide);
+  const std::string f = fmt::format("(c + {0} / {1}) * {2} + at + {0} % {1}", e, columns, chunk);
+  text += fmt::format("        for (I at = 0; at < most; at += {}) {{\n", columns) + ahead_text(number, each, f, place);
+  text += fmt::format(
+      "        UNROLL\n        for (int u = 0; u < {}; ++u) {{\n        const int e = {};\n        const I f = {};\n        if (f < {}) "
+      "{{\n",
+      each, e, f, length);
+  int part = 0;
+  text += sweep_text(
+      number, first_param, place,
+      [&](const std::string& at, const std::vector<std::string>& v) {
+        return fmt::format("        {}[e + {}] = {};\n", where, part++, put(p.type, v[0])) + kept_text(p, number, at, v[0]);
+      },
+      true);
+  return text + fmt::format(
+                    "        }}\n        }}\n        BARRIER;\n        if (ITEM < {0}) {{\n"
+                    "        const I rest = {1} - (c + ITEM / 64) * {2} - at;\n        const int n = rest < {3} ? (int)rest : {3};\n"
+                    "        for (int j = ITEM % 64; j < n; j += 64) v = combine{4}(v, {5});\n        }}\n        BARRIER;\n"
+                    "        }}\n        if (ITEM < {0}) x_{6}[ITEM] = {7};\n",
+                    64 * beside_chunks_, length, chunk, columns, number, got(p.type, fmt::format("{}[ITEM / 64 * {} + j]", where, columns)),
+                    stored_value(p.type), put(p.type, "v"));
+}
+
+// The same for reductions whose chains may be cut: an item takes neighbouring lanes of a piece of a chunk, and the pieces of a chunk are combined in
+// their order.
+std::string Rows::pieces_of_chunks(size_t number, size_t first_param, const std::function<std::string(size_t)>& place) const {
+  const RowPart& p = parts_[number];
+  const std::string length = fmt::format("a.d[{}]", kCommonNumbers + static_cast<int>(number)), x = "x_" + stored_value(p.type);
+  const int wide = p.fours ? 4 : 1, pieces = group_ * wide / 64 / beside_chunks_, chunk = static_cast<int>(ir::kContiguousChunk);
+  std::string text = fmt::format(
+      "        const int lane = ITEM * {0} % 64, piece = ITEM * {0} / 64;\n"
+      "        const I begin = (c + piece / {1}) * {2} + piece % {1} * {3}, end = begin + {3} < {4} ? begin + {3} : {4};\n",
+      wide, pieces, chunk, chunk / pieces, length);
+  for (int k = 0; k < wide; ++k) text += fmt::format("        {} w{} = v;\n", name_of(p.type), k);
+  text += "        for (I f = begin + lane; f < end; f += 64) {\n";
+  int part = 0;
+  text += sweep_text(number, first_param, place, [&](const std::string& f, const std::vector<std::string>& v) {
+    const std::string w = fmt::format("w{}", part++);
+    return fmt::format("        {0} = combine{1}({0}, {2});\n", w, number, v[0]) + kept_text(p, number, f, v[0]);
+  });
+  text += "        }\n";
+  for (int k = 0; k < wide; ++k)
+    text += fmt::format("        {}[piece * 64 + lane + {}] = {};\n", x, k, put(p.type, fmt::format("w{}", k)));
+  if (pieces == 1) return text;
+  return text +
+         fmt::format(
+             "        BARRIER;\n        if (ITEM < {0}) {{\n        const int first = ITEM / 64 * {1} * 64 + ITEM % 64;\n        v = {2};\n"
+             "        for (int i = 1; i < {1}; ++i) v = combine{3}(v, {4});\n        }}\n        BARRIER;\n"
+             "        if (ITEM < {0}) {5}[ITEM] = {6};\n",
+             64 * beside_chunks_, pieces, got(p.type, x + "[first]"), number, got(p.type, x + "[first + i * 64]"), x, put(p.type, "v"));
+}
+
+// A reduction of rows of several chunks.
+std::string Rows::chunked_reduction(size_t number, size_t first_param, const std::function<std::string(size_t)>& place) const {
+  const RowPart& p = parts_[number];
+  const std::string length = fmt::format("a.d[{}]", kCommonNumbers + static_cast<int>(number)), x = "x_" + stored_value(p.type);
+  const std::string results = "chunks_" + stored_value(p.type);
+  const auto combined = [&](const std::string& a, const std::string& b) {
+    return put(p.type, fmt::format("combine{}({}, {})", number, got(p.type, a), got(p.type, b)));
+  };
+  std::string text =
+      fmt::format("      const int count = (int)(({0} + {1}) / {2});\n      for (I c = 0; c < count; c += {3}) {{\n        {4} v = {5};\n",
+                  length, ir::kContiguousChunk - 1, ir::kContiguousChunk, beside_chunks_, name_of(p.type),
+                  literal(p.type, ir::identity_bits(p.reduce->op, p.type)));
+  text += waits(p) ? staged_sums(number, first_param, place) : pieces_of_chunks(number, first_param, place);
+  text += "        BARRIER;\n";
+  text += lanes_text(number, "ITEM / 64 * 64", fmt::format("(ITEM < {} ? ITEM % 64 : 64)", 64 * beside_chunks_));
+  text += fmt::format("        if (ITEM < {0}) {1}[c + ITEM] = {2}[ITEM * 64];\n        BARRIER;\n      }}\n", beside_chunks_, results, x);
+  text += fmt::format(
+      "      for (int s = 1; s < count; s *= 2) {{\n        const int i = 2 * s * ITEM;\n        if (i + s < count) {0}[i] = {1};\n"
+      "        BARRIER;\n      }}\n",
+      results, combined(results + "[i]", results + "[i + s]"));
+  return text + fmt::format("      if (ITEM == 0) {} = {};\n", place(static_cast<size_t>(p.inputs)),
+                            converted(p.type, p.reduce->out.dtype, got(p.type, results + "[0]"), target_));
+}
+
 // A reduction by all items of the group. Sums of floats: their values wait, and then 64 items each add up a lane. Others: an item takes neighbouring
 // lanes of a piece of the row, and the pieces are combined in their order.
 std::string Rows::shared_reduction(size_t number, size_t first_param, const std::function<std::string(size_t)>& place) const {
@@ -245,11 +404,7 @@ std::string Rows::shared_reduction(size_t number, size_t first_param, const std:
   const std::string length = fmt::format("a.d[{}]", kCommonNumbers + static_cast<int>(number)), x = "x_" + stored_value(p.type);
   const std::string identity = literal(p.type, ir::identity_bits(p.reduce->op, p.type)), t = name_of(p.type);
   const auto combined = [&](const std::string& a, const std::string& b) { return fmt::format("combine{}({}, {})", number, a, b); };
-  const auto keep = [&](const std::string& f, const std::string& value) -> std::string {
-    if (p.kept && beside_) return fmt::format("        kept[{}] = {};\n", f, put(p.type, value));
-    if (p.kept) return fmt::format("        m{}[row * {} + {}] = {};\n", kept_memory_, length, f, to_store(p.kept_dtype(), value));
-    return "";
-  };
+  const auto keep = [&](const std::string& f, const std::string& value) { return kept_text(p, number, f, value); };
   const int wide = p.fours ? 4 : 1, pieces = group_ * wide / 64;
   std::string text;
   if (waits(p)) {
@@ -304,20 +459,35 @@ std::string Rows::part_text(size_t number, size_t first_param, int first_stride)
   };
   const ir::MapKernel kernel = p.program->lower();
   const std::string end = "    }\n" + std::string(target_.loops || number + 1 == parts_.size() ? "" : "    BARRIER;\n");
+  if (shared_ && p.reduce && is_long(p)) return text + chunked_reduction(number, first_param, place) + end;
   if (shared_ && p.reduce) return text + shared_reduction(number, first_param, place) + end;
   if (shared_) {
     const int wide = p.fours ? 4 : 1;
     std::vector<std::string> results(kernel.results.size());
-    text += fmt::format("      for (I f = ITEM * {0}; f < {1}; f += {2}) {{\n", wide, length, group_ * wide);
-    text += sweep_text(number, first_param, place, [&](const std::string&, const std::vector<std::string>& v) {
-      for (size_t i = 0; i < v.size(); ++i) results[i] += (results[i].empty() ? "" : ", ") + to_store(kernel.outputs[i], v[i]);
-      return std::string();
-    });
+    const bool ahead = is_long(p);
+    const std::string f = fmt::format("first + u * {}", group_ * wide);
+    if (ahead)
+      text += fmt::format("      for (I first = ITEM * {}; first < {}; first += {}) {{\n", wide, length, group_ * wide * kReadTogether) +
+              ahead_text(number, kReadTogether, f, place) +
+              fmt::format("        UNROLL\n        for (int u = 0; u < {}; ++u) {{\n        const I f = {};\n        if (f < {}) {{\n",
+                          kReadTogether, f, length);
+    else
+      text += fmt::format("      for (I f = ITEM * {0}; f < {1}; f += {2}) {{\n", wide, length, group_ * wide);
+    int part = 0;
+    text += sweep_text(
+        number, first_param, place,
+        [&](const std::string&, const std::vector<std::string>& v) {
+          const std::string prefix = p.fours ? fmt::format("v{}_", kFourParts[part++]) : "v";
+          for (size_t i = 0; i < v.size(); ++i) results[i] += (results[i].empty() ? "" : ", ") + result_to_store(kernel, i, prefix);
+          return std::string();
+        },
+        ahead);
     for (size_t i = 0; i < results.size(); ++i) {
       const std::string to = place(static_cast<size_t>(p.inputs) + i), type = stored(kernel.outputs[i]);
       text += p.fours ? fmt::format("        *(GLOBAL {0}x4*)&{1} = MAKE4({0}, {2});\n", type, to, results[i])
                       : fmt::format("        {} = {};\n", to, results[i]);
     }
+    if (ahead) text += "        }\n        }\n";
     return text + "      }\n" + end;
   }
   const Leaves leaves{[&](uint64_t slot, DType t) { return loaded(t, place(slot)); },
@@ -331,8 +501,7 @@ std::string Rows::part_text(size_t number, size_t first_param, int first_stride)
                           : fmt::format("      for (I f = ITEM; f < {}; f += 64) {{\n", length);
     text += body;
     for (size_t i = 0; i < kernel.results.size(); ++i)
-      text += fmt::format("        {} = {};\n", place(static_cast<size_t>(p.inputs) + i),
-                          to_store(kernel.outputs[i], node("v", kernel.results[i])));
+      text += fmt::format("        {} = {};\n", place(static_cast<size_t>(p.inputs) + i), result_to_store(kernel, i, "v"));
     text += "      }\n";
   }
   return text + end;
@@ -389,8 +558,11 @@ void run_alone(const ir::RowFused::Part& part, Launcher& launcher) {
 }  // namespace
 
 void run(const ir::RowFused& w, Launcher& launcher) {
+  const Target& target = launcher.target();
+  // A group takes a whole row: few rows of many chunks are faster with a group for each chunk, though that is more kernels.
+  const int64_t most = target.loops || target.largest < 2 * kGroup ? 1 : w.rows * 4 >= target.units ? kMostChunks : 4;
   std::vector<std::optional<RowPart>> all;
-  for (const ir::RowFused::Part& p : w.parts) all.push_back(part_of(p, w.rows));
+  for (const ir::RowFused::Part& p : w.parts) all.push_back(part_of(p, w.rows, most * ir::kContiguousChunk));
   for (size_t begin = 0, end; begin < all.size(); begin = end) {
     std::vector<RowPart> together;
     for (end = begin; end < all.size() && all[end]; ++end) together.push_back(*all[end]);

@@ -376,7 +376,10 @@ std::unique_ptr<RowPart> row_part(const Reduce& reduce, const PartRows& rows) {
   return std::make_unique<StridedRows>(reduce);
 }
 
-void run(const Reduce& reduce) { Reduction(reduce).execute(); }
+void run(const Reduce& reduce) {
+  if (reduce.others.empty()) return Reduction(reduce).execute();
+  for (const Reduce& one : ir::separate(reduce)) Reduction(one).execute();
+}
 
 namespace {
 
@@ -397,6 +400,7 @@ class PreparedReduction final : public Prepared {
 }  // namespace
 
 std::unique_ptr<Prepared> prepared(const Reduce& reduce) {
+  if (!reduce.others.empty()) return nullptr;
   const Reduction reduction(reduce);
   if (reduction.kept == 0 || reduction.length == 0) return nullptr;
   // Strided: rows of one outer position, which make one chunk.
