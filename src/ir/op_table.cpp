@@ -106,7 +106,6 @@ using Args = std::span<const V>;
 V index_as(V like) {
   return convert(index(like.graph()), like.type() == VType::F64 ? DType::F64 : like.type() == VType::F32 ? DType::F32 : DType::I64);
 }
-Words words(V key, V offset) { return philox(index(key.graph()), offset, key); }
 V unsigned_word(V w) { return convert(w, DType::I64) & convert(w, DType::I64).lit_bits(0xffffffffu); }
 
 const ElementwiseOp kInternal[] = {
@@ -119,24 +118,24 @@ const ElementwiseOp kInternal[] = {
      }},
     {"uniform", 4,
      [](Args a) {
-       const V u = uniform01(words(a[2], a[3]), a[0].type());
+       const V u = uniform01(index(a[2].graph()), a[2], a[3], a[0].type());
        const V x = fma(u, a[1] - a[0], a[0]);
        return where((x >= a[1]) & (a[0] < a[1]), a[0], x);  // rounding may reach the upper end, which does not belong to the range
      }},
-    {"normal", 4, [](Args a) { return fma(normal01(words(a[2], a[3]), a[0].type()), a[1], a[0]); }},
-    {"normal_of", 4, [](Args a) { return fma(normal01(words(a[2], a[3]), a[0].type()), a[1], a[0]); }},
+    {"normal", 4, [](Args a) { return fma(normal01(index(a[2].graph()), a[2], a[3], a[0].type()), a[1], a[0]); }},
+    {"normal_of", 4, [](Args a) { return fma(normal01(index(a[2].graph()), a[2], a[3], a[0].type()), a[1], a[0]); }},
     {"random_int", 4,
      [](Args a) {
        // 63 random bits modulo the range: the bias is below 2^-31 for ranges below 2^32.
-       const Words w = words(a[2], a[3]);
+       const Words w = philox(index(a[2].graph()), a[3], a[2]);
        const V bits = (shl(unsigned_word(w.w[0]), 31) ^ unsigned_word(w.w[1]));
        const V positive = bits & bits.lit_bits(0x7fffffffffffffffu);
        return a[0] + rem(positive, a[1]);
      }},
-    {"bernoulli", 3, [](Args a) { return uniform01(words(a[1], a[2]), a[0].type()) < a[0]; }},
+    {"bernoulli", 3, [](Args a) { return uniform01(index(a[1].graph()), a[1], a[2], a[0].type()) < a[0]; }},
     {"exponential", 3,
      [](Args a) {
-       const V u = uniform01(words(a[1], a[2]), a[0].type());
+       const V u = uniform01(index(a[1].graph()), a[1], a[2], a[0].type());
        return where(u == 0.0, u.lit(a[0].type() == VType::F64 ? 0x1p-54 : 0x1p-25), -log(1.0 - u)) / a[0];  // above 0: half a step
      }},
     {"masked_scale", 3, [](Args a) { return a[0] * where(a[1], a[2], 0.0); }},

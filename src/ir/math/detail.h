@@ -94,5 +94,7 @@ V sin_of_quarters(V t);
 V cos_of_quarters(V t);
 // cos(2 pi v), 0 <= v <= 1.
 V cos_of_turn(V v);
+// Whether a bit of an integer is set.
+inline V bit_set(V i, int bit) { return (i & i.lit_bits(uint64_t{1} << bit)) != i.lit(0); }
 
 }  // namespace naru::ir::detail

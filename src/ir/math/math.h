@@ -61,8 +61,10 @@ struct Words {
   V w[4];
 };
 Words philox(V counter, V offset, V key);
-// From Philox words: uniform in [0, 1) with 24 (F32) or 53 (F64) bits; standard normal by the Box-Muller formula.
-V uniform01(const Words& words, VType type);
-V normal01(const Words& words, VType type);
+// Random numbers of the element at position i (I64): uniform in [0, 1) with 24 (F32) or 53 (F64) bits; standard normal by the Box-Muller formula.
+// F32: the four elements from a multiple of 4 on share the words of one counter, so that a device that computes four at a time makes them once: each
+// takes a word, or two elements the radius and the angle of two words. F64: each element has a counter of its own.
+V uniform01(V i, V key, V offset, VType type);
+V normal01(V i, V key, V offset, VType type);
 
 }  // namespace naru::ir

@@ -23,7 +23,6 @@ constexpr double kCosTurnF32[] = {-1.23370051, 0.253668547, -0.0208555963, 0.000
 constexpr double kCosTurnF64[] = {-1.2337005501361697,     0.25366950790104803,    -0.020863480763352919,   0.00091926027483854112,
                                   -2.5202042362734015e-05, 4.7108740753188797e-07, -6.3863245080345998e-09, 6.5065271333177887e-11};
 
-V bit_set(V i, int bit) { return (i & i.lit_bits(uint64_t{1} << bit)) != i.lit(0); }
 // The quadrant's second bit as a sign bit for values like `like`.
 V half_turn_sign(V quadrant, V like) {
   const V sign = shl(quadrant, 30) & quadrant.lit_bits(0x80000000u);

@@ -134,7 +134,7 @@ std::string Plan::body(const std::string& indent, const std::string& index, cons
   return text;
 }
 
-// The same for four elements; place(k) is the offset of the first, or of the one that is repeated.
+// The same for four elements; their index is a multiple of four, which `|` tells the compiler. place(k) is the offset of the first, or of the one that is repeated.
 std::string Plan::body_of_fours(const std::string& index, const std::function<std::string(int)>& place) const {
   const ir::MapKernel kernel = map.program.lower();
   constexpr const char* kParts = "xyzw";
@@ -150,7 +150,7 @@ std::string Plan::body_of_fours(const std::string& index, const std::function<st
     };
     const auto input = [&](uint64_t slot, DType type) { return loaded(type, element(slot)); };
     const std::string prefix = fmt::format("v{}_", kParts[part]);
-    text += expressions(kernel.graph, kernel.results, {input, param_text, fmt::format("({} + {})", index, part)}, target, prefix, "    ");
+    text += expressions(kernel.graph, kernel.results, {input, param_text, fmt::format("({} | {})", index, part)}, target, prefix, "    ");
     for (size_t i = 0; i < results.size(); ++i) results[i] += ", " + result_to_store(kernel, i, prefix, element);
   }
   for (size_t i = 0; i < results.size(); ++i) {

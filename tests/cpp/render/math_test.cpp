@@ -77,9 +77,8 @@ TEST(NativeMathematics, RandomNumbersEqualTheInterpreters) {
     ir::MapKernel kernel;
     kernel.params = {VType::I64, VType::I64};
     kernel.outputs = {dtype_of(t), dtype_of(t), DType::I32};
-    const ir::Words words =
-        ir::philox(ir::index(kernel.graph), ir::param(kernel.graph, 0, VType::I64), ir::param(kernel.graph, 1, VType::I64));
-    kernel.results = {ir::uniform01(words, t).id(), ir::normal01(words, t).id(), words.w[3].id()};
+    const V i = ir::index(kernel.graph), offset = ir::param(kernel.graph, 0, VType::I64), key = ir::param(kernel.graph, 1, VType::I64);
+    kernel.results = {ir::uniform01(i, key, offset, t).id(), ir::normal01(i, key, offset, t).id(), ir::philox(i, offset, key).w[3].id()};
     EXPECT_TRUE(agrees(kernel, {}, {123, 0xdeadbeefcafe}, 5000, int64_t{1} << 33));
   }
 }
