@@ -8,7 +8,7 @@ constexpr Dialect kCuda = {
     .prelude = R"c(typedef signed char i8; typedef short i16; typedef int i32; typedef long long i64;
 typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long long u64; typedef float f32;
 #define VECTOR(t, bytes) struct __align__(bytes) t##x4 { t x, y, z, w; };
-VECTOR(i8, 4) VECTOR(i16, 8) VECTOR(i32, 16) VECTOR(i64, 16) VECTOR(u8, 4) VECTOR(u16, 8) VECTOR(u32, 16) VECTOR(f32, 16)
+VECTOR(i8, 4) VECTOR(i16, 8) VECTOR(i32, 16) VECTOR(i64, 16) VECTOR(u8, 4) VECTOR(u16, 8) VECTOR(u32, 16) VECTOR(u64, 16) VECTOR(f32, 16)
 #define MAKE4(t, a, b, c, d) t##x4{a, b, c, d}
 #define KERNEL(n) extern "C" __global__ void __launch_bounds__(n)
 #define GLOBAL

@@ -42,23 +42,33 @@ std::string check_text(const Space& space, const Target& target, bool wide) {
   return complete(target, text);
 }
 
-// Allocates error records, one per index operand. A kernel that finds an index out of bounds among them records its value and writes nothing.
-void* check(const std::vector<IndexOperand>& indices, const Dims& shape, const char* op, uint32_t where, Launcher& launcher) {
+// Allocates error records, one per index operand.
+char* records_of(const std::vector<IndexOperand>& indices, const Dims& shape, const char* op, uint32_t where, Launcher& launcher) {
   if (indices.size() > kMostIndices) throw RuntimeError("index: wanted at most {} index tensors, got {}", kMostIndices, indices.size());
-  char* const records =
-      static_cast<char*>(launcher.faults(static_cast<int>(indices.size()), [=](int record, uint32_t found, int64_t value) {
-        return ir::bad_index_text(indices[static_cast<size_t>(record)], shape, record, found, value, op, where);
-      }));
+  return static_cast<char*>(launcher.faults(static_cast<int>(indices.size()), [=](int record, uint32_t found, int64_t value) {
+    return ir::bad_index_text(indices[static_cast<size_t>(record)], shape, record, found, value, op, where);
+  }));
+}
+
+// The space of an index operand's own positions.
+Space own_space(const IndexOperand& index, const Dims& shape) {
+  Dims sizes, strides;
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (index.positions.strides[d] != 0) sizes.push_back(shape[d]), strides.push_back(index.positions.strides[d]);
+  Space space{std::span<const int64_t>(sizes)};
+  space.add(static_cast<char*>(index.positions.data), 8, strides.data());
+  space.drop_ones();
+  space.merge();
+  return space;
+}
+
+// Checks all positions of the operands. A kernel that finds a record of an index out of bounds records its value and writes nothing.
+void* check(const std::vector<IndexOperand>& indices, const Dims& shape, const char* op, uint32_t where, Launcher& launcher) {
+  char* const records = records_of(indices, shape, op, where, launcher);
   const Target& target = launcher.target();
   for (size_t i = 0; i < indices.size(); ++i) {
     const IndexOperand& index = indices[i];
-    Dims sizes, strides;
-    for (size_t d = 0; d < shape.size(); ++d)
-      if (index.positions.strides[d] != 0) sizes.push_back(shape[d]), strides.push_back(index.positions.strides[d]);
-    Space space{std::span<const int64_t>(sizes)};
-    space.add(static_cast<char*>(index.positions.data), 8, strides.data());
-    space.drop_ones();
-    space.merge();
+    const Space space = own_space(index, shape);
     const int64_t n = space.numel();
     const bool wide = is_wide(space) || index.bound > INT32_MAX;
     Arguments arguments(2, wide);
@@ -73,6 +83,32 @@ void* check(const std::vector<IndexOperand>& indices, const Dims& shape, const c
                     target.group});
   }
   return records;
+}
+
+// Records the value of the index that a kernel has recorded as out of bounds, if there is one. Numbers: the positions' space.
+void record_value(const IndexOperand& index, const Dims& shape, char* record, Launcher& launcher) {
+  const Space space = own_space(index, shape);
+  const bool wide = is_wide(space);
+  const auto text = [&] {
+    const Walk walk{0, space.rank, 1};
+    Head h;
+    h.memory = {"i64", "=u32"};
+    h.numbers = walk.end();
+    h.group = kGroup;
+    h.wide = wide;
+    std::string body = opening(h, launcher.target()) + "  if (ITEM == 0 && m1[0] != 0xffffffffu) {\n    const I i = (I)m1[0];\n";
+    body += walk.position("q", "i", "    ") + fmt::format("    *(GLOBAL i64*)(m1 + 2) = m0[{}];\n  }}\n}}\n", walk.offset(0, "q"));
+    return complete(launcher.target(), body);
+  };
+  Arguments arguments(2, wide);
+  add(arguments, space);
+  void* const memory[] = {index.positions.data, record};
+  launcher.start({{Kind::CheckIndex, nullptr, static_cast<uint64_t>(wide) | uint64_t{1} << 1 | static_cast<uint64_t>(space.rank) << 8},
+                  text,
+                  memory,
+                  arguments.bytes(),
+                  1,
+                  kGroup});
 }
 
 // The space of a copy; its operands: plain, indexed, positions ...
@@ -106,6 +142,13 @@ struct Moves {
   void add_to(Arguments& arguments) const {
     for (const IndexOperand& i : indices) arguments.add(i.bound), arguments.add(i.step);
   }
+  // The row-major index of position q0, q1 ... among an operand's own: over the dimensions it varies in.
+  static std::string own_index(const Walk& walk, int k) {
+    std::string own = "0";
+    for (int d = 0; d < walk.rank; ++d)
+      own = fmt::format("(a.d[{0}] ? ({1}) * a.d[{2}] + q{3} : ({1}))", walk.stride(k + 2, d), own, walk.size(d), d);
+    return own;
+  }
   // If the index at position q0, q1 ... is out of bounds in any operand, records its value if it is the recorded one. Positions are in memory
   // `first` .., bounds and steps in the Numbers from `numbers` on, records in memory `records`.
   std::string fault_text(const Walk& walk, int first, int records) const {
@@ -113,10 +156,7 @@ struct Moves {
     for (const int k : numbers()) any += fmt::format("{}m{}[{}] != 0xffffffffu", any.empty() ? "" : " || ", records, 4 * k);
     text = fmt::format("    if ({}) {{\n", any);
     for (const int k : numbers()) {
-      // The operand's own row-major index: over the dimensions it varies in.
-      std::string own = "0";
-      for (int d = 0; d < walk.rank; ++d)
-        own = fmt::format("(a.d[{0}] ? ({1}) * a.d[{2}] + q{3} : ({1}))", walk.stride(k + 2, d), own, walk.size(d), d);
+      const std::string own = own_index(walk, k);
       text += fmt::format("      if (m{0}[{1}] == (u32)({2})) *(GLOBAL i64*)(m{0} + {3}) = m{4}[{5}];\n", records, 4 * k, own, 4 * k + 2,
                           first + k, walk.offset(k + 2, "q"));
     }
@@ -134,8 +174,24 @@ struct Moves {
   }
 };
 
-// True if an item can gather four neighbours at once: the indices are constant along a row, and the row is contiguous in the source and in the
-// result.
+// How an item of a gather moves elements: one; four neighbours that lie together in the source, too, because the indices are constant along a row; or
+// four neighbours of the result, each by its own index.
+enum class GatherBy : uint8_t { One, Four, FourIndices };
+
+// True if four neighbours of the result can be written, and their four positions be read, at once.
+bool indices_in_fours(const Moves& m, int64_t item) {
+  const Space& s = m.space;
+  const int last = s.rank - 1;
+  if (m.count() != 1 || last < 0 || item == 1 || s.sizes[last] % 4 != 0) return false;
+  bool all = true;
+  for (const int k : {0, 2}) {
+    const int64_t bytes = k == 0 ? item : 8;
+    all &= s.operands[k].strides[last] == bytes && reinterpret_cast<uintptr_t>(s.operands[k].data) % static_cast<uintptr_t>(4 * bytes) == 0;
+    for (int d = 0; d < last; ++d) all &= s.operands[k].strides[d] % (4 * bytes) == 0;
+  }
+  return all;
+}
+
 bool in_fours(const Moves& m, int64_t item) {
   const Space& s = m.space;
   const int last = s.rank - 1;
@@ -149,9 +205,36 @@ bool in_fours(const Moves& m, int64_t item) {
   return all;
 }
 
+// The end of a gather with one index, which it checks itself: an element whose index is out of bounds is recorded, and not written.
+std::string checked_gather_text(const Moves& m, const Walk& walk, DType dtype, GatherBy by) {
+  const std::string type = moved(dtype), own = Moves::own_index(walk, 0), place = walk.offset(2, "q");
+  const std::string to = fmt::format("m0[{}]", walk.offset(0, "q")), from = walk.offset(1, "q");
+  const bool from_end = m.indices[0].from_end;
+  const auto bad = [&](const std::string& p) { return fmt::format("{0} < {1} || {0} >= (i64)a.d[1]", p, from_end ? "-(i64)a.d[1]" : "0"); };
+  const auto shift = [&](const std::string& p) {
+    return fmt::format("(I){} * a.d[2]", from_end ? fmt::format("({0} < 0 ? {0} + (i64)a.d[1] : {0})", p) : p);
+  };
+  if (by != GatherBy::FourIndices) {
+    const std::string move = by == GatherBy::Four
+                                 ? fmt::format("*(GLOBAL {0}x4*)&{1} = *(GLOBAL const {0}x4*)&m1[{2} + {3}];", type, to, from, shift("p"))
+                                 : fmt::format("{} = m1[{} + {}];", to, from, shift("p"));
+    return fmt::format("    const i64 p = m2[{}];\n    if ({}) atomic_least(m3, (u32)({}));\n    else {}\n", place, bad("p"), own, move);
+  }
+  std::string text = fmt::format("    const i64x4 p = *(GLOBAL const i64x4*)&m2[{}];\n", place), values;
+  constexpr const char* kParts = "xyzw";
+  for (int part = 0; part < 4; ++part) {
+    const std::string p = fmt::format("p.{}", kParts[part]);
+    text += fmt::format(
+        "    {0} v{1} = 0;\n    if ({2}) atomic_least(m3, (u32)({3} + {1}));\n    else v{1} = m1[{4} + {1} * a.d[{5}] + {6}];\n", type,
+        part, bad(p), own, from, walk.stride(1, walk.rank - 1), shift(p));
+    values += fmt::format(", v{}", part);
+  }
+  return text + fmt::format("    *(GLOBAL {0}x4*)&{1} = MAKE4({0}{2});\n", type, to, values);
+}
+
 // Numbers: units (elements, or fours); bounds and steps; the space; units along its last dimension; divisors of the dimensions except the first.
 // Memory: out, source, positions ..., records.
-std::string gather_text(const Moves& m, DType dtype, bool fours, const Target& target) {
+std::string gather_text(const Moves& m, DType dtype, GatherBy by, bool checks, const Target& target) {
   const Walk walk{1 + 2 * m.count(), m.space.rank, m.space.count};
   const int last = walk.rank - 1;
   Head h;
@@ -165,7 +248,7 @@ std::string gather_text(const Moves& m, DType dtype, bool fours, const Target& t
   std::string text = opening(h, target) + fmt::format("  const I i = (I)GROUP * {} + ITEM;\n  if (i < a.d[0]) {{\n", target.group);
   std::string rest = "i";
   for (int d = last; d >= 0; --d) {
-    const std::string times = fours && d == last ? " * 4" : "";
+    const std::string times = by != GatherBy::One && d == last ? " * 4" : "";
     if (d == 0) {
       text += fmt::format("    const I q0 = {}{};\n", rest, times);
       break;
@@ -176,11 +259,12 @@ std::string gather_text(const Moves& m, DType dtype, bool fours, const Target& t
     text += fmt::format("    const I n{0} = {1}, q{0} = ({2} - n{0} * a.d[{3}]){4};\n", d, over, rest, size, times);
     rest = fmt::format("n{}", d);
   }
+  if (checks) return complete(target, text + checked_gather_text(m, walk, dtype, by) + "  }\n}\n");
   if (m.count() > 0) text += m.fault_text(walk, 2, 2 + m.count());
   text += m.shift_text(walk, 2, 1);
   const std::string to = fmt::format("m0[{}]", walk.offset(0, "q")), from = fmt::format("m1[{} + shift]", walk.offset(1, "q"));
-  text += fours ? fmt::format("    *(GLOBAL {0}x4*)&{1} = *(GLOBAL const {0}x4*)&{2};\n", moved(dtype), to, from)
-                : fmt::format("    {} = {};\n", to, from);
+  text += by == GatherBy::Four ? fmt::format("    *(GLOBAL {0}x4*)&{1} = *(GLOBAL const {0}x4*)&{2};\n", moved(dtype), to, from)
+                               : fmt::format("    {} = {};\n", to, from);
   return complete(target, text + "  }\n}\n");
 }
 
@@ -307,28 +391,34 @@ void run(const ir::Gather& g, Launcher& launcher) {
   const int64_t n = product(g.shape);
   if (n == 0) return;
   const Target& target = launcher.target();
-  void* const records = check(g.indices, g.shape, g.op, g.where, launcher);
   const Moves m(g.shape, g.out, g.source, g.indices);
-  const bool fours = in_fours(m, static_cast<int64_t>(size_of(g.out.dtype)));
-  const int64_t units = n / (fours ? 4 : 1);
+  // With one index the gather checks it as it goes, so that the positions are read once.
+  const bool checks = m.count() == 1 && !target.loops && n < int64_t{Fault::kNothing};
+  char* const records = checks ? records_of(g.indices, g.shape, g.op, g.where, launcher)
+                               : static_cast<char*>(check(g.indices, g.shape, g.op, g.where, launcher));
+  const auto item = static_cast<int64_t>(size_of(g.out.dtype));
+  const GatherBy by = in_fours(m, item) ? GatherBy::Four : checks && indices_in_fours(m, item) ? GatherBy::FourIndices : GatherBy::One;
+  const int64_t each = by == GatherBy::One ? 1 : 4, units = n / each;
   Arguments arguments(3 + m.count(), m.wide);
   arguments.add(units);
   m.add_to(arguments);
   add(arguments, m.space);
   const int last = m.space.rank - 1;
-  const int64_t of_row = last < 0 ? 1 : m.space.sizes[last] / (fours ? 4 : 1);
+  const int64_t of_row = last < 0 ? 1 : m.space.sizes[last] / each;
   arguments.add(of_row);
   for (int d = 1; d <= last; ++d)
     m.wide ? arguments.add(0), arguments.add(0) : add_divisor(arguments, d == last ? of_row : m.space.sizes[d]);
   std::vector<void*> memory{g.out.data, g.source.data};
   for (const IndexOperand& i : g.indices) memory.push_back(i.positions.data);
   memory.push_back(records);
-  launcher.start({{Kind::Gather, nullptr, m.bits(), KeyBits().add(static_cast<uint64_t>(size_of(g.out.dtype)), 4).add(fours)},
-                  [&] { return gather_text(m, g.out.dtype, fours, target); },
-                  memory,
-                  arguments.bytes(),
-                  (units + target.group - 1) / target.group,
-                  target.group});
+  launcher.start(
+      {{Kind::Gather, nullptr, m.bits(), KeyBits().add(static_cast<uint64_t>(item), 4).add(static_cast<uint64_t>(by), 2).add(checks)},
+       [&] { return gather_text(m, g.out.dtype, by, checks, target); },
+       memory,
+       arguments.bytes(),
+       (units + target.group - 1) / target.group,
+       target.group});
+  if (checks) record_value(g.indices[0], g.shape, records, launcher);
 }
 
 void run(const ir::Scatter& s, Launcher& launcher) {

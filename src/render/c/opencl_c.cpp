@@ -9,7 +9,7 @@ constexpr Dialect kOpenCl = {
 typedef char i8; typedef short i16; typedef int i32; typedef long i64;
 typedef uchar u8; typedef ushort u16; typedef uint u32; typedef ulong u64; typedef float f32;
 typedef char4 i8x4; typedef short4 i16x4; typedef int4 i32x4; typedef long4 i64x4;
-typedef uchar4 u8x4; typedef ushort4 u16x4; typedef uint4 u32x4; typedef float4 f32x4;
+typedef uchar4 u8x4; typedef ushort4 u16x4; typedef uint4 u32x4; typedef ulong4 u64x4; typedef float4 f32x4;
 #define MAKE4(t, a, b, c, d) (t##x4)(a, b, c, d)
 #define KERNEL(n) kernel __attribute__((reqd_work_group_size(n, 1, 1))) void
 #define GLOBAL global
