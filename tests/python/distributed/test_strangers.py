@@ -262,7 +262,7 @@ def test_what_a_store_takes_has_a_limit_that_is_said(store):
 
 
 def test_nothing_is_kept_of_those_that_have_not_greeted(store):
-    text = b"naru store 2\n" + b"x" * (64 << 20)  # made before memory is measured: joining the two takes 128 MiB
+    text = b"naru store 3\n" + b"x" * (64 << 20)  # made before memory is measured: joining the two takes 128 MiB
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for _ in range(4):
         with connected(store.port) as client:
