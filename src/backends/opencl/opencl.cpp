@@ -82,6 +82,7 @@ class OpenClBackend final : public Backend {
     c.arithmetic = d.arithmetic;
     c.unified_memory = d.shared;
     c.row_fused = true;
+    c.reduces_together = !device_of(device).target().loops;
     if (!d.arithmetic.fp64) c.exclude(DType::F64);
     for (const char* op : ir::host_only_names()) c.exclude_host_only(op);
     for (const std::string& op : operators_denied()) c.exclude(op);

@@ -291,8 +291,8 @@ std::string Reduction::contiguous_loops() const {
   return text + "    " + store(k.offset(inputs, "q"), "unit", "x[0]") + "  }\n}\n";
 }
 
-// Lines that load and compute the reduced values of each result, of one column or of four neighbours (`fours`), at rows[k] + the reduced offset. use
-// is given a result's number, a column's and the value's name.
+// Lines that load and compute the reduced values of each result, of one column or of four neighbours (`fours`), at r<k> + the reduced offset; ahead: the
+// elements have been read into t<k>[u]. use is given a result's number, a column's and the value's name.
 std::string Reduction::strided_values(const std::string& index, const std::string& indent,
                                       const std::function<std::string(size_t, int, const std::string&)>& use, bool ahead) const {
   constexpr const char* kParts = "xyzw";

@@ -560,7 +560,7 @@ void run_alone(const ir::RowFused::Part& part, Launcher& launcher) {
 void run(const ir::RowFused& w, Launcher& launcher) {
   const Target& target = launcher.target();
   // A group takes a whole row: few rows of many chunks are faster with a group for each chunk, though that is more kernels.
-  const int64_t most = target.loops || target.largest < 2 * kGroup ? 1 : w.rows * 4 >= target.units ? kMostChunks : 4;
+  const int64_t most = target.loops || target.largest < kLongGroup ? 1 : w.rows * 4 >= target.units ? kMostChunks : 4;
   std::vector<std::optional<RowPart>> all;
   for (const ir::RowFused::Part& p : w.parts) all.push_back(part_of(p, w.rows, most * ir::kContiguousChunk));
   for (size_t begin = 0, end; begin < all.size(); begin = end) {

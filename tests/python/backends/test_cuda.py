@@ -55,9 +55,10 @@ def test_what_holds_on_every_device_holds_there(environment, file, part, least):
     assert int(re.search(r"(\d+) passed", said)[1]) >= least, said[-300:]
 
 
-def test_the_first_of_long_rows_are_those_of_a_sort(environment):
-    code, said = run(environment, "tests/python/support/rendered_programs.py", "cuda:0", "selections")
-    assert code == 0 and said == "selections []\n", said[-4000:]
+@pytest.mark.parametrize("kind", ("selections", "rows", "long_rows", "column_sums", "batch_norms", "gathers", "random_pools"))
+def test_random_calls_have_the_bits_of_the_cpu(environment, kind):
+    code, said = run(environment, "tests/python/support/rendered_programs.py", "cuda:0", kind)
+    assert code == 0 and said == f"{kind} []\n", said[-4000:]
 
 
 def test_the_kernel_of_a_tutorial_is_compiled_as_it_is_written(environment):

@@ -215,6 +215,38 @@ def rows(calls, rng):
         calls.same(f"gradients {n}", lambda t: torch.autograd.grad((t.softmax(1) * t).sum() + (f.layer_norm(t, (n,)) * t).sum(), t), x)
 
 
+def long_rows(calls, rng):
+    """Rows of several chunks, of which a group reduces some side by side: few and many, aligned and not."""
+    f = torch.nn.functional
+    for n in (16385, 16388, 32768, 50257, 50304, 70001, 200004):
+        for turn in range(3):
+            dtype, layout = ("float32", "bfloat16", "float16", "float64")[rng.integers(4)], ("plain", "offset", "plain")[turn]
+            x = values(rng, (int(rng.integers(1, 6)), n), dtype, "wide" if rng.integers(4) else "few")
+            calls.same(f"softmax {tuple(x.shape)} {dtype} {layout}", lambda t: (t.softmax(1), t.log_softmax(1), f.cross_entropy(t, torch.arange(len(t), device=t.device))), x, layout=layout)
+            calls.same(f"norms {tuple(x.shape)} {dtype} {layout}", lambda t: (f.layer_norm(t, (n,)), t.softmax(1, dtype=torch.float32)), x, layout=layout)
+        x = values(rng, (2, n), "float32", "wide").requires_grad_()
+        calls.same(f"gradients {n}", lambda t: torch.autograd.grad((t.softmax(1) * t).sum() + (f.layer_norm(t, (n,)) * t).sum(), t), x)
+
+
+def batch_norms(calls, rng):
+    """Reductions with several results: batch_norm, its gradients, variances, of channels first and last."""
+    f = torch.nn.functional
+    for turn in range(60):
+        shape = tuple(int(rng.choice(c)) for c in ((1, 2, 5), (1, 3, 4, 8, 20, 36, 64, 68), (2, 7, 16, 30), (1, 5, 33)))
+        dtype, layout = ("float32", "bfloat16", "float16", "float64")[rng.integers(4)], LAYOUTS[rng.integers(4)]
+        x, g = (values(rng, shape, dtype, "wide") for _ in range(2))
+        w = values(rng, shape[1:2], dtype, "wide")
+
+        def normed(t, g, w):
+            if turn % 3:
+                t, g = (v.to(memory_format=torch.channels_last) for v in (t, g))
+            t, w = t.detach().requires_grad_(), w.detach().requires_grad_()
+            y = f.batch_norm(t, None, None, w, w, True)
+            return (y.detach(), *torch.autograd.grad(y, (t, w), g), t.detach().var((0, 2, 3)), *torch.var_mean(t.detach(), 1), t.detach().std())
+
+        calls.same(f"batch_norm {shape} {dtype} {layout}", normed, x, g, w, layout=layout)
+
+
 def counts(calls, rng):
     for shape in ((1,), (40,), (3000,), (40, 90), (70000,)):
         for dtype in ("float32", "bfloat16", "int64", "uint8", "bool", "int32"):
@@ -226,7 +258,30 @@ def counts(calls, rng):
         calls.same(f"histc {shape}", lambda t: (t.histc(20), t.histc(7, -1, 2)), values(rng, shape, "float32", "wide"))
 
 
+def error_of(f):
+    """What a call raises, as far as every device says the same."""
+    try:
+        for t in f():
+            t.cpu()
+    except Exception as e:  # noqa: BLE001
+        return f"{type(e).__name__}: {str(e).split(' (')[0]}"
+    return ""
+
+
+def bad_indices(calls, rng):
+    """The first index out of bounds is named, however the elements are moved."""
+    for n in (1, 4, 7, 64, 260):
+        x, at = values(rng, (12, n), ("float32", "bfloat16", "int64")[rng.integers(3)], "wide"), torch.tensor(rng.integers(0, 12, (8, n)))
+        for place in sorted({int(p) for p in rng.integers(0, at.numel(), 3)}, reverse=True):
+            at.view(-1)[place] = int(rng.choice((12, -13, 10**12)))
+            for name, f in (("gather", lambda t, i: (t.gather(0, i),)), ("take", lambda t, i: (t.flatten()[:12].take(i),)), ("rows", lambda t, i: (t[i.flatten()],))):
+                wanted, found = (error_of(lambda d=d: f(x.to(d), at.to(d))) for d in ("cpu", calls.device))
+                if wanted != found or not wanted:
+                    calls.wrong.append(f"{name} {n} {place}: {wanted!r}, {found!r}")
+
+
 def gathers(calls, rng):
+    bad_indices(calls, rng)
     for shape in ((50, 64), (33, 7), (20, 3, 8), (9, 5, 4, 12), (40,)):
         for layout in LAYOUTS:
             dtype = TYPES[rng.integers(len(TYPES))]
@@ -267,12 +322,13 @@ def reductions(calls, rng):
         calls.same(f"fused {shape} {x.dtype}", lambda t, u: (((t - u) ** 2).mean(-1), t.prod(-1)), x, y)
 
 
-KINDS = {"arg_extremes": arg_extremes, "broadcasts": broadcasts, "scans": scans, "masks": masks, "sorts": sorts, "rows": rows, "counts": counts, "gathers": gathers, "selections": selections, "reductions": reductions, "column_sums": column_sums, "pools": pools, "random_pools": random_pools}
+KINDS = {"arg_extremes": arg_extremes, "broadcasts": broadcasts, "scans": scans, "masks": masks, "sorts": sorts, "rows": rows, "counts": counts, "gathers": gathers, "selections": selections, "reductions": reductions, "column_sums": column_sums, "pools": pools, "random_pools": random_pools, "batch_norms": batch_norms}
+SLOW_KINDS = {"long_rows": long_rows}  # where a compiler takes long for large groups that meet at barriers
 
 if __name__ == "__main__":
     device, *kinds = sys.argv[1:]
     for kind in kinds:
         calls = Calls(device)
-        KINDS[kind](calls, np.random.default_rng(11))
+        (KINDS | SLOW_KINDS)[kind](calls, np.random.default_rng(11))
         assert calls.count > 10
         print(kind, calls.wrong)
