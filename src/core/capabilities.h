@@ -27,6 +27,7 @@ class Capabilities {
   Arithmetic arithmetic;
   bool unified_memory = false;    // the host may use its addresses after pending work has finished
   bool row_fused = false;         // it supports ir::RowFused
+  bool maps_each = false;         // it supports ir::MapEach
   bool reduces_together = false;  // it computes several results of an ir::Reduce in one pass
   bool cuda_source = false;       // it accepts user kernels in CUDA C++ without translation
   bool elements = true;           // tensors have elements, not only shapes (false: meta)

@@ -412,7 +412,34 @@ struct RowFused {
   }
 };
 
+// The same program over several lists of operands, with the results of doing one list after another; made so that a device does many small lists
+// in one kernel. The operands of a list are dense, of as many elements each; an input that the program marks scalar is one element, the same for all
+// lists. No list writes what another reads or writes, and an output overlaps an input only if both are the same. Only devices with maps_each
+// (core/capabilities.h) get it.
+struct MapEach {
+  Program program;
+  std::vector<uint64_t> params;
+  std::vector<int64_t> counts;   // of the elements of each list
+  std::vector<void*> addresses;  // of the inputs, then the outputs, of the first list, of the second ...
+
+  size_t inputs() const { return program.inputs_count; }
+  size_t operands() const { return inputs() + program.outputs_count; }
+  bool is_scalar(size_t k) const { return k < inputs() && program.inputs[k].scalar; }
+  DType dtype(size_t k) const { return k < inputs() ? program.inputs[k].dtype : program.nodes[program.outputs[k - inputs()]].out; }
+  // The work on one list.
+  Map one(size_t list) const;
+  template <class F>
+  void each_operand(F&& f) {
+    const int64_t dense = 1, repeats = 0;
+    for (size_t i = 0; i < addresses.size(); ++i) {
+      const size_t k = i % operands();
+      f(addresses[i], OperandUse{k < inputs() ? "input of elementwise operations" : "result of elementwise operations", k >= inputs(),
+                                 dtype(k), std::span(&counts[i / operands()], 1), std::span(is_scalar(k) ? &repeats : &dense, 1)});
+    }
+  }
+};
+
 using Instruction = std::variant<Map, Reduce, ArgReduce, Scan, Gather, Scatter, MatMul, Convolution, Windows, Sort, Nonzero, Lapack, Fft,
-                                 Attention, CopyBytes, RowFused, UserKernel>;
+                                 Attention, CopyBytes, RowFused, MapEach, UserKernel>;
 
 }  // namespace naru::ir

@@ -53,4 +53,14 @@ std::vector<Reduce> separate(const Reduce& reduce) {
   return all;
 }
 
+Map MapEach::one(size_t list) const {
+  Map map;
+  map.program = program;
+  map.params = params;
+  map.shape = {counts[list]};
+  for (size_t k = 0; k < operands(); ++k)
+    (k < inputs() ? map.inputs : map.outputs).push_back({addresses[list * operands() + k], dtype(k), {is_scalar(k) ? 0 : 1}});
+  return map;
+}
+
 }  // namespace naru::ir

@@ -5,6 +5,7 @@
 #include "naru/autograd.h"
 #include "naru/ops.h"
 #include "nn/text.h"
+#include "ops/nn/update_batch.h"
 
 namespace naru::nn::utils {
 
@@ -27,8 +28,10 @@ void clip_grads_with_norm_(const std::vector<Tensor>& parameters, double max_nor
   const NoGrad off;
   // Do not branch on the value: on a device the host would have to wait for it.
   const Tensor factor = (Scalar(max_norm) / (total_norm + 1e-6)).clamp_max(1.0);
+  std::vector<Tensor> grads;
   for (const Tensor& p : parameters)
-    if (Tensor g = p.grad(); g.defined()) g.mul_(factor.to(g.device()));
+    if (Tensor g = p.grad(); g.defined()) grads.push_back(std::move(g));
+  ops::multiply_each(grads, factor);
 }
 
 Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type, bool error_if_nonfinite) {

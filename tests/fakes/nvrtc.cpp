@@ -132,9 +132,14 @@ std::string with_open_arrays(const std::string& text) {
   return std::regex_replace(text, open, "static $1 $2[232448 / sizeof($1)]");
 }
 
+// A function of CUDA C++ that only some texts name: the others' libraries are known by texts without it.
+constexpr const char* kFromAddress = "__cvta_global_to_generic";
+constexpr const char* kFromAddressDefined =
+    "static inline void* __cvta_global_to_generic(unsigned long long n) { return fake_names.translate((void*)n); }\n";
+
 std::string whole(const std::string& written) {
   const std::string text = with_open_arrays(written), body = without_definitions(text);
-  std::string all = kBefore + text + kAfter;
+  std::string all = kBefore + std::string(text.find(kFromAddress) == text.npos ? "" : kFromAddressDefined) + text + kAfter;
   const bool barriers = body.find("BARRIER") != std::string::npos || body.find("__syncthreads") != std::string::npos;
   all += std::string("extern \"C\" { extern const int fake_barriers; const int fake_barriers = ") + (barriers ? "1" : "0") + "; }\n";
   const std::regex kernel(R"((?:KERNEL\s*\([^)]*\)|__global__\s+void(?:\s+__launch_bounds__\([^)]*\))?)\s*(\w+)\s*\()");

@@ -6,6 +6,7 @@
 #include "naru/optim/steps.h"
 #include "object/function.h"
 #include "object/tensor_object.h"
+#include "ops/nn/update_batch.h"
 
 namespace naru::py {
 namespace {
@@ -141,6 +142,8 @@ void define_utils() {
   namespace U = nn::utils;
   def(kFunction, "_get_total_norm", "tensors, norm_type, error_if_nonfinite", "The norm of all tensors as one vector.",
       [](const List& list, double p, bool strict) { return U::get_total_norm(list, p, strict); });
+  def(kFunction, "_multiply_each", "tensors, factor", "Multiplies each tensor in place by a tensor of one element, without recording it.",
+      [](const List& list, const Tensor& factor) { ops::multiply_each(list, factor); });
   def(kFunction, "_parameters_to_vector", "parameters", "The elements of all, one after the other.",
       [](const List& list) { return U::parameters_to_vector(list); });
   def(kFunction, "_fuse_bn", "weight, bias, mean, variance, bn_weight, bn_bias, eps, transpose",

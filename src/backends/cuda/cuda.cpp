@@ -141,7 +141,7 @@ class CudaBackend final : public Backend, public ForeignStreams {
   }
   Capabilities capabilities(Device) override {
     Capabilities c;
-    c.row_fused = c.reduces_together = c.cuda_source = c.library_products = true;
+    c.row_fused = c.maps_each = c.reduces_together = c.cuda_source = c.library_products = true;
     for (const char* op : ir::host_only_names()) c.exclude_host_only(op);
     return c;
   }

@@ -1,5 +1,5 @@
-// The steps of SGD, Adam and AdamW. Each parameter's update is one program over the parameter, its gradient and its state: one kernel. The
-// arithmetic is in PyTorch's order.
+// The steps of SGD, Adam and AdamW. Each parameter's update is one program over the parameter, its gradient and its state: one kernel, or, where the
+// device can do that, one for many parameters. The arithmetic is in PyTorch's order.
 #include <fmt/format.h>
 
 #include <array>
@@ -13,6 +13,7 @@
 #include "naru/ops.h"
 #include "naru/ops/functions.h"
 #include "ops/elementwise/half.h"
+#include "ops/nn/update_batch.h"
 #include "ops/sparse/sparse.h"
 #include "ops/tensor/common.h"
 #include "runtime/queue/capture.h"
@@ -36,7 +37,7 @@ class Update {
       return v;
     }
   };
-  explicit Update(DType type) : type_(ops::is_half(type) ? DType::F32 : type) {}
+  Update(DType type, ops::UpdateBatch& batch) : type_(ops::is_half(type) ? DType::F32 : type), batch_(batch) {}
   Update(const Update&) = delete;
 
   // All tensors come before the first operator.
@@ -46,7 +47,7 @@ class Update {
     return add_cell(arg);
   }
   // A tensor of one element that stands beside tensors of any shape.
-  Value single(const Tensor& t) { return tensor(t, tensors_[0]->numel() > 1); }
+  Value single(const Tensor& t) { return tensor(t, tensors_[0]->numel() > 1 || batch_.takes(*tensors_[0])); }
   Value make(ir::OpId id, std::initializer_list<Value> operands) { return add_cell(add_node(id, operands, type_)); }
   // `target` was given by tensor().
   void write(ir::OpId id, Value target, std::initializer_list<Value> operands) {
@@ -54,8 +55,8 @@ class Update {
     written_ |= 1u << target.cell;
   }
 
-  // Does it, and counts the writes.
-  void run(const char* op);
+  // Does it, or adds it to the batch (variant: see there), and counts the writes.
+  void run(const char* op, int variant = 0);
 
  private:
   static constexpr int kTensors = 8;
@@ -74,6 +75,7 @@ class Update {
   bool run_immediate();
 
   DType type_;
+  ops::UpdateBatch& batch_;
   ir::Program program_;
   ir::ProgramBuilder builder_{program_};
   std::array<const Tensor*, kTensors> tensors_{};
@@ -105,9 +107,17 @@ bool Update::run_immediate() {
   return true;
 }
 
-void Update::run(const char* op) {
+void Update::run(const char* op, int variant) {
   const Tensor& first = *tensors_[0];
   if (first.numel() == 0) return;
+  const auto given = std::span(tensors_).first(program_.inputs_count);
+  for (int i = 0; i < program_.inputs_count; ++i)
+    if (written_ >> i & 1) {
+      const DType type = tensors_[i]->dtype();
+      builder_.output(type == type_ ? cells_[i].index : add_node(ir::op::copy, {Value::at(i)}, type).index);
+    }
+  if (batch_.add(program_, std::span(params_).first(program_.params_count), given, written_, variant)) return;
+  batch_.finish();
   // What a program reads it may write, but only in the same places.
   std::array<Tensor, kTensors> apart;
   for (int i = 1; i < program_.inputs_count; ++i)
@@ -120,11 +130,6 @@ void Update::run(const char* op) {
         tensors_[i] = &apart[i];
         break;
       }
-  for (int i = 0; i < program_.inputs_count; ++i)
-    if (written_ >> i & 1) {
-      const DType type = tensors_[i]->dtype();
-      builder_.output(type == type_ ? cells_[i].index : add_node(ir::op::copy, {Value::at(i)}, type).index);
-    }
   for (int i = 0; i < program_.inputs_count; ++i)
     if (written_ >> i & 1) autograd::before_write(*tensors_[i]);
   if (!run_immediate()) {
@@ -139,7 +144,7 @@ void Update::run(const char* op) {
       writes.push_back(tensors_[i]);
     }
     map.program = program_;
-    ops::submit(std::move(map), std::span(tensors_).first(program_.inputs_count), writes);
+    ops::submit(std::move(map), given, writes);
   }
   for (int i = 0; i < program_.inputs_count; ++i)
     if (written_ >> i & 1) ops::bump_version(*tensors_[i]);
@@ -175,13 +180,15 @@ using Value = Update::Value;
 }
 
 // Formula: g += weight_decay p; b = momentum b + (1 - dampening) g (b = g at first); p -= lr (g + momentum b if nesterov, else b).
-void sgd_one(const Tensor& parameter, const Tensor& gradient, Tensor& momentum, const SgdOptions& o) {
-  Update u(parameter.dtype());
-  const Value p = u.tensor(parameter);
-  Value g = u.tensor(gradient);
+void sgd_one(const Tensor& parameter, const Tensor& gradient, Tensor& momentum, const SgdOptions& o, ops::UpdateBatch& batch) {
   const bool first = !momentum.defined();
   if (first && o.momentum != 0 && is_capturing(parameter.device())) refuse_first("SGD");
   if (o.momentum != 0 && first) momentum = ops::make_result(parameter.sizes(), parameter.dtype(), parameter.device(), "SGD");
+  const Tensor* const tensors[] = {&parameter, &gradient, &momentum};
+  if (batch.add_like_others({tensors, o.momentum != 0 ? 3u : 2u}, first)) return;
+  Update u(parameter.dtype(), batch);
+  const Value p = u.tensor(parameter);
+  Value g = u.tensor(gradient);
   const Value b = o.momentum != 0 ? u.tensor(momentum) : g;
   if (o.maximize) g = u.make(ir::op::neg, {g});
   if (o.weight_decay != 0) g = u.make(ir::op::add_scaled, {g, p, o.weight_decay});
@@ -195,7 +202,7 @@ void sgd_one(const Tensor& parameter, const Tensor& gradient, Tensor& momentum, 
     g = o.nesterov ? u.make(ir::op::add_scaled, {g, b, o.momentum}) : b;
   }
   u.write(ir::op::add_scaled, p, {p, g, -o.lr});
-  u.run("SGD");
+  u.run("SGD", first);
 }
 
 struct AdamState {
@@ -209,8 +216,14 @@ struct AdamScale {
 
 // Formula (Kingma and Ba, 2015; decoupled: Loshchilov and Hutter, 2019): m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
 // p -= lr / (1 - beta1^step) m / (sqrt(v) / sqrt(1 - beta2^step) + eps).
-void adam_one(const Tensor& parameter, const Tensor& gradient, const AdamState& s, const AdamScale& scale, const AdamOptions& o) {
-  Update u(parameter.dtype());
+void adam_one(const Tensor& parameter, const Tensor& gradient, const AdamState& s, const AdamScale& scale, const AdamOptions& o,
+              ops::UpdateBatch& batch) {
+  SmallVector<const Tensor*, 8> tensors{&parameter, &gradient, &s.m, &s.v};
+  if (o.amsgrad) tensors.push_back(&s.greatest);
+  for (const Tensor* t : {&scale.size_made, &scale.root_made, &scale.kept_made})
+    if (t->defined()) tensors.push_back(t);
+  if (batch.add_like_others({tensors.begin(), tensors.size()}, 0)) return;
+  Update u(parameter.dtype(), batch);
   const Value p = u.tensor(parameter);
   Value g = u.tensor(gradient);
   const Value m = u.tensor(s.m), v = u.tensor(s.v), greatest = o.amsgrad ? u.tensor(s.greatest) : v;
@@ -253,16 +266,19 @@ void sgd_step(const std::vector<Tensor>& params, const std::vector<Tensor>& grad
   check_count(grads.size(), params.size(), "gradients", "SGD");
   momenta.resize(params.size());
   NoGrad guard;
+  ops::UpdateBatch batch;
   for (size_t i = 0; i < params.size(); ++i) {
     if (!grads[i].defined()) continue;
     check(params[i], grads[i], i, "SGD");
     if (ops::has_sparse_form(grads[i])) {
+      batch.finish();
       sparse_sgd(params[i], grads[i], momenta[i], o);
       continue;
     }
     if (momenta[i].defined()) check_state(momenta[i], params[i], "momentum_buffer", i, "SGD");
-    sgd_one(params[i], grads[i], momenta[i], o);
+    sgd_one(params[i], grads[i], momenta[i], o, batch);
   }
+  batch.finish();
 }
 
 namespace {
@@ -276,6 +292,7 @@ void adam_steps(const std::vector<Tensor>& params, const std::vector<Tensor>& gr
   check_count(exp_avg_sq.size(), params.size(), "exp_avg_sq", op);
   if (o.amsgrad) check_count(max_exp_avg_sq.size(), params.size(), "max_exp_avg_sq", op);
   const Tensor none;
+  ops::UpdateBatch batch;
   for (size_t i = 0; i < params.size(); ++i) {
     if (!grads[i].defined()) continue;
     check(params[i], grads[i], i, op);
@@ -284,8 +301,9 @@ void adam_steps(const std::vector<Tensor>& params, const std::vector<Tensor>& gr
     check_state(exp_avg[i], params[i], "exp_avg", i, op);
     check_state(exp_avg_sq[i], params[i], "exp_avg_sq", i, op);
     if (o.amsgrad) check_state(max_exp_avg_sq[i], params[i], "max_exp_avg_sq", i, op);
-    adam_one(params[i], grads[i], {exp_avg[i], exp_avg_sq[i], o.amsgrad ? max_exp_avg_sq[i] : none}, scale, o);
+    adam_one(params[i], grads[i], {exp_avg[i], exp_avg_sq[i], o.amsgrad ? max_exp_avg_sq[i] : none}, scale, o, batch);
   }
+  batch.finish();
 }
 
 }  // namespace

@@ -26,6 +26,8 @@ struct Dialect {
   const char* prelude;
   const char* doubles;       // additional prelude for devices with float64
   const char* functions[2];  // fma_f32 ...: indexed by Target::loops
+  // The pointer to device memory whose address is the number {}. Null: kernels get memory as parameters only.
+  const char* address = nullptr;
   // How the words of user kernels (docs/kernels.md) are spelled.
   struct User {
     const char* prelude;                    // before the source

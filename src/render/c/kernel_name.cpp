@@ -9,10 +9,10 @@ namespace {
 
 constexpr size_t kMost = 63;
 
-constexpr std::array kKinds = {"map",         "reduction", "strided_reduction", "tree",      "arg_reduction", "scan",
-                               "check_index", "gather",    "offsets",           "scatter",   "matmul",        "convolution",
-                               "windows",     "sort_keys", "sort_group",        "sort_step", "sort_put",      "sort_count",
-                               "sort_sums",   "sort_move", "sort_select",       "nonzero",   "rows",          "user"};
+constexpr std::array kKinds = {
+    "map",        "map_each",  "reduction", "strided_reduction", "tree",    "arg_reduction", "scan",       "check_index", "gather",
+    "offsets",    "scatter",   "matmul",    "convolution",       "windows", "sort_keys",     "sort_group", "sort_step",   "sort_put",
+    "sort_count", "sort_sums", "sort_move", "sort_select",       "nonzero", "rows",          "user"};
 static_assert(kKinds.size() == static_cast<size_t>(Kind::User) + 1);
 
 // In the order of DType.

@@ -26,6 +26,7 @@ inline constexpr int64_t kLeastOfItem = 4096;
 
 enum class Kind : uint8_t {
   Map,
+  MapEach,
   ContiguousReduction,
   StridedReduction,
   Tree,
@@ -180,6 +181,7 @@ void run(const ir::Windows&, Launcher&);
 void run(const ir::Sort&, Launcher&);
 void run(const ir::Nonzero&, Launcher&);
 void run(const ir::RowFused&, Launcher&);
+void run(const ir::MapEach&, Launcher&);
 void run(const ir::UserKernel&, Launcher&);
 // Compiles its kernel. Throws RuntimeError, with the lines of the user's source, if the compiler rejects it.
 void prepare(const ir::UserKernel&, Launcher&);

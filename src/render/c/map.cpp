@@ -5,6 +5,7 @@
 
 #include "render/c/expressions.h"
 #include "render/c/launch.h"
+#include "render/c/map_body.h"
 
 namespace naru::render::c {
 namespace {
@@ -119,45 +120,12 @@ Key Plan::key() const {
 // Loads, computes and stores one element of each operand; place(k) is its offset, read(k) its name if it has been read, "" if not.
 std::string Plan::body(const std::string& indent, const std::string& index, const std::function<std::string(int)>& place,
                        const std::function<std::string(int)>& read) const {
-  const ir::MapKernel kernel = map.program.lower();
-  const auto element = [&](uint64_t slot) {
-    const int k = static_cast<int>(slot);
-    const std::string name = read ? read(k) : std::string();
-    return name.empty() ? fmt::format("m{}[{}]", k, place(k)) : name;
-  };
-  const Leaves leaves{[&](uint64_t slot, DType type) { return loaded(type, element(slot)); }, param_text, index};
-  std::string text = expressions(kernel.graph, kernel.results, leaves, target, "v", indent);
-  for (size_t i = 0; i < kernel.results.size(); ++i) {
-    const int k = inputs + static_cast<int>(i);
-    text += fmt::format("{}m{}[{}] = {};\n", indent, k, place(k), result_to_store(kernel, i, "v", element));
-  }
-  return text;
+  return MapBody{map.program, target, place}.of_one(index, indent, read);
 }
 
-// The same for four elements; their index is a multiple of four, which `|` tells the compiler. place(k) is the offset of the first, or of the one that is repeated.
+// The same for four elements; their index is a multiple of four. place(k) is the offset of the first, or of the one that is repeated.
 std::string Plan::body_of_fours(const std::string& index, const std::function<std::string(int)>& place) const {
-  const ir::MapKernel kernel = map.program.lower();
-  constexpr const char* kParts = "xyzw";
-  std::string text;
-  for (int k = 0; k < inputs; ++k)
-    if (step(k) != kStays)
-      text += fmt::format("    const {0}x4 t{1} = *(GLOBAL const {0}x4*)(m{1} + {2});\n", stored(dtype(k)), k, place(k));
-  std::vector<std::string> results(kernel.results.size());
-  for (int part = 0; part < 4; ++part) {
-    const auto element = [&](uint64_t slot) {
-      const int k = static_cast<int>(slot);
-      return step(k) == kStays ? fmt::format("m{}[{}]", k, place(k)) : fmt::format("t{}.{}", k, kParts[part]);
-    };
-    const auto input = [&](uint64_t slot, DType type) { return loaded(type, element(slot)); };
-    const std::string prefix = fmt::format("v{}_", kParts[part]);
-    text += expressions(kernel.graph, kernel.results, {input, param_text, fmt::format("({} | {})", index, part)}, target, prefix, "    ");
-    for (size_t i = 0; i < results.size(); ++i) results[i] += ", " + result_to_store(kernel, i, prefix, element);
-  }
-  for (size_t i = 0; i < results.size(); ++i) {
-    const int k = inputs + static_cast<int>(i);
-    text += fmt::format("    *(GLOBAL {0}x4*)(m{1} + {2}) = MAKE4({0}{3});\n", stored(kernel.outputs[i]), k, place(k), results[i]);
-  }
-  return text;
+  return MapBody{map.program, target, place}.of_four(index, [this](int k) { return step(k) == kStays; });
 }
 
 // Rows whose elements are spread over items, with as many rows per group as fit. Numbers: units (elements, or fours), elements of a row, units of

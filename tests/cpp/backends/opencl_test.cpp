@@ -103,6 +103,21 @@ TEST_P(OpenCl, the_position_of_the_extreme_is_the_first_and_a_nan_comes_before_a
       "many rows");
 }
 
+TEST_P(OpenCl, one_program_over_many_lists_is_done_list_by_list) {
+  Array a({9}, DType::F32), b({700}, DType::F32), one({}, DType::F32), c({9}, DType::F32), d({700}, DType::F32);
+  same(
+      {&a, &b, &one, &c, &d},
+      [&](const std::vector<View>& v) -> ir::Instruction {
+        ir::MapEach each;
+        each.program = program_of(ir::op::add, {DType::F32, DType::F32}, DType::F32, DType::F32);
+        each.program.inputs[1].scalar = true;
+        each.counts = {9, 700};
+        each.addresses = {v[0].data, v[2].data, v[3].data, v[1].data, v[2].data, v[4].data};
+        return each;
+      },
+      "two lists");
+}
+
 TEST_P(OpenCl, running_sums_go_in_order) {
   struct Kind {
     ir::ReduceOp op;

@@ -202,6 +202,25 @@ TEST(Map, results_larger_than_the_cache_are_written_past_it_and_right) {
   for (int64_t i = 0; i < n; ++i) ASSERT_EQ(out[i], 2 * in[i]) << i;
 }
 
+TEST(MapEach, does_one_list_after_another) {
+  ir::MapEach each;
+  each.program = program_of(ir::op::add, {DType::F32, DType::F32}, DType::F32, DType::F32);
+  each.program.inputs[1].scalar = true;
+  std::vector<Array> lists;
+  Array one({}, DType::F32, Layout::Contiguous, 3);
+  for (const int64_t n : {1, 7, 5000}) lists.emplace_back(Dims{n}, DType::F32, Layout::Contiguous, 5);
+  std::vector<double> wanted;
+  for (Array& a : lists) {
+    each.counts.push_back(a.numel());
+    each.addresses.insert(each.addresses.end(), {a.at(0), one.at(0), a.at(0)});
+    for (int64_t p = 0; p < a.numel(); ++p) wanted.push_back(static_cast<float>(a.value(p)) + static_cast<float>(one.value(0)));
+  }
+  execute(each);
+  size_t at = 0;
+  for (Array& a : lists)
+    for (int64_t p = 0; p < a.numel(); ++p) ASSERT_EQ(a.value(p), wanted[at++]) << p;
+}
+
 TEST(SmallKernel, runs_one_step_over_consecutive_elements) {
   const auto program = program_of(ir::op::add, {DType::F32, DType::F32}, DType::F32, DType::F32);
   const SmallKernel& kernel = small_kernel(program);

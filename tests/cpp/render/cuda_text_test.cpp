@@ -156,6 +156,25 @@ TEST(CudaText, every_kind_of_kernel_compiles) {
   EXPECT_GT(compiler.texts.size(), 150u);
 }
 
+TEST(CudaText, one_program_over_many_lists_compiles) {
+  const Nvrtc nvrtc;
+  if (!nvrtc.create || !nvrtc.compile) GTEST_SKIP() << "NVRTC was not found";
+  Compiler compiler(nvrtc);
+  for (const DType t : {DType::Bool, DType::U8, DType::I16, DType::I64, DType::BF16, DType::F32, DType::F64})
+    for (const int64_t count : {int64_t{90}, int64_t{1} << 31})
+      for (const bool scalar : {false, true}) {
+        ir::MapEach each;
+        each.program = program_of(ir::op::add, {DType::F32, t}, t, DType::F32);
+        each.program.inputs[1].scalar = scalar;
+        for (int lists = 1; lists < 4; ++lists) {
+          each.counts.push_back(count);
+          each.addresses.insert(each.addresses.end(), 3, unread(t, {}).data);
+        }
+        run(each, compiler);
+      }
+  EXPECT_EQ(compiler.texts.size(), 28u);
+}
+
 TEST(CudaText, kernels_that_count_in_64_bits_compile) {
   const Nvrtc nvrtc;
   if (!nvrtc.create || !nvrtc.compile) GTEST_SKIP() << "NVRTC was not found";

@@ -160,6 +160,16 @@ const Make kKinds[] = {
       return ir::CopyBytes{m.elements(4, true), m.elements(4, false), 16, Device("cpu"), Device("cpu")};
     },
     [](Memory& m) -> ir::Instruction { return rows_of(m); },
+    [](Memory& m) -> ir::Instruction {
+      ir::MapEach each;
+      each.program = copy_program();
+      each.counts = {15, 7};
+      for (const int64_t n : each.counts) {
+        each.addresses.push_back(m.elements(n, false));
+        each.addresses.push_back(m.elements(n, true));
+      }
+      return each;
+    },
 };
 
 TEST(CheckOperands, an_operand_may_fill_its_storage_and_one_byte_less_is_refused_for_every_kind_of_instruction) {

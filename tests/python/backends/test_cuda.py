@@ -55,7 +55,7 @@ def test_what_holds_on_every_device_holds_there(environment, file, part, least):
     assert int(re.search(r"(\d+) passed", said)[1]) >= least, said[-300:]
 
 
-@pytest.mark.parametrize("kind", ("selections", "rows", "long_rows", "column_sums", "batch_norms", "gathers", "random_pools"))
+@pytest.mark.parametrize("kind", ("selections", "rows", "long_rows", "column_sums", "batch_norms", "gathers", "random_pools", "overwritten"))
 def test_random_calls_have_the_bits_of_the_cpu(environment, kind):
     code, said = run(environment, "tests/python/support/rendered_programs.py", "cuda:0", kind)
     assert code == 0 and said == f"{kind} []\n", said[-4000:]

@@ -100,7 +100,7 @@ def test_an_element_of_a_wider_type_is_not_rounded_to_16_bits_first(dtype):
 
 
 def test_exponential_numbers_are_above_0(device):
-    """Of seed 33 one of 2**18 words is 0: half a step, as the logarithm of such numbers is to be finite."""
-    torch.manual_seed(33)
+    """Of seed 176 one of 2**18 words is 0: half a step, as the logarithm of such numbers is to be finite."""
+    torch.manual_seed(176)
     x = torch.empty(1 << 18, device=device).exponential_(2.0)
     assert x.min().item() == 2.0**-26 and bool(x.log().isfinite().all())

@@ -247,6 +247,29 @@ def batch_norms(calls, rng):
         calls.same(f"batch_norm {shape} {dtype} {layout}", normed, x, g, w, layout=layout)
 
 
+def overwritten(calls, rng):
+    """Copies of what the same kernel overwrites, whole and in part."""
+    for n in (4, 5, 64, 1030, 4099):
+        for dtype in (TYPES[rng.integers(len(TYPES))], "bfloat16", "float32"):
+            x = values(rng, (3, n), dtype, "wide")
+
+            def f(t):
+                t = t.clone(memory_format=torch.contiguous_format)
+                t + 0
+                for part in (t[:, 1 : n - 1], t.t()[::2], t):
+                    kept = part.clone()
+                    part.zero_()
+                    yield kept
+                    part.copy_(kept)
+                    more, same = part.clone(), part.to(torch.float32)
+                    part.fill_(1)
+                    yield from (more, same, t.clone())
+                    part.copy_(more)
+
+            for layout in ("plain", LAYOUTS[1 + rng.integers(3)]):
+                calls.same(f"overwritten {n} {dtype} {layout}", lambda t: tuple(f(t)), x, layout=layout)
+
+
 def counts(calls, rng):
     for shape in ((1,), (40,), (3000,), (40, 90), (70000,)):
         for dtype in ("float32", "bfloat16", "int64", "uint8", "bool", "int32"):
@@ -322,7 +345,7 @@ def reductions(calls, rng):
         calls.same(f"fused {shape} {x.dtype}", lambda t, u: (((t - u) ** 2).mean(-1), t.prod(-1)), x, y)
 
 
-KINDS = {"arg_extremes": arg_extremes, "broadcasts": broadcasts, "scans": scans, "masks": masks, "sorts": sorts, "rows": rows, "counts": counts, "gathers": gathers, "selections": selections, "reductions": reductions, "column_sums": column_sums, "pools": pools, "random_pools": random_pools, "batch_norms": batch_norms}
+KINDS = {"arg_extremes": arg_extremes, "broadcasts": broadcasts, "scans": scans, "masks": masks, "sorts": sorts, "rows": rows, "counts": counts, "gathers": gathers, "selections": selections, "reductions": reductions, "column_sums": column_sums, "pools": pools, "random_pools": random_pools, "batch_norms": batch_norms, "overwritten": overwritten}
 SLOW_KINDS = {"long_rows": long_rows}  # where a compiler takes long for large groups that meet at barriers
 
 if __name__ == "__main__":

@@ -47,10 +47,7 @@ def clip_grads_with_norm_(
     """
     # No branch on the value: the host would have to wait for the device.
     factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
-    with _C.no_grad():
-        for param in _as_list(parameters):
-            if param.grad is not None:
-                param.grad.mul_(factor.to(param.grad.device))
+    _C._multiply_each([p.grad for p in _as_list(parameters) if p.grad is not None], factor)
 
 
 def clip_grad_norm_(

@@ -24,6 +24,7 @@ void run(const ir::Fft&);
 void run(const ir::Attention&);
 void run(const ir::CopyBytes&);
 void run(const ir::RowFused&);
+void run(const ir::MapEach&);
 void run(const ir::UserKernel&);
 
 // For kinds that a compiler must see first: compiles it, if it has not been yet; throws what the compiler says.

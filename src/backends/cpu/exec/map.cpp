@@ -366,6 +366,10 @@ void run(const Map& map) {
   r.execute();
 }
 
+void run(const ir::MapEach& each) {
+  for (size_t list = 0; list < each.counts.size(); ++list) run(each.one(list));
+}
+
 namespace {
 
 class PreparedMap final : public Prepared {
