@@ -62,7 +62,7 @@ struct Map {
 Map copy_of(Dims shape, View from, View to);
 
 // out[kept] = reduction of program(inputs) over the reduced dimensions. The iteration space is `shape` = kept dimensions, then the last `reduced`
-// dimensions, in the order in which elements are reduced. The program has one output, of type vtype-equal to the accumulator.
+// dimensions, in the order in which elements are reduced. The program's output is of the accumulator's vtype.
 // contiguous: neighbours in memory belong to one result; else strided: the last kept dimension is the one of neighbouring elements
 // (see ir/reduce.h; whoever makes the instruction chooses, from shape and strides). out.strides has one entry per kept dimension.
 // The accumulator converts to out.dtype at the end. others: more results, of the program's other outputs (of the same type), each with the dtype and

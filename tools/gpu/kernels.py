@@ -1,6 +1,6 @@
-"""python kernels.py WHAT [naru|torch]: lists the kernels of one step of the library on cuda, by name, with their times. They are recorded by CUPTI through PyTorch's
-profiler, which sees all launches of its process. WHAT: cross_entropy, softmax, layer_norm, batch_norm, or a step of training.py's: mlp, gpt,
-resnet."""
+"""python kernels.py WHAT [naru|torch]: lists the kernels of one step of the library on cuda, by name, with their times. They are recorded by
+CUPTI through PyTorch's profiler, which sees all launches of its process. WHAT: cross_entropy, softmax, layer_norm, batch_norm, or a step of
+training.py's: mlp, gpt, resnet."""
 
 import collections
 import importlib
