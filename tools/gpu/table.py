@@ -3,7 +3,8 @@
     python table.py naru|torch OUT.jsonl [--only WORD] [--seconds S] [--tiny]     a line of JSON a row, appended
     python table.py beside OUT.jsonl [--markdown]                                 compares both libraries' rows, greatest ratio first
 
-Results are kept in a ring buffer, because naru does not compute results that are dropped. naru's fusion is off unless a row enables it. ms: time of
+Results are kept in a ring buffer, and naru's fused work is submitted after each call (by an event), because naru does not compute results that are
+dropped before that. naru's fusion is off unless a row enables it. ms: time of
 one call on the device, averaged over many back to back (wall clock, with one wait at the end); host_us: time to submit one call.
 """
 
@@ -244,10 +245,17 @@ of("HOST x[i] 64 of 1000", lambda b, x, i: x[i], normal(1000, scaled=-1), lambda
 row("tf32 mm 8192", flops=2 * 8192**3)(product(8192, tf32=True))
 
 
-def timed(b, make, found):
+def timed(b, make, found, fused=False):
     """Appends the times of a row's call to `found`."""
-    wait = b.t.cuda.synchronize
-    call, kept = make(b), [None] * 4
+    wait, made, kept = b.t.cuda.synchronize, make(b), [None] * 4
+    event = b.t.cuda.Event()
+
+    def call():
+        result = made()
+        if b.own and fused:
+            event.record()
+        return result
+
     start = time.perf_counter()
     kept[0] = call()
     wait()
@@ -287,7 +295,7 @@ def measure(library, path, only, seconds, tiny):
                     b.t._C.set_fusion(bool(options.get("fuse")))
                 try:
                     with b.t.enable_grad() if options.get("grad") else b.t.no_grad():
-                        best = timed(b, make, found)
+                        best = timed(b, make, found, bool(options.get("fuse")))
                     if "bytes" in options and not tiny:
                         found["gbps"] = round(options["bytes"] / best / 1e9, 1)
                     if "flops" in options and not tiny:
