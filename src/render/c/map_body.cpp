@@ -24,8 +24,8 @@ std::string MapBody::of_one(const std::string& index, const std::string& indent,
   for (size_t i = 0; i < kernel.results.size(); ++i) {
     const int k = program.inputs_count + static_cast<int>(i);
     const std::string value = result_to_store(kernel, i, "v", element);
-    if (several) text += fmt::format("{}const {} e{} = {};\n", indent, stored(kernel.outputs[i]), i, value);
-    stores += fmt::format("{}m{}[{}] = {};\n", indent, k, place(k), several ? fmt::format("e{}", i) : value);
+    if (several) text += fmt::format("{}const {} x{} = {};\n", indent, stored(kernel.outputs[i]), i, value);
+    stores += fmt::format("{}m{}[{}] = {};\n", indent, k, place(k), several ? fmt::format("x{}", i) : value);
   }
   return text + stores;
 }
