@@ -248,26 +248,20 @@ def batch_norms(calls, rng):
 
 
 def overwritten(calls, rng):
-    """Copies of what the same kernel overwrites, whole and in part."""
-    for n in (4, 5, 64, 1030, 4099):
-        for dtype in (TYPES[rng.integers(len(TYPES))], "bfloat16", "float32"):
-            x = values(rng, (3, n), dtype, "wide")
+    """Gradients of what was written over a part: one kernel copies the part of a gradient, and clears it there."""
+    parts = {"select": lambda a, b: torch.select_scatter(a, b, 1, 2), "slice": lambda a, b: torch.slice_scatter(a, b[:, None], 1, 2, 3), "diagonal": lambda a, b: torch.diagonal_scatter(a[: a.shape[1]], b[: a.shape[1]])}
+    for n in (5, 8, 64, 1030):
+        for name, write in parts.items():
+            for dtype in ("float32", "bfloat16", "float16"):
+                x, y = values(rng, (n, 5), dtype, "wide"), values(rng, (n,), dtype, "wide")
 
-            def f(t):
-                t = t.clone(memory_format=torch.contiguous_format)
-                t + 0
-                for part in (t[:, 1 : n - 1], t.t()[::2], t):
-                    kept = part.clone()
-                    part.zero_()
-                    yield kept
-                    part.copy_(kept)
-                    more, same = part.clone(), part.to(torch.float32)
-                    part.fill_(1)
-                    yield from (more, same, t.clone())
-                    part.copy_(more)
+                def f(a, b):
+                    a, b = a.detach().clone().requires_grad_(), b.detach().clone().requires_grad_()
+                    out = write(a, b)
+                    out.backward(torch.ones_like(out))
+                    return out.detach(), a.grad, b.grad
 
-            for layout in ("plain", LAYOUTS[1 + rng.integers(3)]):
-                calls.same(f"overwritten {n} {dtype} {layout}", lambda t: tuple(f(t)), x, layout=layout)
+                calls.same(f"{name} {n} {dtype}", f, x, y)
 
 
 def counts(calls, rng):
