@@ -4,8 +4,8 @@
     python table.py beside OUT.jsonl [--markdown]                                 compares both libraries' rows, greatest ratio first
 
 Results are kept in a ring buffer, and naru's fused work is submitted after each call (by an event), because naru does not compute results that are
-dropped before that. naru's fusion is off unless a row enables it. ms: time of
-one call on the device, averaged over many back to back (wall clock, with one wait at the end); host_us: time to submit one call.
+dropped before that. naru's fusion is off unless a row enables it. ms: time of one call on the device, averaged over many back to back (wall
+clock, with one wait at the end); host_us: time to submit one call.
 """
 
 import argparse

@@ -70,7 +70,7 @@ CudaDevice::CudaDevice(Device device, const runtime::Gpu& gpu, const Api& api, c
   shared_limit_ = std::max(shared_limit_, kSharedByDefault);
   target_.dialect = &render::c::cuda();
   target_.units = std::max(1, gpu_.multiprocessors);
-  target_.largest = std::max(target_.group, gpu_.limits.threads_of_block);
+  target_.largest_group = std::max(target_.group, gpu_.limits.threads_of_block);
   target_.parameters = 4096;
   target_.local = 48 << 10;  // without opt-in
 }

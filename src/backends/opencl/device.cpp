@@ -60,8 +60,8 @@ render::c::Target OpenClDevice::target() const {
   t.lanes = info_.vector >= 16 ? 16 : 8;
   t.group = 64;
   while (t.group < 256 && static_cast<uint64_t>(t.group) * 2 <= info_.group) t.group *= 2;
-  t.largest = t.group;  // of processors, too, whose compiler (PoCL's) takes minutes for large groups that meet at barriers
-  while (!info_.cpu && t.largest < 1024 && static_cast<uint64_t>(t.largest) * 2 <= info_.group) t.largest *= 2;
+  t.largest_group = t.group;  // of processors, too, whose compiler (PoCL's) takes minutes for large groups that meet at barriers
+  while (!info_.cpu && t.largest_group < 1024 && static_cast<uint64_t>(t.largest_group) * 2 <= info_.group) t.largest_group *= 2;
   t.parameters = info_.parameters;
   if (info_.local_memory > 0) t.local = static_cast<int64_t>(std::min<uint64_t>(info_.local_memory, 48 << 10));
   t.units = static_cast<int>(std::max<uint64_t>(1, info_.units));

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "autograd/history/history.h"
-#include "ir/special_ids.h"
 #include "naru/ops/complex.h"
 #include "ops/elementwise/half.h"
 #include "ops/reduce/reductions.h"

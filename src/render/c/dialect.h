@@ -56,7 +56,7 @@ struct Target {
   bool loops = false;
   int lanes = 16;            // of a vector of 32-bit numbers, if `loops`: 8 or 16
   int group = 256;           // items of a group, where the kernel has no fixed number; a power of two, at least 64
-  int largest = 256;         // the most items of a group that a kernel may ask for; a power of two
+  int largest_group = 256;   // the most items of a group that a kernel may ask for; a power of two
   int units = 1;             // groups that run at the same time
   int64_t local = 32768;     // bytes of local memory per group
   size_t parameters = 1024;  // bytes available for a kernel's parameters

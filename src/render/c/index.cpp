@@ -184,23 +184,17 @@ bool indices_in_fours(const Moves& m, int64_t item) {
   const int last = s.rank - 1;
   if (m.count() != 1 || last < 0 || item == 1 || s.sizes[last] % 4 != 0) return false;
   bool all = true;
-  for (const int k : {0, 2}) {
-    const int64_t bytes = k == 0 ? item : 8;
-    all &= s.operands[k].strides[last] == bytes && reinterpret_cast<uintptr_t>(s.operands[k].data) % static_cast<uintptr_t>(4 * bytes) == 0;
-    for (int d = 0; d < last; ++d) all &= s.operands[k].strides[d] % (4 * bytes) == 0;
-  }
+  for (const int k : {0, 2}) all &= last_step(s, k) == kNext && starts_in_fours(s.operands[k], last);
   return all;
 }
 
+// The same where the indices are constant along a row, and the row is contiguous in the source, too.
 bool in_fours(const Moves& m, int64_t item) {
   const Space& s = m.space;
   const int last = s.rank - 1;
   if (last < 0 || item == 8 || s.sizes[last] % 4 != 0) return false;
   bool all = true;
-  for (int k = 0; k < 2; ++k) {
-    all &= s.operands[k].strides[last] == item && reinterpret_cast<uintptr_t>(s.operands[k].data) % static_cast<uintptr_t>(4 * item) == 0;
-    for (int d = 0; d < last; ++d) all &= s.operands[k].strides[d] % (4 * item) == 0;
-  }
+  for (int k = 0; k < 2; ++k) all &= last_step(s, k) == kNext && starts_in_fours(s.operands[k], last);
   for (int k = 0; k < m.count(); ++k) all &= s.operands[k + 2].strides[last] == 0 && m.indices[static_cast<size_t>(k)].step % 4 == 0;
   return all;
 }

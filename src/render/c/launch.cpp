@@ -78,6 +78,13 @@ Step last_step(const ir::Space& space, int k) noexcept {
   return stride == 0 ? kStays : stride == space.operands[k].item ? kNext : kStrides;
 }
 
+bool starts_in_fours(const ir::Operand& operand, int dims) noexcept {
+  const int64_t four = 4 * operand.item;
+  bool all = reinterpret_cast<uintptr_t>(operand.data) % static_cast<uintptr_t>(four) == 0;
+  for (int d = 0; d < dims; ++d) all &= operand.strides[d] % four == 0;
+  return all;
+}
+
 std::string param_text(uint64_t slot, ir::VType type) {
   switch (type) {
     case ir::VType::F32:

@@ -231,6 +231,9 @@ Step last_step(const ir::Space& space, int k) noexcept;
 // A parameter of the program as a value.
 std::string param_text(uint64_t slot, ir::VType type);
 
+// True if four neighbours from a multiple of four on can be read at once, whatever the position in the first `dims` dimensions.
+bool starts_in_fours(const ir::Operand& operand, int dims) noexcept;
+
 // True if positions in the space, or offsets of an operand, exceed 32 bits.
 bool is_wide(const ir::Space& space) noexcept;
 

@@ -103,12 +103,7 @@ void Plan::choose() {
 }
 
 // True if four neighbours of operand k can be read at once, in every row.
-bool Plan::in_fours(int k) const {
-  const Operand& o = space.operands[k];
-  bool all = step(k) == kNext && reinterpret_cast<uintptr_t>(o.data) % static_cast<uintptr_t>(4 * o.item) == 0;
-  for (int d = 0; mode == Mode::Rows && d < last(); ++d) all &= o.strides[d] % (4 * o.item) == 0;
-  return all;
-}
+bool Plan::in_fours(int k) const { return step(k) == kNext && starts_in_fours(space.operands[k], mode == Mode::Rows ? last() : 0); }
 
 Key Plan::key() const {
   const uint64_t rank = mode == Mode::Flat ? 0 : static_cast<uint64_t>(space.rank);

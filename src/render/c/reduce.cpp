@@ -60,7 +60,7 @@ struct Reduction {
     if (!t.loops && !r.contiguous) {
       fours = columns_in_fours();
       spread = length >= kTiledRows && results >= kTileColumns / 2 && results * chunks <= kBusy * (fours ? 2 : 1) * t.units &&
-               t.group >= static_cast<int>(results_of()) * kTileColumns;
+               t.group >= static_cast<int>(outputs()) * kTileColumns;
     }
   }
 
@@ -79,10 +79,11 @@ struct Reduction {
   bool columns_in_fours() const;
   int columns_of_item() const { return fours ? 4 : 1; }
   const ir::View& out_of(size_t r) const { return r == 0 ? reduce.out : reduce.others[r - 1]; }
-  size_t results_of() const { return 1 + reduce.others.size(); }
+  // Results of the reduction, for each kept position.
+  size_t outputs() const { return 1 + reduce.others.size(); }
   // Rows of a strided reduction's tile: as many as half of the local memory holds.
   int tile_rows() const {
-    const auto row = static_cast<int64_t>(ir::size_of(type) * results_of()) * kTileColumns;
+    const auto row = static_cast<int64_t>(ir::size_of(type) * outputs()) * kTileColumns;
     return static_cast<int>(std::clamp<int64_t>(static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(target.local / 2 / row))),
                                                 target.group * columns_of_item() / kTileColumns, 128));
   }
@@ -131,14 +132,14 @@ Key Reduction::key() const {
                            .add(reduced.rank, 8)
                            .add(spread)
                            .add(fours)
-                           .add(static_cast<uint64_t>(results_of()), 4);
+                           .add(static_cast<uint64_t>(outputs()), 4);
   return {reduce.contiguous ? Kind::ContiguousReduction : Kind::StridedReduction, &reduce.program, steps, more};
 }
 
 std::string Reduction::head() const {
   Head h;
   for (const ir::View& v : reduce.inputs) h.memory.push_back(stored(v.dtype));
-  for (size_t r = 0; r < results_of(); ++r)
+  for (size_t r = 0; r < outputs(); ++r)
     h.memory.push_back("=" + (chunks == 1 ? std::string(stored(reduce.out.dtype)) : stored_value(type)));
   h.params = static_cast<int>(reduce.params.size());
   h.numbers = reduced_walk().end();
@@ -210,10 +211,7 @@ bool Reduction::in_fours() const {
   if (!lies_in_rows() || length % 4 != 0) return false;
   bool all = true;
   for (int k = 0; k < inputs; ++k) {
-    const auto& o = kept.operands[k];
-    if (last_step(reduced, k) != kNext) continue;
-    all &= reinterpret_cast<uintptr_t>(o.data) % static_cast<uintptr_t>(4 * o.item) == 0;
-    for (int d = 0; d < kept.rank; ++d) all &= o.strides[d] % (4 * o.item) == 0;
+    if (last_step(reduced, k) == kNext) all &= starts_in_fours(kept.operands[k], kept.rank);
   }
   return all;
 }
@@ -223,12 +221,8 @@ bool Reduction::columns_in_fours() const {
   if (kept.rank == 0 || kept.sizes[kept.rank - 1] % 4 != 0) return false;
   bool all = true;
   for (int k = 0; k < inputs; ++k) {
-    const auto &o = kept.operands[k], &down = reduced.operands[k];
-    const Step step = last_step(kept, k);
-    if (step == kStays) continue;
-    all &= step == kNext && reinterpret_cast<uintptr_t>(o.data) % static_cast<uintptr_t>(4 * o.item) == 0;
-    for (int d = 0; d + 1 < kept.rank; ++d) all &= o.strides[d] % (4 * o.item) == 0;
-    for (int d = 0; d < reduced.rank; ++d) all &= down.strides[d] % (4 * o.item) == 0;
+    if (last_step(kept, k) == kStays) continue;
+    all &= next_column(k) && starts_in_fours(kept.operands[k], kept.rank - 1) && starts_in_fours(reduced.operands[k], reduced.rank);
   }
   return all;
 }
@@ -354,7 +348,7 @@ std::string Reduction::strided_items() const {
   text += k.position("q", "first", "    ");
   for (int i = 0; i < inputs; ++i) text += fmt::format("    const I r{} = {};\n", i, k.offset(i, "q"));
   const auto x = [](size_t r, int c) { return fmt::format("x{}_{}", r, c); };
-  for (size_t r = 0; r < results_of(); ++r)
+  for (size_t r = 0; r < outputs(); ++r)
     for (int c = 0; c < columns; ++c)
       text += fmt::format("    {} {} = {};\n", name_of(type), x(r, c), literal(type, ir::identity_bits(reduce.op, type)));
   text += "    for (I f = begin; f < end; ++f) {\n";
@@ -364,7 +358,7 @@ std::string Reduction::strided_items() const {
   text += "    }\n";
   for (int c = 0; c < columns; ++c) {
     text += fmt::format("    {{\n      const I row = first + {};\n{}", c, c ? k.position("w", "row", "      ") : "");
-    for (size_t r = 0; r < results_of(); ++r) text += "      " + strided_store(r, k.offset(inputs, c ? "w" : "q"), x(r, c));
+    for (size_t r = 0; r < outputs(); ++r) text += "      " + strided_store(r, k.offset(inputs, c ? "w" : "q"), x(r, c));
     text += "    }\n";
   }
   return text + "  }\n}\n";
@@ -375,7 +369,7 @@ std::string Reduction::strided_items() const {
 std::string Reduction::strided_spread() const {
   const Walk k = kept_walk(), f = reduced_walk();
   const int columns = columns_of_item(), rows = tile_rows(), across = static_cast<int>(kTileColumns) / columns;
-  const auto several = static_cast<int>(results_of());
+  const auto several = static_cast<int>(outputs());
   std::string text = fmt::format("  LOCAL {} s[{}];\n", stored_value(type), several * rows * kTileColumns);
   text += fmt::format(
       "  const I blocks = (a.d[2] + {0}) / {1}, start = (I)GROUP % blocks * {1}, chunk = (I)GROUP / blocks;\n"
@@ -415,7 +409,7 @@ std::string Reduction::strided_spread() const {
       several * kTileColumns, kTileColumns, rows * kTileColumns, got(type, fmt::format("s[from + j * {}]", kTileColumns)));
   text += fmt::format("  const I row = start + ITEM % {};\n  if (ITEM < {} && row < a.d[2]) {{\n", kTileColumns, several * kTileColumns);
   text += k.position("w", "row", "    ");
-  for (size_t r = 0; r < results_of(); ++r)
+  for (size_t r = 0; r < outputs(); ++r)
     text += fmt::format("    if (ITEM / {} == {}) ", kTileColumns, r) + strided_store(r, k.offset(inputs, "w"), "x");
   return text + "  }\n}\n";
 }
@@ -469,13 +463,13 @@ std::string Reduction::text() const {
 std::string Reduction::tree_opening(int group, bool in_place) const {
   Head h;
   h.memory = {(in_place ? "=" : "") + stored_value(type)};
-  for (size_t r = 0; r < results_of(); ++r) h.memory.push_back("=" + std::string(stored(reduce.out.dtype)));
+  for (size_t r = 0; r < outputs(); ++r) h.memory.push_back("=" + std::string(stored(reduce.out.dtype)));
   h.numbers = Walk{kTreeNumbers, kept.rank, 1}.end();
   h.group = group;
   h.wide = wide;
   h.functions = combine_function(reduce.op, type, target);
   const char* const which =
-      results_of() == 1 ? "  const I which = 0, g = (I)GROUP;\n" : "  const I which = (I)GROUP / a.d[4], g = (I)GROUP - which * a.d[4];\n";
+      outputs() == 1 ? "  const I which = 0, g = (I)GROUP;\n" : "  const I which = (I)GROUP / a.d[4], g = (I)GROUP - which * a.d[4];\n";
   return opening(h, target) + which;
 }
 
@@ -483,8 +477,8 @@ std::string Reduction::tree_opening(int group, bool in_place) const {
 std::string Reduction::tree_store(const std::string& x, const std::string& indent) const {
   const Walk walk{kTreeNumbers, kept.rank, 1};
   std::string text = walk.position("q", "q", indent);
-  for (size_t r = 0; r < results_of(); ++r)
-    text += fmt::format("{}{}m{}[{}] = {};\n", indent, results_of() == 1 ? std::string() : fmt::format("if (which == {}) ", r), r + 1,
+  for (size_t r = 0; r < outputs(); ++r)
+    text += fmt::format("{}{}m{}[{}] = {};\n", indent, outputs() == 1 ? std::string() : fmt::format("if (which == {}) ", r), r + 1,
                         walk.offset(0, "q"), converted(type, reduce.out.dtype, x, target));
   return text;
 }
@@ -549,7 +543,7 @@ void Reduction::start_trees(Launcher& launcher, void* partial) const {
   const bool in_blocks = !target.loops && chunks >= 2 * kTreeBlock && beside * blocks <= block_room();
   const int64_t groups = in_blocks ? (results + beside - 1) / beside : items == 1 ? (results + 63) / 64 : results;
   std::vector<void*> memory{partial};
-  for (size_t r = 0; r < results_of(); ++r) memory.push_back(out_of(r).data);
+  for (size_t r = 0; r < outputs(); ++r) memory.push_back(out_of(r).data);
   Arguments arguments(static_cast<int>(memory.size()), wide);
   for (const int64_t v : {results, chunks, reduce.contiguous ? chunks : int64_t{1}, reduce.contiguous ? int64_t{1} : results, groups})
     arguments.add(v);
@@ -562,12 +556,12 @@ void Reduction::start_trees(Launcher& launcher, void* partial) const {
                            .add(type)
                            .add(kept.rank, 8)
                            .add(in_blocks ? static_cast<uint64_t>(beside) : 0, 4)
-                           .add(static_cast<uint64_t>(results_of()), 4);
+                           .add(static_cast<uint64_t>(outputs()), 4);
   launcher.start({{Kind::Tree, nullptr, bits},
                   [&] { return in_blocks ? block_tree_text(beside) : tree_text(items); },
                   memory,
                   arguments.bytes(),
-                  groups * static_cast<int64_t>(results_of()),
+                  groups * static_cast<int64_t>(outputs()),
                   in_blocks ? target.group : 64});
 }
 
@@ -575,8 +569,8 @@ void Reduction::start(Launcher& launcher) const {
   std::vector<void*> memory;
   for (const ir::View& v : reduce.inputs) memory.push_back(v.data);
   const size_t of_result = static_cast<size_t>(results * chunks) * ir::size_of(type);
-  auto* const partial = chunks > 1 ? static_cast<char*>(launcher.scratch(results_of() * of_result)) : nullptr;
-  for (size_t r = 0; r < results_of(); ++r) memory.push_back(partial ? partial + r * of_result : out_of(r).data);
+  auto* const partial = chunks > 1 ? static_cast<char*>(launcher.scratch(outputs() * of_result)) : nullptr;
+  for (size_t r = 0; r < outputs(); ++r) memory.push_back(partial ? partial + r * of_result : out_of(r).data);
   Arguments arguments(static_cast<int>(memory.size()), wide);
   for (const uint64_t p : reduce.params) arguments.param(p);
   int64_t groups, each = 1;

@@ -71,6 +71,7 @@ class Rows {
   // Sums of floats whose values wait beside the items for the 64 that add them up: where they wait.
   bool waits(const RowPart& p) const { return shared_ && p.reduce && !p.associative(); }
   static bool is_long(const RowPart& p) { return p.length > ir::kContiguousChunk; }
+  bool any_long() const { return longest_ > ir::kContiguousChunk; }
   std::string waiting(const RowPart& p) const { return p.kept && beside_ ? "kept" : "values_" + stored_value(p.type); }
   Key key() const;
   std::string text() const;
@@ -115,7 +116,7 @@ bool Rows::fits() const {
       reduced = true, summed |= waits(p) && !(p.kept && beside_);
       if (p.kept) bytes += item * beside_;
     }
-    bytes += item * ((reduced ? 4 * group_ : 0) + (summed ? values_ : 0) + (reduced && longest_ > ir::kContiguousChunk ? kMostChunks : 0));
+    bytes += item * ((reduced ? 4 * group_ : 0) + (summed ? values_ : 0) + (reduced && any_long() ? kMostChunks : 0));
   }
   return bytes <= target_.local;
 }
@@ -135,14 +136,14 @@ bool Rows::in_fours(const RowPart& p) const {
 // Larger groups for longer rows, as long as the values of sums find room.
 void Rows::share() {
   const int64_t most = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, longest_ / kOfItemInRow))));
-  const bool chunked = longest_ > ir::kContiguousChunk;
   group_ = static_cast<int>(std::clamp<int64_t>(
-      most, 64, chunked ? std::min(target_.largest, rows_ <= target_.units ? kLongGroupOfFew : kLongGroup) : std::min(target_.group, 256)));
+      most, 64,
+      any_long() ? std::min(target_.largest_group, rows_ <= target_.units ? kLongGroupOfFew : kLongGroup) : std::min(target_.group, 256)));
   shared_ = true;
   for (const RowPart& p : parts_)
     if (waits(p) && !(p.kept && beside_))
       values_ = std::max(values_, is_long(p) ? std::min(kStage, 8 * group_ * (in_fours(p) ? 4 : 1)) : room(p.length));
-  if (chunked) {
+  if (any_long()) {
     while (!fits() && group_ > 64) values_ > 4 * group_ ? values_ /= 2 : group_ /= 2;
     const int64_t chunks = (longest_ + ir::kContiguousChunk - 1) / ir::kContiguousChunk;
     beside_chunks_ = static_cast<int>(std::min<int64_t>(group_ / 64, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(chunks)))));
@@ -187,10 +188,8 @@ std::string Rows::declarations() const {
   std::string text;
   for (const VType type : {VType::Bool, VType::I32, VType::I64, VType::F32, VType::F64})
     if (std::any_of(parts_.begin(), parts_.end(), [&](const RowPart& p) { return p.reduce && p.type == type; }))
-      text +=
-          fmt::format("  {0}{1} x_{1}[{2}];\n{3}", where, stored_value(type), shared_ ? 4 * group_ : 64,
-                      longest_ > ir::kContiguousChunk ? fmt::format("  {0}{1} chunks_{1}[{2}];\n", where, stored_value(type), kMostChunks)
-                                                      : std::string());
+      text += fmt::format("  {0}{1} x_{1}[{2}];\n{3}", where, stored_value(type), shared_ ? 4 * group_ : 64,
+                          any_long() ? fmt::format("  {0}{1} chunks_{1}[{2}];\n", where, stored_value(type), kMostChunks) : std::string());
   for (const VType type : {VType::F32, VType::F64})
     if (std::any_of(parts_.begin(), parts_.end(), [&](const RowPart& p) { return waits(p) && p.type == type && !(p.kept && beside_); }))
       text += fmt::format("  {0}{1} values_{1}[{2}];\n", where, stored_value(type), values_);
@@ -560,7 +559,7 @@ void run_alone(const ir::RowFused::Part& part, Launcher& launcher) {
 void run(const ir::RowFused& w, Launcher& launcher) {
   const Target& target = launcher.target();
   // A group takes a whole row: few rows of many chunks are faster with a group for each chunk, though that is more kernels.
-  const int64_t most = target.loops || target.largest < kLongGroup ? 1 : w.rows * 4 >= target.units ? kMostChunks : 4;
+  const int64_t most = target.loops || target.largest_group < kLongGroup ? 1 : w.rows * 4 >= target.units ? kMostChunks : 4;
   std::vector<std::optional<RowPart>> all;
   for (const ir::RowFused::Part& p : w.parts) all.push_back(part_of(p, w.rows, most * ir::kContiguousChunk));
   for (size_t begin = 0, end; begin < all.size(); begin = end) {

@@ -26,7 +26,7 @@ constexpr int64_t kSortedOfRow = 32;
 
 int selecting_group(int64_t n, const Target& target) {
   const auto wanted = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(n / kSelectsOfItem)));
-  return static_cast<int>(std::clamp<int64_t>(wanted, target.group, std::max(target.group, target.largest)));
+  return static_cast<int>(std::clamp<int64_t>(wanted, target.group, std::max(target.group, target.largest_group)));
 }
 
 // The first and last (exclusive) address of a view's elements.

@@ -9,7 +9,7 @@ namespace {
 // Counts what it is to start.
 class CountingLauncher final : public Launcher {
  public:
-  CountingLauncher() { target_.dialect = &cuda(), target_.largest = 1024; }
+  CountingLauncher() { target_.dialect = &cuda(), target_.largest_group = 1024; }
   const Target& target() const override { return target_; }
   void start(const Launch& launch) override {
     ++launches, group = launch.group;
