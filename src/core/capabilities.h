@@ -25,13 +25,14 @@ std::string_view missing_in(const Arithmetic& arithmetic) noexcept;
 class Capabilities {
  public:
   Arithmetic arithmetic;
-  bool unified_memory = false;    // the host may use its addresses after pending work has finished
-  bool row_fused = false;         // it supports ir::RowFused
-  bool maps_each = false;         // it supports ir::MapEach
-  bool reduces_together = false;  // it computes several results of an ir::Reduce in one pass
-  bool cuda_source = false;       // it accepts user kernels in CUDA C++ without translation
-  bool elements = true;           // tensors have elements, not only shapes (false: meta)
-  bool library_products = false;  // vendor libraries compute matrix products, with other rounding, unless deterministic mode is on
+  bool unified_memory = false;     // the host may use its addresses after pending work has finished
+  bool row_fused = false;          // it supports ir::RowFused
+  int64_t longest_chosen_row = 0;  // elements at most of a row, where such work is for some of the rows only
+  bool maps_each = false;          // it supports ir::MapEach
+  bool reduces_together = false;   // it computes several results of an ir::Reduce in one pass
+  bool cuda_source = false;        // it accepts user kernels in CUDA C++ without translation
+  bool elements = true;            // tensors have elements, not only shapes (false: meta)
+  bool library_products = false;   // vendor libraries compute matrix products, with other rounding, unless deterministic mode is on
 
   // Marks a dtype, or an operator by name (ir/addresses.h; "*": all), as unsupported.
   void exclude(DType type) { dtypes_ &= ~bit(type); }

@@ -398,9 +398,14 @@ struct RowFused {
   };
   int64_t rows = 0;
   std::vector<Part> parts;
+  // One bool a row: where not null, only the rows are done where it is true. A row then has at most Capabilities::longest_chosen_row elements, and no
+  // reduction is strided.
+  void* only = nullptr;
 
   template <class F>
   void each_operand(F&& f) {
+    const int64_t once = 1;
+    if (only) f(only, OperandUse{"choice of rows", false, DType::Bool, std::span(&rows, 1), std::span(&once, 1)});
     for (Part& p : parts) {
       std::visit([&](auto& work) { work.each_operand(f); }, p.work);
       if (!p.kept) continue;

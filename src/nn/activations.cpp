@@ -6,7 +6,6 @@
 #include "autograd/history/history.h"
 #include "naru/autograd.h"
 #include "naru/nn/functional.h"
-#include "nn/limits.h"
 #include "ops/elementwise/shrink.h"
 #include "ops/random/host_draws.h"
 #include "ops/tensor/common.h"

@@ -6,7 +6,6 @@
 #include <numbers>
 
 #include "naru/autograd.h"
-#include "nn/limits.h"
 #include "ops/elementwise/half.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/type_names.h"
@@ -22,17 +21,6 @@ void renorm_rows(const Tensor& weight, const Tensor& index, double max_norm, dou
   const Tensor norms = norm(rows, norm_type, Dims{1}, true);
   Tensor target = weight;
   target.index_put_(std::vector<Index>{used}, where(norms > max_norm, rows * (Scalar(max_norm) / (norms + 1e-7)), rows));
-}
-
-void check_normalized_shape(const Tensor& x, const Dims& shape) {
-  const auto n = static_cast<int64_t>(shape.size());
-  bool fits = n > 0 && x.dim() >= n;
-  for (int64_t i = 0; fits && i < n; ++i) fits = x.size(x.dim() - n + i) == shape[static_cast<size_t>(i)];
-  if (fits) return;
-  std::string wanted;
-  for (const int64_t d : shape) wanted += ", " + std::to_string(d);
-  throw RuntimeError("Given normalized_shape={}, expected input with shape [*{}], but got input of size{}", shape.str(), wanted,
-                     x.sizes().str());
 }
 
 void require_spatial(const Tensor& x, int64_t n, const char* name) {
@@ -98,19 +86,6 @@ Tensor embedding(const Tensor& index, const Tensor& weight, std::optional<int64_
   }
   if (max_norm) renorm_rows(weight, index, *max_norm, norm_type);
   return naru::embedding(weight, index, padding, scale_grad_by_freq, sparse);
-}
-
-Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight, std::optional<double> eps) {
-  check_normalized_shape(x, normalized_shape);
-  if (!is_inexact(x.dtype())) ops::require_floating(x.dtype(), "rms_norm");
-  if (ops::is_half(x.dtype())) {  // squares would overflow; the eps is that of the type computed in, too
-    const Tensor w = weight.defined() ? weight.to(DType::F32) : weight;
-    return rms_norm(x.to(DType::F32), normalized_shape, w, eps).to(x.dtype());
-  }
-  Dims dims;
-  for (int64_t d = x.dim() - static_cast<int64_t>(normalized_shape.size()); d < x.dim(); ++d) dims.push_back(d);
-  const Tensor out = x * rsqrt((x * x).mean(dims, true) + eps.value_or(epsilon_of(x.dtype())));
-  return weight.defined() ? out * weight : out;
 }
 
 Tensor normalize(const Tensor& x, double p, int64_t dim, double eps) {

@@ -5,6 +5,7 @@
 #include "naru/ops/functions.h"
 #include "naru/ops/linalg.h"
 #include "naru/optim/steps.h"
+#include "ops/tensor/limits.h"
 #include "optim/gradient.h"
 
 namespace naru::optim {
@@ -57,7 +58,7 @@ double asgd_mu(int64_t step, const AsgdOptions& o) { return 1 / std::max(1.0, st
 void adafactor_step(Tensor p, const Tensor& gradient, Tensor row_var, Tensor col_var, Tensor variance, int64_t step,
                     const AdafactorOptions& o) {
   const auto t = static_cast<double>(step);
-  const double eps = o.eps1 ? *o.eps1 : std::ldexp(1.0, 1 - traits_of(p.dtype()).digits), fresh = std::pow(t, o.beta2_decay),
+  const double eps = o.eps1 ? *o.eps1 : ops::epsilon_of(p.dtype()), fresh = std::pow(t, o.beta2_decay),
                rate = std::min(o.lr, 1 / std::sqrt(t));
   Widened wide({&p, &row_var, &col_var, &variance});
   const Tensor g = widened(gradient);

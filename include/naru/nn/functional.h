@@ -133,8 +133,7 @@ using naru::instance_norm;
 using naru::layer_norm;
 using naru::local_response_norm;
 using naru::pdist;
-// x / sqrt(mean(x²) + eps) * weight over the last dimensions (RuntimeError for other shapes). The default eps is the dtype's epsilon.
-Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight = {}, std::optional<double> eps = {});
+using naru::rms_norm;
 // x divided by its p-norm along dim; the norm is at least eps.
 Tensor normalize(const Tensor& x, double p = 2, int64_t dim = 1, double eps = 1e-12);
 // The p-norm of a - b + eps over the last dimension.

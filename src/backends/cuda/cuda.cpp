@@ -15,6 +15,7 @@
 #include "backends/cuda/stream.h"
 #include "ir/inspect.h"
 #include "naru/error.h"
+#include "render/c/launch.h"
 #include "runtime/device/kernel_cache.h"
 #include "runtime/device/self_check.h"
 #include "runtime/memory/foreign.h"
@@ -139,9 +140,10 @@ class CudaBackend final : public Backend, public ForeignStreams {
       if (m.stream && m.stream != follower.get()) follower->wait(*m.stream, m.seq);
     return {follower.get(), follower->follow(handle)};
   }
-  Capabilities capabilities(Device) override {
+  Capabilities capabilities(Device device) override {
     Capabilities c;
     c.row_fused = c.maps_each = c.reduces_together = c.cuda_source = c.library_products = true;
+    c.longest_chosen_row = render::c::longest_chosen_row(devices().at(device).target());
     for (const char* op : ir::host_only_names()) c.exclude_host_only(op);
     return c;
   }

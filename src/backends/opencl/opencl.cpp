@@ -6,6 +6,7 @@
 #include "backends/opencl/stream.h"
 #include "ir/inspect.h"
 #include "naru/error.h"
+#include "render/c/launch.h"
 #include "runtime/device/self_check.h"
 
 namespace naru::backends {
@@ -82,6 +83,7 @@ class OpenClBackend final : public Backend {
     c.arithmetic = d.arithmetic;
     c.unified_memory = d.shared;
     c.row_fused = true;
+    c.longest_chosen_row = render::c::longest_chosen_row(device_of(device).target());
     c.reduces_together = !device_of(device).target().loops;
     if (!d.arithmetic.fp64) c.exclude(DType::F64);
     for (const char* op : ir::host_only_names()) c.exclude_host_only(op);

@@ -7,6 +7,7 @@
 #include "ops/elementwise/elementwise.h"
 #include "ops/linalg/lapack.h"
 #include "ops/linalg/lu.h"
+#include "ops/tensor/limits.h"
 
 namespace naru {
 
@@ -32,7 +33,7 @@ Tensor parity(const Tensor& pivots, DType type) {
 // Makes the U of a singular matrix invertible: returns epsilon for each 0 on its diagonal. The gradient of the determinant, its value times the
 // inverse transpose, is continuous, so the error is of the order of rounding.
 Tensor nudge(const Tensor& lu) {
-  const double epsilon = real_of(lu.dtype()) == DType::F32 ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
+  const double epsilon = ops::epsilon_of(lu.dtype());
   const Tensor d = diagonal_of(lu), scale = amax(abs(d), Dims{-1}, true);
   return on_diagonal(where(eq(d, 0.0), where(eq(scale, 0.0), 1.0, scale) * epsilon, zeros_like(scale)));
 }

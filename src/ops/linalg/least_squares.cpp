@@ -8,6 +8,7 @@
 #include "ops/elementwise/elementwise.h"
 #include "ops/linalg/lapack.h"
 #include "ops/tensor/autocast.h"
+#include "ops/tensor/limits.h"
 #include "ops/tensor/type_names.h"
 
 namespace naru::linalg {
@@ -15,14 +16,12 @@ namespace {
 
 using ops::adjoint_of;
 using ops::batch_of;
+using ops::epsilon_of;
 using ops::LapackCall;
 using Routine = ir::Lapack::Routine;
 using Tensors = std::vector<Tensor>;
 using OptOperand = std::optional<Operand>;
 
-double epsilon_of(DType type) {
-  return real_of(type) == DType::F32 ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
-}
 Tensor eye_like(const Tensor& t, int64_t n) { return eye(n, n, Options(t.dtype(), t.device())); }
 
 // The gradient of P = pinv(A), by products of A and P.

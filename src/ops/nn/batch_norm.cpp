@@ -70,32 +70,45 @@ struct BatchNorm {
   DType weight_type;  // the gradient's of weight and bias
 };
 
+// What a channel is normalised by: (x - mean - rest) rstd; `rest` may be undefined.
+struct ChannelStatistics {
+  Tensor mean, rest, rstd;
+};
+
+// x less its mean.
+Tensor centred(const Tensor& x, const ChannelStatistics& s, const BatchNorm& n) {
+  const Tensor d = x.to(n.acc) - beside(s.mean, x);
+  return s.rest.defined() ? d - beside(s.rest, x) : d;
+}
+
 Tensor scaled(const Tensor& r, const Tensor& w, const BatchNorm& n) { return w.defined() ? r * w.to(n.acc) : r; }
 
 // Sums of the gradient, and of the gradient times the normalised input, over all but the channels.
-std::pair<Tensor, Tensor> gradient_sums(const Tensor& g, const Tensor& x, const Tensor& m, const Tensor& r, const BatchNorm& n) {
+std::pair<Tensor, Tensor> gradient_sums(const Tensor& g, const Tensor& x, const ChannelStatistics& s, const BatchNorm& n) {
   using ops::FusedProducer;
-  const Tensor mean = beside(m, x), rstd = beside(r, x);
+  const Tensor mean = beside(s.mean, x), rest = s.rest.defined() ? beside(s.rest, x) : s.rest, rstd = beside(s.rstd, x);
   FusedProducer p = FusedProducer::copy(g, n.acc, n.acc);
   p.then(ir::op::sub, n.acc, {FusedProducer::of(x, n.acc), FusedProducer::of(mean, n.acc)});
-  p.then(ir::op::mul, n.acc, {FusedProducer::node(1, n.acc), FusedProducer::of(rstd, n.acc)});
-  p.then(ir::op::mul, n.acc, {FusedProducer::node(0, n.acc), FusedProducer::node(2, n.acc)});
-  const std::vector<Tensor> sums =
-      ops::reduce_several(ir::ReduceOp::Sum, p, std::array{0, 3}, x.sizes(), ops::dim_set(others(x), x.dim()), false, n.acc, "batch_norm");
+  const auto last = [&] { return FusedProducer::node(p.last(), n.acc); };
+  if (rest.defined()) p.then(ir::op::sub, n.acc, {last(), FusedProducer::of(rest, n.acc)});
+  p.then(ir::op::mul, n.acc, {last(), FusedProducer::of(rstd, n.acc)});
+  p.then(ir::op::mul, n.acc, {FusedProducer::node(0, n.acc), last()});
+  const std::vector<Tensor> sums = ops::reduce_several(ir::ReduceOp::Sum, p, std::array{0, p.last()}, x.sizes(),
+                                                       ops::dim_set(others(x), x.dim()), false, n.acc, "batch_norm");
   return {sums[0], sums[1]};
 }
 
-// Gradients of x, w and b. m and r: statistics of x (training), or constants; with gradients enabled in operators that have gradients themselves.
+// Gradients of x, w and b. s: statistics of x (training), or constants; with gradients enabled in operators that have gradients themselves.
 // What is read again is written out each time, so that it is computed where it is used and never stored.
-Tensors gradients(const Tensor& gradient, const Tensor& given, const Tensor& w, const Tensor& m, const Tensor& r, const BatchNorm& n,
-                  bool for_x, bool for_w, bool for_b) {
+Tensors gradients(const Tensor& gradient, const Tensor& given, const Tensor& w, const ChannelStatistics& s, const BatchNorm& n, bool for_x,
+                  bool for_w, bool for_b) {
   const Dims dims = others(given);
   const auto g = [&] { return gradient.to(n.acc); };
-  const auto hat = [&] { return (given.to(n.acc) - beside(m, given)) * beside(r, given); };
+  const auto hat = [&] { return centred(given, s, n) * beside(s.rstd, given); };
   const bool wants_sum = for_b || (for_x && n.training), wants_product = for_w || (for_x && n.training);
   Tensor sum_g, sum_gh;
   if (wants_sum && wants_product && !grad_enabled() && given.numel() > 0) {
-    std::tie(sum_g, sum_gh) = gradient_sums(gradient, given, m, r, n);
+    std::tie(sum_g, sum_gh) = gradient_sums(gradient, given, s, n);
   } else {
     if (wants_sum) sum_g = sum(g(), dims);
     if (wants_product) sum_gh = sum(g() * hat(), dims);
@@ -103,7 +116,7 @@ Tensors gradients(const Tensor& gradient, const Tensor& given, const Tensor& w, 
   Tensor gx;
   if (for_x) {
     // What a channel needs comes first: work of another shape would end the group that is deferred, and store what it has computed.
-    const Tensor scale = beside(scaled(r, w, n), given);
+    const Tensor scale = beside(scaled(s.rstd, w, n), given);
     if (n.training) {
       const Tensor mean_g = beside(sum_g / Operand(n.count), given), mean_gh = beside(sum_gh / Operand(n.count), given);
       gx = (g() - mean_g - hat() * mean_gh) * scale;
@@ -134,35 +147,34 @@ Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& run
     return batch_norm(x.contiguous(), running_mean, running_var, weight, bias, training, momentum, eps);
   const DType weight_type = (weight.defined() ? weight : bias.defined() ? bias : x).dtype();
   const BatchNorm n{ops::accumulator_of(x.dtype()), training, eps, static_cast<double>(x.size(1) ? x.numel() / x.size(1) : 0), weight_type};
-  Tensor m, r, y;
+  ChannelStatistics s;
+  Tensor y;
   {
     NoGrad guard;
     Tensor v;
     if (training && x.numel() > 0) {
-      std::tie(v, m) = ops::population_moments(x, ops::dim_set(others(x), x.dim()), "batch_norm");
-      move_running(running_mean, m, momentum, 1);
+      const ops::PopulationMoments m = ops::population_moments(x, ops::dim_set(others(x), x.dim()), "batch_norm");
+      v = m.variance, s.mean = m.mean, s.rest = m.rest;
+      move_running(running_mean, s.mean, momentum, 1);
       move_running(running_var, v, momentum, n.count > 1 ? n.count / (n.count - 1) : 1);
     } else if (training) {
-      m = zeros({x.size(1)}, Options(n.acc, x.device())), v = m;
+      s.mean = zeros({x.size(1)}, Options(n.acc, x.device())), v = s.mean;
     } else {
       // Copies, in both senses: what is saved must not change with the running ones.
-      m = running_mean.detach().to(std::nullopt, n.acc, false, true), v = running_var.detach();
+      s.mean = running_mean.detach().to(std::nullopt, n.acc, false, true), v = running_var.detach().to(n.acc);
     }
-    r = rsqrt(v.to(n.acc) + Operand(eps));
-    y = (x.detach().to(n.acc) - beside(m, x)) * beside(scaled(r, weight.defined() ? weight.detach() : weight, n), x);
+    s.rstd = rsqrt(v + Operand(eps)).to(n.acc);
+    y = centred(x.detach(), s, n) * beside(scaled(s.rstd, weight.defined() ? weight.detach() : weight, n), x);
     if (bias.defined()) y = y + beside(bias.detach().to(n.acc), x);
     y = y.to(x.dtype());
   }
   const bool for_x = requires_grad(x), for_w = weight.defined() && requires_grad(weight), for_b = bias.defined() && requires_grad(bias);
   return record(std::move(y), "NativeBatchNormBackward0", {&x, &weight, &bias}, {&x, &weight},
                 [=](const Tensors& g, const Tensors& saved) -> Tensors {
-                  Tensor mean = m, rstd = r;
-                  if (grad_enabled() && n.training) {
-                    const Tensor exact = saved[0].to(n.acc);
-                    const auto [v, again] = var_mean(exact, others(exact), 0);
-                    mean = again, rstd = rsqrt(v + Operand(n.eps));
-                  }
-                  return gradients(g[0], saved[0], saved[1], mean, rstd, n, for_x, for_w, for_b);
+                  if (!grad_enabled() || !n.training) return gradients(g[0], saved[0], saved[1], s, n, for_x, for_w, for_b);
+                  const Tensor exact = saved[0].to(n.acc);
+                  const auto [v, again] = var_mean(exact, others(exact), 0);
+                  return gradients(g[0], saved[0], saved[1], {again, {}, rsqrt(v + Operand(n.eps))}, n, for_x, for_w, for_b);
                 });
 }
 

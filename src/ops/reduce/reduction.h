@@ -45,6 +45,7 @@ class FusedProducer {
   // The result of an earlier node.
   static Arg node(int number, DType as) { return {nullptr, {}, as, number}; }
 
+  FusedProducer() = default;
   FusedProducer(ir::OpId id, DType out, std::initializer_list<Arg> args) { then(id, out, args); }
   FusedProducer& then(ir::OpId id, DType out, std::initializer_list<Arg> args) {
     steps_.push_back({id, out, args});

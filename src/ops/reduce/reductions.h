@@ -9,8 +9,13 @@ namespace naru::ops {
 
 // Sum over the dimensions of `set` divided by their count; computed in, and of, type `out` (16-bit types: in float32, rounded once).
 Tensor reduce_mean(const Tensor& t, const DimSet& set, bool keepdim, DType out, const char* name);
-// Variance (of all there are, not of a sample) and mean over the dimensions of `set`, of the accumulator's type; without a gradient.
-std::pair<Tensor, Tensor> population_moments(const Tensor& t, const DimSet& set, const char* op);
+// Variance (of all there are, not of a sample) and mean over the dimensions of `set`, without a gradient. Of float32 and 16-bit types, where the
+// device has float64, the variance is of that type, which its range asks for, and `rest` is what rounding left of means that are great beside their
+// deviation, 0 for others; it is undefined where there are none.
+struct PopulationMoments {
+  Tensor variance, mean, rest;
+};
+PopulationMoments population_moments(const Tensor& t, const DimSet& set, const char* op);
 // Greatest (least) element over the dimensions of `set`, of t's type; NaN wins.
 Tensor reduce_extreme(const Tensor& t, bool greatest, const DimSet& set, bool keepdim, const char* name);
 // The gradient of a choice of one element y of x over the dimensions of `set`, by g: in equal parts to all elements that equal y. As in PyTorch NaN equals NaN

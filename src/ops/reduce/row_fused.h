@@ -11,11 +11,14 @@ class RowFused {
  public:
   // `x` is reduced over the dimensions of `set`. The first tensor of every producer is contiguous where x is, and of x's shape: its strides choose the
   // order of reducing. Records nothing for autograd.
-  RowFused(const Tensor& x, const DimSet& set, const char* op);
+  // only: undefined, or one bool a row; where chosen(), the other rows' results stay as they are.
+  RowFused(const Tensor& x, const DimSet& set, const char* op, const Tensor& only = {});
   RowFused(const RowFused&) = delete;
 
   // Whether nothing is done before run().
   bool together() const noexcept { return together_; }
+  // Whether only the chosen rows are done; else all are.
+  bool chosen() const noexcept { return work_.only != nullptr; }
   // Reduces over the dimensions of `set`, which stay as ones. kept (where together()): stands for the reduced values in later calls, until one writes
   // to it, as one must; it has x's shape and the accumulators' type.
   Tensor reduce(ir::ReduceOp op, const FusedProducer& producer, DType out, const Tensor* kept = nullptr);
@@ -24,6 +27,10 @@ class RowFused {
   // Elementwise work over x's shape; over the shape of what reduce() gives.
   Tensor map(const FusedProducer& producer, DType out) { return map_over(sizes_, producer, out); }
   Tensor map_reduced(const FusedProducer& producer, DType out) { return map_over(reduced_shape(sizes_, inner_, true), producer, out); }
+  // The results of several nodes, each of its own type.
+  std::vector<Tensor> map_reduced(const FusedProducer& producer, std::span<const int> nodes);
+  // The same into `results` (where together()).
+  void map_reduced_into(const FusedProducer& producer, std::span<const int> nodes, std::span<const Tensor> results);
   // The same into `out`, of x's shape (where together()).
   void map_into(const FusedProducer& producer, const Tensor& out);
   // Does what has not been done. Results may be read afterwards.

@@ -26,8 +26,9 @@ namespace {
 
 // What var, std and mean are made of.
 struct Moments {
-  Tensor mean;      // keeps its dimensions; of the accumulator's type
-  Tensor variance;  // its dimensions as asked; not yet of the result's type
+  Tensor mean;               // keeps its dimensions; of the accumulator's type
+  Tensor variance;           // its dimensions as asked; not yet of the result's type
+  Tensor first, from_first;  // where defined: what the mean is the sum of, before it is rounded
 };
 
 void divide(Tensor& t, double n) {
@@ -51,9 +52,7 @@ constexpr DType kWide = DType::F64;
 // from all others, so n units of 2^-53 are lost at most.
 Moments moments_from_first(const Tensor& t, const DimSet& set, double correction, bool keepdim, const char* op) {
   const auto count = static_cast<double>(ops::reduced_count(t.sizes(), set));
-  const auto step = [&](ir::OpId id, const ops::OpOperand& a, const ops::OpOperand& b, DType out = kWide) {
-    return ops::apply(id, {a, b}, out, op);
-  };
+  const auto step = [&](ir::OpId id, const ops::OpOperand& a, const ops::OpOperand& b) { return ops::apply(id, {a, b}, kWide, op); };
   const Tensor first = first_along(t, set);
   FusedProducer distances(ir::op::sub, kWide, {FusedProducer::of(t, kWide), FusedProducer::of(first, kWide)});
   distances.then(ir::op::mul, kWide, {FusedProducer::node(0, kWide), FusedProducer::node(0, kWide)});
@@ -66,7 +65,8 @@ Moments moments_from_first(const Tensor& t, const DimSet& set, double correction
   const Tensor positive = step(ir::op::maximum, {&left, {}, kWide}, {nullptr, 0.0, kWide});
   Moments m;
   m.variance = step(ir::op::div, {&positive, {}, kWide}, {nullptr, std::max(0.0, count - correction), kWide});
-  m.mean = step(ir::op::add, {&first, {}, kWide}, {&from_first, {}, kWide}, DType::F32);
+  m.mean = ops::apply(ir::op::add, {{&first, {}, kWide}, {&from_first, {}, kWide}}, DType::F32, op);
+  m.first = first, m.from_first = from_first;
   if (!keepdim) {
     const Dims kept = ops::reduced_shape(t.sizes(), set, false);
     m.variance = ops::make_view(m.variance, kept, contiguous_strides(kept), m.variance.storage_offset(), op);
@@ -186,10 +186,32 @@ Tensor std(const Tensor& t, const OptionalDims& dims, double correction, bool ke
   return record_std(deviation(m, t.dtype(), "std"), t, set, correction, keepdim, "StdBackward0");
 }
 
-std::pair<Tensor, Tensor> ops::population_moments(const Tensor& t, const DimSet& set, const char* op) {
-  const DType acc = accumulator_of(t.dtype());
+namespace {
+
+// A mean of more deviations than this is great: its rounding to float32 shows.
+constexpr double kGreatMean = 32;
+
+// Whether there is a great mean; where the host can not see the numbers at once, there may be.
+bool has_great_mean(const ops::PopulationMoments& m) {
+  if (!m.mean.device().is_cpu() || m.mean.numel() == 0) return true;
+  const auto* const mean = static_cast<const float*>(m.mean.data_ptr());
+  const auto* const variance = static_cast<const double*>(m.variance.data_ptr());
+  for (int64_t i = 0; i < m.mean.numel(); ++i)
+    if (const double part = static_cast<double>(mean[i]) * (1 / kGreatMean); part * part > variance[i]) return true;
+  return false;
+}
+
+}  // namespace
+
+ops::PopulationMoments ops::population_moments(const Tensor& t, const DimSet& set, const char* op) {
   const Moments m = moments(t.detach(), set, 0, false, op);
-  return {variance(m, acc, op), m.mean.reshape(m.variance.sizes())};
+  const Dims& sizes = m.variance.sizes();
+  PopulationMoments result{m.variance, m.mean.reshape(sizes), {}};
+  if (!m.first.defined() || (!recording_host() && !has_great_mean(result))) return result;
+  const Tensor great = square(result.mean.to(kWide) * (1 / kGreatMean)) > result.variance;
+  const Tensor rest = (m.first.to(kWide) - m.mean.to(kWide)) + m.from_first;
+  result.rest = where(great, rest.reshape(sizes).to(DType::F32), 0.0);
+  return result;
 }
 
 // (var, mean)

@@ -181,6 +181,8 @@ void run(const ir::Windows&, Launcher&);
 void run(const ir::Sort&, Launcher&);
 void run(const ir::Nonzero&, Launcher&);
 void run(const ir::RowFused&, Launcher&);
+// Capabilities::longest_chosen_row of such devices.
+int64_t longest_chosen_row(const Target& target);
 void run(const ir::MapEach&, Launcher&);
 void run(const ir::UserKernel&, Launcher&);
 // Compiles its kernel. Throws RuntimeError, with the lines of the user's source, if the compiler rejects it.

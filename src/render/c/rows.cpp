@@ -29,8 +29,9 @@ constexpr int kReadTogether = 4;
 
 class Rows {
  public:
-  // alone: nothing outside `parts` reads what they keep.
-  Rows(std::span<RowPart> parts, int64_t rows, bool alone, const Target& target) : parts_(parts), rows_(rows), target_(target) {
+  // alone: nothing outside `parts` reads what they keep. only: as in the instruction.
+  Rows(std::span<RowPart> parts, int64_t rows, bool alone, void* only, const Target& target) : parts_(parts), rows_(rows), target_(target) {
+    if (only) only_memory_ = memory_of(only, DType::Bool, false);
     for (RowPart& p : parts_) {
       wide_ |= p.wide, params_ += p.params.size(), operands_ += p.operands.size(), longest_ = std::max(longest_, p.length);
       for (size_t k = 0; k < p.operands.size(); ++k) {
@@ -98,7 +99,7 @@ class Rows {
   size_t params_ = 0, operands_ = 0;
   void* kept_ = nullptr;
   int beside_ = 0;  // room for the kept values of a row beside the items; 0: in memory
-  int kept_memory_ = -1;
+  int kept_memory_ = -1, only_memory_ = -1;
   int group_ = 64;
   bool shared_ = false;    // the items share the work otherwise than as the 64 lanes of a reduction
   int values_ = 0;         // room for the values of sums of floats, of each type that there is
@@ -178,7 +179,7 @@ Key Rows::key() const {
   }
   mix(static_cast<uint64_t>(wide_) << 32 | static_cast<uint64_t>(beside_));
   mix(static_cast<uint64_t>(shared_) << 63 | static_cast<uint64_t>(group_) << 32 | static_cast<uint64_t>(values_));
-  mix(static_cast<uint64_t>(beside_chunks_));
+  mix(static_cast<uint64_t>(beside_chunks_) << 1 | (only_memory_ >= 0));
   return {Kind::Rows, parts_[0].program, a, b};
 }
 
@@ -519,6 +520,7 @@ std::string Rows::text() const {
   text += target_.loops ? "  const I first = (I)GROUP * a.d[1], last = first + a.d[1] < a.d[0] ? first + a.d[1] : a.d[0];\n  for (I row = "
                           "first; row < last; ++row) {\n"
                         : "  {\n    const I row = (I)GROUP;\n";
+  if (only_memory_ >= 0) text += fmt::format("    if (!m{}[row]) {};\n", only_memory_, target_.loops ? "continue" : "return");
   size_t param = 0;
   int stride = kCommonNumbers + static_cast<int>(parts_.size());
   for (size_t i = 0; i < parts_.size(); ++i) {
@@ -556,17 +558,24 @@ void run_alone(const ir::RowFused::Part& part, Launcher& launcher) {
 
 }  // namespace
 
+int64_t longest_chosen_row(const Target& target) {
+  return ir::kContiguousChunk * (target.loops || target.largest_group < kLongGroup ? 1 : kMostChunks);
+}
+
 void run(const ir::RowFused& w, Launcher& launcher) {
   const Target& target = launcher.target();
+  int64_t most = longest_chosen_row(target);
   // A group takes a whole row: few rows of many chunks are faster with a group for each chunk, though that is more kernels.
-  const int64_t most = target.loops || target.largest_group < kLongGroup ? 1 : w.rows * 4 >= target.units ? kMostChunks : 4;
+  if (!w.only && w.rows * 4 < target.units) most = std::min(most, 4 * ir::kContiguousChunk);
   std::vector<std::optional<RowPart>> all;
-  for (const ir::RowFused::Part& p : w.parts) all.push_back(part_of(p, w.rows, most * ir::kContiguousChunk));
+  for (const ir::RowFused::Part& p : w.parts) all.push_back(part_of(p, w.rows, most));
+  if (w.only && !std::all_of(all.begin(), all.end(), [](const auto& part) { return part.has_value(); }))
+    throw RuntimeError("internal error: work on chosen rows needs rows that are dense, of at most {} elements", most);
   for (size_t begin = 0, end; begin < all.size(); begin = end) {
     std::vector<RowPart> together;
     for (end = begin; end < all.size() && all[end]; ++end) together.push_back(*all[end]);
-    if (together.size() > 1)
-      Rows(together, w.rows, together.size() == all.size(), launcher.target()).start(launcher);
+    if (together.size() > 1 || w.only)
+      Rows(together, w.rows, together.size() == all.size(), w.only, launcher.target()).start(launcher);
     else
       run_alone(w.parts[begin], launcher), end = begin + 1;
   }

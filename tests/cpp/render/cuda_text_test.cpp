@@ -141,10 +141,12 @@ TEST(CudaText, every_kind_of_kernel_compiles) {
     ir::Map map;
     map.program = program_of(ir::op::add, {sum, t}, t, sum);
     map.shape = {6, 90}, map.inputs = {unread(sum, {90, 1}), unread(t, {1, 0})}, map.outputs = {unread(t, {90, 1})};
-    for (void* const kept : {unread(t, {}).data, static_cast<void*>(nullptr)}) {
-      w.parts = {{reduction, kept}, {map, nullptr}};
-      run(w, compiler);
-    }
+    for (void* const kept : {unread(t, {}).data, static_cast<void*>(nullptr)})
+      for (void* const only : {unread(DType::Bool, {}).data, static_cast<void*>(nullptr)}) {
+        w.parts = {{reduction, kept}, {map, nullptr}};
+        w.only = only;
+        run(w, compiler);
+      }
     if (t == DType::Bool) continue;
     ir::MatMul q;
     q.dtype = t, q.m = 30, q.n = 40, q.k = 50;

@@ -123,6 +123,49 @@ def test_float32_statistics_hold_at_every_magnitude(scale, mean, device):
     assert ((y.grad.cpu().double() - z.grad).abs() <= 1e-5).all()
 
 
+def transposed(t):
+    return t.transpose(0, -1).contiguous().transpose(0, -1)
+
+
+NORMS = {
+    "layer_norm": lambda x, w, b, eps: F.layer_norm(x, (6, 12), w.reshape(6, 12), b.reshape(6, 12), eps),
+    "rms_norm": lambda x, w, b, eps: F.rms_norm(x, (6, 12), w.reshape(6, 12), eps),
+    "group_norm": lambda x, w, b, eps: F.group_norm(x, 2, w[:6], b[:6], eps),
+    "instance_norm": lambda x, w, b, eps: F.instance_norm(x, weight=w[:6], bias=b[:6], eps=eps),
+    "batch_norm": lambda x, w, b, eps: F.batch_norm(x, None, None, w[:6], b[:6], training=True, eps=eps),
+}
+
+
+@pytest.mark.parametrize("name", NORMS)
+@pytest.mark.parametrize("layout", [lambda t: t, transposed, lambda t: naru.cat([t, t])[3:8]], ids=["dense", "transposed", "offset"])
+@pytest.mark.parametrize(
+    ("scale", "mean", "eps"), [(1, 0, 1e-5), (1, 1e5, 1e-5), (1, 1e7, 1e-5), (1e19, 1e20, 1e-5), (1e30, 0, 1e-5), (5e37, 2e38, 1e-5), (1e-30, 0, 1e-5), (1e-30, 0, 1e-70)]
+)
+def test_normalization_holds_at_every_magnitude(name, layout, scale, mean, eps, device):
+    generator = random.Random(0)
+    x = naru.tensor([generator.uniform(-2, 2) for _ in range(5 * 72)], dtype=naru.float64).reshape(5, 6, 12)
+    x = x * scale + mean
+    if name != "batch_norm":
+        x[1::2] = x[1::2] / scale  # ordinary rows stand between
+    x = x.float()
+    w, b = (naru.tensor([generator.uniform(-2, 2) for _ in range(72)]) for _ in range(2))
+
+    def run(on, kind):
+        inputs = [t.to(kind).to(on).requires_grad_() for t in (x, w, b)]
+        y = NORMS[name](layout(inputs[0]), *inputs[1:], eps)
+        g = naru.linspace(-1, 2, y.numel(), dtype=naru.float64).to(kind).reshape(y.shape).to(on)
+        return [t.detach().cpu().double() for t in (y, *naru.autograd.grad((y * g).sum(), inputs, allow_unused=True)) if t is not None]
+
+    got, want = run(device, naru.float32), run("cpu", naru.float64)
+    for number, (a, e) in enumerate(zip(got, want, strict=True)):
+        if number == 1:  # by rows: each of its own magnitude; those below float32's least number are 0
+            a, e = a.flatten(1), e.flatten(1)
+            assert ((a - e).abs() <= 1e-4 * e.abs().amax(1, keepdim=True) + 1e-44).all(), (a, e)
+        else:
+            # The mean is rounded to 2^-24 of itself, which is at most 32 deviations; gradients of weights are sums of 60 or more.
+            assert ((a - e).abs() <= (6e-6 if number == 0 else 3e-5) * (1 + e.abs())).all(), (number, (a - e).abs().max())
+
+
 def test_the_first_element_may_be_far_from_all_others():
     x = naru.tensor([[1e7, *range(999)], [-3e38, *[3e38] * 999], [0.0, *[1e-34] * 999]])
     assert ((x.std(1).double() / x.double().std(1) - 1).abs() < 1e-6).all()

@@ -202,6 +202,15 @@ def sorts(calls, rng):
                    torch.zeros(places, width, device=t.device).flip(0).t().index_add(1, i, t.t())), x, at)  # fmt: skip
 
 
+def hard_rows(x):
+    """Rows of which some need float64: of great means, and (but for float16) of great numbers."""
+    x = x.clone()
+    x[::2] = x[::2] * 0.01 + 300
+    if x.dtype != torch.float16:
+        x[-1] *= 1e30
+    return x
+
+
 def rows(calls, rng):
     f = torch.nn.functional
     for n in (30, 64, 1024, 1030, 3000, 4096, 8192, 16384, 20000):
@@ -211,8 +220,11 @@ def rows(calls, rng):
                 w = values(rng, (n,), dtype, "wide")
                 calls.same(f"softmax {n} {dtype} {layout}", lambda t: (t.softmax(1), t.log_softmax(1)), x, layout=layout)
                 calls.same(f"norms {n} {dtype} {layout}", lambda t, v: (f.layer_norm(t, (n,), v, v), f.layer_norm(t, (n,)), f.rms_norm(t, (n,), v)), x, w, layout=layout)
+                calls.same(f"norms of hard rows {n} {dtype} {layout}", lambda t, v: (f.layer_norm(t, (n,), v, v), f.rms_norm(t, (n,), v)), hard_rows(x), w, layout=layout)
         x = values(rng, (3, n), "float32", "wide").requires_grad_()
         calls.same(f"gradients {n}", lambda t: torch.autograd.grad((t.softmax(1) * t).sum() + (f.layer_norm(t, (n,)) * t).sum(), t), x)
+        x = hard_rows(x.detach()).requires_grad_()
+        calls.same(f"gradients of hard rows {n}", lambda t: torch.autograd.grad((f.layer_norm(t, (n,)) * t).sum() + f.rms_norm(t, (n,)).sum(), t), x)
 
 
 def long_rows(calls, rng):
@@ -224,6 +236,7 @@ def long_rows(calls, rng):
             x = values(rng, (int(rng.integers(1, 6)), n), dtype, "wide" if rng.integers(4) else "few")
             calls.same(f"softmax {tuple(x.shape)} {dtype} {layout}", lambda t: (t.softmax(1), t.log_softmax(1), f.cross_entropy(t, torch.arange(len(t), device=t.device))), x, layout=layout)
             calls.same(f"norms {tuple(x.shape)} {dtype} {layout}", lambda t: (f.layer_norm(t, (n,)), t.softmax(1, dtype=torch.float32)), x, layout=layout)
+            calls.same(f"norms of hard rows {tuple(x.shape)} {dtype} {layout}", lambda t: (f.layer_norm(t, (n,)), f.rms_norm(t, (n,))), hard_rows(x), layout=layout)
         x = values(rng, (2, n), "float32", "wide").requires_grad_()
         calls.same(f"gradients {n}", lambda t: torch.autograd.grad((t.softmax(1) * t).sum() + (f.layer_norm(t, (n,)) * t).sum(), t), x)
 

@@ -15,6 +15,8 @@ constexpr int64_t kTogether = 16384;
 }  // namespace
 
 void run(const ir::RowFused& w) {
+  const bool* const only = static_cast<const bool*>(w.only);
+  if (only && std::find(only, only + w.rows, true) == only + w.rows) return;
   std::vector<std::unique_ptr<RowPart>> parts;
   double time = 0;
   int64_t unit = 1, longest = 1;
@@ -40,8 +42,13 @@ void run(const ir::RowFused& w) {
     const std::unique_ptr<Line[]> values(lines ? new Line[lines] : nullptr);
     const int64_t last = std::min(end * unit, w.rows);
     for (int64_t row = begin * unit; row < last;) {
+      if (only && !only[row]) {
+        ++row;
+        continue;
+      }
       const int64_t chunk_end = unit == 1 ? last : std::min(last, (row / unit + 1) * unit);
-      const int64_t until = std::min(row + together, chunk_end);
+      int64_t until = std::min(row + together, chunk_end);
+      if (only) until = std::find(only + row, only + until, false) - only;
       for (const auto& part : parts) part->run(row, until, reinterpret_cast<char*>(values.get()));
       row = until;
     }
