@@ -42,6 +42,9 @@ __rand__ __or__ __ror__ __xor__ __rxor__ __lshift__ __rshift__ __lt__ __le__ __g
 IN_PLACE = [*(n + "_" for n in (*UNARY, *BROADCAST) if not n.startswith("__")), "copy_", "__iadd__", "__isub__", "__imul__", "__itruediv__", "zero_",
             "fill_"]  # fmt: skip
 
+# In-place methods that change the shape, not the elements.
+RESHAPING_IN_PLACE = "t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ as_strided_".split()
+
 # --- operators along dimensions: the position of `dim` among the arguments after the tensor, and its default
 
 ALL = object()
@@ -63,6 +66,16 @@ DIMS: dict[str, tuple[int, Any]] = {
 def broadcast_shape(*shapes: Any) -> Any:
     """The shape that operands of these shapes broadcast to."""
     return _C.broadcast_tensors(*(_C.empty(tuple(s), device="meta") for s in shapes))[0].shape
+
+
+def out_of_place(name: str) -> Any:
+    """The function that computes what the in-place method `name` writes."""
+    return getattr(Tensor, name[:-1], None) or getattr(_C, name[:-1])
+
+
+def is_in_place(name: str) -> bool:
+    """Whether a function of this name writes to its first argument."""
+    return name.endswith("_") and not name.endswith("__")
 
 
 def sizes_of(given: tuple) -> tuple:

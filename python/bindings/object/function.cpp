@@ -404,6 +404,15 @@ void add_overload(unsigned where, const char* name, const char* params, const ch
   if (where & kStatic) add_to(methods(), name, doc, false, true, params, thunk, state, types, result, old);
 }
 
+namespace {
+// A definition must not silently replace another, unless both are in-place forms that are made of the same function.
+void add_made(Definitions& all, std::string_view name, Definition* d) {
+  Definition*& at = all[name];
+  if (at && !(at->in_place && d->in_place)) throw std::logic_error("bindings: " + std::string(name) + " is defined twice");
+  at = d;
+}
+}  // namespace
+
 void add_alias(const char* alias, const char* name) {
   for (auto* map : {&functions(), &methods()}) {
     const auto it = map->find(name);
@@ -411,7 +420,7 @@ void add_alias(const char* alias, const char* name) {
     auto* d = new Definition{
         .name = alias, .method = it->second->method, .is_static = it->second->is_static, .out_rule = it->second->out_rule, .overloads = {}};
     for (const auto& o : it->second->overloads) d->overloads.push_back(std::make_unique<Overload>(*o));
-    (*map)[alias] = d;
+    add_made(*map, alias, d);
   }
 }
 
@@ -425,7 +434,7 @@ void add_in_place(const char* name) {
       d->overloads.push_back(std::make_unique<Overload>(*o));
       if (!it->second->method) remove_out(*d->overloads.back());
     }
-    (*map)[*text] = d;
+    add_made(*map, *text, d);
   }
 }
 

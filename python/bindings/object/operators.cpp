@@ -1,4 +1,5 @@
 // Python's operators on tensors, as C slots: the fast path of small work.
+#include "object/out.h"
 #include "object/overlap.h"
 #include "object/overrides.h"
 #include "object/tensor_object.h"
@@ -109,7 +110,7 @@ PyObject* matmul_slot(PyObject* a, PyObject* b) {
 PyObject* imatmul_slot(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
     if (!is_tensor(a) || !is_tensor(b)) Py_RETURN_NOTIMPLEMENTED;
-    tensor_of(a).copy_(matmul(tensor_of(a), tensor_of(b)));
+    tensor_of(a).copy_(matmul(to_be_read(tensor_of(a)), tensor_of(b)));
     return Py_NewRef(a);
   });
 }

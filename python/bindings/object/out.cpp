@@ -248,9 +248,12 @@ void write_out(const char* function, OutRule rule, const Tensor& out, const Tens
   target.copy_(result.impl()->storage.get() == out.impl()->storage.get() ? result.clone() : result);
 }
 
+Tensor to_be_read(const Tensor& self) { return grad_enabled() && self.requires_grad() ? self.clone() : self; }
+
 nb::object copy_to_be_read(PyObject* self) {
-  if (!is_tensor(self) || !grad_enabled() || !tensor_of(self).requires_grad()) return {};
-  return nb::steal(wrap(tensor_of(self).clone()));
+  if (!is_tensor(self)) return {};
+  const Tensor copy = to_be_read(tensor_of(self));
+  return copy.is(tensor_of(self)) ? nb::object() : nb::steal(wrap(copy));
 }
 
 PyObject* into_self(PyObject* self, nb::object result) {

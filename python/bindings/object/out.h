@@ -30,7 +30,8 @@ void follow_out(const char* function, OutRule rule, const Tensor& out, PyObject*
 void write_out(const char* function, OutRule rule, const Tensor& out, const Tensor& result, Sharing sharing = Sharing::Any,
                std::span<PyObject* const> arguments = {});
 
-// What a function is given whose result is written to `self`: a copy, where backward may look at it; nothing where self will do.
+// What a function is given whose result is written to `self`: a copy, where backward may look at it; self itself (nothing) where that will do.
+Tensor to_be_read(const Tensor& self);
 nb::object copy_to_be_read(PyObject* self);
 // Writes the result to self, which is returned. RuntimeError for another shape, or a type that self can't take.
 PyObject* into_self(PyObject* self, nb::object result);

@@ -33,10 +33,7 @@ void define_complex() {
       [](const Tensor& t) { return angle(t); });
   def(kBoth, "sgn", "input, *, out=None", "input / abs(input), 0 where it is 0; of real numbers -1, 0 or 1.",
       [](const Tensor& t) { return sgn(t); });
-  def(kMethod, "sgn_", "input", "The sign, in place.", [](const Tensor& t) {
-    Tensor(t).copy_(sgn(t));
-    return Self();
-  });
+  add_in_place("sgn");
   def(kMethod, "__complex__", "input", "The one element as a complex number.", [](const Tensor& t) -> PyObject* {
     if (t.numel() != 1) throw ValueError("only one element tensors can be converted to Python scalars");
     const std::complex<double> v = item_of(t).to<std::complex<double>>();

@@ -1,4 +1,5 @@
 // Reductions at indexed positions: scatter with reduce, scatter_reduce, index_reduce; and polygamma.
+#include "object/out.h"
 #include "object/tensor_object.h"
 
 namespace naru::py {
@@ -12,7 +13,7 @@ Tensor scattered(const Tensor& t, int64_t dim, const Tensor& index, const Operan
 }
 
 Self scattered_in_place(const Tensor& t, int64_t dim, const Tensor& index, const Operand& src, std::string_view reduce) {
-  Tensor(t).copy_(scattered(t, dim, index, src, reduce));
+  Tensor(t).copy_(scattered(to_be_read(t), dim, index, src, reduce));
   return Self();
 }
 
@@ -41,24 +42,15 @@ void define_scatters() {
       [](const Tensor& t, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, bool include_self) {
         return scatter_reduce(t, dim, index, src, reduce, include_self);
       });
-  def(kMethod, "scatter_reduce_", "input, dim, index, src, reduce, *, include_self=True", "scatter_reduce, written into the tensor.",
-      [](const Tensor& t, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, bool include_self) {
-        Tensor(t).copy_(scatter_reduce(t, dim, index, src, reduce, include_self));
-        return Self();
-      });
   def(kBoth, "index_reduce", "input, dim, index, source, reduce, *, include_self=True, out=None",
       "The prod, mean, amax or amin (reduce) of the slices of source for each slice, and of the slice itself if include_self.",
       [](const Tensor& t, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce, bool include_self) {
         return index_reduce(t, dim, index, source, reduce, include_self);
       });
-  def(kMethod, "index_reduce_", "input, dim, index, source, reduce, *, include_self=True", "index_reduce, written into the tensor.",
-      [](const Tensor& t, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce, bool include_self) {
-        Tensor(t).copy_(index_reduce(t, dim, index, source, reduce, include_self));
-        return Self();
-      });
   def(kMethod, "polygamma", "input, n", "The n-th derivative of digamma.", [](const Tensor& t, int64_t n) { return polygamma(n, t); });
   def(kFunction, "polygamma", "n, input, *, out=None", "The n-th derivative of digamma.",
       [](int64_t n, const Tensor& t) { return polygamma(n, t); });
+  add_in_place("scatter_reduce"), add_in_place("index_reduce");
 }
 
 }  // namespace naru::py

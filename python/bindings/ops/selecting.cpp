@@ -141,10 +141,9 @@ void define_selecting() {
         "logit", "nan_to_num", "polygamma", "renorm",  "sinc",    "put",     "nextafter", "i0",  "mvlgamma",  "igamma", "igammac"})
     add_in_place(name);
   constexpr std::pair<const char*, const char*> kOthers[] = {
-      {"arccos_", "acos_"},       {"arccosh_", "acosh_"}, {"arcsin_", "asin_"},  {"arcsinh_", "asinh_"}, {"arctan_", "atan_"},
-      {"arctanh_", "atanh_"},     {"arctan2_", "atan2_"}, {"fix_", "trunc_"},    {"greater_", "gt_"},    {"greater_equal_", "ge_"},
-      {"less_", "lt_"},           {"less_equal_", "le_"}, {"not_equal_", "ne_"}, {"sgn_", "sign_"},      {"swapaxes_", "transpose_"},
-      {"swapdims_", "transpose_"}};
+      {"arccos_", "acos_"},   {"arccosh_", "acosh_"}, {"arcsin_", "asin_"},  {"arcsinh_", "asinh_"},      {"arctan_", "atan_"},
+      {"arctanh_", "atanh_"}, {"arctan2_", "atan2_"}, {"fix_", "trunc_"},    {"greater_", "gt_"},         {"greater_equal_", "ge_"},
+      {"less_", "lt_"},       {"less_equal_", "le_"}, {"not_equal_", "ne_"}, {"swapaxes_", "transpose_"}, {"swapdims_", "transpose_"}};
   for (const auto& [alias, name] : kOthers) add_alias(alias, name);
 }
 

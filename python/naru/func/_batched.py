@@ -13,7 +13,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _C, _stand_in
-from .._stand_in import OPERATORS, StandIn, leaves, mapped
+from .._stand_in import OPERATORS, RESHAPING_IN_PLACE, StandIn, is_in_place, leaves, mapped, out_of_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +41,8 @@ class _Local(threading.local):
 
 here = _Local()
 RULES: dict[str, Callable[..., Any]] = {}
+# In-place methods without a rule that write to the elements of each entry, where it lies.
+WRITE_ELEMENTS = ("apply_", "fill_diagonal_", "map_", "map2_")
 # Prefixes of the errors that rules raise themselves.
 SAID = ("vmap:", "vmap over", "Batching rule not", "Batch norm got")
 
@@ -86,6 +88,17 @@ def with_batch(x: Any, level: Level) -> Any:
     return x.value if has_batch(x, level) else x.unsqueeze(0).expand((level.size, *x.shape))
 
 
+def require_batch(target: Any, level: Level, name: str) -> None:
+    """WrittenWithoutBatchError if the target of an in-place write has no batch."""
+    if not has_batch(target, level):
+        raise WrittenWithoutBatchError(
+            "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more elements "
+            f"than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. Please try to use out-of-place "
+            f"operators instead of inplace arithmetic ({name}). If said operator is being called inside the PyTorch framework, please file a bug report "
+            "instead."
+        )
+
+
 def drawn(func: Any, *args: Any, **kwargs: Any) -> Any:
     """Calls a random function that draws the numbers of all entries at once."""
     here.drawing = True
@@ -106,6 +119,10 @@ def random_error() -> RuntimeError:
 def by_loop(level: Level, func: Any, args: tuple, kwargs: dict[str, Any], warn: bool = True) -> Any:
     """Calls `func` once for each entry, and stacks the results."""
     name = getattr(func, "__name__", str(func))
+    if is_in_place(name):
+        require_batch(args[0], level, name)
+        if name not in WRITE_ELEMENTS:
+            raise NotImplementedError(f"vmap: {name} is not supported; use a function that returns a new tensor")
     results = []
     for i in range(level.size):
         one = functools.partial(mapped, lambda x, i=i: x.value.select(0, i) if has_batch(x, level) else x)
@@ -116,6 +133,8 @@ def by_loop(level: Level, func: Any, args: tuple, kwargs: dict[str, Any], warn: 
             "once for each entry.",
             stacklevel=2,
         )
+    if is_in_place(name):  # each call has written to its entry
+        return args[0]
     if isinstance(results[0], Tensor):
         return wrapped(_C.stack(results), level)
     if isinstance(results[0], (tuple, list)):
@@ -139,6 +158,23 @@ def _stacked(results: Any) -> Any:
         return kind(*made)
 
 
+def _written(level: Level, found: Any, name: str, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Does what the in-place method `name` does, by the rule `found` of the function that computes the new value."""
+    target = args[0]
+    require_batch(target, level, name)
+    before = target
+    if target.requires_grad and name not in RESHAPING_IN_PLACE:  # the function may save what is overwritten
+        before = BatchedTensor(target.value.clone(), target.level)
+    result = found(level, out_of_place(name), (before, *args[1:]), kwargs)
+    if result is NotImplemented:
+        raise NotImplementedError(f"vmap: {name} is not supported for these arguments; use {name[:-1]}, which does not write in place")
+    if name in RESHAPING_IN_PLACE:
+        target.value = result.value
+    else:
+        target.value.copy_(result.value)
+    return target
+
+
 def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """Calls `func` for all entries of the innermost batch among its arguments at once."""
     number = max((x.level for x in leaves((*args, *kwargs.values())) if type(x) is BatchedTensor), default=0)
@@ -147,7 +183,10 @@ def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         raise RuntimeError("vmap: a tensor of a vmap that is over is used; return what is needed from the function")
     name = func.__name__
     func = OPERATORS.get(name, func) if name.startswith("__") else func
-    found = RULES.get(name) or RULES.get(name.strip("_"))
+    found = RULES.get(name)
+    if found is None and is_in_place(name) and name[:-1] in RULES:
+        return _written(level, RULES[name[:-1]], name, args, kwargs)
+    found = found or RULES.get(name.strip("_"))
     if found is None:
         return by_loop(level, func, args, kwargs)
     try:

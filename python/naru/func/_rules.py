@@ -7,7 +7,7 @@ from typing import Any
 from .. import _C
 from .._stand_in import ALL, BROADCAST, DIMS, IN_PLACE, UNARY, leaves, mapped, sizes_of
 from .._stand_in import wrapped as shown
-from ._batched import Level, WrittenWithoutBatchError, by_loop, drawn, has_batch, is_batched, opened, random_error, rank, rule, with_batch, wrapped
+from ._batched import Level, by_loop, drawn, has_batch, is_batched, opened, random_error, rank, require_batch, rule, with_batch, wrapped
 
 Tensor = _C.Tensor
 
@@ -46,20 +46,9 @@ def _elementwise(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -
     return wrapped(func(*mapped(prepared, args), **mapped(prepared, kwargs)), level)
 
 
-def _require_batch(target: Any, level: Level, name: str) -> None:
-    """WrittenWithoutBatchError if the target of an in-place write has no batch."""
-    if not has_batch(target, level):
-        raise WrittenWithoutBatchError(
-            "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more elements "
-            f"than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. Please try to use out-of-place "
-            f"operators instead of inplace arithmetic ({name}). If said operator is being called inside the PyTorch framework, please file a bug report "
-            "instead."
-        )
-
-
 def _in_place(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     target = args[0]
-    _require_batch(target, level, func.__name__)
+    require_batch(target, level, func.__name__)
     most = rank(target, level)
     if func.__name__ == "fill_" and isinstance(args[1], Tensor):
         if rank(args[1], level):
@@ -421,7 +410,7 @@ def _random(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any
             value = args[0].value
             return wrapped(drawn(func, value.flatten(0, 1), *args[1:], **kwargs).reshape(*tuple(value.shape)[:2], -1), level)
         if in_place:
-            _require_batch(args[0], level, func.__name__)
+            require_batch(args[0], level, func.__name__)
         result = drawn(func, *(opened(a, level) for a in args), **kwargs)
         return args[0] if in_place else wrapped(result, level)
     if in_place and not any(has_batch(a, level) for a in (*args[1:], *kwargs.values())):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
-from .._stand_in import OPERATORS, StandIn, leaves, wrapped
+from .._stand_in import OPERATORS, RESHAPING_IN_PLACE, StandIn, is_in_place, leaves, out_of_place, wrapped
 from ._ragged import NestedInt, Ragged, ragged_of, ragged_of_counts
 
 if TYPE_CHECKING:
@@ -54,9 +54,21 @@ def require_nested(name: str, x: Any) -> None:
         raise TypeError(f"{name}(): wanted a nested tensor as the first argument where another is nested, got {type(x).__name__}")
 
 
+def _written(target: NestedTensor, name: str, result: NestedTensor) -> NestedTensor:
+    """`target`, to which the in-place method `name` has written the result of the function of that name."""
+    if name in RESHAPING_IN_PLACE:
+        target._values, target._ragged, target._ragged_idx = result._values, result._ragged, result._ragged_idx
+    else:
+        target._values.copy_(result._values)
+    return target
+
+
 def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Calls the rule registered for the function's name."""
+    """Calls the rule registered for the function's name; for an in-place method without one, that of the function, whose result is written."""
     name = func.__name__
+    if is_in_place(name) and name not in RULES and name[:-1] in RULES:
+        require_nested(name, args[0])
+        return _written(args[0], name, dispatch(out_of_place(name), args, kwargs))
     if name.startswith("__"):
         func = OPERATORS.get(name, func)
     found = RULES.get(name) or RULES.get(name.strip("_"))
