@@ -46,7 +46,7 @@ ROWS = [
     *((text, "unit") for text in [
         "x.softmax(-1)", "x.log_softmax(-1)", "x.logsumexp(-1)", "x.logcumsumexp(-1)", "F.layer_norm(x, (n,))", "F.group_norm(x[None].expand(2, -1, -1), 1)",
         "F.batch_norm(x.T, None, None, training=True)", "F.instance_norm(x[None])", "F.normalize(x, dim=-1)", "F.cosine_similarity(x, x, -1)", "t.corrcoef(x)",
-        "F.cross_entropy(x, zeros(x.shape[0]))", "F.nll_loss(x.log_softmax(-1), zeros(x.shape[0]))", "F.rms_norm(x, (n,), eps=1e-5)", "t.softmax(x.masked_fill(x == x, -inf), -1)",
+        "F.cross_entropy(x, zeros(x.shape[0]))", "F.nll_loss(x, zeros(x.shape[0]))", "F.rms_norm(x, (n,), eps=1e-5)", "t.softmax(x.masked_fill(x == x, -inf), -1)",
         "F.scaled_dot_product_attention(x[None, None, :, :64], x[None, None, :, :64], x[None, None, :, :64] * 0 + 1)", "F.binary_cross_entropy_with_logits(x, x * 0 + 1)",
     ]),
     *((text, "exact") for text in [
@@ -57,5 +57,5 @@ ROWS = [
 ]  # fmt: skip
 # These square elements, or multiply them with each other, in the type that they are summed in, as PyTorch does: not of magnitudes whose squares that type
 # does not have. exp of them, and what is divided by the sum, follow.
-SQUARES = """norm(2 norm(3 vector_norm norm(0.5 mse_loss lp_pool1d pairwise_distance group_norm layer_norm batch_norm instance_norm normalize cosine_similarity corrcoef rms_norm
+SQUARES = """norm(2 norm(3 vector_norm norm(0.5 mse_loss lp_pool1d pairwise_distance normalize cosine_similarity corrcoef
     scaled_dot_product_attention prod cumprod l1_loss trapezoid cross_entropy""".split()

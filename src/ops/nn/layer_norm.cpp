@@ -101,7 +101,7 @@ RowStatistics statistics_of(ops::RowFused& rows, const Tensor& x, const RowNorm&
   FusedProducer p(ir::op::div, acc, {FusedProducer::of(squares, acc), number(n.count)});
   p.then(ir::op::add, acc, {result(0, acc), number(n.eps)});
   p.then(ir::op::rsqrt, acc, {result(1, acc)});
-  if (n.wide == acc || n.count < 2) {
+  if (n.wide == acc || (n.centred && n.count < 2)) {
     s.rstd = rows.map_reduced(p, acc);
     return s;
   }

@@ -99,11 +99,10 @@ Tensor product_of_others(const Tensor& t, int64_t dim) {
   return before * flip(behind, {dim});
 }
 
-bool has_zero(const Tensor& t) {
+// Whether the others' product is not the product divided by the element: where an element is 0 or infinite, or a product too small or great.
+bool is_0_or_infinite(const Tensor& product) {
   NoGrad guard;
-  const Tensor found = ops::reduce(ReduceOp::Any, FusedProducer(ir::op::logical_not, DType::Bool, {FusedProducer::of(t, DType::Bool)}),
-                                   t.sizes(), ops::dim_set(std::nullopt, t.dim()), false, DType::Bool, "prod");
-  return ops::number_or(found, 0) != 0;
+  return ops::number_or(any(logical_or(product == 0, logical_not(isfinite(product)))), 0) != 0;
 }
 
 // Halves are multiplied until one element is left.
@@ -131,6 +130,8 @@ Tensor prod(const Tensor& t, std::optional<int64_t> dim, bool keepdim, std::opti
   if (is_complex(t.dtype())) return prod(t.to(out), dim, keepdim, dtype);
   if (is_wide_unsigned(out)) ops::refuse("prod", out);
   if (is_wide_unsigned(t.dtype())) return prod(ops::as_computed(t, out), dim, keepdim, out);
+  if (ops::is_half(out) && autograd::recording({&t}))
+    return prod(t.to(out), dim, keepdim, DType::F32).to(out);  // 16 bits are too few for its gradient
   const DimSet set = dim ? ops::dim_set(*dim, t.dim()) : ops::dim_set(std::nullopt, t.dim());
   Tensor y = ops::reduce(ReduceOp::Prod, FusedProducer::copy(t, out, ops::accumulator_of(out)), t.sizes(), set, keepdim, out, "prod");
   return record(std::move(y), dim ? "ProdBackward1" : "ProdBackward0", {&t}, {&t},
@@ -140,9 +141,9 @@ Tensor prod(const Tensor& t, std::optional<int64_t> dim, bool keepdim, std::opti
                   const Tensor x = back_to(original, out);
                   const Tensor grad = ops::restore_dims(g[0], set, keepdim);
                   Tensor gx;
-                  if (!has_zero(x)) {
-                    // Computed anew, so that gradients of gradients reach x through it too.
-                    const Tensor product = dim ? prod(x, dim, true) : prod(x);
+                  // Computed anew, so that gradients of gradients reach x through it too.
+                  const Tensor product = dim ? prod(x, dim, true) : prod(x);
+                  if (!is_0_or_infinite(product)) {
                     gx = grad * product / x;
                   } else if (dim && x.dim() > 0) {
                     gx = grad * product_of_others(x, wrap_dim(*dim, x.dim()));

@@ -143,8 +143,7 @@ TEST(CudaText, every_kind_of_kernel_compiles) {
     map.shape = {6, 90}, map.inputs = {unread(sum, {90, 1}), unread(t, {1, 0})}, map.outputs = {unread(t, {90, 1})};
     for (void* const kept : {unread(t, {}).data, static_cast<void*>(nullptr)})
       for (void* const only : {unread(DType::Bool, {}).data, static_cast<void*>(nullptr)}) {
-        w.parts = {{reduction, kept}, {map, nullptr}};
-        w.only = only;
+        w.parts = {{reduction, kept}, {map, nullptr}}, w.only = only;
         run(w, compiler);
       }
     if (t == DType::Bool) continue;

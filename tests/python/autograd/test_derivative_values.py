@@ -17,7 +17,7 @@ DIFFERENT = {
     "t.digamma(x)": (1, "at -inf, which all poles lead to"), "t.special.log_ndtr(x)": (1, LIMIT), "t.sinc(x)": (2, LIMIT), "F.softsign(x)": (2, LIMIT),
     "t.logaddexp(x, y)": (4, LIMIT), "x.logcumsumexp(0)": (7, LIMIT), "x.logcumsumexp(0)[-1]": (4, LIMIT),
     "F.hardsigmoid(x)": (11, "PyTorch's sixth is one of float32"), "x ** 1.5": (1, "C's power of -inf is inf"),
-    "x.norm(0)": (18, "zeros, where PyTorch has a gradient of no memory"), "x.quantile(0.25)": (5, TIES),
+    "x.norm(0)": (18, "zeros, where PyTorch has a gradient of no memory"), "x.quantile(0.25)": (5, TIES), "x.prod()": (13, LIMIT), "x.prod(0)": (13, LIMIT),
     **dict.fromkeys(["F.relu6(x)", "F.elu(x)", "F.selu(x)", "F.celu(x)", "F.hardtanh(x)", "F.hardswish(x)", "F.hardshrink(x)", "F.softshrink(x)", "F.elu(x, 2.0)"], (1, NAN)),
     "t.logit(x, 0.1)": (1, "at nan, which is in no range"),
 }  # fmt: skip

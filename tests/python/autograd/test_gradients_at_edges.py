@@ -130,3 +130,18 @@ def test_logaddexp2_of_16_bits_is_rounded_once():
     x = naru.tensor([3e38, 16.375, -5.0], dtype=naru.bfloat16)
     y = naru.tensor([0.5, -4.0, -5.0], dtype=naru.bfloat16)
     assert naru.equal(naru.logaddexp2(x, y), naru.logaddexp2(x.double(), y.double()).to(naru.bfloat16))
+
+
+@pytest.mark.parametrize("dtype", [naru.float32, naru.float16, naru.bfloat16])
+@pytest.mark.parametrize("row", [[1e4, 1e4, 3.0], [65504.0, 65504.0, 1e-4], [1e-4, 1e-4, 2.0], [math.inf, 2.0, 3.0], [-math.inf, 0.0, 2.0], [3e38, 1e38, 1e-38], [1e-30, 1e-30, 5.0], [7.0, 0.0, -2.0]])
+def test_the_gradient_of_a_product_is_that_of_the_others(row, dtype):
+    """Also where the product itself overflows, underflows, is infinite or 0."""
+    x = naru.tensor(row, dtype=naru.float64).to(dtype)
+    if dtype != naru.float32 and not all(math.isfinite(v) or math.isinf(row[i]) for i, v in enumerate(x.tolist())):
+        x = naru.tensor([2.0, 3.0, 4.0], dtype=dtype)
+    for f in (lambda t: t.prod(), lambda t: t[None].prod(1)[0], lambda t: t.prod(0, keepdim=True)[0]):
+        y = x.clone().requires_grad_()
+        (got,) = naru.autograd.grad(f(y), y)
+        n = len(row)
+        want = naru.tensor([math.prod(x.double()[j].item() for j in range(n) if j != i) for i in range(n)], dtype=naru.float64).to(dtype)
+        assert naru.allclose(got, want, rtol=2e-2 if dtype == naru.bfloat16 else 2e-3 if dtype == naru.float16 else 1e-5, atol=0, equal_nan=True), (got, want)

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -95,7 +94,7 @@ def test_lists_that_name_more_elements_than_there_can_be():
     nested = [1]
     for _ in range(60):
         nested = [nested, nested]
-    start = time.perf_counter()
+    # Looking at each of them would take years.
     with pytest.raises(RuntimeError, match="too large for any memory"):
         torch.tensor(nested)
     with pytest.raises(RuntimeError, match="overflow"):
@@ -105,7 +104,6 @@ def test_lists_that_name_more_elements_than_there_can_be():
         nested = [nested, nested]
     with pytest.raises(RuntimeError, match="too large|overflow"):
         torch.tensor(nested)
-    assert time.perf_counter() - start < 60  # it would take years
 
 
 def test_sequences_of_nothing_keep_their_shape():
