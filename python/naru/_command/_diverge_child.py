@@ -187,12 +187,15 @@ def main(arguments: list[str]) -> int:
 
     naru.manual_seed(0)  # both runs must draw the same numbers, and the script may not set a seed
     chosen = _C.device(device) if device else None
+    # Report a variable that cannot be read, or a missing device, even if the script never asks for devices.
+    try:
+        _C.devices()
+        if chosen is not None:
+            naru.ones(1, device=chosen)
+    except RuntimeError as error:
+        print(error, file=sys.stderr)
+        return 2
     if chosen is not None:
-        try:
-            naru.ones(1, device=chosen)  # report a missing device here, not as an error of the script
-        except RuntimeError as error:
-            print(error, file=sys.stderr)
-            return 2
         naru.set_default_device(chosen)
     recorder = Recorder(path, chosen, int(stop), values)
     handle = register_optimizer_step_post_hook(recorder.after_step)

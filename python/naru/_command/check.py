@@ -19,12 +19,24 @@ from .screen import progress, say, wrong
 _ROOTS = {"torch": "", "naru": "", "torchvision": "vision", "functorch": "functorch"}
 
 
+# Functions that do less here than in PyTorch, and what.
+_LESS = {
+    **dict.fromkeys(("compile", "compiler.compile"), "returns the function itself; its operators are fused as they always are"),
+    **dict.fromkeys(("jit.script", "jit.trace", "jit.trace_module", "jit.freeze", "jit.optimize_for_inference"), "returns what it is given; nothing is compiled to TorchScript"),
+    "jit.fork": "calls the function at once",
+    "distributed.init_process_group": "knows the backends of docs/distributed.md; 'nccl' exchanges through the host's memory",
+}
+# PyTorch's sister packages, which are built against it.
+_SISTERS = ("torchaudio", "torchtext", "torchdata", "torchrec", "torch_xla", "torch_tensorrt", "intel_extension_for_pytorch")
+
+
 class Finding(NamedTuple):
-    """A name that a program uses; `text` is the message about it."""
+    """A name that a program uses; `text` is the message about it. note: naru has the name, but it does less than PyTorch's."""
 
     file: str
     line: int
     text: str
+    note: bool = False
 
 
 def _known(root: str) -> bool:
@@ -50,6 +62,7 @@ class _Reader(ast.NodeVisitor):
         self.known: dict[str, str] = {}  # a name in the file -> PyTorch's name, without `torch.`
         self.used: list[tuple[int, str]] = []  # (line, qualified)
         self.methods: list[tuple[int, str]] = []
+        self.sisters: list[tuple[int, str]] = []
         for node in ast.walk(tree):
             self._take_import(node)
         for node in ast.walk(tree):
@@ -58,6 +71,8 @@ class _Reader(ast.NodeVisitor):
         self.visit(tree)
 
     def _take_import(self, node: ast.AST) -> None:
+        modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module] if isinstance(node, ast.ImportFrom) and not node.level else []
+        self.sisters += [(node.lineno, name.partition(".")[0]) for name in modules if name and name.partition(".")[0] in _SISTERS]
         if isinstance(node, ast.Import):
             for alias in node.names:
                 root, _, rest = alias.name.partition(".")
@@ -164,7 +179,11 @@ def check_source(source: str, file: str) -> list[Finding]:
     except (SyntaxError, ValueError) as error:
         return [Finding(file, getattr(error, "lineno", None) or 1, f"it can't be read: {getattr(error, 'msg', error)}")]
     found: dict[tuple[int, str], Finding] = {}
+    for line, package in reader.sisters:
+        found[line, package] = Finding(file, line, f"{package} is built against PyTorch's own libraries, so it needs PyTorch itself; naru has nothing in its place")
     for line, qualified in reader.used:
+        if qualified in _LESS:
+            found[line, qualified] = Finding(file, line, f"torch.{qualified} {_LESS[qualified]}", True)
         if _has(qualified) or any(part.startswith("_") for part in qualified.split(".")):
             continue
         if qualified.startswith("vision."):
@@ -192,10 +211,11 @@ def _files(path: str) -> list[str]:
     return found
 
 
-def _summary(files: int, findings: int) -> str:
+def _summary(files: int, findings: int, notes: int) -> str:
     read = f"{files} files" if files != 1 else "1 file"
     things = f"{findings} uses" if findings != 1 else "1 use"
-    return f"{read} read: " + (f"{things} of what naru lacks" if findings else "naru has every name of PyTorch's that is used")
+    less = f"; {notes} that {'does' if notes == 1 else 'do'} less than in PyTorch" if notes else ""
+    return f"{read} read: " + (f"{things} of what naru lacks" if findings else "naru has every name of PyTorch's that is used") + less
 
 
 def check(path: str, as_json: bool = False) -> int:
@@ -213,10 +233,12 @@ def check(path: str, as_json: bool = False) -> int:
                     findings += check_source(opened.read(), file)
             except OSError as error:
                 return wrong("check", f"can't open file '{file}': {error.strerror}")
+    missing, notes = ([f for f in findings if f.note is kind] for kind in (False, True))
     if as_json:
-        print(json.dumps({"files": len(files), "missing": [f._asdict() for f in findings]}, indent=2))
+        as_dicts = {kind: [{"file": f.file, "line": f.line, "text": f.text} for f in some] for kind, some in (("missing", missing), ("notes", notes))}
+        print(json.dumps({"files": len(files), **as_dicts}, indent=2))
     else:
         for f in findings:
             say((f"{f.file}:{f.line}", "cyan"), f": {f.text}")
-        say((_summary(len(files), len(findings)), "yellow" if findings else "green"))
-    return 1 if findings else 0
+        say((_summary(len(files), len(missing), len(notes)), "yellow" if missing else "green"))
+    return 1 if missing else 0

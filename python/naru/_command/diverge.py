@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import struct
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from . import screen
 # Dtypes whose bytes `struct` can decode; for the others the bytes are shown.
 _FORMATS = {"float64": "d", "float32": "f", "float16": "e", "int64": "q", "int32": "i", "int16": "h", "int8": "b", "uint8": "B", "bool": "?"}
 
+# What stands between two settings that a comma should separate.
+_ANOTHER = re.compile(r"\s+(?=\w+=)")
 _WORDS = {1: "B", 2: "H", 4: "I", 8: "Q"}  # formats that read elements as bits, by element size
 
 
@@ -26,6 +29,8 @@ def _setting(text: str) -> tuple[str, dict[str, str]]:
     device, variables = "", {}
     for word in filter(None, (w.strip() for w in text.split(","))):
         name, equals, value = word.partition("=")
+        if equals and _ANOTHER.search(value):
+            raise ValueError(f"'{word}' has two settings; separate them by commas: {name}={_ANOTHER.sub(',', value)}")
         if equals:
             variables[name] = value.replace(";", ",")
         elif device:

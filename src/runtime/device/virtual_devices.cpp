@@ -24,7 +24,10 @@ constexpr int kMost = 32;
 using Kinds = std::array<VirtualOptions, kDeviceTypes>;
 
 [[noreturn]] void raise_bad(std::string_view spec, const std::string& why) {
-  throw RuntimeError("NARU_VIRTUAL: {}; got '{}'. Wanted kinds and numbers, as in cuda:4,mps:1", why, spec);
+  throw RuntimeError(
+      "NARU_VIRTUAL: {}; got '{}'. Wanted kinds and numbers, with settings in parentheses, as in cuda:4,mps:1 or "
+      "cuda:2(memory=64MiB;copy_delay=3ms)",
+      why, spec);
 }
 
 Kinds no_kinds() {
@@ -62,6 +65,7 @@ Kinds parse(std::string_view spec) {
     bool known = false;
     for (const DeviceKind& k : accelerator_kinds())
       if (kind == k.name) kinds[static_cast<size_t>(k.type)] = parse_virtual_options(options, n), known = true;
+    if (!known && item.find('=') != std::string_view::npos) raise_bad(spec, fmt::format("'{}' is a setting outside of parentheses", item));
     if (!known) raise_bad(spec, fmt::format("'{}' is not a kind of device that can be virtual ({})", kind, names_of(accelerator_kinds())));
   }
   return kinds;

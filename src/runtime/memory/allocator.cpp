@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <map>
 #include <mutex>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -270,19 +272,37 @@ struct CachingAllocator::State {
     for (DeviceStream* s : streams) s->release_scratch();
   }
 
+  // The ten lines of the program that hold most, each with all of its blocks.
+  static std::string holders_text(std::span<const std::pair<size_t, Origin>> blocks) {
+    struct Holder {
+      size_t bytes = 0, blocks = 0;
+    };
+    std::map<std::string, Holder> by_line;
+    for (const auto& [size, origin] : blocks) {
+      std::string made = origin.op ? fmt::format(" made by {}", origin.op) : std::string();
+      if (origin.where && line_text) made += " at " + line_text(origin.where);
+      Holder& h = by_line[made];
+      h.bytes += size, ++h.blocks;
+    }
+    std::vector<std::pair<std::string, Holder>> largest(by_line.begin(), by_line.end());
+    std::stable_sort(largest.begin(), largest.end(), [](const auto& a, const auto& b) { return a.second.bytes > b.second.bytes; });
+    if (largest.size() > 10) largest.resize(10);
+    std::string text;
+    for (const auto& [made, h] : largest)
+      text += fmt::format("\n  {}{}{}", size_text(h.bytes), h.blocks > 1 ? fmt::format(" in {} tensors", h.blocks) : "", made);
+    return largest.empty() ? text : " The largest holders:" + text + "\n";
+  }
+
   // `why`: a more specific reason than a lack of memory.
   [[noreturn]] void raise(size_t bytes, const std::string& why = {}) {
     MemoryStats s;
-    std::vector<std::pair<size_t, Origin>> largest;
+    std::vector<std::pair<size_t, Origin>> blocks;
     {
       const std::lock_guard lock(mutex);
       ++stats.failures;
       s = stats;
-      for (const auto& [data, block] : used) largest.emplace_back(block->used, block->holder ? block->holder->origin : Origin());
+      for (const auto& [data, block] : used) blocks.emplace_back(block->used, block->holder ? block->holder->origin : Origin());
     }
-    const size_t shown = std::min<size_t>(10, largest.size());
-    std::partial_sort(largest.begin(), largest.begin() + static_cast<long>(shown), largest.end(),
-                      [](const auto& a, const auto& b) { return a.first > b.first; });
     std::string text = fmt::format(fmt::runtime(kind_of(device.type).out_of_memory), size_text(bytes), bytes);
     if (!why.empty()) text += " " + why;
     const size_t most = limit.load();
@@ -291,16 +311,7 @@ struct CachingAllocator::State {
                         size_text(s.reserved() - s.allocated()));
     if (in_one_piece && bytes > in_one_piece)
       text += fmt::format(" It gives at most {} in one piece, however much is free: use several smaller tensors.", size_text(in_one_piece));
-    if (shown) {
-      text += " The largest holders:";
-      for (size_t i = 0; i < shown; ++i) {
-        const auto& [size, origin] = largest[i];
-        text += "\n  " + size_text(size);
-        if (origin.op) text += fmt::format(" made by {}", origin.op);
-        if (origin.where && line_text) text += " at " + line_text(origin.where);
-      }
-      text += "\n";
-    }
+    text += holders_text(blocks);
     text += " To fix it, drop tensors that are no longer needed, or use smaller batches.";
     throw OutOfMemoryError(text);
   }

@@ -194,6 +194,30 @@ TEST(CachingAllocator, out_of_memory_says_what_was_wanted_and_what_there_is_and_
   a.release(x), a.release(y);
 }
 
+TEST(CachingAllocator, out_of_memory_adds_up_what_a_line_holds) {
+  const Caching on("1");
+  Meter meter(100 * kMiB);
+  CachingAllocator a(meter, kDevice);
+  const auto holder = [&](const char* op) {
+    auto s = make_ref<Storage>(kDevice, size_t{0});
+    s->origin.op = op;
+    return s;
+  };
+  const auto many = holder("zeros"), one = holder("ones");
+  std::vector<void*> memory;
+  for (int i = 0; i < 12; ++i) memory.push_back(a.allocate(4 * kMiB, many.get()));
+  memory.push_back(a.allocate(30 * kMiB, one.get()));
+  try {
+    a.allocate(50 * kMiB);
+    FAIL();
+  } catch (const OutOfMemoryError& e) {
+    const std::string text = e.what();
+    EXPECT_NE(text.find("The largest holders:\n  48.00 MiB in 12 tensors made by zeros\n  30.00 MiB made by ones\n"), std::string::npos)
+        << text;
+  }
+  for (void* m : memory) a.release(m);
+}
+
 TEST(CachingAllocator, keeps_to_its_limit) {
   const Caching on("1");
   Meter meter(100 * kMiB);

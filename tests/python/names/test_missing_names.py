@@ -128,6 +128,20 @@ def test_check_finds_what_is_missing_by_line_and_nothing_else():
     assert found[2].text == _missing.said("package.PackageImporter", hint=False) and found[4].text == "torch.zeroes is neither in PyTorch 2.15 nor in naru"
 
 
+LESS = """
+import torch, torchaudio.transforms
+from torchtext.data import utils
+@torch.compile
+def f(x):
+    return torch.jit.script(x)
+"""
+
+
+def test_check_says_what_does_less_and_what_is_built_against_pytorch():
+    found = check_source(LESS, "train.py")
+    assert [(f.line, f.text.split(" ")[0], f.note) for f in found] == [(2, "torchaudio", False), (3, "torchtext", False), (4, "torch.compile", True), (6, "torch.jit.script", True)]
+
+
 def test_a_name_that_the_program_binds_itself_is_not_pytorchs():
     assert check_source("import torch\ndef f(torch):\n    return torch.package\n", "a.py") == []
     assert check_source("import numpy as torch\ntorch.package\nx.package()\n", "a.py") == []

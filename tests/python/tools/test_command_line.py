@@ -120,7 +120,7 @@ def put_back(monkeypatch):
 def test_variables_that_name_devices_that_cannot_be_are_one_line_and_the_status_2(words, tmp_path):
     (tmp_path / "a.py").write_text("import torch\ntorch.cuda.is_available()\n")
     status, out, err = command(*words.split(), cwd=tmp_path, NARU_VIRTUAL="cuda:many")
-    assert (status, out) == (2, "") and err == "naru: NARU_VIRTUAL: 'many' is not a number from 0 to 32; got 'cuda:many'. Wanted kinds and numbers, as in cuda:4,mps:1\n"
+    assert (status, out) == (2, "") and err == "naru: NARU_VIRTUAL: 'many' is not a number from 0 to 32; got 'cuda:many'. Wanted kinds and numbers, with settings in parentheses, as in cuda:4,mps:1 or cuda:2(memory=64MiB;copy_delay=3ms)\n"
 
 
 # --- help and completion -------------------------------------------------------------------------------------------
@@ -199,10 +199,11 @@ def test_doctor_names_a_virtual_device_for_every_kind_that_is_absent():
 
 
 def test_figures_can_be_had_as_json(tmp_path, capsys):
-    (tmp_path / "a.py").write_text("import torch\ntorch.sparse.spsolve\n")
+    (tmp_path / "a.py").write_text("import torch\ntorch.sparse.spsolve\ntorch.compile\n")
     assert main(["check", "--json", str(tmp_path)]) == 1
     found = json.loads(capsys.readouterr().out)
     assert found["files"] == 1 and [(f["file"], f["line"]) for f in found["missing"]] == [(str(tmp_path / "a.py"), 2)]
+    assert [f["line"] for f in found["notes"]] == [3]
     assert main(["version", "--json"]) == 0 and json.loads(capsys.readouterr().out)["naru"] == str(naru.__version__)
     assert main(["doctor", "--json"]) == 0
     kinds = {d["kind"]: d for d in json.loads(capsys.readouterr().out)}

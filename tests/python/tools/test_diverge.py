@@ -66,6 +66,12 @@ def test_programs_that_go_different_ways_and_scripts_that_fail_are_said_to(scrip
     assert "ValueError: no more" in capsys.readouterr().err
     assert main(["diverge", "--a", "cpu", "--b", "pgu", str(script)]) == 2
     assert "'pgu' is neither a device nor NAME=VALUE" in capsys.readouterr().err
+    assert main(["diverge", "--a", "cpu", "--b", "NARU_VIRTUAL=cuda:1 SIDE=b", str(script)]) == 2
+    assert "separate them by commas: NARU_VIRTUAL=cuda:1,SIDE=b" in capsys.readouterr().err
+    # A variable that can't be read, though the script never looks at it.
+    script.write_text("import torch\ntorch.ones(2)\n")
+    assert main(["diverge", "--a", "cpu", "--b", "NARU_VIRTUAL=cuda:x", str(script)]) == 2
+    assert "'x' is not a number" in capsys.readouterr().err
     assert main(["diverge", "--a", "cpu", "--b", "cpu", os.fspath(script) + "x"]) == 2
     capsys.readouterr()
     assert main(["diverge", os.fspath(script), "--a", "cpu", "--b", "cuda"]) == 2 and "--b stands behind the program" in capsys.readouterr().err
