@@ -134,11 +134,14 @@ Tensor addcdiv(const Tensor& t, const Tensor& a, const Tensor& b, Scalar value) 
   if (all_half(t, a, b)) return addcdiv(t.to(DType::F32), a.to(DType::F32), b.to(DType::F32), value).to(t.dtype());
   return run(op::add_scaled, {t, beside(op::div, t, a, b), Operand(value)});
 }
+// Of 16-bit types the product and the quotient are float32 here, too.
 void addcmul_(const Tensor& t, const Tensor& a, const Tensor& b, Scalar value) {
+  if (all_half(t, a, b)) return run_in_place(op::add_scaled, t, {a.to(DType::F32) * b.to(DType::F32), Operand(value)});
   run_in_place(op::add_scaled, t, {beside(op::mul, t, a, b), factor(value, {t, a, b})});
 }
 void addcdiv_(const Tensor& t, const Tensor& a, const Tensor& b, Scalar value) {
   require_true_division(a, b);
+  if (all_half(t, a, b)) return run_in_place(op::add_scaled, t, {a.to(DType::F32) / b.to(DType::F32), Operand(value)});
   run_in_place(op::add_scaled, t, {beside(op::div, t, a, b), Operand(value)});
 }
 

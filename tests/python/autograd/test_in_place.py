@@ -105,6 +105,19 @@ def test_an_in_place_method_writes_what_the_function_computes(name):
     assert (got is None) == (want is None) and (want is None or torch.allclose(got, want))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", [n for n in METHODS if n not in (*BITS, "bitwise_not")])
+def test_16_bits_are_rounded_as_the_function_rounds_them(name, dtype):
+    x = (entries(name) * 1.0137).to(dtype)
+    try:
+        want = by_function(name, x[0])
+    except (RuntimeError, NotImplementedError):
+        with pytest.raises((RuntimeError, NotImplementedError)):
+            by_method(name, x[0])
+        return
+    assert torch.equal(by_method(name, x[0]), want)
+
+
 DIFFERENTIABLE = "addbmm addmm addmv baddbmm cumprod index_add index_copy index_put index_reduce masked_scatter put renorm scatter_reduce t tril unsqueeze exp mul pow lerp".split()
 
 
