@@ -46,10 +46,15 @@ bool larger_apart_from(const Dims& index, const Dims& sizes, int64_t dim, size_t
   return false;
 }
 
+// The type of an index of no elements is not asked, as in PyTorch.
+Tensor positions_of(const Tensor& index, Device device, const char* op) {
+  return index.numel() == 0 ? index.detach().to(device, DType::I64, false, false) : ops::as_positions(index, device, op);
+}
+
 void scatter_along(const Tensor& t, int64_t dim, const Tensor& index, const Operand& value, bool add, ir::IndexName op, const char* node) {
   require_same_device(t, index, op);
   dim = wrap_dim(dim, t.dim());
-  const Tensor positions = ops::as_positions(index, t.device(), op);
+  const Tensor positions = positions_of(index, t.device(), op);
   const Addressing at = along(t, dim, index, op);
   if (index.numel() == 0) {  // nothing is written, but backward needs the dependency on `values`
     if (value.is_tensor() && autograd::recording({&value.tensor()}))
@@ -109,7 +114,7 @@ Addressing slices_along(const Tensor& t, int64_t dim, const Tensor& index, ir::I
 Tensor gather(const Tensor& t, int64_t dim, const Tensor& index) {
   require_same_device(t, index, "gather");
   dim = wrap_dim(dim, t.dim());
-  const Tensor positions = ops::as_positions(index, t.device(), "gather");
+  const Tensor positions = positions_of(index, t.device(), "gather");
   const Addressing at = along(t, dim, index, "gather");
   if (size_t d; index.numel() > 0 && larger_apart_from(index.sizes(), t.sizes(), dim, d))
     throw RuntimeError("Size does not match at dimension {} expected index {} to be no larger than self {} apart from dimension {}", d,

@@ -3,6 +3,7 @@
 
 #include "naru/ops/complex.h"
 #include "naru/ops/functions.h"
+#include "ops/elementwise/half.h"
 #include "ops/tensor/common.h"
 
 namespace naru {
@@ -18,6 +19,13 @@ Tensor cov(const Tensor& t, int64_t correction, const Tensor& fweights, const Te
     if (w->defined() && (w->dim() > 1 || w->numel() != n))
       throw RuntimeError("cov(): expected {} to have the same numel() as there are observations in the input but got {} != {}", name,
                          w->numel(), n);
+  if (ops::is_half(x.dtype())) {  // rounded once, at the end
+    DType type = x.dtype();
+    for (const Tensor* w : {&fweights, &aweights})
+      if (w->defined()) type = promote(type, w->dtype());
+    const Tensor wide = aweights.defined() && ops::is_half(aweights.dtype()) ? aweights.to(DType::F32) : aweights;
+    return cov(t.to(DType::F32), correction, fweights, wide).to(type);
+  }
   const Dims shape = x.size(0) == 1 ? Dims{} : Dims{x.size(0), x.size(0)};  // for a single variable: 0-d
   if (n > 0) x = x - x.detach().narrow(1, 0, 1);                            // so that a large mean cancels no digits
   Tensor weights = fweights.defined() ? fweights : Tensor();

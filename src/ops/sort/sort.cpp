@@ -211,7 +211,7 @@ Tensor bincount(const Tensor& t, const Tensor& weights, int64_t minlength) {
   if (t.numel() == 0) return counts;  // integers even if weights are given, as in PyTorch
   const DType type = weights.dtype() == DType::F32 ? DType::F32 : DType::F64;
   const Tensor out = zeros(counts.sizes(), Options(type, t.device()));
-  index_add_(out, 0, t, weights.to(type));
+  index_add_(out, 0, t.to(DType::I64), weights.to(type));
   return out;
 }
 

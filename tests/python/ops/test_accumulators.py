@@ -193,3 +193,15 @@ def test_fused_steps_of_float16_have_an_eps(optimizer):
             p.grad = naru.full((3,), g, dtype=naru.float16)
             steps.step()
         assert abs(p[0].item() - expected) < 6e-4, (g, p)
+
+
+@pytest.mark.parametrize("dtype", [naru.float16, naru.bfloat16])
+def test_cov_of_16_bits_is_rounded_once(dtype):
+    x = (normal_numbers(3, 50) + 20).to(dtype)
+    weights, counts = normal_numbers(1, 50)[0].abs() + 0.5, naru.arange(1, 51)
+    for more in ({}, {"aweights": weights.float()}, {"fweights": counts}, {"fweights": counts, "aweights": weights.to(dtype)}):
+        wide = {k: v.double() if v.is_floating_point() else v for k, v in more.items()}
+        got, want = naru.cov(x, **more), naru.cov(x.double(), **wide)
+        assert got.dtype == (naru.float32 if more.get("aweights", x).dtype == naru.float32 else dtype)
+        unit = 1e-5 if got.dtype == naru.float32 else 2.0**-11 if dtype == naru.float16 else 2.0**-8
+        assert ((got.double() - want).abs() <= unit * want.abs() + 1e-5 * want.diagonal().max()).all(), (more.keys(), got, want)

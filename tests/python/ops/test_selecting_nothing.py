@@ -208,3 +208,17 @@ def test_a_pickle_keeps_strides():
         y = pickle.loads(pickle.dumps(x))
         assert naru.equal(x, y) and type(x) is type(y)
         assert y.stride() == x.stride() or x.stride() == (2,)
+
+
+@pytest.mark.parametrize("dtype", [naru.uint8, naru.int8, naru.int16, naru.int32, naru.int64, naru.bool])
+def test_the_type_of_an_empty_index_is_not_asked(dtype):
+    x, none = naru.arange(6.0).reshape(2, 3), naru.zeros(0, 3, dtype=dtype)
+    assert naru.gather(x, 0, none).shape == (0, 3)
+    assert naru.equal(x.scatter(0, none, 1.0), x) and naru.equal(x.scatter_add(0, none, x[:0]), x)
+
+
+@pytest.mark.parametrize("dtype", [naru.uint8, naru.int8, naru.int16, naru.int32, naru.int64])
+def test_bincount_takes_every_integer_with_weights(dtype):
+    numbers = naru.tensor([0, 1, 1, 5], dtype=dtype)
+    assert naru.bincount(numbers, naru.tensor([1.0, 2.0, 3.0, 4.0])).tolist() == [1, 5, 0, 0, 0, 4]
+    assert naru.bincount(numbers, minlength=7).tolist() == [1, 2, 0, 0, 0, 1, 0]
