@@ -189,3 +189,18 @@ def test_tensors_are_seen_as_mdspans_where_the_library_has_them(compiler):
     if "there is no mdspan" in done.stderr:
         pytest.skip(f"the standard library of {compiler} has no mdspan")
     assert done.returncode == 0, done.stderr[:3000]
+
+
+def test_a_module_that_cannot_be_registered_is_refused_in_a_sentence():
+    if shutil.which("g++") is None:
+        pytest.skip("g++ is not installed")
+    source = """#include <naru/naru.h>
+struct Net : naru::nn::Module {
+  naru::nn::Linear first{3, 4};
+  Net() { register_module("first", first); }
+};
+"""
+    command = ["g++", "-std=c++20", f"-I{INCLUDE}", "-fsyntax-only", "-x", "c++", "-"]
+    done = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
+    errors = [line for line in done.stderr.splitlines() if "error:" in line]
+    assert done.returncode != 0 and len(errors) == 1 and "Make the member a pointer: std::shared_ptr<Linear> first = register_module" in errors[0]
