@@ -57,10 +57,16 @@ std::string address_of_interface() {
   return found;
 }
 
-std::string own_address(Store& store) {
+// The store of the first rank is on its own host, so its connection says nothing; the others reached it by MASTER_ADDR.
+std::string own_address(Store& store, int rank) {
+  const auto is_far = [](const std::string& address) {
+    return !address.empty() && address != "127.0.0.1" && address != "::1" && address != "localhost";
+  };
   std::string address = address_of_interface();
   if (address.empty()) address = store.own_address();
-  if (!address.empty() && address != "127.0.0.1" && address != "::1") return address;
+  if (is_far(address)) return address;
+  const char* const master = rank == 0 ? std::getenv("MASTER_ADDR") : nullptr;
+  if (master && is_far(master) && is_of_this_host(master)) return master;  // it may be that of a service in front of this host
   char name[256] = {};
   ::gethostname(name, sizeof name - 1);
   return name;
@@ -82,7 +88,7 @@ Mesh::Mesh(Store& store, int rank, int size, Deadline deadline) : store_(store),
   // If all ranks are on one host, listen only on loopback, which no other host can reach.
   hosts_ = all("host/", this_host());
   const bool one_host = std::ranges::all_of(hosts_, [&](const std::string& host) { return host == hosts_[0]; });
-  const std::string far = one_host ? "127.0.0.1" : own_address(store);
+  const std::string far = one_host ? "127.0.0.1" : own_address(store, rank);
   listener_ = listen_on(far, 0);
   Message mine;
   mine.add(listener_.address), mine.add(far), mine.add(std::to_string(listener_.port));

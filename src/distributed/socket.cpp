@@ -51,10 +51,20 @@ struct Addresses {
 
 std::string place(const std::string& host, uint16_t port) { return host + ":" + std::to_string(port); }
 
-void without_delay(int socket) {
-  const int on = 1;
-  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+// Time for one of a host's several addresses to answer.
+constexpr Milliseconds kForOneOfSeveral{2000};
+// A peer that the network does not reach any more (a cut cable, a host without power) is given up after 20 s: a silent connection is asked after
+// kIdle seconds, and then kProbes times.
+constexpr int kIdle = 10, kBetweenProbes = 2, kProbes = 5, kUnacknowledged = 20'000;
+
+void set_options(int socket) {
+  const auto set = [socket](int level, int option, int value) { setsockopt(socket, level, option, &value, sizeof value); };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, kIdle);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, kBetweenProbes);
+  set(IPPROTO_TCP, TCP_KEEPCNT, kProbes);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, kUnacknowledged);
 }
 
 struct Address {
@@ -112,7 +122,7 @@ int attempt(const addrinfo& address, Deadline deadline, Descriptor& made) {
     getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
     if (error) return error;
   }
-  without_delay(socket.get());
+  set_options(socket.get());
   made = std::move(socket);
   return 0;
 }
@@ -205,11 +215,23 @@ Listener listen_on(const std::string& host, uint16_t port) {
                          words_for(error));
 }
 
+bool is_of_this_host(const std::string& host) noexcept {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC, hints.ai_socktype = SOCK_STREAM;
+  Addresses found;
+  if (getaddrinfo(host.c_str(), "0", &hints, &found.list)) return false;
+  for (const addrinfo* a = found.list; a; a = a->ai_next) {
+    const Descriptor socket(::socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (socket && ::bind(socket.get(), a->ai_addr, a->ai_addrlen) == 0) return true;
+  }
+  return false;
+}
+
 Descriptor accepted_by(const Listener& listener, int& error) {
   for (;;) {
     Descriptor socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     error = socket ? 0 : errno;
-    if (socket) without_delay(socket.get());
+    if (socket) set_options(socket.get());
     if (error != EINTR && error != ECONNABORTED) return socket;
   }
 }
@@ -225,7 +247,9 @@ Descriptor connect_to(const std::string& host, uint16_t port, Deadline deadline)
     if (const int status = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found.list)) trouble = gai_strerror(status);
     for (const addrinfo* a = found.list; a; a = a->ai_next) {
       Descriptor socket;
-      const int error = attempt(*a, deadline, socket);
+      // Of several, one that does not answer must not use up the time of the others.
+      const Deadline until = found.list->ai_next ? std::min<Deadline>(deadline, Clock::now() + kForOneOfSeveral) : deadline;
+      const int error = attempt(*a, until, socket);
       if (!error) return socket;
       trouble = words_for(error);
     }

@@ -46,6 +46,8 @@ struct Listener {
 // On the interface that `host` stands for: the loopback for its names and addresses, the one with the address where it is written in numbers, else (and for
 // an address that is none of this host's) all of them. port 0: one that is free. DistNetworkError.
 Listener listen_on(const std::string& host, uint16_t port);
+// Whether `host` is a name or an address of this host's.
+bool is_of_this_host(const std::string& host) noexcept;
 // Whether `host` is an address in numbers that is no loopback's.
 bool is_outer_address(const std::string& host) noexcept;
 // A connection that has come; none where there is none, and `error` says why (EAGAIN; EMFILE and kin).

@@ -62,7 +62,8 @@ class Module {
     return register_module(std::move(name), std::make_shared<M>(std::move(module)));
   }
   template <class M>
-  requires std::is_base_of_v<Module, M> void register_module(const std::string&, M&) {
+  requires std::is_base_of_v<Module, M>
+  void register_module(const std::string&, M&) {
     static_assert(!std::is_base_of_v<Module, M>,
                   "register_module: a module that is a member by value cannot be shared with its owner. Make the member a pointer: "
                   "std::shared_ptr<Linear> first = register_module(\"first\", Linear(784, 256));");

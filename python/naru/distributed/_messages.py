@@ -116,8 +116,16 @@ def _packed(value: Any) -> Tensor:
     return _C.frombuffer(bytearray(file.getvalue()), dtype=_C.uint8)
 
 
-def _unpacked(tensor: Tensor) -> Any:
-    return pickle.loads(bytes(tensor.numpy()))
+def _unpacked(tensor: Tensor, weights_only: bool = False) -> Any:
+    data = bytes(tensor.numpy())
+    if not weights_only:
+        return pickle.loads(data)
+    from .. import _utils
+    from .._serialization.weights_only import WeightsOnlyUnpickler
+    from ..serialization import _no_storage
+
+    rebuilder = {("naru._utils", "_tensor_from_bytes"): _utils._tensor_from_bytes}
+    return WeightsOnlyUnpickler(io.BytesIO(data), len(data), _no_storage, rebuilder).load()
 
 
 def _sizes(mine: int, g: ProcessGroup) -> list[int]:
@@ -181,7 +189,7 @@ def broadcast_object_list(
 ) -> None:
     """Copies the objects of rank `src`'s `object_list` (or of `group_src`, a rank of `group`) to the lists of all others, of the same length.
 
-    `device` and `weights_only` are ignored.
+    weights_only: read tensors and plain data only, so that a sender cannot run code here (UnpicklingError for anything else). `device` is ignored.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> naru.distributed.broadcast_object_list(["a", 1], src=0)
@@ -199,7 +207,7 @@ def broadcast_object_list(
     data = packed if packed is not None else _C.empty(int(size), dtype=_C.uint8)
     broadcast(data, group=g, group_src=root)
     if not own:
-        found = _unpacked(data)
+        found = _unpacked(data, weights_only)
         if len(found) != len(object_list):
             raise ValueError(f"broadcast_object_list: rank {root} has {len(found)} objects, and this rank's list {len(object_list)}")
         object_list[:] = found
@@ -269,7 +277,8 @@ def recv_object_list(
 ) -> int:
     """Receives what rank `src` (or `group_src`, a rank of `group`) sends with send_object_list into `object_list`; returns the source.
 
-    `device`, `weights_only` and `use_batch` are ignored.
+    weights_only: read tensors and plain data only, so that a sender cannot run code here (UnpicklingError for anything else). `device` and
+    `use_batch` are ignored.
 
     >>> naru.distributed.recv_object_list([None], src=1)
     Traceback (most recent call last):
@@ -279,7 +288,7 @@ def recv_object_list(
     source = recv(size, src, group, 0, group_src)
     packed = _C.empty(int(size), dtype=_C.uint8)
     recv(packed, source, group)
-    found = _unpacked(packed)
+    found = _unpacked(packed, weights_only)
     if len(found) != len(object_list):
         raise ValueError(f"recv_object_list: rank {source} sent {len(found)} objects, and the list holds {len(object_list)}")
     object_list[:] = found

@@ -6,7 +6,7 @@ import os
 from datetime import timedelta
 from urllib.parse import parse_qs, urlparse
 
-from ._stores import FileStore, Store, TCPStore
+from ._stores import FileStore, PrefixStore, Store, TCPStore
 
 
 def _environment(name: str) -> str:
@@ -32,7 +32,10 @@ def rendezvous(url: str, rank: int = -1, world_size: int = -1, timeout: timedelt
     if parts.scheme == "env":
         rank = int(_environment("RANK")) if rank < 0 else rank
         world_size = int(_environment("WORLD_SIZE")) if world_size < 0 else world_size
-        return _tcp(_environment("MASTER_ADDR"), int(_environment("MASTER_PORT")), rank, world_size, timeout), rank, world_size
+        store = _tcp(_environment("MASTER_ADDR"), int(_environment("MASTER_PORT")), rank, world_size, timeout)
+        # What an earlier attempt of the launcher has left in a store that outlives it must not be found.
+        attempt = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0))
+        return PrefixStore(f"attempt_{attempt}", store) if attempt else store, rank, world_size
     if parts.scheme not in ("tcp", "file"):
         raise RuntimeError(f'No rendezvous handler for {parts.scheme}://: naru has "env://", "tcp://host:port" and "file:///path"')
     for name, value in (("rank", rank), ("world size", world_size)):

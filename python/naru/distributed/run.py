@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import secrets
 import signal
 import socket
@@ -39,6 +40,10 @@ def get_args_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="torchrun", description="Starts a program in several processes.", allow_abbrev=False)
 
     def add(name: str, **options: Any) -> None:
+        # Kubeflow and others give each host its options as variables.
+        told = os.environ.get(f"PET_{name.upper()}")
+        if told is not None:
+            options["default"] = told.lower() in ("1", "true") if options.get("action") else options.get("type", str)(told)
         parser.add_argument(f"--{name}", f"--{name.replace('_', '-')}", **options) if "_" in name else parser.add_argument(f"--{name}", **options)
 
     add("nnodes", default="1", help="hosts; N, or MIN:MAX, of which MAX counts")
@@ -96,6 +101,21 @@ def _free_port() -> int:
         return s.getsockname()[1]
 
 
+def _host_and_port(endpoint: str) -> tuple[str, int | None]:
+    """The parts of HOST, HOST:PORT, [IPv6 address] or [IPv6 address]:PORT.
+
+    >>> _host_and_port("[::1]:29500"), _host_and_port("node-0:1234"), _host_and_port("fe80::1")
+    (('::1', 29500), ('node-0', 1234), ('fe80::1', None))
+    """
+    found = re.fullmatch(r"\[([^\]]+)\](?::(\d+))?|([^:]*)(?::(\d+))?", endpoint)
+    if found is None:
+        if endpoint.count(":") > 1:
+            return endpoint, None
+        raise ValueError(f"--rdzv_endpoint: wanted HOST or HOST:PORT, with an IPv6 address in brackets, got '{endpoint}'")
+    port = found[2] or found[4]
+    return found[1] or found[3], int(port) if port else None
+
+
 class _Plan:
     """The number of this host, and the environment for all processes."""
 
@@ -111,8 +131,8 @@ class _Plan:
         if args.standalone or (self.nodes == 1 and (args.rdzv_backend == "c10d" or self.port == 0)):
             self.address, self.port, self.nodes, self.node = "127.0.0.1", _free_port(), 1, 0
         elif args.rdzv_endpoint:
-            host, _, port = args.rdzv_endpoint.partition(":")
-            self.address, self.port = host or self.address, int(port) if port else self.port
+            host, port = _host_and_port(args.rdzv_endpoint)
+            self.address, self.port = host or self.address, self.port if port is None else port
             if args.rdzv_backend != "static":
                 self._meet()
 

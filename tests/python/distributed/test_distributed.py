@@ -1,5 +1,6 @@
 """torch.distributed: processes that compute together. Each test starts a group once and checks many things with it."""
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -11,6 +12,8 @@ import naru as torch
 import naru.distributed as dist
 import naru.multiprocessing as mp
 import pytest
+from naru.distributed._rendezvous import rendezvous
+from naru.distributed.run import _host_and_port, _Plan, parse_args
 from naru.nn.parallel import DistributedDataParallel as DDP
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -152,6 +155,72 @@ def everything(rank, size):
 def test_collectives_messages_objects_and_groups(tmp_path, monkeypatch, transport):
     monkeypatch.setenv("NARU_DISTRIBUTED_TRANSPORT", transport)
     on_ranks(tmp_path, 4, everything)
+
+
+class Code:
+    def __reduce__(self):
+        return os.getpid, ()
+
+
+def only_data(rank, size):
+    """weights_only: tensors and plain data come, code does not run."""
+    sent = [{"a": [1, 2.5, "x"]}, torch.arange(3.0)] if rank == 0 else [None, None]
+    dist.broadcast_object_list(sent, src=0, weights_only=True)
+    assert sent[0] == {"a": [1, 2.5, "x"]} and sent[1].tolist() == [0, 1, 2]
+    if rank == 0:
+        dist.send_object_list([Code()], dst=1)
+        dist.send_object_list([Code()], dst=1)
+    else:
+        got = [None]
+        with pytest.raises(pickle.UnpicklingError, match="Weights only load failed"):
+            dist.recv_object_list(got, src=0, weights_only=True)
+        assert got == [None]
+        dist.recv_object_list(got, src=0)
+        assert got == [os.getpid()]
+
+
+def test_objects_are_read_as_data_where_that_is_asked_for(tmp_path):
+    on_ranks(tmp_path, 2, only_data)
+
+
+# --- the launcher
+
+
+def test_options_of_torchrun_come_as_variables(monkeypatch):
+    """Kubeflow's Trainer gives a pod its options as PET_*; without them each pod would train alone."""
+    for name, value in {"NNODES": "4", "NPROC_PER_NODE": "2", "NODE_RANK": "3", "MASTER_ADDR": "node-0", "MASTER_PORT": "1234", "MAX_RESTARTS": "5"}.items():
+        monkeypatch.setenv(f"PET_{name}", value)
+    args = parse_args(["train.py"])
+    assert (args.nnodes, args.nproc_per_node, args.node_rank, args.master_addr, args.master_port, args.max_restarts) == ("4", "2", 3, "node-0", 1234, 5)
+    plan = _Plan(args)
+    told = plan.environment(1, 0, "")
+    assert (told["RANK"], told["WORLD_SIZE"], told["MASTER_ADDR"], told["MASTER_PORT"]) == ("7", "8", "node-0", "1234")
+    assert parse_args(["--nnodes=1", "train.py"]).nnodes == "1"  # the command line counts more
+    monkeypatch.setenv("PET_STANDALONE", "true")
+    assert parse_args(["train.py"]).standalone is True
+
+
+@pytest.mark.parametrize(("endpoint", "parts"), [("[::1]:29500", ("::1", 29500)), ("[fe80::1]", ("fe80::1", None)), ("fe80::1", ("fe80::1", None)), ("host:7", ("host", 7)), ("host", ("host", None))])
+def test_an_endpoint_may_be_an_address_of_ipv6(endpoint, parts):
+    assert _host_and_port(endpoint) == parts
+    with pytest.raises(ValueError, match="wanted HOST or HOST:PORT"):
+        _host_and_port("host:x")
+
+
+def test_a_later_attempt_does_not_see_the_keys_of_an_earlier_one(monkeypatch):
+    server = dist.TCPStore("127.0.0.1", 0, 1, True, wait_for_workers=False)
+    for name, value in {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(server.port)}.items():
+        monkeypatch.setenv(name, value)
+    stores = []
+    for attempt in ("0", "1"):
+        monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", attempt)
+        store, rank, size = rendezvous("env://")
+        assert (rank, size) == (1, 2)
+        stores.append(store)
+    stores[0].set("who", "the first attempt")
+    assert not stores[1].check(["who"])
+    stores[1].set("who", "the second")
+    assert stores[0].get("who") == b"the first attempt" and stores[1].get("who") == b"the second"
 
 
 # --- failures
