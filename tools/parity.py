@@ -215,17 +215,20 @@ def operators() -> frozenset[str]:
     return frozenset((*names, *(f"{n}_" for n in names)))
 
 
-def declared(headers: list[str], name: str) -> bool:
-    """Whether one of the headers declares the name: a class, an alias, a using, or a function."""
-    word = re.escape(name)
-    pattern = re.compile(rf"\b(?:class|struct) {word}\b|\busing {word} =|\busing (?:\w+::)+{word};|^[\w:&<>,* ]*[\s&*]{word}\(", re.M)
-    return pattern.search(texts(tuple(headers))) is not None
+# A class, a using that names a type or a function, and a function, at the beginning of a line.
+DECLARATIONS = (r"\b(?:class|struct) (\w+)", r"\busing (\w+) =", r"\busing (?:\w+::)+(\w+);", r"^(?=[\w:&<>,* ]*[\s&*](\w+)\()")
+
+
+@cache
+def declared(headers: tuple[str, ...]) -> frozenset[str]:
+    """The names that the headers declare: classes, aliases, usings and functions."""
+    return frozenset(name for pattern in DECLARATIONS for name in re.findall(pattern, texts(headers), re.M))
 
 
 def spelt_alike(namespace: str, name: str) -> tuple[str | None, str]:
     """The C++ spelling of a Python name, and a remark; None if there is none."""
     prefix, headers = NAMESPACES[namespace]
-    if declared(headers, name) or (namespace in ("", "Tensor") and name in operators() and not (name.endswith("_") and not namespace)):
+    if name in declared(tuple(headers)) or (namespace in ("", "Tensor") and name in operators() and not (name.endswith("_") and not namespace)):
         return f"{prefix}::{name}", ""
     if namespace == "" and spelt_alike("Tensor", name)[0]:
         return f"naru::Tensor::{name}", "a method"
