@@ -4,7 +4,8 @@
 //   NARU_FAKE_OPENCL_LAUNCH=C@N    launching the N-th kernel of a process, and all later ones, returns the error C;
 //   NARU_FAKE_OPENCL_EVENTS=C@N    from then on, events have status C;
 //   NARU_FAKE_OPENCL_LOST=C@N      from then on, waits and queries return C;
-//   NARU_FAKE_OPENCL_BUILD=1       the compiler rejects everything, with a log.
+//   NARU_FAKE_OPENCL_BUILD=1       the compiler rejects everything, with a log;
+//   NARU_FAKE_OPENCL_HEADERS=own   texts that naru renders are compiled in half the time (opencl_headers.cpp).
 // In addition, fake_fail_call() makes any call fail (opencl_calls.cpp).
 #include <algorithm>
 #include <atomic>
@@ -90,7 +91,8 @@ EXPORT int32_t clBuildProgram(void* program, uint32_t count, void* const* device
                               void* data) {
   REAL(clBuildProgram);
   constexpr int32_t kRefused = -11;
-  return std::getenv("NARU_FAKE_OPENCL_BUILD") ? kRefused : of_the_machine(program, count, devices, options, told, data);
+  return std::getenv("NARU_FAKE_OPENCL_BUILD") ? kRefused
+                                               : of_the_machine(program, count, devices, options_of(program, options).c_str(), told, data);
 }
 
 EXPORT int32_t clGetProgramBuildInfo(void* program, void* device, uint32_t what, size_t size, void* value, size_t* wanted) {

@@ -82,7 +82,6 @@ OBJECT(clCreateContext, (const intptr_t* a, u32 b, List c, void (*d)(const char*
        (a, b, c, d, e, error))
 OBJECT(clCreateCommandQueue, (void* a, void* b, u64 c, int32_t* error), (a, b, c, error))
 OBJECT(clCreateBuffer, (void* a, u64 b, size_t c, void* d, int32_t* error), (a, b, c, d, error))
-OBJECT(clCreateProgramWithSource, (void* a, u32 b, const char** c, const size_t* d, int32_t* error), (a, b, c, d, error))
 OBJECT(clCreateProgramWithBinary, (void* a, u32 b, List c, const size_t* d, const unsigned char** e, int32_t* f, int32_t* error),
        (a, b, c, d, e, f, error))
 OBJECT(clCreateKernel, (void* a, const char* b, int32_t* error), (a, b, error))

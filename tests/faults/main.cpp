@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   setenv("NARU_CUDA_DEVICE_NODE", "/dev/null", 1);
   setenv("NARU_FAKE_GPUS", "0000:01:00.0 a 9.0 512 H100", 1);
   setenv("NARU_OPENCL_LIBRARY", NARU_FAKES "/libopencl.so", 1);
+  setenv("NARU_FAKE_OPENCL_HEADERS", "own", 1);
   setenv("NARU_OPENCL_CPU", "1", 1);
   naru::use_deterministic_algorithms(true);
   naru::set_fallback_policy(naru::FallbackPolicy::Count);

@@ -1,5 +1,6 @@
 """Virtual devices for the whole run, so that tests can use several kinds of device on any machine."""
 import gc
+import importlib.util
 import os
 import signal
 import sys
@@ -9,7 +10,12 @@ os.environ.setdefault("NARU_VIRTUAL", "cuda:2,mps:1")
 if "NARU_TEST_DEVICES" not in os.environ:
     for hides in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
         os.environ.pop(hides, None)
-# The kernel cache is off: writing to it takes as long as compiling (its own test enables it).
+    # PoCL compiles in half the time what it need not read its own headers for (tests/fakes/opencl_headers.cpp).
+    top = Path(importlib.util.find_spec("naru").origin).resolve().parents[2]
+    if found := next((p for p in (top / "tests/fakes/libopencl.so", top / "build/release/tests/fakes/libopencl.so") if p.exists()), None):
+        os.environ.setdefault("NARU_OPENCL_LIBRARY", str(found))
+        os.environ.setdefault("NARU_FAKE_OPENCL_HEADERS", "own")
+# The kernel cache is off: PoCL has one of its own, and few kernels are asked for twice (the test of the cache enables it).
 os.environ.setdefault("NARU_CACHE_DIR", "")
 
 # A shell makes background processes ignore SIGINT, which the programs that tests interrupt would inherit.

@@ -193,8 +193,9 @@ def test_random_programs_do_what_numpy_does(xpu):
 
 
 def run_python(code: str, **environment):
+    """In a process of its own, which compiles with the headers of the driver."""
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=300,
-                          env={**os.environ, "NARU_OPENCL_CPU": "1", "NARU_VIRTUAL": "", **environment})
+                          env={**os.environ, "NARU_OPENCL_CPU": "1", "NARU_VIRTUAL": "", "NARU_FAKE_OPENCL_HEADERS": "", **environment})
     assert done.returncode == 0, done.stderr
     return done.stdout
 
