@@ -191,15 +191,15 @@ def main(arguments: list[str]) -> int:
     ):
         if asked:
             total += pytest(name, [*([] if paths else [where]), *chosen, *rest], interpreter)
-    # Each suite mostly uses one thread.
+    # Each suite of C++ tests mostly uses one thread: the Python tests begin when the first of them ends.
     with ThreadPoolExecutor(2 if side_by_side() else 1) as pool:
         suites = [pool.submit(cpp_tests, options.gtest_filter)] if cpp else []
         if cpp and not options.gtest_filter:
             suites.append(pool.submit(other_programs, not arguments))
+        if python:
+            where = [] if paths else ["tests/python", f"--ignore={oracle}"]
+            suites.append(pool.submit(pytest, "Python tests", [*where, *chosen, *(rest or side_by_side())]))
         total = sum((suite.result() for suite in suites), total)
-    if python:
-        where = [] if paths else ["tests/python", f"--ignore={oracle}"]
-        total += pytest("Python tests", [*where, *chosen, *(rest or side_by_side())])
     if options.torch:
         peers = os.environ["NARU_PEERS_PYTHON"]
         total += pytest("comparison with PyTorch", [str(oracle), *chosen, *rest], peers, NARU_ORACLE="torch")
