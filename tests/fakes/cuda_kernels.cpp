@@ -114,12 +114,8 @@ EXPORT int cuModuleLoadData(Module** m, const void* image) {
   // Machine code runs on its own major version, from its minor version on; PTX also on later ones.
   if (!strcmp(kind, "sm") ? version / 10 != own / 10 || version > own : version > own) return kNoBinary;
   note_if_captured(current());
-  static void* const mathematics = dlopen("libm.so.6", RTLD_NOW | RTLD_GLOBAL);  // for kernels, which are linked with nothing
-  void* const library = mathematics ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
-  if (!library) {
-    fprintf(stderr, "the stand-in for CUDA's driver: %s\n", dlerror());
-    return kInvalidImage;
-  }
+  void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!library) return kInvalidImage;
   *m = keep(new Module{current(), library});
   return 0;
 }

@@ -11,7 +11,7 @@
 
 namespace {
 
-// In every text that naru renders, and in no other.
+// In every text that naru renders; those of users' kernels may begin with it, too.
 constexpr const char* kRendered = "typedef char i8; typedef short i16; typedef int i32; typedef long i64;";
 // PoCL's file of declarations thinks that it has been read.
 constexpr const char* kWithout = " -D_OPENCL_H_";
@@ -90,8 +90,9 @@ EXPORT void* clCreateProgramWithSource(void* context, uint32_t count, const char
   if (!asked || std::strcmp(asked, "own") != 0) return real(context, count, texts, lengths, error);
   std::string all = kDeclarations;
   for (uint32_t i = 0; i < count; ++i) all += lengths && lengths[i] ? std::string(texts[i], lengths[i]) : texts[i];
-  // (Products of matrices compute with vectors, whose functions are not among them.)
-  const bool own = all.find(kRendered) != all.npos && all.find("vload") == all.npos && is_known_pocl(context);
+  // (Products of matrices compute with vectors, and users with all that there is: neither is among them.)
+  const auto names = [&](const char* word) { return all.find(word) != all.npos; };
+  const bool own = names(kRendered) && !names("vload") && !names("#line 1 \"kernel\"") && is_known_pocl(context);
   const char* one = all.c_str();
   void* const program = own ? real(context, 1, &one, nullptr, error) : real(context, count, texts, lengths, error);
   const std::lock_guard lock(mutex);
