@@ -88,7 +88,7 @@ Tensors watched(Tensors list, std::function<Tensors(Tensors)> f) {
                              .fixed = std::move(fixed),
                              .saved = {},
                              .materialize = false,
-                             .backward = std::move(f),
+                             .backward = [f = std::move(f)](Tensors grads, autograd::Needed) { return f(std::move(grads)); },
                              .object = nullptr},
                             list);
   return list;

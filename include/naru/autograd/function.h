@@ -93,7 +93,8 @@ class Context {
   void mark_non_differentiable(std::vector<Tensor> outputs);
   // false: missing gradients are undefined tensors instead of zeros.
   void set_materialize_grads(bool on) { materialize_ = on; }
-  // True if argument i of forward is a tensor whose gradient is needed.
+  // True if argument i of forward is a tensor whose gradient is needed; within backward, by the pass that runs it (grad() and
+  // backward(inputs) need those that lead to the given inputs).
   bool needs_input_grad(size_t i) const;
 
   std::map<std::string, Value> saved_data;

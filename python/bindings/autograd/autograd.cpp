@@ -91,8 +91,8 @@ struct SavedTensors {
 };
 
 // Wraps a user-defined backward for the core. It maps a list of gradients (or None) to a list with one gradient for each input.
-std::function<List(List)> backward_of(const std::shared_ptr<PyObject>& f, const std::string& name, size_t inputs) {
-  return [f, name, inputs](List grads) {
+std::function<List(List, autograd::Needed)> backward_of(const std::shared_ptr<PyObject>& f, const std::string& name, size_t inputs) {
+  return [f, name, inputs](List grads, autograd::Needed) {
     const GilAcquire gil;
     nb::object result = nb::steal(check(call_python(f.get(), {list_of(grads).ptr()})));
     List found = tensors_or_none(result.ptr(), name.c_str());

@@ -34,8 +34,8 @@ void accumulate(Tensor& into, Tensor g) {
 // The requested inputs of grad() and backward(inputs=...).
 struct Wanted {
   std::map<std::pair<Node*, uint32_t>, size_t> at;  // (node, slot) -> index in the list of inputs
-  std::unordered_set<Node*> nodes;                  // the nodes in `at`
-  std::unordered_set<Node*> needed;                 // nodes to run: those that lead to one of `nodes`
+  Needed::Nodes needed;                             // nodes to run: those that lead to one in `at`
+  Needed::Nodes reaching;                           // the same, and the nodes in `at`
 };
 
 // Runs the hooks on the gradients of a node's outputs.
@@ -69,22 +69,22 @@ void check_for_nan(const Node& node, std::span<const Tensor> grads) {
       throw RuntimeError("Function '{}' returned nan values in its {}th output.", node.name(), i);
 }
 
-std::vector<Tensor> apply_with_hooks(Node& node, std::vector<Tensor> grads) {
+std::vector<Tensor> apply_with_hooks(Node& node, std::vector<Tensor> grads, Needed needed) {
   const auto before = node.extras()->before->entries();
   const auto after = node.extras()->after->entries();
   if (before)
     for (const auto& hook : *before) hook.call(grads);
-  if (!after) return node.apply(std::move(grads));
-  std::vector<Tensor> results = node.apply(grads);
+  if (!after) return node.apply(std::move(grads), needed);
+  std::vector<Tensor> results = node.apply(grads, needed);
   for (const auto& hook : *after) hook.call(results, grads);
   return results;
 }
 
-std::vector<Tensor> apply(Node& node, std::vector<Tensor> grads) {
+std::vector<Tensor> apply(Node& node, std::vector<Tensor> grads, Needed needed) {
   if (!anomaly_mode.load(std::memory_order_relaxed)) [[likely]]
-    return node.extras() ? apply_with_hooks(node, std::move(grads)) : node.apply(std::move(grads));
+    return node.extras() ? apply_with_hooks(node, std::move(grads), needed) : node.apply(std::move(grads), needed);
   try {
-    std::vector<Tensor> results = node.extras() ? apply_with_hooks(node, std::move(grads)) : node.apply(std::move(grads));
+    std::vector<Tensor> results = node.extras() ? apply_with_hooks(node, std::move(grads), needed) : node.apply(std::move(grads), needed);
     if (anomaly_checks_nan.load(std::memory_order_relaxed)) check_for_nan(node, results);
     return results;
   } catch (...) {
@@ -117,7 +117,7 @@ class Engine {
   bool keeps_graph() const noexcept { return keep_; }
   bool reaches(Node& node) const {
     const bool claimed = node.visit.pass.load(std::memory_order_relaxed) == this || (!elsewhere_.empty() && elsewhere_.contains(&node));
-    return claimed && (!wanted_ || wanted_->needed.contains(&node) || wanted_->nodes.contains(&node));
+    return claimed && (!wanted_ || wanted_->reaching.contains(&node));
   }
 
   void run() {
@@ -178,7 +178,7 @@ class Engine {
   std::vector<Tensor> process(Node& node) {
     std::vector<Tensor> grads = take_grads(node);
     const bool needed = !wanted_ || wanted_->needed.contains(&node);
-    if (!needed && !wanted_->nodes.contains(&node)) return {};
+    if (!needed && !wanted_->reaching.contains(&node)) return {};
     if (Node::Extras* x = node.extras()) {
       run_hooks(*x, grads);
       keep_grads(*x, grads);
@@ -187,7 +187,7 @@ class Engine {
       for (uint32_t slot = 0; slot < grads.size(); ++slot)
         if (auto it = wanted_->at.find({&node, slot}); it != wanted_->at.end()) (*results_)[it->second] = grads[slot];
     if (!needed) return {};
-    std::vector<Tensor> results = apply(node, std::move(grads));
+    std::vector<Tensor> results = apply(node, std::move(grads), Needed(node, wanted_ ? &wanted_->reaching : nullptr));
     if (!keep_) node.release_saved();
     return results;
   }
@@ -218,13 +218,13 @@ class Engine {
 
   void find_needed() {
     for (const auto& [key, position] : wanted_->at) {
-      wanted_->nodes.insert(key.first);
+      wanted_->reaching.insert(key.first);
       // In backward(), the AccumulateGrad node of a requested leaf must run, to add to its grad.
       if (!results_ && key.first->next().empty()) wanted_->needed.insert(key.first);
     }
     const auto reaches = [&](const Node* node) {
       for (const Edge& e : node->next())
-        if (e.node && (wanted_->needed.contains(e.node.get()) || wanted_->nodes.contains(e.node.get()))) return true;
+        if (e.node && wanted_->reaching.contains(e.node.get())) return true;
       return false;
     };
     // A node is created after the nodes it leads to, so it comes after them in the order of sequence numbers, and one round is almost always enough.
@@ -232,7 +232,10 @@ class Engine {
     for (bool grown = true; grown;) {
       grown = false;
       for (Node* node : order_)
-        if (!wanted_->needed.contains(node) && reaches(node)) grown = wanted_->needed.insert(node).second;
+        if (!wanted_->needed.contains(node) && reaches(node)) {
+          wanted_->needed.insert(node), wanted_->reaching.insert(node);
+          grown = true;
+        }
     }
   }
 

@@ -9,6 +9,8 @@
 #include <mutex>
 #include <span>
 #include <thread>
+#include <type_traits>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -32,14 +34,29 @@ struct Edge {
   uint32_t slot = 0;
 };
 
+// Says which of its inputs' gradients a node shall compute: those with an edge, and, in a pass that was given inputs, only those that lead to
+// one of these (PyTorch: task_should_compute_output).
+class Needed {
+ public:
+  using Nodes = std::unordered_set<const Node*>;
+  // reaching: the nodes that lead to the given inputs, and the inputs' own; null if none were given.
+  explicit Needed(const Node& node, const Nodes* reaching = nullptr) noexcept : node_(&node), reaching_(reaching) {}
+  inline bool operator[](size_t i) const noexcept;
+
+ private:
+  const Node* node_;
+  const Nodes* reaching_;
+};
+
 using TensorVisitor = std::function<void(const Tensor&)>;
 
 class Node : public RefCounted<Node> {
  public:
   explicit Node(const char* name);
   virtual ~Node();
-  // Maps the gradients of the operator's outputs (undefined: zero) to those of its inputs, one for each edge of next().
-  virtual std::vector<Tensor> apply(std::vector<Tensor> grads) = 0;
+  // Maps the gradients of the operator's outputs (undefined: zero) to those of its inputs, one for each edge of next(). Those that are not
+  // needed may be left undefined.
+  virtual std::vector<Tensor> apply(std::vector<Tensor> grads, Needed needed) = 0;
   // Frees the saved tensors; a second backward through the node is then an error.
   virtual void release_saved() {}
   // Calls f(t) for each tensor that the node is known to own a reference to.
@@ -118,6 +135,11 @@ class Node : public RefCounted<Node> {
   std::atomic<Extras*> extras_{nullptr};
   mutable std::atomic<bool> saved_lock_{false};
 };
+
+bool Needed::operator[](size_t i) const noexcept {
+  const Edge& e = node_->next()[i];
+  return e.node && (!reaching_ || reaching_->contains(e.node.get()));
+}
 
 // The node that adds to a leaf's grad: the interface that Meta uses. AccumulateGrad implements it (autograd/history/accumulate.h).
 class LeafNode : public Node {
@@ -206,13 +228,13 @@ class Saved {
   bool is_output_ = false, released_ = false, undefined_ = true;
 };
 
-// A node whose backward is a function of the gradients and the saved tensors.
+// A node whose backward is a function of the gradients, the saved tensors and, if it takes a third argument, what is needed.
 template <class F>
 class FunctionNode final : public Node {
  public:
   FunctionNode(const char* name, F f) : Node(name), f_(std::move(f)) {}
   std::vector<Saved> saved;
-  std::vector<Tensor> apply(std::vector<Tensor> grads) override {
+  std::vector<Tensor> apply(std::vector<Tensor> grads, Needed needed) override {
     bool any = false;
     for (const Tensor& g : grads) any |= g.defined();
     if (!any) return std::vector<Tensor>(next().size());
@@ -230,7 +252,10 @@ class FunctionNode final : public Node {
         for (const Saved& s : saved) values.push_back(s.get(this));
       }
     }
-    return f_(grads, values);
+    if constexpr (std::is_invocable_v<F&, std::vector<Tensor>&, std::vector<Tensor>&, Needed>)
+      return f_(grads, values, needed);
+    else
+      return f_(grads, values);
   }
   void release_saved() override {
     if (saved.empty()) return;

@@ -53,7 +53,7 @@ void add_gradient(Meta& m, Tensor g, Tensor& replaced) {
 
 }  // namespace
 
-std::vector<Tensor> AccumulateGrad::apply(std::vector<Tensor> grads) {
+std::vector<Tensor> AccumulateGrad::apply(std::vector<Tensor> grads, Needed) {
   Tensor g = std::move(grads[0]), replaced;
   grads.clear();  // returned empty, so that the next node can reuse its memory
   if (!g.defined()) return grads;

@@ -17,7 +17,7 @@ inline std::unique_lock<std::mutex> lock_among_threads(std::mutex& m) {
 class AccumulateGrad final : public LeafNode {
  public:
   explicit AccumulateGrad(Meta& leaf) : LeafNode("AccumulateGrad"), leaf_(&leaf) {}
-  std::vector<Tensor> apply(std::vector<Tensor> grads) override;
+  std::vector<Tensor> apply(std::vector<Tensor> grads, Needed) override;
   // The leaf; undefined if it was destroyed.
   Tensor variable() const;
   void forget(const Meta& leaf) noexcept override;

@@ -64,13 +64,13 @@ class UserNode final : public Node {
   ~UserNode() override { saved_->belong_to(nullptr); }
   std::string name() const override { return text_; }
   void* python_object() const override { return object_.get(); }
-  std::vector<Tensor> apply(std::vector<Tensor> grads) override {
+  std::vector<Tensor> apply(std::vector<Tensor> grads, Needed needed) override {
     std::vector<Tensor> full(like_.size());
     for (size_t k = 0; k < differentiable_.size(); ++k) full[differentiable_[k]] = std::move(grads[k]);
     if (materialize_)
       for (size_t i = 0; i < full.size(); ++i)
         if (!full[i].defined() && given_[i]) full[i] = zeros(like_[i].sizes, Options(like_[i].dtype, like_[i].device));
-    std::vector<Tensor> found = backward_(std::move(full));
+    std::vector<Tensor> found = backward_(std::move(full), needed);
     found.resize(next().size());
     for (size_t i = 0; i < found.size(); ++i)
       if (next()[i].node) found[i] = fit_gradient(std::move(found[i]), wanted_[i], text_, i);
@@ -81,7 +81,7 @@ class UserNode final : public Node {
 
  private:
   std::string text_;
-  std::function<std::vector<Tensor>(std::vector<Tensor>)> backward_;
+  std::function<std::vector<Tensor>(std::vector<Tensor>, Needed)> backward_;
   std::shared_ptr<void> object_;
   bool materialize_;
   std::shared_ptr<SavedTensors> saved_;
@@ -193,7 +193,29 @@ std::vector<Tensor> Context::saved_tensors() const { return kept_ ? kept_->get()
 std::vector<Tensor> Context::get_saved_variables() const { return saved_tensors(); }
 void Context::mark_dirty(std::vector<Tensor> inputs) { dirty_ = std::move(inputs); }
 void Context::mark_non_differentiable(std::vector<Tensor> outputs) { fixed_ = std::move(outputs); }
-bool Context::needs_input_grad(size_t i) const { return i < needed_.size() && needed_[i]; }
+
+namespace {
+
+// The backward that runs on this thread: what it shall compute, by the number of the argument. Contexts are shared by threads.
+struct RunningBackward {
+  const Context* context;
+  const std::vector<bool>& is_tensor;
+  Needed needed;
+  const RunningBackward* outer;
+};
+thread_local constinit const RunningBackward* running_backward = nullptr;
+
+}  // namespace
+
+bool Context::needs_input_grad(size_t i) const {
+  if (i >= needed_.size() || !needed_[i]) return false;
+  const RunningBackward* run = running_backward;
+  while (run && run->context != this) run = run->outer;
+  if (!run) return true;
+  size_t edge = 0;  // one for each argument that is a tensor
+  for (size_t k = 0; k < i; ++k) edge += run->is_tensor[k];
+  return run->needed[edge];
+}
 
 FunctionRun::FunctionRun(const std::type_info& function)
     : name(short_type_name(function) + "Backward"), context(std::make_shared<Context>()) {}
@@ -224,8 +246,17 @@ void FunctionRun::record(std::vector<Tensor>& outputs, std::function<std::vector
                     .materialize = c.materialize_,
                     .backward = nullptr,
                     .object = nullptr};
-  call.backward = [ctx = context, f = std::move(backward), name = name, is_tensor = is_tensor](std::vector<Tensor> grads) {
-    std::vector<Tensor> found = f(ctx.get(), std::move(grads)), chosen;
+  call.backward = [ctx = context, f = std::move(backward), name = name, is_tensor = is_tensor](std::vector<Tensor> grads, Needed needed) {
+    const RunningBackward run{ctx.get(), is_tensor, needed, running_backward};
+    struct Running {
+      explicit Running(const RunningBackward& now) { running_backward = &now; }
+      ~Running() { running_backward = running_backward->outer; }
+    };
+    std::vector<Tensor> found, chosen;
+    {
+      const Running scope(run);
+      found = f(ctx.get(), std::move(grads));
+    }
     while (found.size() > is_tensor.size() && !found.back().defined()) found.pop_back();
     if (found.size() != is_tensor.size())
       throw RuntimeError("function {} returned an incorrect number of gradients (expected {}, got {})", name, is_tensor.size(),

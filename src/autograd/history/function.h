@@ -35,7 +35,7 @@ struct FunctionCall {
   std::vector<Tensor> dirty, fixed, saved;  // mark_dirty, mark_non_differentiable, save_for_backward
   bool materialize = true;                  // replace missing gradients by zeros
   // Maps the gradients of all outputs to those of all inputs, one each.
-  std::function<std::vector<Tensor>(std::vector<Tensor>)> backward;
+  std::function<std::vector<Tensor>(std::vector<Tensor>, Needed)> backward;
   std::shared_ptr<void> object;  // the Python object that `backward` calls, if any
 };
 

@@ -43,8 +43,9 @@ void check_hook_result(const Tensor& before, const Tensor& after, const std::str
 void connect(Node& node, std::initializer_list<const Tensor*> inputs);
 void connect(Node& node, std::span<const Tensor> inputs);
 
-// Records `out` = op(inputs) if one of the inputs requires grad. f(grads, saved) returns the gradients of the inputs (undefined: zero); grads[0] is
-// the gradient of out. `saved` holds `saves`, followed by the result if save_out is set.
+// Records `out` = op(inputs) if one of the inputs requires grad. f(grads, saved), or f(grads, saved, needed) where gradients are costly by
+// themselves, returns the gradients of the inputs (undefined: zero, or not needed); grads[0] is the gradient of out. `saved` holds `saves`,
+// followed by the result if save_out is set.
 template <class F>
 Tensor record(Tensor out, const char* name, std::initializer_list<const Tensor*> inputs, std::initializer_list<const Tensor*> saves, F f,
               bool save_out = false) {

@@ -44,7 +44,7 @@ class AsStridedNode final : public Node {
       : Node("AsStridedBackward0"), view_(view, view.dtype() != base.dtype()), base_(base, view.dtype() != base.dtype()) {
     next().push_back(gradient_edge(base));
   }
-  std::vector<Tensor> apply(std::vector<Tensor> grads) override {
+  std::vector<Tensor> apply(std::vector<Tensor> grads, Needed) override {
     if (!grads[0].defined()) return {Tensor()};
     return {base_.leave(gradient_of_base(view_.enter(grads[0]), view_.strides, view_.offset - base_.offset, base_.sizes, base_.strides))};
   }
@@ -62,15 +62,17 @@ class CopySlices final : public Node {
     auto& edges = inner_->next();
     for (size_t i = 1; i < edges.size(); ++i) next().push_back(edges[i]);
   }
-  std::vector<Tensor> apply(std::vector<Tensor> grads) override {
+  // The edges of `inner` are those of this node, but for the first, so what is needed here is needed there.
+  std::vector<Tensor> apply(std::vector<Tensor> grads, Needed needed) override {
     if (!grads[0].defined()) return std::vector<Tensor>(next().size());
     const Tensor g = base_.enter(grads[0]);
     const Options like(g.dtype(), g.device());
     Tensor whole = zeros({span_of(base_.sizes, base_.strides)}, like).as_strided(base_.sizes, base_.strides, 0);
     whole.copy_(g);
     Tensor part = whole.as_strided(view_.sizes, view_.strides, whole.storage_offset() + view_.offset - base_.offset);
-    std::vector<Tensor> results = inner_->apply({view_.leave(part.clone())});
+    std::vector<Tensor> results = inner_->apply({view_.leave(part.clone())}, needed);
     results.resize(next().size());
+    if (!needed[0]) return results[0] = {}, results;
     if (results[0].defined())
       part.copy_(view_.enter(results[0]));
     else

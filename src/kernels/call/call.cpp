@@ -34,7 +34,7 @@ class KernelNode final : public Node {
     for (const auto& [name, saved] : tensors_) saved.visit(f);
   }
 
-  std::vector<Tensor> apply(std::vector<Tensor> grads) override {
+  std::vector<Tensor> apply(std::vector<Tensor> grads, autograd::Needed) override {
     const std::string& kernel = plan_->entry().name;
     if (!plan_->backward)
       throw RuntimeError(
@@ -89,7 +89,7 @@ class KernelOutputNode final : public Node {
  public:
   explicit KernelOutputNode(std::string name) : Node("KernelBackward"), text_(std::move(name)) {}
   std::string name() const override { return text_; }
-  std::vector<Tensor> apply(std::vector<Tensor> grads) override { return {Tensor(), grads[0]}; }
+  std::vector<Tensor> apply(std::vector<Tensor> grads, autograd::Needed) override { return {Tensor(), grads[0]}; }
 
  private:
   std::string text_;

@@ -139,10 +139,10 @@ Tensor complex(const Tensor& re, const Tensor& im) {
     const ops::OpOperand from{both[i], {}, re.dtype()};
     ops::apply_into(ir::op::copy, {&from, 1}, i == 0 ? ops::real_part(out) : ops::imaginary_part(out));
   }
-  return record(std::move(out), "ComplexBackward0", {&re, &im}, {}, [a = re.sizes(), b = im.sizes()](Grads g, Grads) {
-    if (!g[0].defined()) return std::vector<Tensor>(2);
-    return std::vector{ops::sum_to(real(g[0]), a), ops::sum_to(imag(g[0]), b)};
-  });
+  return record(std::move(out), "ComplexBackward0", {&re, &im}, {},
+                [a = re.sizes(), b = im.sizes()](Grads g, Grads, autograd::Needed needed) {
+                  return std::vector{needed[0] ? ops::sum_to(real(g[0]), a) : Tensor(), needed[1] ? ops::sum_to(imag(g[0]), b) : Tensor()};
+                });
 }
 
 Tensor polar(const Tensor& abs, const Tensor& angle) {

@@ -129,7 +129,7 @@ class TableNode final : public autograd::Node {
   void save_result(const Tensor& y) {
     if (wants_result_) result_ = autograd::Saved(y, true);
   }
-  std::vector<Tensor> apply(std::vector<Tensor> grads) override {
+  std::vector<Tensor> apply(std::vector<Tensor> grads, autograd::Needed needed) override {
     const int n = kTable[id_].arity;
     Tensor g = std::move(grads[0]);
     std::vector<Tensor> results = std::move(grads);  // reuses the vector's memory
@@ -138,8 +138,10 @@ class TableNode final : public autograd::Node {
     if (!g.defined()) return results;
     std::array<Tensor, 5> values;
     uint8_t needs = 0;
+    // `needed` may be another node's (CopySlices), with an edge that this one lacks.
+    const auto computes = [&](int i) { return next()[i].node && needed[i]; };
     for (int i = 0; i < n; ++i)
-      if (next()[i].node) needs |= derivative_needs(id_, i);
+      if (computes(i)) needs |= derivative_needs(id_, i);
     if (needs & ~kIsGradient) {
       SavedGuard guard(*this);
       for (int i = 0; i < n; ++i)
@@ -148,7 +150,7 @@ class TableNode final : public autograd::Node {
     }
     values[n + 1] = g;
     for (int i = 0; i < n; ++i)
-      if (next()[i].node) results[i] = one(i, n, values);
+      if (computes(i)) results[i] = one(i, n, values);
     return results;
   }
   uint64_t shown_edges() const override {

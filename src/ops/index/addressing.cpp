@@ -152,16 +152,15 @@ void scatter_at(const Tensor& target, const Addressing& at, const Positions& pos
   const Device value_device = own.defined() ? own.device() : target.device();
   write_in_place(
       target, at.op, node, {&own}, positions, [&] { write_at(target, at, positions, prepared(target, value), add); },
-      [=](Grads g, Grads saved) {
+      [=](Grads g, Grads saved, autograd::Needed needed) {
         std::vector<Tensor> r(2);
         if (!g[0].defined()) return r;
-        r[0] = g[0];
-        if (!add) {
+        if (needed[0]) r[0] = g[0];
+        if (needed[0] && !add) {
           r[0] = g[0].clone();
           scatter_at(r[0], at, saved, 0, false, "IndexPutBackward0");
         }
-        if (is_inexact(value_type))
-          r[1] = gradient_as(sum_to(gather_at(g[0], at, saved, "IndexBackward0"), value_shape), value_type).to(value_device);
+        if (needed[1]) r[1] = gradient_as(sum_to(gather_at(g[0], at, saved, "IndexBackward0"), value_shape), value_type).to(value_device);
         return r;
       });
 }

@@ -47,12 +47,12 @@ void choose(const Tensor& out, const Tensor& t, const Tensor& mask, const Operan
 
 // Returns the backward function: gradients of t and value.
 auto fill_gradients(const Tensor& t, const Tensor& value) {
-  return [shape = t.sizes(), type = value.defined() ? value.dtype() : t.dtype(), number = value.defined(),
-          device = value.defined() ? value.device() : t.device()](Grads g, Grads saved) {
+  return [shape = t.sizes(), type = value.defined() ? value.dtype() : t.dtype(), device = value.defined() ? value.device() : t.device()](
+             Grads g, Grads saved, autograd::Needed needed) {
     std::vector<Tensor> r(2);
     if (!g[0].defined()) return r;
-    r[0] = ops::sum_to(masked_fill(g[0], saved[0], 0), shape);
-    if (number && is_inexact(type)) r[1] = ops::gradient_as(sum(where(saved[0], g[0], 0)), type).to(device);
+    if (needed[0]) r[0] = ops::sum_to(masked_fill(g[0], saved[0], 0), shape);
+    if (needed[1]) r[1] = ops::gradient_as(sum(where(saved[0], g[0], 0)), type).to(device);
     return r;
   };
 }

@@ -102,7 +102,8 @@ Tensor extreme(const Call& c, bool greatest) {
     found = where(none == 0, found, none / 0.0 * 0.0);
   }
   Tensor out = !c.include_self ? found : greatest ? maximum(self, found) : minimum(self, found);
-  auto backward = [dim = c.dim, include = c.include_self](const std::vector<Tensor>& g, const std::vector<Tensor>& s) {
+  auto backward = [dim = c.dim, include = c.include_self](const std::vector<Tensor>& g, const std::vector<Tensor>& s,
+                                                          autograd::Needed needed) {
     const Tensor &x = s[0], &positions = s[1], &source = s[2], &y = s[3];
     std::vector<Tensor> r(2);
     if (!g[0].defined()) return r;
@@ -111,8 +112,9 @@ Tensor extreme(const Call& c, bool greatest) {
     const Tensor theirs = (source == gather(y, dim, positions)).to(type);
     const Tensor n = scatter_add(mine, dim, positions, theirs);
     const Tensor part = g[0].to(type) / n;  // NaN if the extreme is NaN, which equals nothing
-    r[0] = include ? (mine * part).to(x.dtype()) : where(scatter(zeros_like(x), dim, positions, Operand(1)) == 0, g[0], zeros_like(g[0]));
-    r[1] = (theirs * gather(part, dim, positions)).to(x.dtype());
+    if (needed[0])
+      r[0] = include ? (mine * part).to(x.dtype()) : where(scatter(zeros_like(x), dim, positions, Operand(1)) == 0, g[0], zeros_like(g[0]));
+    if (needed[1]) r[1] = (theirs * gather(part, dim, positions)).to(x.dtype());
     return r;
   };
   return autograd::record(out, "ScatterReduceBackward0", {&c.self, &c.source}, {&c.self, &c.index, &c.source}, backward, true);

@@ -31,12 +31,13 @@ Tensor euclidean_by_products(const Tensor& a, const Tensor& b) {
   }
   return autograd::record(
       std::move(y), "CdistBackward0", {&a, &b}, {&a, &b},
-      [](const std::vector<Tensor>& g, const std::vector<Tensor>& saved) -> std::vector<Tensor> {
+      [](const std::vector<Tensor>& g, const std::vector<Tensor>& saved, autograd::Needed needed) -> std::vector<Tensor> {
         const Tensor &x = saved[0], &z = saved[1], &y = saved[2];
         const Tensor share = where(y == 0.0, 0.0, g[0] / y);
-        const Tensor gx = x * sum(share, Dims{-1}, true) - matmul(share, z);
-        const Tensor gz = z * sum(share, Dims{-2}).unsqueeze(-1) - matmul(share.transpose(-1, -2), x);
-        return {ops::sum_to(gx, x.sizes()), ops::sum_to(gz, z.sizes())};
+        Tensor gx, gz;
+        if (needed[0]) gx = ops::sum_to(x * sum(share, Dims{-1}, true) - matmul(share, z), x.sizes());
+        if (needed[1]) gz = ops::sum_to(z * sum(share, Dims{-2}).unsqueeze(-1) - matmul(share.transpose(-1, -2), x), z.sizes());
+        return {gx, gz};
       },
       true);
 }

@@ -141,18 +141,18 @@ bool check_lstsq(const Tensor& a, const Tensor& b) {
 }
 
 // The gradients of X = pinv(A) B and of the residuals |A X - B|², whose gradient does not depend on that of X.
-Tensors lstsq_gradient(const Tensor& gx, const Tensor& gr, const Tensor& a, const Tensor& b, const Tensor& x) {
+Tensors lstsq_gradient(const Tensor& gx, const Tensor& gr, const Tensor& a, const Tensor& b, const Tensor& x, autograd::Needed needed) {
   Tensor ga, gb;
   const auto add = [](Tensor& to, const Tensor& t) { to = to.defined() ? to + t : t; };
   if (gx.defined()) {
     const Tensor p = pinv(a);
-    add(gb, matmul(adjoint_of(p), gx));
-    add(ga, pinv_gradient(matmul(gx, adjoint_of(b)), p, a));
+    if (needed[1]) add(gb, matmul(adjoint_of(p), gx));
+    if (needed[0]) add(ga, pinv_gradient(matmul(gx, adjoint_of(b)), p, a));
   }
   if (gr.defined()) {
     const Tensor r = (matmul(a, x) - b) * 2.0 * gr.unsqueeze(-2);
-    add(gb, -r);
-    add(ga, matmul(r, adjoint_of(x)));
+    if (needed[1]) add(gb, -r);
+    if (needed[0]) add(ga, matmul(r, adjoint_of(x)));
   }
   return {ga.defined() ? ops::sum_to(ga, a.sizes()) : ga, gb.defined() ? ops::sum_to(gb, b.sizes()) : gb};
 }
@@ -217,8 +217,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq(const Tensor& a, const Tensor& 
   const bool with_residuals = f.residuals.dim() > 1 || f.residuals.numel() > 0;
   autograd::record_all(
       {&f.x, &f.residuals}, "LinalgLstsqBackward0", {&a, &right}, {&a, &right},
-      [with_residuals](const Tensors& g, const Tensors& saved) -> Tensors {
-        return lstsq_gradient(g[0], with_residuals ? g[1] : Tensor(), saved[0], saved[1], saved[2]);
+      [with_residuals](const Tensors& g, const Tensors& saved, autograd::Needed needed) -> Tensors {
+        return lstsq_gradient(g[0], with_residuals ? g[1] : Tensor(), saved[0], saved[1], saved[2], needed);
       },
       1);
   return {vector ? f.x.squeeze(-1) : f.x, f.residuals, f.rank, f.values};

@@ -15,6 +15,7 @@
 
 namespace naru {
 
+using autograd::Needed;
 using autograd::record;
 using autograd::requires_grad;
 using ops::check_factors;
@@ -124,8 +125,8 @@ Tensor mm_as(const Tensor& a, const Tensor& b, const char* op) {
   if (a.sizes()[1] != b.sizes()[0]) ops::throw_not_multiplicable(a.sizes(), b.sizes(), op);
   const bool for_a = requires_grad(a), for_b = requires_grad(b);
   return record(product_of(a, b, {}, false, op), "MmBackward0", {&a, &b}, {for_b ? &a : &ops::no_tensor(), for_a ? &b : &ops::no_tensor()},
-                [for_a, for_b](const Tensors& g, const Tensors& saved) -> Tensors {
-                  return {for_a ? mm(g[0], adjoint_of(saved[1])) : Tensor(), for_b ? mm(adjoint_of(saved[0]), g[0]) : Tensor()};
+                [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
+                  return {needed[0] ? mm(g[0], adjoint_of(saved[1])) : Tensor(), needed[1] ? mm(adjoint_of(saved[0]), g[0]) : Tensor()};
                 });
 }
 
@@ -163,10 +164,9 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
   if (ops::has_sparse_form(a) || ops::has_sparse_form(b)) [[unlikely]]
     return sparse::bmm(a, b);
   check_factors(a, b, "bmm");
-  const bool for_a = requires_grad(a), for_b = requires_grad(b);
   return record(product_of(a, b, {}, false, "bmm"), "BmmBackward0", {&a, &b}, {&a, &b},
-                [for_a, for_b](const Tensors& g, const Tensors& saved) -> Tensors {
-                  return {for_a ? bmm(g[0], adjoint_of(saved[1])) : Tensor(), for_b ? bmm(adjoint_of(saved[0]), g[0]) : Tensor()};
+                [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
+                  return {needed[0] ? bmm(g[0], adjoint_of(saved[1])) : Tensor(), needed[1] ? bmm(adjoint_of(saved[0]), g[0]) : Tensor()};
                 });
 }
 
@@ -197,12 +197,11 @@ Tensor mv(const Tensor& a, const Tensor& v) {
   if (a.sizes()[1] != v.sizes()[0])
     throw RuntimeError("size mismatch, got input ({}), mat ({}x{}), vec ({})", a.sizes()[0], a.sizes()[0], a.sizes()[1], v.sizes()[0]);
   check_factors(a, v, "mv");
-  const bool for_a = requires_grad(a), for_v = requires_grad(v);
   Tensor y = product_of(a, column_of(v), {}, false, "mv");
-  return record(seen_as(y, {a.sizes()[0]}), "MvBackward0", {&a, &v}, {&a, &v},
-                [for_a, for_v](const Tensors& g, const Tensors& saved) -> Tensors {
-                  return {for_a ? outer(g[0], ops::conjugate(saved[1])) : Tensor(), for_v ? mv(adjoint_of(saved[0]), g[0]) : Tensor()};
-                });
+  return record(
+      seen_as(y, {a.sizes()[0]}), "MvBackward0", {&a, &v}, {&a, &v}, [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
+        return {needed[0] ? outer(g[0], ops::conjugate(saved[1])) : Tensor(), needed[1] ? mv(adjoint_of(saved[0]), g[0]) : Tensor()};
+      });
 }
 
 // The dot product of two vectors.
@@ -220,10 +219,9 @@ Tensor dot(const Tensor& a, const Tensor& b) {
         "elements respectively",
         a.numel(), b.numel());
   check_factors(a, b, "dot");
-  const bool for_a = requires_grad(a), for_b = requires_grad(b);
   Tensor y = product_of(row_of(a), column_of(b), {}, false, "dot");
-  return record(seen_as(y, {}), "DotBackward0", {&a, &b}, {&a, &b}, [for_a, for_b](const Tensors& g, const Tensors& saved) -> Tensors {
-    return {for_a ? g[0] * ops::conjugate(saved[1]) : Tensor(), for_b ? g[0] * ops::conjugate(saved[0]) : Tensor()};
+  return record(seen_as(y, {}), "DotBackward0", {&a, &b}, {&a, &b}, [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
+    return {needed[0] ? g[0] * ops::conjugate(saved[1]) : Tensor(), needed[1] ? g[0] * ops::conjugate(saved[0]) : Tensor()};
   });
 }
 
@@ -276,13 +274,13 @@ Tensor addmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Sca
       ops::apply_into(ir::op::add_scaled, add, y);
     }
   }
-  const bool for_c = requires_grad(c), for_a = requires_grad(a), for_b = requires_grad(b);
-  return record(
-      std::move(y), "AddmmBackward0", {&c, &a, &b}, {&a, &b}, [=, shape = c.sizes()](const Tensors& g, const Tensors& saved) -> Tensors {
-        const auto scaled = [](const Tensor& t, Scalar s) { return s.to_double() == 1 ? t : t * s; };
-        return {for_c ? scaled(ops::sum_to(g[0], shape), beta) : Tensor(), for_a ? scaled(mm(g[0], saved[1].t()), alpha) : Tensor(),
-                for_b ? scaled(mm(saved[0].t(), g[0]), alpha) : Tensor()};
-      });
+  return record(std::move(y), "AddmmBackward0", {&c, &a, &b}, {&a, &b},
+                [=, shape = c.sizes()](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
+                  const auto scaled = [](const Tensor& t, Scalar s) { return s.to_double() == 1 ? t : t * s; };
+                  return {needed[0] ? scaled(ops::sum_to(g[0], shape), beta) : Tensor(),
+                          needed[1] ? scaled(mm(g[0], saved[1].t()), alpha) : Tensor(),
+                          needed[2] ? scaled(mm(saved[0].t(), g[0]), alpha) : Tensor()};
+                });
 }
 
 namespace {

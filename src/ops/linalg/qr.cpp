@@ -132,7 +132,7 @@ Tensor reflector(const Tensor& a, int64_t i) {
 
 // Gradient of Q = H1 ... Hk E with respect to the reflectors and tau, where H_i = I - tau v vᴴ. The product right of H_i and the gradient are updated
 // step by step: R' = H⁻¹ R and G' = Hᴴ G.
-Tensors reflectors_gradient(Tensor g, Tensor r, const Tensor& a, const Tensor& tau) {
+Tensors reflectors_gradient(Tensor g, Tensor r, const Tensor& a, const Tensor& tau, autograd::Needed needed) {
   const int64_t m = a.size(-2), n = a.size(-1), k = tau.size(-1);
   const Options like(a.dtype(), a.device());
   std::vector<Tensor> columns, factors;
@@ -141,13 +141,18 @@ Tensors reflectors_gradient(Tensor g, Tensor r, const Tensor& a, const Tensor& t
     const Tensor inverse = t / (t * square - 1.0);
     r = r - matmul(v, matmul(adjoint_of(v), r)) * inverse;
     const Tensor x = matmul(adjoint_of(g), v), y = matmul(adjoint_of(r), v), tc = ops::conjugate(t);
-    factors.push_back(-matmul(adjoint_of(x), y).squeeze(-1));
-    const Tensor gv = -(matmul(g, y) * tc + matmul(r, x) * t);
-    columns.push_back(cat({zeros(ops::with_matrix(batch_of(a), i + 1, 1), like), gv.narrow(-2, i + 1, m - i - 1)}, -2));
+    if (needed[1]) factors.push_back(-matmul(adjoint_of(x), y).squeeze(-1));
+    if (needed[0]) {
+      const Tensor gv = -(matmul(g, y) * tc + matmul(r, x) * t);
+      columns.push_back(cat({zeros(ops::with_matrix(batch_of(a), i + 1, 1), like), gv.narrow(-2, i + 1, m - i - 1)}, -2));
+    }
     g = g - matmul(v, adjoint_of(x)) * tc;
   }
-  if (n > k) columns.push_back(zeros(ops::with_matrix(batch_of(a), m, n - k), like));
-  return {columns.empty() ? zeros_like(a) : cat(columns, -1), factors.empty() ? zeros_like(tau) : cat(factors, -1)};
+  if (n > k && needed[0]) columns.push_back(zeros(ops::with_matrix(batch_of(a), m, n - k), like));
+  const auto joined = [](const std::vector<Tensor>& parts, const Tensor& like) {
+    return parts.empty() ? zeros_like(like) : cat(parts, -1);
+  };
+  return {needed[0] ? joined(columns, a) : Tensor(), needed[1] ? joined(factors, tau) : Tensor()};
 }
 
 }  // namespace
@@ -164,7 +169,10 @@ Tensor householder_product(const Tensor& a, const Tensor& tau) {
   }
   autograd::record_all(
       {&q}, "LinalgHouseholderProductBackward0", {&a, &tau}, {&a, &tau},
-      [](const Tensors& g, const Tensors& saved) -> Tensors { return reflectors_gradient(g[0], saved[2], saved[0], saved[1]); }, 1);
+      [](const Tensors& g, const Tensors& saved, autograd::Needed needed) -> Tensors {
+        return reflectors_gradient(g[0], saved[2], saved[0], saved[1], needed);
+      },
+      1);
   return q;
 }
 

@@ -60,10 +60,10 @@ std::pair<Tensor, Tensor> solve_matrices(const Tensor& a, const Tensor& b, bool 
   const Tensor x = ops::solved(f.lu, f.pivots, b, left, false, "linalg.solve");
   autograd::record_all(
       {&x}, "LinalgSolveExBackward0", {&a, &b}, {&a, &f.lu, &f.pivots},
-      [left, for_a = autograd::requires_grad(a), shape = b.sizes()](const Tensors& g, const Tensors& saved) -> Tensors {
+      [left, shape = b.sizes()](const Tensors& g, const Tensors& saved, autograd::Needed needed) -> Tensors {
         const Tensor gb =
             grad_enabled() ? solve(adjoint_of(saved[0]), g[0], left) : ops::solved(saved[1], saved[2], g[0], left, true, "linalg.solve");
-        return {for_a ? gradient_of_matrix(gb, saved[3], left, saved[0].sizes()) : Tensor(), sum_to(gb, shape)};
+        return {needed[0] ? gradient_of_matrix(gb, saved[3], left, saved[0].sizes()) : Tensor(), needed[1] ? sum_to(gb, shape) : Tensor()};
       },
       1);
   return {x, f.info};
@@ -213,13 +213,14 @@ Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool le
   const Tensor x = ops::solved(lu, pivots, b, left, adjoint, "linalg.lu_solve");
   autograd::record_all(
       {&x}, "LinalgLuSolveBackward0", {&lu, &b}, {&lu, &pivots},
-      [left, adjoint, for_lu = autograd::requires_grad(lu), shape = b.sizes()](const Tensors& g, const Tensors& saved) -> Tensors {
+      [left, adjoint, shape = b.sizes()](const Tensors& g, const Tensors& saved, autograd::Needed needed) -> Tensors {
         const Tensor gb = lu_solve(saved[0], saved[1], g[0], left, !adjoint);
-        if (!for_lu) return {Tensor(), sum_to(gb, shape)};
+        const Tensor for_b = needed[1] ? sum_to(gb, shape) : Tensor();
+        if (!needed[0]) return {Tensor(), for_b};
         const auto [p, l, u] = lu_unpack(saved[0], saved[1]);
         const Tensor gm = gradient_of_matrix(gb, saved[2], left, saved[0].sizes());
         const Tensor ga = matmul(flipped(p), adjoint ? ops::adjoint_of(gm) : gm);
-        return {tril(matmul(ga, ops::adjoint_of(u)), -1) + triu(matmul(ops::adjoint_of(l), ga)), sum_to(gb, shape)};
+        return {tril(matmul(ga, ops::adjoint_of(u)), -1) + triu(matmul(ops::adjoint_of(l), ga)), for_b};
       },
       1);
   return x;

@@ -50,15 +50,15 @@ Tensor solve_triangular(const Tensor& a, const Tensor& b, bool upper, bool left,
   const Tensor x = triangle_solved(a, b, upper, left, unitriangular);
   autograd::record_all(
       {&x}, "LinalgSolveTriangularBackward0", {&a, &b}, {&a},
-      [=, for_a = autograd::requires_grad(a), shape = b.sizes()](const Tensors& g, const Tensors& saved) -> Tensors {
+      [=, shape = b.sizes()](const Tensors& g, const Tensors& saved, autograd::Needed needed) -> Tensors {
         const Tensor gb = solve_triangular(adjoint_of(saved[0]), g[0], !upper, left, unitriangular);
         Tensor ga;
-        if (for_a) {
+        if (needed[0]) {
           ga = -(left ? matmul(gb, adjoint_of(saved[1])) : matmul(adjoint_of(saved[1]), gb));
           const int64_t beside = unitriangular ? 1 : 0;
           ga = sum_to(upper ? triu(ga, beside) : tril(ga, -beside), saved[0].sizes());
         }
-        return {ga, sum_to(gb, shape)};
+        return {ga, needed[1] ? sum_to(gb, shape) : Tensor()};
       },
       1);
   return x;
@@ -135,11 +135,12 @@ Tensor cholesky_solve(const Tensor& b, const Tensor& factor, bool upper) {
   call.reads(matrix).writes(x).run();
   autograd::record_all(
       {&x}, "CholeskySolveBackward0", {&b, &factor}, {&factor},
-      [upper, for_factor = autograd::requires_grad(factor), shape = b.sizes()](const Tensors& g, const Tensors& saved) -> Tensors {
+      [upper, shape = b.sizes()](const Tensors& g, const Tensors& saved, autograd::Needed needed) -> Tensors {
         const Tensor gb = cholesky_solve(g[0], saved[0], upper);
-        if (!for_factor) return {sum_to(gb, shape), Tensor()};
+        const Tensor for_b = needed[0] ? sum_to(gb, shape) : Tensor();
+        if (!needed[1]) return {for_b, Tensor()};
         const Tensor s = matmul(gb, adjoint_of(saved[1]));
-        return {sum_to(gb, shape), sum_to(-gradient_of_factor(s + adjoint_of(s), saved[0], upper), saved[0].sizes())};
+        return {for_b, sum_to(-gradient_of_factor(s + adjoint_of(s), saved[0], upper), saved[0].sizes())};
       },
       1);
   return x;

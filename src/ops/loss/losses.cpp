@@ -64,10 +64,10 @@ Tensor fit(const Tensor& g, const Dims& shape, DType type) {
 // Records gradients of (a, b) from the one of a - b: they differ only in sign.
 template <class F>
 Tensor record_difference(Tensor out, const char* node, const Tensor& a, const Tensor& b, F gradient) {
-  const bool for_a = requires_grad(a), for_b = requires_grad(b);
-  return record(std::move(out), node, {&a, &b}, {&a, &b}, [=](const Tensors& g, const Tensors& saved) -> Tensors {
+  return record(std::move(out), node, {&a, &b}, {&a, &b}, [=](const Tensors& g, const Tensors& saved, autograd::Needed needed) -> Tensors {
     const Tensor d = gradient(g[0], saved[0] - saved[1]);
-    return {for_a ? fit(d, saved[0].sizes(), saved[0].dtype()) : Tensor(), for_b ? fit(-d, saved[1].sizes(), saved[1].dtype()) : Tensor()};
+    return {needed[0] ? fit(d, saved[0].sizes(), saved[0].dtype()) : Tensor(),
+            needed[1] ? fit(-d, saved[1].sizes(), saved[1].dtype()) : Tensor()};
   });
 }
 
@@ -165,15 +165,14 @@ Tensor binary_cross_entropy(const Tensor& p, const Tensor& target, const Tensor&
     out = reduce_loss(out, reduction);
   }
   const auto n = static_cast<double>(p.numel());
-  const bool for_p = requires_grad(p), for_target = requires_grad(target);
-  return record(
-      std::move(out), "BinaryCrossEntropyBackward0", {&p, &target}, {&p, &target, &weight},
-      [=](const Tensors& g, const Tensors& saved) -> Tensors {
-        const Tensor &x = saved[0], &t = saved[1], &w = saved[2];
-        Tensor each = spread(g[0], reduction, n);
-        if (w.defined()) each = each * w;
-        return {for_p ? each * (x - t) / clamp_min((1.0 - x) * x, 1e-12) : Tensor(), for_target ? each * (log1p(-x) - log(x)) : Tensor()};
-      });
+  return record(std::move(out), "BinaryCrossEntropyBackward0", {&p, &target}, {&p, &target, &weight},
+                [=](const Tensors& g, const Tensors& saved, autograd::Needed needed) -> Tensors {
+                  const Tensor &x = saved[0], &t = saved[1], &w = saved[2];
+                  Tensor each = spread(g[0], reduction, n);
+                  if (w.defined()) each = each * w;
+                  return {needed[0] ? each * (x - t) / clamp_min((1.0 - x) * x, 1e-12) : Tensor(),
+                          needed[1] ? each * (log1p(-x) - log(x)) : Tensor()};
+                });
 }
 
 // (1 - t) x + l log(1 + exp(-x)), where l = 1 + (pos_weight - 1) t, times weight.
@@ -208,10 +207,10 @@ Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, c
     out = reduce_loss(out, reduction);
   }
   const auto n = static_cast<double>(x.numel());
-  const bool for_x = requires_grad(x), for_target = requires_grad(target);
   return record(
       std::move(out), "BinaryCrossEntropyWithLogitsBackward0", {&x, &target}, {&x, &target, &weight, &pos_weight},
-      [=](const Tensors& g, const Tensors& saved) -> Tensors {
+      [=](const Tensors& g, const Tensors& saved, autograd::Needed needed) -> Tensors {
+        const bool for_x = needed[0], for_target = needed[1];
         const Tensor &v = saved[0], &t = saved[1], &w = saved[2], &pw = saved[3];
         Tensor each = spread(g[0], reduction, n);
         if (w.defined()) each = each * w;

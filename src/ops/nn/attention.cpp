@@ -1,6 +1,7 @@
 #include "ops/nn/attention.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <tuple>
 
@@ -36,7 +37,6 @@ struct Plan {
   AttentionOptions o;
   int64_t queries = 0, keys = 0;
   uint64_t key = 0, offset = 0;  // of the random draws: one draw per block
-  bool need[4] = {};             // whether backward must return the gradient of q, k, v, mask
 
   int64_t blocks() const { return (queries + o.rows - 1) / o.rows; }
   Block block(int64_t number) const {
@@ -115,27 +115,28 @@ int64_t products(const Dims& batch, const Tensor& q, const Tensor& k, const Tens
   return 2 * product(batch) * q.size(-2) * k.size(-2) * (scores * q.size(-1) + sums * v.size(-1));
 }
 
-Tensors gradients(const Plan& p, const Tensor& grad, const Tensors& saved) {
+// Those of q, k, v and mask that are needed.
+Tensors gradients(const Plan& p, const Tensor& grad, const Tensors& saved, std::array<bool, 4> need) {
   const Tensor &q = saved[0], &k = saved[1], &v = saved[2], &mask = saved[3];
   const FlopsOfAll counted("scaled_dot_product_attention_backward", products(batch_of(q), q, k, v, 3, 2));
-  Tensor dk = sum_like(k, p.need[1]), dv = sum_like(v, p.need[2]), dmask = sum_like(mask.defined() ? mask : q, p.need[3]);
+  Tensor dk = sum_like(k, need[1]), dv = sum_like(v, need[2]), dmask = sum_like(mask.defined() ? mask : q, need[3]);
   Tensors dq;
   for (int64_t i = 0; i < p.blocks(); ++i) {
     const Block b = p.block(i);
     const Tensor g = grad.narrow(-2, b.from, b.rows), weights = weights_of(p, b, q, k, mask), kept = kept_of(p, b, weights);
-    if (p.need[2]) first_columns(dv, b).add_(matmul(dropped(p, weights, kept).transpose(-2, -1), g));
-    if (!p.need[0] && !p.need[1] && !p.need[3]) continue;
+    if (need[2]) first_columns(dv, b).add_(matmul(dropped(p, weights, kept).transpose(-2, -1), g));
+    if (!need[0] && !need[1] && !need[3]) continue;
     const Tensor dw = dropped(p, matmul(g, first_columns(v, b).transpose(-2, -1)), kept);
     const Tensor ds = weights * (dw - (weights * dw).sum({-1}, true));
-    if (p.need[0]) dq.push_back(matmul(ds, first_columns(k, b)) * p.o.scale);
-    if (p.need[1]) first_columns(dk, b).add_(matmul(ds.transpose(-2, -1), q.narrow(-2, b.from, b.rows) * p.o.scale));
-    if (p.need[3]) {
+    if (need[0]) dq.push_back(matmul(ds, first_columns(k, b)) * p.o.scale);
+    if (need[1]) first_columns(dk, b).add_(matmul(ds.transpose(-2, -1), q.narrow(-2, b.from, b.rows) * p.o.scale));
+    if (need[3]) {
       const Tensor place = part_of(dmask, b);
       place.add_(sum_to_size(ds, place.sizes()));
     }
   }
   const auto as = [](const Tensor& sum, const Tensor& like) { return sum.defined() ? sum.to(like.dtype()) : sum; };
-  return {p.need[0] ? cat(dq, -2) : Tensor(), as(dk, k), as(dv, v), as(dmask, mask)};
+  return {need[0] ? cat(dq, -2) : Tensor(), as(dk, k), as(dv, v), as(dmask, mask)};
 }
 
 // The number of scores in a block. Sums over blocks depend on it, so it is a constant wherever results must be bit-identical.
@@ -163,16 +164,17 @@ Tensor sum_of_heads(const Tensor& g, const Tensor& t) {
 }
 
 // Like `gradients`, but with the original arguments of attention (heads not repeated).
-Tensors gradients_of(const Tensor& grad, const Tensors& saved, const Tensor& mask, const AttentionOptions& o) {
+Tensors gradients_of(const Tensor& grad, const Tensors& saved, const Tensor& mask, const AttentionOptions& o, std::array<bool, 3> need) {
   const bool grouped = o.grouped && saved[1].size(-3) != saved[0].size(-3);
   const Tensor &q = saved[0], k = grouped ? repeated_heads(saved[1], q) : saved[1], v = grouped ? repeated_heads(saved[2], q) : saved[2];
   Dims batch = broadcast_shapes(batch_of(q), broadcast_shapes(batch_of(k), batch_of(v)));
   Plan p{o, q.size(-2), k.size(-2)};
   p.o.rows = rows_of_block(product(batch), p.queries, p.keys, scores_of_block(q, product(batch) * p.queries * p.keys));
-  p.need[0] = p.need[1] = p.need[2] = true;
-  Tensors all = gradients(p, grad, {with_batch(q, batch), with_batch(k, batch), with_batch(v, batch), mask});
+  Tensors all =
+      gradients(p, grad, {with_batch(q, batch), with_batch(k, batch), with_batch(v, batch), mask}, {need[0], need[1], need[2], false});
   all.pop_back();
-  if (grouped) all[1] = sum_of_heads(all[1], saved[1]), all[2] = sum_of_heads(all[2], saved[2]);
+  for (size_t i = 1; grouped && i < 3; ++i)
+    if (need[i]) all[i] = sum_of_heads(all[i], saved[i]);
   return all;
 }
 
@@ -185,7 +187,9 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, co
     return attention(query.to(DType::F32), key.to(DType::F32), value.to(DType::F32), wide, options).to(type);
   }
   if (!query.device().is_cpu()) {
-    const auto by_products = [mask, options](const Tensor& grad, const Tensors& saved) { return gradients_of(grad, saved, mask, options); };
+    const auto by_products = [mask, options](const Tensor& grad, const Tensors& saved, std::array<bool, 3> need) {
+      return gradients_of(grad, saved, mask, options, need);
+    };
     if (Tensor out = fused_attention(query, key, value, mask, options, by_products); out.defined()) return out;
   }
   if (options.grouped) {
@@ -210,8 +214,6 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, co
   const bool kept = blocks <= 1 && (all <= kScores || as_pytorch || options.rows != 0 || p.queries <= kRows);
   if (kept) return run_block(p, {0, 0, p.queries, p.o.causal ? std::min(p.keys, p.queries) : p.keys}, query, key, value, mask);
   const Tensor q = with_batch(query, batch), k = with_batch(key, batch), v = with_batch(value, batch);
-  const Tensor* operands[] = {&q, &k, &v, &mask};
-  for (int i = 0; i < 4; ++i) p.need[i] = operands[i]->defined() && operands[i]->requires_grad();
   Tensor out;
   {
     const NoGrad off;
@@ -220,7 +222,9 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, co
     out = cat(parts, -2);
   }
   return autograd::record(std::move(out), "ScaledDotProductAttentionBackward0", {&q, &k, &v, &mask}, {&q, &k, &v, &mask},
-                          [p](const Tensors& g, const Tensors& saved) -> Tensors { return gradients(p, g[0], saved); });
+                          [p](const Tensors& g, const Tensors& saved, autograd::Needed needed) -> Tensors {
+                            return gradients(p, g[0], saved, {needed[0], needed[1], needed[2], needed[3]});
+                          });
 }
 
 }  // namespace naru::ops

@@ -168,9 +168,9 @@ Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& run
     if (bias.defined()) y = y + beside(bias.detach().to(n.acc), x);
     y = y.to(x.dtype());
   }
-  const bool for_x = requires_grad(x), for_w = weight.defined() && requires_grad(weight), for_b = bias.defined() && requires_grad(bias);
   return record(std::move(y), "NativeBatchNormBackward0", {&x, &weight, &bias}, {&x, &weight},
-                [=](const Tensors& g, const Tensors& saved) -> Tensors {
+                [=](const Tensors& g, const Tensors& saved, autograd::Needed needed) -> Tensors {
+                  const bool for_x = needed[0], for_w = needed[1], for_b = needed[2];
                   if (!grad_enabled() || !n.training) return gradients(g[0], saved[0], saved[1], s, n, for_x, for_w, for_b);
                   const Tensor exact = saved[0].to(n.acc);
                   const auto [v, again] = var_mean(exact, others(exact), 0);

@@ -93,22 +93,22 @@ Convolution::Array array_of(const Tensor& t) {
 Tensor convolve(Use use, const Tensor& a, const Tensor& b, const Tensor& bias, const ConvGeometry& g, const char* name) {
   if (flop_counters) [[unlikely]]
     count_flops(name, 2 * g.y[0] * product(std::span<const int64_t>(g.y).subspan(2)) * product(g.w));
-  const bool for_a = requires_grad(a), for_b = requires_grad(b), for_bias = bias.defined() && requires_grad(bias);
+  const bool for_a = requires_grad(a), for_b = requires_grad(b);
   return record(computed(use, a, b, bias, g), "ConvolutionBackward0", {&a, &b, &bias},
                 {for_b ? &a : &ops::no_tensor(), for_a ? &b : &ops::no_tensor()},
-                [=](const Tensors& grads, const Tensors& saved) -> Tensors {
+                [use, g](const Tensors& grads, const Tensors& saved, autograd::Needed needed) -> Tensors {
                   const Tensor &d = grads[0], a = conjugate(saved[0]), b = conjugate(saved[1]);
                   const auto part = [&](bool wanted, Use of, const Tensor& left, const Tensor& right) {
                     return wanted ? convolve(of, left, right, {}, g, "convolution_backward") : Tensor();
                   };
-                  const Tensor gb = for_bias ? bias_gradient(d) : Tensor();
+                  const Tensor gb = needed[2] ? bias_gradient(d) : Tensor();
                   switch (use) {
                     case Use::Forward:  // y of x and w
-                      return {part(for_a, Use::Input, d, b), part(for_b, Use::Weight, a, d), gb};
+                      return {part(needed[0], Use::Input, d, b), part(needed[1], Use::Weight, a, d), gb};
                     case Use::Input:  // x of y and w
-                      return {part(for_a, Use::Forward, d, b), part(for_b, Use::Weight, d, a), gb};
+                      return {part(needed[0], Use::Forward, d, b), part(needed[1], Use::Weight, d, a), gb};
                     case Use::Weight:  // w of x and y
-                      return {part(for_a, Use::Input, b, d), part(for_b, Use::Forward, a, d), gb};
+                      return {part(needed[0], Use::Input, b, d), part(needed[1], Use::Forward, a, d), gb};
                   }
                   return {};
                 });

@@ -141,7 +141,8 @@ struct Saved {
   Tensor stats, bias, blind;
 };
 
-Tensors library_gradients(const Saved& s, const Tensor& grad, const Tensors& saved, const AttentionGradients& by_products) {
+Tensors library_gradients(const Saved& s, const Tensor& grad, const Tensors& saved, const AttentionGradients& by_products,
+                          std::array<bool, 3> need) {
   const Tensor q = make_compatible(saved[0]), k = make_compatible(saved[1]), v = make_compatible(saved[2]), out = make_compatible(saved[3]);
   Attention laid = s.op;  // hooks on saved tensors may return them with other strides
   laid.q.strides = four(q.sizes(), q.strides()), laid.k.strides = four(k.sizes(), k.strides());
@@ -149,7 +150,7 @@ Tensors library_gradients(const Saved& s, const Tensor& grad, const Tensors& sav
   Attention op = backward_of(laid, q, k, v);
   const bool differentiable = grad_enabled() && autograd::recording({&grad, &saved[0], &saved[1], &saved[2]});
   if (differentiable || deterministic_algorithms() || !runtime::queue_of(q.device()).takes(op))
-    return by_products(grad, {saved[0], saved[1], saved[2]});
+    return by_products(grad, {saved[0], saved[1], saved[2]}, need);
   count_products("scaled_dot_product_attention_backward", op, 3, 2);
   const FlopsOfAll counted;
   const NoGrad off;
@@ -207,7 +208,10 @@ Tensor fused_attention(const Tensor& query, const Tensor& key, const Tensor& val
   }
   return autograd::record(
       std::move(out), "ScaledDotProductCudnnAttentionBackward0", {&query, &key, &value}, {&query, &key, &value},
-      [s, by_products](const Tensors& g, const Tensors& saved) -> Tensors { return library_gradients(s, g[0], saved, by_products); }, true);
+      [s, by_products](const Tensors& g, const Tensors& saved, autograd::Needed needed) -> Tensors {
+        return library_gradients(s, g[0], saved, by_products, {needed[0], needed[1], needed[2]});
+      },
+      true);
 }
 
 }  // namespace naru::ops

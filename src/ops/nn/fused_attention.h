@@ -1,6 +1,7 @@
 // Attention as one instruction that a device library executes (ir/attention.h).
 #pragma once
 
+#include <array>
 #include <functional>
 #include <vector>
 
@@ -8,8 +9,9 @@
 
 namespace naru::ops {
 
-// Returns the gradients of query, key and value from `saved` (query, key, value), differentiable if grad mode is on.
-using AttentionGradients = std::function<std::vector<Tensor>(const Tensor& grad, const std::vector<Tensor>& saved)>;
+// Returns those of the gradients of query, key and value that are needed, from `saved` (query, key, value), differentiable if grad mode is on.
+using AttentionGradients =
+    std::function<std::vector<Tensor>(const Tensor& grad, const std::vector<Tensor>& saved, std::array<bool, 3> needed)>;
 
 // Returns an undefined tensor if no library supports the call: not a 16-bit type, dropout, a mask that requires grad ... by_products: the composed
 // gradient, for gradients of gradients and if the library has been disabled by the time backward runs.

@@ -268,12 +268,14 @@ Tensor normalise_rows(const Tensor& x, const Tensor& weight, const Tensor& bias,
   Tensor value = rows.map(result_of(x, weight, bias, s, n), x.dtype());
   rows.run();
   if (hard.defined() && hard.numel() > 0) settle_hard_rows(hard, x, weight, bias, n, s, value);
-  const bool for_x = requires_grad(x), for_w = weight.defined() && requires_grad(weight), for_b = bias.defined() && requires_grad(bias);
-  return record(std::move(value), node, {&x, &weight, &bias}, {&x, &weight}, [=](const Tensors& g, const Tensors& saved) -> Tensors {
-    if (grad_enabled())
-      return gradients_of_gradients(g[0], saved[0], saved[1], n, for_x, for_w, for_b, weight.defined() ? weight.sizes() : Dims());
-    return gradients(g[0], saved[0], saved[1], s, n, for_x, for_w, for_b);
-  });
+  return record(std::move(value), node, {&x, &weight, &bias}, {&x, &weight},
+                [=](const Tensors& g, const Tensors& saved, autograd::Needed needed) -> Tensors {
+                  const bool for_x = needed[0], for_w = needed[1], for_b = needed[2];
+                  if (grad_enabled())
+                    return gradients_of_gradients(g[0], saved[0], saved[1], n, for_x, for_w, for_b,
+                                                  weight.defined() ? weight.sizes() : Dims());
+                  return gradients(g[0], saved[0], saved[1], s, n, for_x, for_w, for_b);
+                });
 }
 
 }  // namespace

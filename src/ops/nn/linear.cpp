@@ -10,28 +10,31 @@
 
 namespace naru {
 
+using autograd::Needed;
 using autograd::record;
 using autograd::requires_grad;
 using Tensors = std::vector<Tensor>;
 
 namespace {
 
+Tensor of_x(const Tensors& g, const Tensors& saved) { return mm(g[0], ops::conjugate(saved[1])); }
+Tensor of_w(const Tensors& g, const Tensors& saved) { return mm(g[0].t(), ops::conjugate(saved[0])); }
+
 // x (n, in), w (out, in), bias (out) or undefined.
 Tensor linear_of_matrix(const Tensor& x, const Tensor& w, const Tensor& bias) {
   Tensor y = ops::product_of(x, w, bias, true, "linear");
-  const bool for_x = requires_grad(x), for_w = requires_grad(w), for_bias = bias.defined() && requires_grad(bias);
-  const auto of_x = [for_x](const Tensors& g, const Tensors& saved) { return for_x ? mm(g[0], ops::conjugate(saved[1])) : Tensor(); };
-  const auto of_w = [for_w](const Tensors& g, const Tensors& saved) { return for_w ? mm(g[0].t(), ops::conjugate(saved[0])) : Tensor(); };
-  const Tensor &kept_x = for_w ? x : ops::no_tensor(), &kept_w = for_x ? w : ops::no_tensor();
+  const Tensor &kept_x = requires_grad(w) ? x : ops::no_tensor(), &kept_w = requires_grad(x) ? w : ops::no_tensor();
   if (!bias.defined())
-    return record(std::move(y), "MmBackward0", {&x, &w}, {&kept_x, &kept_w}, [=](const Tensors& g, const Tensors& saved) -> Tensors {
-      return {of_x(g, saved), of_w(g, saved)};
-    });
+    return record(std::move(y), "MmBackward0", {&x, &w}, {&kept_x, &kept_w},
+                  [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
+                    return {needed[0] ? of_x(g, saved) : Tensor(), needed[1] ? of_w(g, saved) : Tensor()};
+                  });
   // The bias comes first in the node's edges, as programs that walk the graph expect.
-  return record(std::move(y), "AddmmBackward0", {&bias, &x, &w}, {&kept_x, &kept_w},
-                [=](const Tensors& g, const Tensors& saved) -> Tensors {
-                  return {for_bias ? sum(g[0], Dims{0}) : Tensor(), of_x(g, saved), of_w(g, saved)};
-                });
+  return record(
+      std::move(y), "AddmmBackward0", {&bias, &x, &w}, {&kept_x, &kept_w},
+      [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
+        return {needed[0] ? sum(g[0], Dims{0}) : Tensor(), needed[1] ? of_x(g, saved) : Tensor(), needed[2] ? of_w(g, saved) : Tensor()};
+      });
 }
 
 void check_bias(const Tensor& x, const Tensor& w, const Tensor& bias) {

@@ -33,19 +33,24 @@ RecurrentState lstm_step(const Tensor& before, const Tensor& cell) {
     c = s.f * cell + s.i * s.g;
     h = s.o * tanh(c);
   }
-  autograd::record_all(
-      {&h, &c}, "LstmCellBackward0", {&before, &cell}, {&before, &cell}, [](const Tensors& grad, const Tensors& saved) -> Tensors {
-        const LstmGates s(saved[0]);
-        const Tensor& cell = saved[1];
-        const Tensor t = tanh(s.f * cell + s.i * s.g);
-        Tensor dc = grad[1], d_o = zeros_like(s.o);
-        if (grad[0].defined()) {
-          const Tensor through = grad[0] * s.o * (1 - t * t);
-          dc = dc.defined() ? dc + through : through;
-          d_o = grad[0] * t * s.o * (1 - s.o);
-        }
-        return {cat({dc * s.g * s.i * (1 - s.i), dc * cell * s.f * (1 - s.f), dc * s.i * (1 - s.g * s.g), d_o}, -1), dc * s.f};
-      });
+  autograd::record_all({&h, &c}, "LstmCellBackward0", {&before, &cell}, {&before, &cell},
+                       [](const Tensors& grad, const Tensors& saved, autograd::Needed needed) -> Tensors {
+                         const LstmGates s(saved[0]);
+                         const Tensor& cell = saved[1];
+                         const Tensor t = tanh(s.f * cell + s.i * s.g);
+                         Tensor dc = grad[1], d_o;
+                         if (grad[0].defined()) {
+                           const Tensor through = grad[0] * s.o * (1 - t * t);
+                           dc = dc.defined() ? dc + through : through;
+                           if (needed[0]) d_o = grad[0] * t * s.o * (1 - s.o);
+                         } else if (needed[0]) {
+                           d_o = zeros_like(s.o);
+                         }
+                         Tensor before;
+                         if (needed[0])
+                           before = cat({dc * s.g * s.i * (1 - s.i), dc * cell * s.f * (1 - s.f), dc * s.i * (1 - s.g * s.g), d_o}, -1);
+                         return {before, needed[1] ? dc * s.f : Tensor()};
+                       });
   return {h, c};
 }
 
@@ -67,12 +72,13 @@ Tensor gru_step(const Tensor& from_input, const Tensor& from_hidden, const Tenso
     h = s.n + s.z * (hidden - s.n);
   }
   return record(h, "GruCellBackward0", {&from_input, &from_hidden, &hidden}, {&from_input, &from_hidden, &hidden},
-                [](const Tensors& grad, const Tensors& saved) -> Tensors {
+                [](const Tensors& grad, const Tensors& saved, autograd::Needed needed) -> Tensors {
                   const GruGates s(saved[0], saved[1]);
                   const Tensor &g = grad[0], &hidden = saved[2];
                   const Tensor dn = g * (1 - s.z) * (1 - s.n * s.n), dz = g * (hidden - s.n) * s.z * (1 - s.z);
                   const Tensor dr = dn * s.n_h * s.r * (1 - s.r);
-                  return {cat({dr, dz, dn}, -1), cat({dr, dz, dn * s.r}, -1), g * s.z};
+                  return {needed[0] ? cat({dr, dz, dn}, -1) : Tensor(), needed[1] ? cat({dr, dz, dn * s.r}, -1) : Tensor(),
+                          needed[2] ? g * s.z : Tensor()};
                 });
 }
 

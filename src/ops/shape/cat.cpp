@@ -139,12 +139,12 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
   std::vector<DType> types;
   for (const Tensor& t : tensors) types.push_back(t.dtype());
   return record_list(join(tensors, skip, dim, shape, dtype, device, "cat", common_format(tensors)), "CatBackward0", tensors,
-                     [dim, lengths, skip, types](Grads g, Grads) {
+                     [dim, lengths, skip, types](Grads g, Grads, autograd::Needed needed) {
                        std::vector<Tensor> r(types.size());
                        if (!g[0].defined()) return r;
                        int64_t start = 0;
                        for (size_t i = 0; i < r.size(); ++i) {
-                         if (is_inexact(types[i]) && !skip[i])
+                         if (!skip[i] && needed[i])
                            r[i] = ops::gradient_as(g[0].narrow(dim, start, lengths[i]), types[i]);
                          else if (skip[i])
                            r[i] = zeros({0}, Options(types[i], g[0].device()));
@@ -179,10 +179,10 @@ Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
   std::vector<DType> types;
   for (const Tensor& t : tensors) types.push_back(t.dtype());
   return record_list(join(parts, std::vector<bool>(parts.size()), dim, shape, dtype, device, "stack"), "StackBackward0", tensors,
-                     [dim, types](Grads g, Grads) {
+                     [dim, types](Grads g, Grads, autograd::Needed needed) {
                        std::vector<Tensor> r(types.size());
                        for (size_t i = 0; g[0].defined() && i < r.size(); ++i)
-                         if (is_inexact(types[i])) r[i] = ops::gradient_as(g[0].select(dim, static_cast<int64_t>(i)), types[i]);
+                         if (needed[i]) r[i] = ops::gradient_as(g[0].select(dim, static_cast<int64_t>(i)), types[i]);
                        return r;
                      });
 }

@@ -88,13 +88,13 @@ Tensor ops::between(const Tensor& a, const Tensor& b, const Tensor& share) {
     const Tensor infinite = logical_or(isinf(from), isinf(to));
     value = where(logical_or(eq(part, 0.0), eq(from, to)), from, where(infinite, from + to, lerp(from, to, part)));
   }
-  return autograd::record(value, "LerpBackward1", {&a, &b, &share}, {&a, &b, &share},
-                          [](const std::vector<Tensor>& g, const std::vector<Tensor>& saved) -> std::vector<Tensor> {
-                            const Tensor& part = saved[2];
-                            const Tensor along =
-                                autograd::requires_grad(part) ? ops::sum_to(g[0] * (saved[1] - saved[0]), part.sizes()) : Tensor();
-                            return {g[0] * (1.0 - part), g[0] * part, along};
-                          });
+  return autograd::record(
+      value, "LerpBackward1", {&a, &b, &share}, {&a, &b, &share},
+      [](const std::vector<Tensor>& g, const std::vector<Tensor>& saved, autograd::Needed needed) -> std::vector<Tensor> {
+        const Tensor& part = saved[2];
+        return {needed[0] ? g[0] * (1.0 - part) : Tensor(), needed[1] ? g[0] * part : Tensor(),
+                needed[2] ? ops::sum_to(g[0] * (saved[1] - saved[0]), part.sizes()) : Tensor()};
+      });
 }
 
 // NaN, or the least integer (0 for other integer types), with a history.

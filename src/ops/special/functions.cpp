@@ -80,10 +80,15 @@ Tensor xlog1py(const Operand& a, const Operand& b) {
   }
   return autograd::record(
       value, "SpecialXlog1PyBackward0", {&x, &y}, {&x, &y},
-      [](const std::vector<Tensor>& g, const std::vector<Tensor>& saved) -> std::vector<Tensor> {
+      [](const std::vector<Tensor>& g, const std::vector<Tensor>& saved, autograd::Needed needed) -> std::vector<Tensor> {
         const Tensor &a = saved[0], &b = saved[1];
-        const Tensor pole = logical_and(eq(a, 0.0), le(b, -1.0));
-        return {ops::sum_to(g[0] * log1p(where(pole, 0.0, b)), a.sizes()), ops::sum_to(g[0] * a / (b + 1.0), b.sizes())};
+        Tensor ga, gb;
+        if (needed[0]) {
+          const Tensor pole = logical_and(eq(a, 0.0), le(b, -1.0));
+          ga = ops::sum_to(g[0] * log1p(where(pole, 0.0, b)), a.sizes());
+        }
+        if (needed[1]) gb = ops::sum_to(g[0] * a / (b + 1.0), b.sizes());
+        return {ga, gb};
       });
 }
 

@@ -116,8 +116,8 @@ Tensor regularised(const Tensor& a, const Tensor& x, bool upper) {
   }
   return autograd::record(
       y, upper ? "IgammacBackward0" : "IgammaBackward0", {&a, &x}, {&a, &x},
-      [upper, a_wants = a.requires_grad()](const std::vector<Tensor>& g, const std::vector<Tensor>& saved) -> std::vector<Tensor> {
-        if (a_wants) throw NotImplementedError("the derivative for '{}: input' is not implemented.", upper ? "igammac" : "igamma");
+      [upper](const std::vector<Tensor>& g, const std::vector<Tensor>& saved, autograd::Needed needed) -> std::vector<Tensor> {
+        if (needed[0]) throw NotImplementedError("the derivative for '{}: input' is not implemented.", upper ? "igammac" : "igamma");
         const Tensor &p = saved[0], &t = saved[1];
         const Tensor slope = g[0] * exp((p - 1.0) * log(t) - t - lgamma(p));
         return {Tensor(), upper ? -slope : slope};

@@ -72,6 +72,32 @@ TEST(AutogradFunction, ArgumentsThatAreNoTensorsGetNoGradientAndListsOneForEachT
   EXPECT_EQ(b.grad().to_doubles(), (Doubles{1, 1}));
 }
 
+// a * factor + b, which notes which gradients its backward is asked for.
+struct Asked : autograd::Function<Asked> {
+  static inline std::vector<bool> now;
+  static Tensor forward(Context*, const Tensor& a, double factor, const Tensor& b) { return a * factor + b; }
+  static List backward(Context* ctx, const List& grads) {
+    now = {ctx->needs_input_grad(0), ctx->needs_input_grad(1), ctx->needs_input_grad(2)};
+    return {grads[0] * 2, Tensor(), grads[0]};
+  }
+};
+
+TEST(AutogradFunction, BackwardLearnsWhichGradientsThePassNeeds) {
+  using Bools = std::vector<bool>;
+  const Tensor a = leaf({1, 5}), b = leaf({1, 1});
+  const Tensor y = Asked::apply(a, 2.0, b * 1).sum();
+  grad({y}, {a}, {}, true);
+  EXPECT_EQ(Asked::now, (Bools{true, false, false}));
+  grad({y}, {b}, {}, true);
+  EXPECT_EQ(Asked::now, (Bools{false, false, true}));
+  backward({y}, {}, true, false, {a});
+  EXPECT_EQ(Asked::now, (Bools{true, false, false}));
+  y.backward();
+  EXPECT_EQ(Asked::now, (Bools{true, false, true}));
+  Asked::apply(a, 2.0, b.detach()).sum().backward();
+  EXPECT_EQ(Asked::now, (Bools{true, false, false}));
+}
+
 struct Doubled : autograd::Function<Doubled> {
   static Tensor forward(Context* ctx, Tensor x, bool tell) {
     if (tell) ctx->mark_dirty({x});
