@@ -40,8 +40,12 @@ Tensor of_parts(Use use, const Tensor& a, const Tensor& b, const Tensor& bias, c
   return out + bias.detach().reshape(column);
 }
 
+// A copy of an expanded operand, such as the gradient of a sum: libraries take none, and each element is read many times.
+Tensor unexpanded(const Tensor& t, MemoryFormat format) { return is_expanded(t.sizes(), t.strides()) ? t.detach().contiguous(format) : t; }
+
 // Computes the result; records nothing for autograd.
-Tensor computed(Use use, const Tensor& a, const Tensor& b, const Tensor& bias, const ConvGeometry& g) {
+Tensor computed(Use use, const Tensor& given_a, const Tensor& given_b, const Tensor& bias, const ConvGeometry& g) {
+  const Tensor a = unexpanded(given_a, g.image_format), b = unexpanded(given_b, use == Use::Weight ? g.image_format : g.weight_format);
   if (is_complex(a.dtype())) return of_parts(use, a, b, bias, g);
   const Dims& sizes = use == Use::Forward ? g.y : use == Use::Input ? g.x : g.w;
   const MemoryFormat format = use == Use::Weight ? g.weight_format : g.image_format;

@@ -54,6 +54,12 @@ bool is_dense(const Dims& sizes, const Dims& strides) {
   return true;
 }
 
+bool is_expanded(const Dims& sizes, const Dims& strides) noexcept {
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (sizes[d] > 1 && strides[d] == 0) return true;
+  return false;
+}
+
 Dims strides_after(const Dims& sizes, std::span<const Dims> operands) {
   Order order;
   for (size_t d = sizes.size(); d-- > 0;) order.push_back(d);

@@ -9,6 +9,8 @@ namespace naru::ops {
 
 // True if no two elements share an address and there are no gaps, in any order of dimensions (non-overlapping and dense).
 bool is_dense(const Dims& sizes, const Dims& strides);
+// True if an element stands at several positions: a dimension of more than one has stride 0.
+bool is_expanded(const Dims& sizes, const Dims& strides) noexcept;
 // Dense strides in the dimension order of the operands' strides, which are broadcast to `sizes`. For two dimensions the first operand that orders
 // them decides.
 Dims strides_after(const Dims& sizes, std::span<const Dims> operands);

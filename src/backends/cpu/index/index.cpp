@@ -123,6 +123,8 @@ void copy_run(int64_t item, const char* source, int64_t source_step, char* targe
     copy_reversed(uint32_t(), source, target, n);
   } else if (source_step == -item && target_step == item && item == 8) {
     copy_reversed(uint64_t(), source, target, n);
+  } else if (target_step == item) {
+    pack(source, source_step, item, n, target);
   } else {
     copy_indexed(item, source, source_step, nullptr, target, target_step, nullptr, n);
   }
@@ -165,6 +167,12 @@ void add_run(const char* value, int64_t value_step, char* target, int64_t target
     for (int64_t e = 0; e < n; ++e) out[e] = Plus<T>::of(out[e], in[e]);
     return;
   }
+  if (!to && value_step == 0 && target_step == sizeof(T)) {
+    const T same = *reinterpret_cast<const T*>(value);
+    T* out = reinterpret_cast<T*>(target);
+    for (int64_t e = 0; e < n; ++e) out[e] = Plus<T>::of(out[e], same);
+    return;
+  }
   for (int64_t e = 0; e < n; ++e) {
     T* out = reinterpret_cast<T*>(target + e * target_step + (to ? to[e] : 0));
     *out = Plus<T>::of(*out, *reinterpret_cast<const T*>(value + e * value_step));
@@ -188,37 +196,42 @@ void gather_plain(const char* source, const int64_t* at, char* target, int64_t n
   T* out = reinterpret_cast<T*>(target);
   for (int64_t e = 0; e < n; ++e) out[e] = in[at[e]];
 }
+// move: elements from one value to the next, 1 or 0.
 template <class T>
-void scatter_line(const char* value, const int64_t* at, int64_t bound, int64_t scale, char* target, int64_t target_step, int64_t n) {
+void scatter_line(const char* value, int64_t move, const int64_t* at, int64_t bound, int64_t scale, char* target, int64_t target_step,
+                  int64_t n) {
   const T* in = reinterpret_cast<const T*>(value);
-  for (int64_t e = 0; e < n; ++e) *reinterpret_cast<T*>(target + e * target_step + (at[e] + (at[e] < 0 ? bound : 0)) * scale) = in[e];
+  for (int64_t e = 0; e < n; ++e)
+    *reinterpret_cast<T*>(target + e * target_step + (at[e] + (at[e] < 0 ? bound : 0)) * scale) = in[e * move];
 }
 // target += value, in order.
-using AddLine = void (*)(const char* value, const int64_t* at, int64_t bound, int64_t scale, char* target, int64_t target_step, int64_t n);
+using AddLine = void (*)(const char* value, int64_t move, const int64_t* at, int64_t bound, int64_t scale, char* target,
+                         int64_t target_step, int64_t n);
 template <class T>
-void add_line(const char* value, const int64_t* at, int64_t bound, int64_t scale, char* target, int64_t target_step, int64_t n) {
+void add_line(const char* value, int64_t move, const int64_t* at, int64_t bound, int64_t scale, char* target, int64_t target_step,
+              int64_t n) {
   const T* in = reinterpret_cast<const T*>(value);
   for (int64_t e = 0; e < n; ++e) {
     T* out = reinterpret_cast<T*>(target + e * target_step + (at[e] + (at[e] < 0 ? bound : 0)) * scale);
-    *out = Plus<T>::of(*out, in[e]);
+    *out = Plus<T>::of(*out, in[e * move]);
   }
 }
 constexpr PerDType<AddLine> kAddLine{nullptr,           nullptr, nullptr, nullptr,         add_line<int32_t>,
                                      add_line<int64_t>, nullptr, nullptr, add_line<float>, add_line<double>};
 
 // The same for indices without negative values and a contiguous target.
-using PlainLine = void (*)(const char* value, const int64_t* at, char* target, int64_t n);
+using PlainLine = void (*)(const char* value, int64_t move, const int64_t* at, char* target, int64_t n);
 template <class T>
-void scatter_plain(const char* value, const int64_t* at, char* target, int64_t n) {
+void scatter_plain(const char* value, int64_t move, const int64_t* at, char* target, int64_t n) {
   const T* in = reinterpret_cast<const T*>(value);
   T* out = reinterpret_cast<T*>(target);
-  for (int64_t e = 0; e < n; ++e) out[at[e]] = in[e];
+  for (int64_t e = 0; e < n; ++e) out[at[e]] = in[e * move];
 }
 template <class T>
-void add_plain(const char* value, const int64_t* at, char* target, int64_t n) {
+void add_plain(const char* value, int64_t move, const int64_t* at, char* target, int64_t n) {
   const T* in = reinterpret_cast<const T*>(value);
   T* out = reinterpret_cast<T*>(target);
-  for (int64_t e = 0; e < n; ++e) out[at[e]] = Plus<T>::of(out[at[e]], in[e]);
+  for (int64_t e = 0; e < n; ++e) out[at[e]] = Plus<T>::of(out[at[e]], in[e * move]);
 }
 constexpr PerDType<PlainLine> kAddPlain{nullptr, nullptr, nullptr,          nullptr,          add_plain<int32_t>, add_plain<int64_t>,
                                         nullptr, nullptr, add_plain<float>, add_plain<double>};
@@ -306,8 +319,14 @@ void run(const ir::Gather& g) {
         line(walk.at(1) + first * source_step, source_step, positions, bound, scale, walk.at(0) + first * out_step, n);
         continue;
       }
+      const char* const source = walk.at(1) + first * source_step;
+      char* const out = walk.at(0) + first * out_step;
+      if (m.indices.empty()) {
+        copy_run(m.item, source, source_step, out, out_step, n);
+        continue;
+      }
       m.shifts(walk, first, n, shifts);
-      copy_indexed(m.item, walk.at(1) + first * source_step, source_step, shifts, walk.at(0) + first * out_step, out_step, nullptr, n);
+      copy_indexed(m.item, source, source_step, shifts, out, out_step, nullptr, n);
     }
   });
 }
@@ -340,20 +359,20 @@ void run(const ir::Scatter& s) {
   Walk walk(m.space, m.last());
   walk.seek(0);
   int64_t shifts[kIndexBlock];
-  const AddLine line = !is_one_line(m) ? nullptr
-                       : add           ? kAddLine[s.value.dtype]
-                       : m.item == 4   ? scatter_line<uint32_t>
-                                       : scatter_line<uint64_t>;
+  const AddLine line = !is_one_line(m, true) ? nullptr
+                       : add                 ? kAddLine[s.value.dtype]
+                       : m.item == 4         ? scatter_line<uint32_t>
+                                             : scatter_line<uint64_t>;
   if (line) {
-    const int64_t bound = s.indices[0].bound, scale = s.indices[0].step * m.item;
+    const int64_t bound = s.indices[0].bound, scale = s.indices[0].step * m.item, move = value_step / m.item;
     if (!negative && target_step == 0 && scale == m.item) {
       const PlainLine plain = add ? kAddPlain[s.value.dtype] : m.item == 4 ? scatter_plain<uint32_t> : scatter_plain<uint64_t>;
       for (int64_t row = 0; row < rows; ++row, walk.next())
-        plain(walk.at(0), reinterpret_cast<const int64_t*>(walk.at(2)), walk.at(1), inner);
+        plain(walk.at(0), move, reinterpret_cast<const int64_t*>(walk.at(2)), walk.at(1), inner);
       return;
     }
     for (int64_t row = 0; row < rows; ++row, walk.next())
-      line(walk.at(0), reinterpret_cast<const int64_t*>(walk.at(2)), bound, scale, walk.at(1), target_step, inner);
+      line(walk.at(0), move, reinterpret_cast<const int64_t*>(walk.at(2)), bound, scale, walk.at(1), target_step, inner);
     return;
   }
   for (int64_t row = 0; row < rows; ++row, walk.next())

@@ -60,9 +60,10 @@ struct Moves {
   }
 };
 
-// True for one index with contiguous positions and a contiguous plain operand.
-inline bool is_one_line(const Moves& m) {
-  return m.indices.size() == 1 && (m.item == 4 || m.item == 8) && m.space.operands[0].strides[m.last()] == m.item &&
+// True for one index with contiguous positions and a plain operand that is contiguous, or (if that is allowed) one element.
+inline bool is_one_line(const Moves& m, bool or_one = false) {
+  const int64_t step = m.space.operands[0].strides[m.last()];
+  return m.indices.size() == 1 && (m.item == 4 || m.item == 8) && (step == m.item || (or_one && step == 0)) &&
          m.space.operands[2].strides[m.last()] == 8;
 }
 

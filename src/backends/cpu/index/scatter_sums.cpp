@@ -117,12 +117,12 @@ class ScatterSums {
   std::vector<Levels> places_;
 };
 
-// Rows of values with contiguous indices. Steps from row to row are in bytes.
+// Rows of values with contiguous indices. Steps from row to row are in bytes. value_move: elements from one value to the next, 1 or 0.
 struct Lines {
   const char *value, *at;
   char* target;
   int64_t rows, value_step, at_step, row_step;  // row_step: step of the target
-  int64_t n, bound, scale, target_step;
+  int64_t n, bound, scale, target_step, value_move;
 };
 template <class T>
 void add_lines(Lines lines, ScatterSums& sums) {
@@ -134,7 +134,7 @@ void add_lines(Lines lines, ScatterSums& sums) {
     char* const target = lines.target + row * lines.row_step;
     for (int64_t e = 0; e < lines.n; ++e) {
       T* const out = reinterpret_cast<T*>(target + e * lines.target_step + (at[e] + (at[e] < 0 ? lines.bound : 0)) * lines.scale);
-      *out = *out + in[e];
+      *out = *out + in[e * lines.value_move];
       if (++counts[out - low] == 0) [[unlikely]]
         sums.full(reinterpret_cast<char*>(out));
     }
@@ -150,7 +150,7 @@ void each_line(const Moves& m, const ir::Scatter& s, ScatterSums& sums) {
   walk.seek(0);
   for (int64_t i = 0; i < all; ++i, walk.next())
     add({walk.at(0), walk.at(2), walk.at(1), rows, o[0].strides[across], o[2].strides[across], o[1].strides[across], inner,
-         s.indices[0].bound, s.indices[0].step * m.item, o[1].strides[last]},
+         s.indices[0].bound, s.indices[0].step * m.item, o[1].strides[last], o[0].strides[last] / m.item},
         sums);
 }
 
@@ -184,7 +184,7 @@ void add_to_dense(const ir::Scatter& s, int64_t places, AddRun add) {
   // If the target has stride 0 too, all elements of a row are added to one element.
   if (!m.inner_run || target_step == 0) {
     ScatterSums sums(add, s.value.dtype, low, places, m.item, 1);
-    is_one_line(m) ? each_line(m, s, sums) : each_element(m, add, sums);
+    is_one_line(m, true) ? each_line(m, s, sums) : each_element(m, add, sums);
     return sums.finish();
   }
   const double time = static_cast<double>(rows) * (8 + 0.1 * static_cast<double>(inner * m.item));

@@ -133,8 +133,9 @@ void run_strided(const ir::Scan& scan, const Space& space, int64_t length) {
   constexpr auto kItem = static_cast<int64_t>(sizeof(T));
   const int64_t cols = space.sizes[space.rank - 1], outer = space.numel() / cols, blocks = (cols + kBlock - 1) / kBlock;
   const int64_t in_step = scan.in.strides.back() * kItem, out_step = scan.out.strides.back() * kItem;
+  const bool repeats = space.operands[0].strides[space.rank - 1] == 0;  // one element for all rows
   split(outer * blocks, static_cast<double>(outer * cols * length) * 0.3, 1, [&](int64_t begin, int64_t end) {
-    T running[kBlock];
+    T running[kBlock], same[kBlock];
     Walk walk(space, space.rank);
     for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t col = unit % blocks * kBlock, n = std::min(kBlock, cols - col);
@@ -148,6 +149,7 @@ void run_strided(const ir::Scan& scan, const Space& space, int64_t length) {
           for (int64_t i = at; i < last; ++i) {
             const T* x = reinterpret_cast<const T*>(walk.at(0) + i * in_step);
             T* y = reinterpret_cast<T*>(walk.at(1) + i * out_step);
+            if (repeats) x = std::fill_n(same, n, *x) - n;
             for (int64_t j = 0; j < n; ++j) y[j] = combined<T, op()>(before[j], running[j] = combined<T, op()>(running[j], x[j]));
           }
         });
@@ -186,37 +188,39 @@ class Tile {
   // Combines each result with `before`; stores the last values of the chains in `totals`.
   void run(int64_t count, int64_t n, const T* before, T* totals) {
     int64_t in_pitch = 0, out_pitch = 0;
-    const bool turn_in = l_.plain_in && count == kRows && evenly(from, count, in_pitch);
+    const char* in = from[0];
+    if (!l_.plain_in || count < kRows || !evenly(from, count, in_pitch))
+      in = packed(count, n), in_pitch = kBlock * static_cast<int64_t>(sizeof(T));
     const bool turn_out = l_.plain_out && count == kRows && evenly(to, count, out_pitch);
 #if defined(__x86_64__)
     if constexpr (std::is_same_v<T, float>)
-      if (turn_in && turn_out && wide_level() == 2) {
+      if (turn_out && wide_level() == 2) {
         const bool aligned = reinterpret_cast<uintptr_t>(to[0]) % 64 == 0 && out_pitch % 64 == 0;
-        return avx512::scan_rows({from[0], in_pitch, to[0], out_pitch, n, before, totals}, l_.scan.op, l_.stream && aligned);
+        return avx512::scan_rows({in, in_pitch, to[0], out_pitch, n, before, totals}, l_.scan.op, l_.stream && aligned);
       }
 #endif
-    read(count, n, turn_in ? in_pitch : 0);
+    transpose(in, in_pitch, sizeof(T), n, kRows, reinterpret_cast<char*>(block_), kRows * sizeof(T));
     std::fill(totals, totals + kRows, identity<T>(l_.scan.op));
     with_op(l_.scan.op, [&](auto op) { chain<T, op()>(block_, before, totals, n); });
     write(count, n, turn_out ? out_pitch : 0);
   }
 
  private:
-  // pitch: bytes between the blocks if they can be transposed at once, else 0.
-  void read(int64_t count, int64_t n, int64_t pitch) {
-    if (count < kRows) std::fill(std::begin(block_), std::end(block_), T(0));
-    if (pitch) return transpose(from[0], pitch, l_.in_item, n, kRows, reinterpret_cast<char*>(block_), kRows * l_.in_item);
+  // The blocks as contiguous elements of the type computed in, kBlock apart.
+  const char* packed(int64_t count, int64_t n) {
     for (int64_t r = 0; r < count; ++r) {
-      const T* x = line_;
-      if (l_.plain_in) {
-        x = reinterpret_cast<const T*>(from[r]);
+      T* const line = lines_ + r * kBlock;
+      if (l_.scan.in.dtype == l_.type) {
+        pack(from[r], l_.in_step, l_.in_item, n, reinterpret_cast<char*>(line));
       } else {
         pack(from[r], l_.in_step, l_.in_item, n, raw_);
-        convert(l_.scan.in.dtype, raw_, l_.type, line_, n);
+        convert(l_.scan.in.dtype, raw_, l_.type, line, n);
       }
-      for (int64_t i = 0; i < n; ++i) block_[i * kRows + r] = x[i];
     }
+    std::fill(lines_ + count * kBlock, std::end(lines_), T(0));
+    return reinterpret_cast<const char*>(lines_);
   }
+  // pitch: bytes between the blocks if they can be transposed at once, else 0.
   void write(int64_t count, int64_t n, int64_t pitch) {
     if (pitch) return transpose(reinterpret_cast<const char*>(block_), kRows * l_.out_item, l_.out_item, kRows, n, to[0], pitch);
     for (int64_t r = 0; r < count; ++r) {
@@ -229,7 +233,7 @@ class Tile {
   }
 
   const Layout& l_;
-  alignas(64) T block_[kBlock * kRows], line_[kBlock];
+  alignas(64) T block_[kBlock * kRows], lines_[kBlock * kRows], line_[kBlock];
   alignas(64) char raw_[kBlock * 8];
 };
 
@@ -285,7 +289,8 @@ void run_typed(const ir::Scan& scan, const Space& space, int64_t length, DType t
   Layout l(scan, type, length, rows);
   if (scan.in.dtype == type && scan.out.dtype == type && space.rank > 0 && !(l.plain_in && l.plain_out)) {
     const int last = space.rank - 1;
-    if (space.sizes[last] >= 16 && space.operands[0].strides[last] == l.in_item && space.operands[1].strides[last] == l.out_item)
+    const int64_t in_move = space.operands[0].strides[last];
+    if (space.sizes[last] >= 16 && (in_move == l.in_item || in_move == 0) && space.operands[1].strides[last] == l.out_item)
       return run_strided<T>(scan, space, length);
   }
   const double cost = static_cast<double>(rows * length) * 0.3;
