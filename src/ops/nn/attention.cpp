@@ -10,6 +10,7 @@
 #include "naru/device/precision.h"
 #include "naru/ops/functions.h"
 #include "ops/elementwise/half.h"
+#include "ops/nn/causal_attention.h"
 #include "ops/nn/fused_attention.h"
 #include "ops/random/host_draws.h"
 #include "ops/tensor/autocast.h"
@@ -178,6 +179,31 @@ Tensors gradients_of(const Tensor& grad, const Tensors& saved, const Tensor& mas
   return all;
 }
 
+// Whether the tiles above the diagonal are left out (causal_attention.h). Devices' libraries are slower at many small products, and gradients of
+// 16-bit weights would be rounded more often.
+bool by_tiles(const Plan& p, const Tensor& query, const Tensor& mask, int64_t batch, int64_t all) {
+  return p.o.causal && !mask.defined() && p.o.dropout == 0 && all > 0 && !is_half(query.dtype()) &&
+         causal_tile(batch, p.queries, p.keys) < p.queries && !runtime::queue_of(query.device()).capabilities().library_products;
+}
+
+Tensor causal(const Plan& p, const Dims& batch, const Tensor& query, const Tensor& key, const Tensor& value, bool keeps) {
+  // A node for each, in this order: the gradients of a tensor that is several of them are added in that of its nodes.
+  const auto flat = [&](const Tensor& t) {
+    const Dims sizes{product(batch), t.size(-2), t.size(-1)};
+    return t.sizes() == sizes ? t.view(sizes) : with_batch(t, batch).reshape(sizes);
+  };
+  const Tensor q = flat(query), k = flat(key), v = flat(value);
+  const CausalOptions o{p.o.scale, causal_tile(q.size(0), p.queries, p.keys), p.o.rows, keeps && p.blocks() == 1};
+  const auto formula = [p](const Tensor& grad, const Tensors& saved, std::array<bool, 3> need) {
+    Tensors all = gradients(p, grad, {saved[0], saved[1], saved[2], Tensor()}, {need[0], need[1], need[2], false});
+    all.pop_back();
+    return all;
+  };
+  Dims sizes = batch;
+  sizes.push_back(p.queries), sizes.push_back(v.size(-1));
+  return causal_attention(q, k, v, o, formula).view(sizes);
+}
+
 }  // namespace
 
 Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, const AttentionOptions& options) {
@@ -203,6 +229,7 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, co
   Plan p{options, query.size(-2), key.size(-2)};
   const int64_t all = product(batch) * p.queries * p.keys;
   if (p.o.rows == 0) p.o.rows = rows_of_block(product(batch), p.queries, p.keys, scores_of_block(query, all));
+  if (by_tiles(p, query, mask, product(batch), all)) return causal(p, batch, query, key, value, all <= kScores);
   const bool as_pytorch = p.o.dropout > 0 && draws_as_pytorch();  // PyTorch draws all rows of one head before the next head
   if (as_pytorch) p.o.rows = std::max<int64_t>(p.queries, 1);
   const auto blocks = static_cast<uint64_t>(p.blocks());

@@ -15,7 +15,8 @@ struct AttentionOptions {
 
 // softmax(scale q kᵀ + mask) v: q (..., L, E), k (..., S, E), v (..., S, Ev); leading dimensions broadcast. mask: undefined, bool (true: attend) or
 // floating point, broadcast to (..., L, S). A row that is fully masked gives 0. If the score matrix is large, backward recomputes each block's
-// weights (with the same random numbers for dropout), so memory grows with L and with S, not with their product.
+// weights (with the same random numbers for dropout), so memory grows with L and with S, not with their product. Causal attention leaves out what
+// lies above the diagonal (causal_attention.h).
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, const AttentionOptions& options);
 
 // Enables device libraries for whole attention, for the process; otherwise attention is composed of matrix products. Enabled by default. Returns the

@@ -28,7 +28,7 @@ def by_hand(q, k, v, mask=None, scale=None):
 def gradients(f, *tensors):
     leaves = [t.detach().clone().requires_grad_() for t in tensors]
     out = f(*leaves)
-    (out * waves(*out.shape, start=1.0)).sum().backward()
+    (out * waves(*out.shape, start=1.0).to(out.device)).sum().backward()
     return [out.detach(), *(t.grad for t in leaves)]
 
 
@@ -67,6 +67,69 @@ def test_long_sequences_go_block_by_block_and_give_the_same(options):
     agree(got, gradients(lambda q, k, v: by_hand(q, k, v, added), q, k, v), 1e-9)
     leaf = q.clone().requires_grad_()
     assert F.scaled_dot_product_attention(leaf, k, v).grad_fn.name() == "ScaledDotProductAttentionBackward0"
+
+
+# Query and key rows: whole tiles of 64, parts of one, more queries than keys and the other way round.
+LENGTHS = [(128, 128), (200, 200), (129, 65), (64, 130), (300, 70), (70, 300)]
+
+
+def by_whole_matrices(q, k, v):
+    hidden = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device).triu(1)
+    return torch.softmax((q * q.shape[-1] ** -0.5 @ k.mT).masked_fill(hidden, -math.inf), -1) @ v
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, F64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("queries, keys", LENGTHS)
+def test_causal_attention_by_tiles_has_the_bits_of_whole_matrices(queries, keys, dtype, device, own_matmuls):
+    torch.manual_seed(1)
+    given = [torch.randn(5, 4, n, width).to(dtype).to(device) for n, width in ((queries, 16), (keys, 16), (keys, 6))]
+    laid = [t.transpose(1, 2).contiguous().transpose(1, 2) for t in given]  # heads beside each other, as modules have them
+    wide = (lambda t: t.float()) if dtype == torch.bfloat16 and device == "cpu" else (lambda t: t)
+    want = gradients(lambda *t: by_whole_matrices(*map(wide, t)).to(dtype), *given)
+    for tensors in (given, laid):
+        got = gradients(lambda *t: F.scaled_dot_product_attention(*t, is_causal=True), *tensors)
+        assert all(torch.equal(a, b) for a, b in zip(got, want, strict=True))
+
+
+@pytest.mark.parametrize("shape", [(20, 130, 16), (4, 5, 130, 16)], ids=str)
+def test_causal_attention_of_a_tensor_to_itself_adds_its_gradients_in_the_order_of_the_formula(shape, own_matmuls):
+    x = torch.randn(*shape)
+    want = gradients(lambda x: by_whole_matrices(x, x, x), x)
+    got = gradients(lambda x: F.scaled_dot_product_attention(x, x, x, is_causal=True), x)
+    assert all(torch.equal(a, b) for a, b in zip(got, want, strict=True))
+
+
+@pytest.mark.parametrize("queries, keys", LENGTHS)
+def test_causal_attention_gives_each_gradient_alone_and_those_of_gradients(queries, keys):
+    q, k, v = (waves(4, 4, n, w, start=w) for n, w in ((queries, 3), (keys, 3), (keys, 2)))
+    leaves = [t.requires_grad_() for t in (q, k, v)]
+
+    def seconds(f):
+        first = torch.autograd.grad((f(*leaves) * waves(4, 4, queries, 2)).sum(), leaves, create_graph=True)
+        return [*first, *torch.autograd.grad(sum((g * waves(*g.shape)).sum() for g in first), leaves)]
+
+    agree([t.detach() for t in seconds(lambda *t: F.scaled_dot_product_attention(*t, is_causal=True))], [t.detach() for t in seconds(by_whole_matrices)], 1e-9)
+    out = F.scaled_dot_product_attention(*leaves, is_causal=True)
+    full = torch.autograd.grad(out.sum(), leaves, retain_graph=True)
+    for leaf, want in zip(leaves, full):
+        assert torch.equal(torch.autograd.grad(out.sum(), leaf, retain_graph=True)[0], want)
+
+
+@pytest.mark.parametrize("seen", [64, 128, 192])
+def test_causal_attention_does_not_read_what_lies_above_the_diagonal_tiles(seen):
+    q, k, v = (torch.randn(4, 4, 256, 8) for _ in range(3))
+    k[..., seen:, :] = v[..., seen:, :] = math.nan
+    leaves = [t.requires_grad_() for t in (q, k, v)]
+    out = F.scaled_dot_product_attention(*leaves, is_causal=True)
+    assert not out[..., :seen, :].isnan().any() and out[..., seen:, :].isnan().all()
+    dq, = torch.autograd.grad(out, q, torch.ones_like(out))
+    assert not dq[..., :seen, :].isnan().any()
+    q2, k2, v2 = (torch.randn(4, 4, 256, 8).requires_grad_() for _ in range(3))
+    g = torch.ones(4, 4, 256, 8)
+    g[..., :seen, :] = math.nan  # the first queries do not reach the last keys
+    dk, dv = torch.autograd.grad(F.scaled_dot_product_attention(q2, k2, v2, is_causal=True), [k2, v2], g)
+    for t in (dk, dv):
+        assert t[..., :seen, :].isnan().all() and not t[..., seen:, :].isnan().any()
 
 
 def test_memory_does_not_grow_with_the_square_of_the_length():
