@@ -6,6 +6,8 @@
 #include <tuple>
 
 #include "backends/cpu/exec/execute.h"
+#include "backends/cpu/exec/simd.h"
+#include "backends/cpu/libraries/onednn_convolution.h"
 #include "cpu/switches.h"
 #include "support/arrays.h"
 
@@ -229,6 +231,35 @@ TEST(ConvolutionByLibrary, bits_do_not_depend_on_threads_and_in_deterministic_mo
   if (matmul_libraries().find("oneDNN") == std::string::npos)
     GTEST_SKIP() << "no oneDNN on this machine: own kernels were compared with themselves";
   EXPECT_TRUE(any) << "oneDNN computed none of them";
+}
+
+TEST(ConvolutionByLibrary, takes_all_but_small_work_and_images_of_few_channels_that_it_would_pad) {
+  if (matmul_libraries().find("oneDNN") == std::string::npos) GTEST_SKIP() << "no oneDNN on this machine";
+  const auto takes = [](const Shape& s, Use use, bool last = false, bool deterministic = false) {
+    Operands o(s, use, DType::F32, Layout::Contiguous, false);
+    if (last) put_channels_last(o.q.x, o.q.sizes_of_x()), put_channels_last(o.q.y, o.q.sizes_of_y());
+    o.q.precision.deterministic = deterministic;
+    return convolve_by_onednn(o.q);
+  };
+  const Shape taken[] = {
+      {2, 1, 64, 3, {1, 16, 16}, {1, 7, 7}, {1, 1, 1}, {0, 3, 3}, {1, 1, 1}},  // few results
+      {2, 1, 4, 4, {1, 28, 28}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}},
+      {2, 16, 4, 4, {1, 28, 28}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}},
+      {1, 1, 32, 48, {1, 1, 200}, {1, 1, 5}, {1, 1, 1}, {0, 0, 2}, {1, 1, 1}},
+      {1, 1, 64, 64, {1, 14, 14}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}},
+  };
+  for (const Shape& s : taken)
+    for (const bool last : {false, true}) {
+      EXPECT_TRUE(takes(s, Use::Forward, last)) << &s - taken;
+      if (s.groups == 1) EXPECT_TRUE(takes(s, Use::Weight, last)) << &s - taken;
+      EXPECT_FALSE(takes(s, Use::Forward, last, true)) << &s - taken;
+    }
+  const Shape small{1, 1, 4, 4, {1, 8, 8}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}};
+  for (const Use use : kUses) EXPECT_FALSE(takes(small, use));
+  if (wide_level() == 0) return;
+  const Shape few{2, 1, 64, 2, {1, 32, 32}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}};
+  EXPECT_FALSE(takes(few, Use::Input));  // from blocks of 2 channels and of others that do not exist
+  EXPECT_TRUE(takes(few, Use::Input, true));
 }
 
 TEST(ConvolutionByLibrary, threads_may_compute_the_same_shape_at_once) {

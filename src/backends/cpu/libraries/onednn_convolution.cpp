@@ -10,6 +10,7 @@
 
 #include "backends/cpu/exec/buffer.h"
 #include "backends/cpu/exec/layout.h"
+#include "backends/cpu/exec/simd.h"
 #include "backends/cpu/exec/thread_pool.h"
 #include "backends/cpu/libraries/library_call.h"
 #include "backends/cpu/libraries/matmul_libraries.h"
@@ -352,27 +353,19 @@ bool multiplies_bfloat16() {
 #endif
 }
 
-// True where it was measured to be faster than naru's own kernel (one core of Zen 5, AVX-512).
+// Floats that a vector holds, and so the channels in a block of the library's layout.
+int64_t lanes() { return wide_level() == 2 ? 16 : wide_level() == 1 ? 8 : 4; }
+
+// Whether the library is expected to be quicker than naru's own kernel. Both multiply at the processor's speed; what they do besides decides.
+// naru's copies every window into columns, the library converts operands to its layout. So it is the library, but where its calls cost more than the
+// work, and where the layout of its images is mostly channels that do not exist, which it multiplies all the same. By the sizes and the length of
+// vectors alone: an answer that was measured would change from run to run, and the bits with it.
 bool is_quicker(const Convolution& q) {
-  constexpr int64_t kLeast = 1 << 15, kLarge = 256 << 20;
-  const int64_t work = work_of(q), taps = product(q.kernel), positions = product(q.result);
-  if (work < kLeast || (q.dtype == DType::BF16 && !multiplies_bfloat16())) return false;
-  if (q.groups > 1) return q.in == 1 && q.out == 1 ? q.groups >= 8 : q.in >= 8 && q.out >= 8;
-  const bool product_as_it_lies = taps == 1 && product(q.size) == positions && !is_channels_last(q.x.strides, q.sizes_of_x());
-  switch (q.use) {
-    case Use::Forward:
-      if (product_as_it_lies) return work >= kLarge || positions < 16;
-      // 1-d convolutions take the library as long as naru's own kernel, and with padding up to twice as long.
-      if (q.dtype == DType::F32 && q.size[0] * q.size[1] == 1 && q.padding[2] > 0) return false;
-      // The weights' layout is converted again for each call.
-      return q.out >= 6 && (q.in == 1 || q.in * taps >= 24) && (q.batch * positions >= 64 || work < kLarge / 8);
-    case Use::Input:
-      return q.out >= 16;
-    case Use::Weight:
-      if (product_as_it_lies) return positions <= (q.batch == 1 ? 800 : 256) && work >= 8 * kLeast;
-      return q.out >= 6;
-  }
-  return false;
+  constexpr int64_t kLeast = 1 << 15;
+  if (work_of(q) < kLeast || (q.dtype == DType::BF16 && !multiplies_bfloat16())) return false;
+  if (q.use != Use::Input || q.groups > 1 || is_channels_last(q.y.strides, q.sizes_of_y())) return true;
+  const int64_t n = lanes(), blocked = (q.out + n - 1) / n * n;
+  return blocked < 3 * q.out || q.in < n;
 }
 
 }  // namespace
