@@ -389,3 +389,51 @@ def test_what_is_let_go_of_is_freed(name):
     # The minimum of several rounds: other parts of the process may grow meanwhile.
     least = min(after - before for before, after in zip(growth[1:], growth[2:]))
     assert least < each * SIZE, f"{least // each} bytes a use"
+
+
+def sums(device, use, uses=6):
+    """A tensor, results of using it several times, and their sum."""
+    torch.manual_seed(0)
+    w = torch.randn(700, 700, device=device, requires_grad=True)
+    xs = [torch.randn(5, 700, device=device) for _ in range(uses)]
+    parts = [use(x, w) for x in xs]
+    total = sum(p.sum() for p in parts)
+    return w, parts, total
+
+
+def test_gradients_of_a_tensor_with_several_uses_are_added_in_place():
+    w, _, total = sums("cuda:0", lambda x, w: x @ w)
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    total.backward()
+    torch.cuda.synchronize()
+    each = w.numel() * w.element_size()
+    assert torch.cuda.max_memory_allocated() - before < 3.5 * each  # a new sum for each use would make four
+
+
+def test_a_sum_in_place_changes_no_gradient_that_somebody_holds():
+    w, parts, total = sums("cpu", lambda x, w: x @ w)
+    seen = []
+    for p in parts:
+        p.grad_fn.register_hook(lambda inputs, _: seen.append([(g, g.clone()) for g in inputs if g is not None]))
+    total.backward()
+    assert all(torch.equal(a, b) for pairs in seen for a, b in pairs) and len(seen) == 6
+    x = torch.randn(50, requires_grad=True)
+    given = torch.randn(50)
+    kept = given.clone()
+    (x + x + x * 2).backward(given)  # the additions pass the same tensor on to both
+    assert torch.equal(given, kept) and torch.equal(x.grad, given + given + given * 2)
+    y = torch.randn(4, 5, requires_grad=True)
+    outputs = [y.t().contiguous(), y * 1, y.expand(3, 4, 5)]
+    gradients = [torch.randn(*o.shape) for o in outputs]
+    copies = [g.clone() for g in gradients]
+    torch.autograd.backward(outputs, gradients)
+    assert all(torch.equal(a, b) for a, b in zip(gradients, copies))
+    assert torch.allclose(y.grad, gradients[0].t() + gradients[1] + gradients[2].sum(0), rtol=1e-5, atol=1e-5)
+
+
+def test_sums_of_gradients_have_gradients():
+    x = torch.randn(7, dtype=torch.float64, requires_grad=True)
+    g, = torch.autograd.grad((x * x + x.sin() + x.exp()).sum(), x, create_graph=True)
+    got, = torch.autograd.grad(g.sum(), x)
+    assert torch.allclose(got, 2 - x.sin() + x.exp(), rtol=1e-12)
