@@ -31,8 +31,8 @@ struct Later {
 bool may_add_to(const Tensor& sum, const Tensor& g) {
   const TensorImpl &a = *sum.impl(), &b = *g.impl();
   return !grad_enabled() && a.use_count() == 1 && !a.base && !a.autograd && !ops::has_sparse_form(sum) && !ops::has_sparse_form(g) &&
-         a.storage->use_count() == 1 && a.dtype == b.dtype && a.sizes == b.sizes && a.strides == b.strides &&
-         a.storage->device == b.storage->device && ops::is_dense(a.sizes, a.strides);
+         a.storage->use_count() == 1 && a.storage->externally_aliased.load(std::memory_order_relaxed) == 0 && a.dtype == b.dtype &&
+         a.sizes == b.sizes && a.strides == b.strides && a.storage->device == b.storage->device && ops::is_dense(a.sizes, a.strides);
 }
 
 void accumulate(Tensor& into, Tensor g) {

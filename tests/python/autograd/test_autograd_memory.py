@@ -1,6 +1,7 @@
 """Objects that a program has dropped are freed: cycles through hooks, contexts, grads and graphs are found and collected."""
 import gc
 
+import numpy as np
 import pytest
 
 import naru as torch
@@ -430,6 +431,23 @@ def test_a_sum_in_place_changes_no_gradient_that_somebody_holds():
     torch.autograd.backward(outputs, gradients)
     assert all(torch.equal(a, b) for a, b in zip(gradients, copies))
     assert torch.allclose(y.grad, gradients[0].t() + gradients[1] + gradients[2].sum(0), rtol=1e-5, atol=1e-5)
+
+
+def test_a_sum_in_place_does_not_write_to_memory_of_others():
+    memory = np.ones(5000, dtype=np.float32)
+
+    class Given(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return torch.from_numpy(memory)
+
+    x = torch.zeros(5000, requires_grad=True)
+    (Given.apply(x) + Given.apply(x) + Given.apply(x)).sum().backward()
+    assert (memory == 1).all() and (x.grad == 3).all()
 
 
 def test_sums_of_gradients_have_gradients():
