@@ -15,30 +15,29 @@ if TYPE_CHECKING:
 
 Tensor = _C.Tensor
 
-# --- operators by families: unary elementwise ones, and elementwise ones of several operands that broadcast
+# --- operators by families: unary elementwise ones, and elementwise ones of several operands that broadcast. The elementwise table's are theirs by
+# the number of their operands; those listed are made of others.
 
+_ARITY = {row[0]: row[1] for row in _C._elementwise_table() if hasattr(_C, row[0])}
 UNARY = """
-abs absolute acos acosh angle arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh bitwise_not ceil conj conj_physical cos cosh
-deg2rad digamma erf erfc erfinv exp exp2 expm1 fix floor frac frexp i0 isfinite isinf isnan isneginf isposinf isreal lgamma log log10 log1p log2
-logical_not logit mvlgamma nan_to_num neg negative polygamma positive rad2deg real imag reciprocal relu relu6 round rsqrt sgn sigmoid sign
-signbit sin sinc sinh sqrt square tan tanh trunc celu elu gelu hardshrink hardsigmoid hardswish hardtanh leaky_relu logsigmoid mish selu silu softplus
-softshrink softsign tanhshrink threshold special_digamma special_entr special_erfcx special_expit special_gammaln special_i0 special_i0e special_i1
-special_i1e special_log_ndtr special_ndtr special_ndtri special_psi special_sinc special_log1p special_expm1 special_exp2 __abs__ __neg__ __invert__
-gelu_tanh expit special_airy_ai special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1 special_modified_bessel_i0
-special_modified_bessel_i1 special_modified_bessel_k0 special_modified_bessel_k1 special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1
-special_spherical_bessel_j0
+absolute angle arccos arccosh arcsin arcsinh arctan arctanh conj conj_physical deg2rad fix frexp i0 isreal logit mvlgamma nan_to_num negative
+polygamma rad2deg real imag sgn sinc celu elu hardshrink hardtanh leaky_relu selu softplus softshrink tanhshrink threshold special_digamma
+special_entr special_erfcx special_expit special_gammaln special_i0 special_i0e special_i1 special_i1e special_log_ndtr special_ndtr special_ndtri
+special_psi special_sinc special_log1p special_expm1 special_exp2 __abs__ __neg__ __invert__ expit special_airy_ai special_bessel_j0
+special_bessel_j1 special_bessel_y0 special_bessel_y1 special_modified_bessel_i0 special_modified_bessel_i1 special_modified_bessel_k0
+special_modified_bessel_k1 special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1 special_spherical_bessel_j0
 """.split()
 BROADCAST = """
-add addcdiv addcmul arctan2 atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor clamp clamp_max clamp_min clip copysign
-div divide eq float_power floor_divide fmax fmin fmod gcd ge greater greater_equal gt heaviside hypot igamma igammac isclose lcm ldexp le lerp less
-less_equal logaddexp logaddexp2 logical_and logical_or logical_xor lt masked_fill maximum minimum mul multiply ne nextafter not_equal pow remainder
-rsub sub subtract true_divide where xlogy prelu special_xlog1py special_xlogy special_gammainc special_gammaincc special_zeta zeta polar complex
-special_chebyshev_polynomial_t special_chebyshev_polynomial_u special_chebyshev_polynomial_v special_chebyshev_polynomial_w special_hermite_polynomial_h
-special_hermite_polynomial_he special_laguerre_polynomial_l special_legendre_polynomial_p special_shifted_chebyshev_polynomial_t
-special_shifted_chebyshev_polynomial_u special_shifted_chebyshev_polynomial_v special_shifted_chebyshev_polynomial_w
-__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __floordiv__ __rfloordiv__ __mod__ __rmod__ __pow__ __rpow__ __and__
-__rand__ __or__ __ror__ __xor__ __rxor__ __lshift__ __rshift__ __lt__ __le__ __gt__ __ge__ __eq__ __ne__
+addcdiv addcmul arctan2 clip divide float_power gcd greater greater_equal heaviside igamma igammac isclose lcm ldexp less less_equal logaddexp2
+masked_fill multiply nextafter not_equal rsub subtract true_divide prelu special_xlog1py special_xlogy special_gammainc special_gammaincc
+special_zeta polar complex special_chebyshev_polynomial_t special_chebyshev_polynomial_u special_chebyshev_polynomial_v
+special_chebyshev_polynomial_w special_hermite_polynomial_h special_hermite_polynomial_he special_laguerre_polynomial_l
+special_legendre_polynomial_p special_shifted_chebyshev_polynomial_t special_shifted_chebyshev_polynomial_u special_shifted_chebyshev_polynomial_v
+special_shifted_chebyshev_polynomial_w __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __floordiv__ __rfloordiv__
+__mod__ __rmod__ __pow__ __rpow__ __and__ __rand__ __or__ __ror__ __xor__ __rxor__ __lshift__ __rshift__ __lt__ __le__ __gt__ __ge__ __eq__ __ne__
 """.split()
+BROADCAST += [name for name, arity in _ARITY.items() if arity > 1 and name not in UNARY]
+UNARY += [name for name, arity in _ARITY.items() if arity == 1]
 IN_PLACE = [*(n + "_" for n in (*UNARY, *BROADCAST) if not n.startswith("__")), "copy_", "__iadd__", "__isub__", "__imul__", "__itruediv__", "zero_",
             "fill_"]  # fmt: skip
 
