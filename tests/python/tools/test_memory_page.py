@@ -269,3 +269,14 @@ def test_of_100_000_events_no_more_is_drawn_than_the_page_is_wide_and_each_is_fo
     # Each event and each block can be selected with the pointer.
     assert one["told"] == [f"{events[i][3] / MIB:.2f} MiB in tensors." for i in some]
     assert all(wanted == told and f", {ROLES[blocks[i] % len(ROLES)]}" in told for (wanted, told), i in zip(one["found"], chosen))
+
+
+DEVICES_DRAWN = """(() => ({charts: charts.map(c => c.panel.device), cards: [...document.querySelectorAll("#cards > div")].map(c => c.textContent.split(":")[0])}))()"""
+
+
+def test_a_device_on_which_nothing_was_allocated_has_a_card_and_no_chart(tmp_path):
+    with naru.virtual("cuda", count=2), naru.memory_history(["cpu", "cuda:0", "cuda:1"]) as history:
+        (naru.ones(300, device="cuda:1") * 2).sum().item()
+    history.page(tmp_path / "page.html")
+    (found,) = looked_at(tmp_path / "page.html", tmp_path, widths=(800,), probe=DEVICES_DRAWN)[0]
+    assert found["charts"] == ["cuda:1"] and found["cards"] == ["cpu", "cuda", "cuda"]
