@@ -87,13 +87,22 @@ Tensor scaled(const Tensor& r, const Tensor& w, const BatchNorm& n) { return w.d
 std::pair<Tensor, Tensor> gradient_sums(const Tensor& g, const Tensor& x, const ChannelStatistics& s, const BatchNorm& n) {
   using ops::FusedProducer;
   const Tensor mean = beside(s.mean, x), rest = s.rest.defined() ? beside(s.rest, x) : s.rest, rstd = beside(s.rstd, x);
-  FusedProducer p = FusedProducer::copy(g, n.acc, n.acc);
-  p.then(ir::op::sub, n.acc, {FusedProducer::of(x, n.acc), FusedProducer::of(mean, n.acc)});
+  FusedProducer p;
   const auto last = [&] { return FusedProducer::node(p.last(), n.acc); };
+  const auto take_gradient = [&] {
+    p.then(ir::op::copy, n.acc, {FusedProducer::of(g, n.acc)});
+    return p.last();
+  };
+  // The first tensor's strides choose the order of the sums: an expanded gradient's would choose a slow one.
+  const bool leads = ops::is_dense(g.sizes(), g.strides());
+  int gradient = leads ? take_gradient() : -1;
+  p.then(ir::op::sub, n.acc, {FusedProducer::of(x, n.acc), FusedProducer::of(mean, n.acc)});
   if (rest.defined()) p.then(ir::op::sub, n.acc, {last(), FusedProducer::of(rest, n.acc)});
   p.then(ir::op::mul, n.acc, {last(), FusedProducer::of(rstd, n.acc)});
-  p.then(ir::op::mul, n.acc, {FusedProducer::node(0, n.acc), last()});
-  const std::vector<Tensor> sums = ops::reduce_several(ir::ReduceOp::Sum, p, std::array{0, p.last()}, x.sizes(),
+  const FusedProducer::Arg hat = last();
+  if (!leads) gradient = take_gradient();
+  p.then(ir::op::mul, n.acc, {FusedProducer::node(gradient, n.acc), hat});
+  const std::vector<Tensor> sums = ops::reduce_several(ir::ReduceOp::Sum, p, std::array{gradient, p.last()}, x.sizes(),
                                                        ops::dim_set(others(x), x.dim()), false, n.acc, "batch_norm");
   return {sums[0], sums[1]};
 }

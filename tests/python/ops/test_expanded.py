@@ -104,3 +104,18 @@ def test_sums_and_writes_at_places(dtype):
     places = naru.randint(0, 2, (5, 5000))
     for t in patterns((5, 5000), dtype):
         assert bits(few.scatter_add(1, places, t)) == bits(few.scatter_add(1, places, t.contiguous()))
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("shape", [(1,), (1, 6, 1, 1), (5, 6, 1, 1), (6, 4, 7), (5, 1, 1, 7), (5, 6, 4, 1)])
+def test_an_expanded_gradient_of_batch_norm_has_the_bits_of_a_dense_one(shape, channels_last, device):
+    naru.manual_seed(0)
+    x = naru.randn(5, 6, 4, 7).to(device)
+    if channels_last:
+        x = x.to(memory_format=naru.channels_last)
+    x, w, b = (t.requires_grad_() for t in (x, naru.randn(6).to(device), naru.randn(6).to(device)))
+    y = F.batch_norm(x, None, None, w, b, training=True)
+    g = naru.randn(shape).to(device).expand(x.shape)
+    dense = naru.empty_like(x).copy_(g)
+    got, want = naru.autograd.grad(y, (x, w, b), g, retain_graph=True), naru.autograd.grad(y, (x, w, b), dense)
+    assert all(naru.equal(a, e) for a, e in zip(got, want))
