@@ -136,6 +136,8 @@ void settle_hard_rows(const Tensor& hard, const Tensor& x, const Tensor& weight,
   const auto result = [](int node) { return FusedProducer::node(node, kWide); };
   const auto number = [](double v) { return FusedProducer::of(v, kWide); };
   ops::RowFused rows(x, n.inner, n.op, hard);
+  const auto dense = [](const Tensor& t) { return t.defined() ? t.contiguous() : t; };  // work on chosen rows takes nothing else
+  const Tensor w = dense(weight), b = dense(bias);
   if (n.centred) s.rest = zeros(s.rstd.sizes(), Options(n.acc, x.device()));
   FusedProducer square = FusedProducer::copy(x, kWide, kWide), p;
   Tensor sum;
@@ -159,12 +161,12 @@ void settle_hard_rows(const Tensor& hard, const Tensor& x, const Tensor& weight,
     std::vector<Tensor> targets;
     for (const Tensor* t : into) targets.push_back(*t);
     rows.map_reduced_into(p, nodes, targets);
-    rows.map_into(result_of(x, weight, bias, s, wide), y);
+    rows.map_into(result_of(x, w, b, s, wide), y);
   } else {
     const std::vector<Tensor> exact = rows.map_reduced(p, nodes);
     rows.run();
     for (size_t i = 0; i < into.size(); ++i) *into[i] = where(hard, exact[i], *into[i]);
-    const Tensor exact_y = rows.map(result_of(x, weight, bias, s, wide), x.dtype());
+    const Tensor exact_y = rows.map(result_of(x, w, b, s, wide), x.dtype());
     rows.run();
     y = where(hard, exact_y, y);
   }

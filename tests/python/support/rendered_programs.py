@@ -223,6 +223,9 @@ def rows(calls, rng):
                 calls.same(f"norms of hard rows {n} {dtype} {layout}", lambda t, v: (f.layer_norm(t, (n,), v, v), f.rms_norm(t, (n,), v)), hard_rows(x), w, layout=layout)
         x = values(rng, (3, n), "float32", "wide").requires_grad_()
         calls.same(f"gradients {n}", lambda t: torch.autograd.grad((t.softmax(1) * t).sum() + (f.layer_norm(t, (n,)) * t).sum(), t), x)
+        if n % 2 == 0:
+            turned = values(rng, (n // 2, 2), "float32", "wide")
+            calls.same(f"weights turned {n}", lambda t, v: f.layer_norm(t.view(3, 2, n // 2), (2, n // 2), v.t(), v.t()), hard_rows(x.detach()), turned)
         x = hard_rows(x.detach()).requires_grad_()
         calls.same(f"gradients of hard rows {n}", lambda t: torch.autograd.grad((f.layer_norm(t, (n,)) * t).sum() + f.rms_norm(t, (n,)).sum(), t), x)
 
