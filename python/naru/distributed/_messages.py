@@ -116,16 +116,27 @@ def _packed(value: Any) -> Tensor:
     return _C.frombuffer(bytearray(file.getvalue()), dtype=_C.uint8)
 
 
-def _unpacked(tensor: Tensor, weights_only: bool = False) -> Any:
-    data = bytes(tensor.numpy())
-    if not weights_only:
-        return pickle.loads(data)
-    from .. import _utils
-    from .._serialization.weights_only import WeightsOnlyUnpickler
-    from ..serialization import _no_storage
+# What the pickles of tensors, and of values about them, refer to; beside these, dtypes.
+_DATA = frozenset({
+    ("naru._utils", "_tensor_from_bytes"), ("naru.nn.parameter", "Parameter"), ("naru._C", "device"), ("naru._C", "Size"), ("naru._C", "strided"),
+    ("naru._C", "channels_last"), ("collections", "OrderedDict"), ("builtins", "complex"), ("builtins", "slice"),
+})  # fmt: skip
 
-    rebuilder = {("naru._utils", "_tensor_from_bytes"): _utils._tensor_from_bytes}
-    return WeightsOnlyUnpickler(io.BytesIO(data), len(data), _no_storage, rebuilder).load()
+
+class _DataUnpickler(pickle.Unpickler):
+    """Reads tensors and plain data, and calls nothing else. (The reader of files would import this package.)"""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in _DATA and not (module == "naru._C" and name.startswith("_dtype_")):
+            raise pickle.UnpicklingError(
+                f"Weights only load failed. An object refers to {module}.{name}; weights_only=True takes tensors and plain data only"
+            )
+        return super().find_class(module, name)
+
+
+def _unpacked(tensor: Tensor, weights_only: bool = False) -> Any:
+    data = io.BytesIO(bytes(tensor.numpy()))
+    return (_DataUnpickler if weights_only else pickle.Unpickler)(data).load()
 
 
 def _sizes(mine: int, g: ProcessGroup) -> list[int]:

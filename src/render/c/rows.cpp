@@ -76,6 +76,9 @@ class Rows {
   std::string waiting(const RowPart& p) const { return p.kept && beside_ ? "kept" : "values_" + stored_value(p.type); }
   Key key() const;
   std::string text() const;
+  std::string length_of(size_t number) const;
+  // Rows that are not chosen have no elements. (PoCL 3.1 makes code that crashes of barriers within a branch, and of a return before them.)
+  bool leaves_out_by_length() const { return only_memory_ >= 0 && !target_.loops && target_.dialect != &cuda(); }
   std::string declarations() const;
   std::string part_text(size_t number, size_t first_param, int first_stride) const;
   std::string sweep_text(size_t number, size_t first_param, const std::function<std::string(size_t)>& place,
@@ -199,10 +202,15 @@ std::string Rows::declarations() const {
   return text;
 }
 
+std::string Rows::length_of(size_t number) const {
+  const std::string length = fmt::format("a.d[{}]", kCommonNumbers + static_cast<int>(number));
+  return leaves_out_by_length() ? "(chosen ? " + length + " : 0)" : length;
+}
+
 // Everything about the reducing of a row around `body`, the lines that compute `value` at place f.
 std::string Rows::reduction_text(size_t number, const std::string& body, const std::string& value, const std::string& out) const {
   const RowPart& p = parts_[number];
-  const std::string x = "x_" + stored_value(p.type), length = fmt::format("a.d[{}]", kCommonNumbers + static_cast<int>(number));
+  const std::string x = "x_" + stored_value(p.type), length = length_of(number);
   const std::string identity = literal(p.type, ir::identity_bits(p.reduce->op, p.type));
   const auto combined = [&](const std::string& a, const std::string& b) { return fmt::format("combine{}({}, {})", number, a, b); };
   const auto at = [&](const std::string& i) { return got(p.type, x + "[" + i + "]"); };
@@ -317,7 +325,7 @@ std::string Rows::kept_text(const RowPart& p, size_t number, const std::string& 
 // lane each. Leaves each lane's sum in x, chunk after chunk.
 std::string Rows::staged_sums(size_t number, size_t first_param, const std::function<std::string(size_t)>& place) const {
   const RowPart& p = parts_[number];
-  const std::string length = fmt::format("a.d[{}]", kCommonNumbers + static_cast<int>(number)), where = waiting(p);
+  const std::string length = length_of(number), where = waiting(p);
   const int wide = p.fours ? 4 : 1, columns = values_ / beside_chunks_, chunk = static_cast<int>(ir::kContiguousChunk);
   std::string text = fmt::format("        const I most = {0} - c * {1} < {1} ? {0} - c * {1} : {1};\n", length, chunk);
   const int each = values_ / (group_ * wide);
@@ -348,7 +356,7 @@ std::string Rows::staged_sums(size_t number, size_t first_param, const std::func
 // their order.
 std::string Rows::pieces_of_chunks(size_t number, size_t first_param, const std::function<std::string(size_t)>& place) const {
   const RowPart& p = parts_[number];
-  const std::string length = fmt::format("a.d[{}]", kCommonNumbers + static_cast<int>(number)), x = "x_" + stored_value(p.type);
+  const std::string length = length_of(number), x = "x_" + stored_value(p.type);
   const int wide = p.fours ? 4 : 1, pieces = group_ * wide / 64 / beside_chunks_, chunk = static_cast<int>(ir::kContiguousChunk);
   std::string text = fmt::format(
       "        const int lane = ITEM * {0} % 64, piece = ITEM * {0} / 64;\n"
@@ -376,7 +384,7 @@ std::string Rows::pieces_of_chunks(size_t number, size_t first_param, const std:
 // A reduction of rows of several chunks.
 std::string Rows::chunked_reduction(size_t number, size_t first_param, const std::function<std::string(size_t)>& place) const {
   const RowPart& p = parts_[number];
-  const std::string length = fmt::format("a.d[{}]", kCommonNumbers + static_cast<int>(number)), x = "x_" + stored_value(p.type);
+  const std::string length = length_of(number), x = "x_" + stored_value(p.type);
   const std::string results = "chunks_" + stored_value(p.type);
   const auto combined = [&](const std::string& a, const std::string& b) {
     return put(p.type, fmt::format("combine{}({}, {})", number, got(p.type, a), got(p.type, b)));
@@ -401,7 +409,7 @@ std::string Rows::chunked_reduction(size_t number, size_t first_param, const std
 // lanes of a piece of the row, and the pieces are combined in their order.
 std::string Rows::shared_reduction(size_t number, size_t first_param, const std::function<std::string(size_t)>& place) const {
   const RowPart& p = parts_[number];
-  const std::string length = fmt::format("a.d[{}]", kCommonNumbers + static_cast<int>(number)), x = "x_" + stored_value(p.type);
+  const std::string length = length_of(number), x = "x_" + stored_value(p.type);
   const std::string identity = literal(p.type, ir::identity_bits(p.reduce->op, p.type)), t = name_of(p.type);
   const auto combined = [&](const std::string& a, const std::string& b) { return fmt::format("combine{}({}, {})", number, a, b); };
   const auto keep = [&](const std::string& f, const std::string& value) { return kept_text(p, number, f, value); };
@@ -445,7 +453,7 @@ std::string Rows::shared_reduction(size_t number, size_t first_param, const std:
 
 std::string Rows::part_text(size_t number, size_t first_param, int first_stride) const {
   const RowPart& p = parts_[number];
-  const std::string length = fmt::format("a.d[{}]", kCommonNumbers + static_cast<int>(number));
+  const std::string length = length_of(number);
   std::string text = "    {\n";
   for (size_t k = 0; k < p.operands.size(); ++k)
     if (!p.operands[k].kept) text += fmt::format("      const I r{} = row * a.d[{}];\n", k, first_stride + 2 * static_cast<int>(k));
@@ -517,10 +525,14 @@ std::string Rows::text() const {
   for (size_t i = 0; i < parts_.size(); ++i)
     if (parts_[i].reduce) head.functions += combine_function(parts_[i].reduce->op, parts_[i].type, target_, fmt::format("combine{}", i));
   std::string text = opening(head, target_) + declarations();
-  text += target_.loops ? "  const I first = (I)GROUP * a.d[1], last = first + a.d[1] < a.d[0] ? first + a.d[1] : a.d[0];\n  for (I row = "
-                          "first; row < last; ++row) {\n"
-                        : "  {\n    const I row = (I)GROUP;\n";
-  if (only_memory_ >= 0) text += fmt::format("    if (!m{}[row]) {};\n", only_memory_, target_.loops ? "continue" : "return");
+  const std::string of_row = only_memory_ < 0 ? "" : fmt::format("m{}[row]", only_memory_);
+  const std::string branch = of_row.empty() || leaves_out_by_length() ? "" : "if (" + of_row + ") ";
+  text += target_.loops ? fmt::format(
+                              "  const I first = (I)GROUP * a.d[1], last = first + a.d[1] < a.d[0] ? first + a.d[1] : a.d[0];\n"
+                              "  for (I row = first; row < last; ++row) {}{{\n",
+                              branch)
+                        : "  const I row = (I)GROUP;\n" + (leaves_out_by_length() ? "  const int chosen = " + of_row + ";\n" : "") + "  " +
+                              branch + "{\n";
   size_t param = 0;
   int stride = kCommonNumbers + static_cast<int>(parts_.size());
   for (size_t i = 0; i < parts_.size(); ++i) {

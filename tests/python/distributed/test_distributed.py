@@ -164,9 +164,10 @@ class Code:
 
 def only_data(rank, size):
     """weights_only: tensors and plain data come, code does not run."""
-    sent = [{"a": [1, 2.5, "x"]}, torch.arange(3.0)] if rank == 0 else [None, None]
+    plain = {"a": [1, 2.5, "x", 1j, None, {3}], "b": (torch.float16, torch.Size([2]), torch.device("cpu"))}
+    sent = [plain, torch.arange(3.0)] if rank == 0 else [None, None]
     dist.broadcast_object_list(sent, src=0, weights_only=True)
-    assert sent[0] == {"a": [1, 2.5, "x"]} and sent[1].tolist() == [0, 1, 2]
+    assert sent[0] == plain and sent[1].tolist() == [0, 1, 2]
     if rank == 0:
         dist.send_object_list([Code()], dst=1)
         dist.send_object_list([Code()], dst=1)
