@@ -62,6 +62,13 @@ def functions() -> dict[str, list[tuple[str, str]]]:
     return found
 
 
+def read_from(parameters: str) -> str:
+    """What an in-place method's function reads: a copy if another operand has a gradient, which may need the tensor as it was."""
+    others = [f"{name}.requires_grad()" for name in re.findall(r"const Tensor& (\w+)", parameters)]
+    others += [f"{name}.is_tensor() && {name}.tensor().requires_grad()" for name in re.findall(r"const Operand& (\w+)", parameters)]
+    return f"grad_enabled() && {others[0] if len(others) == 1 else '(' + ' || '.join(others) + ')'} ? clone() : to_be_written()" if others else "to_be_written()"
+
+
 def forwarders() -> tuple[str, str]:
     """Returns declarations and definitions."""
     declared, defined = [], []
@@ -86,7 +93,7 @@ def forwarders() -> tuple[str, str]:
             if name in OPERATORS:
                 body = f"return {OPERATORS[name]}_({', '.join(names_of(parameters))});"
             else:
-                body = f"return write_result({call(name, parameters, 'to_be_written()')}, \"{name}_\");"
+                body = f"return write_result({call(name, parameters, read_from(parameters))}, \"{name}_\");"
             add(f"{name}_", "const Tensor&", parameters, body)
     return tuple(HEAD.format(what) + "\n".join(lines) + "\n" for what, lines in (("", declared), (", each a call of its function", defined)))
 

@@ -234,7 +234,7 @@ PyObject* call(PyObject* self, const Definition& d, PyObject* const* args, int n
     if (o->out >= 0) binding.slots[o->out] = nullptr;  // out is no argument of the function
     const std::span<PyObject* const> arguments(binding.slots, o->params.size());
     if (d.writes_first && is_tensor(target)) check_sharing(d.name, d.sharing, tensor_of(target), arguments.subspan(1));
-    const nb::object copy = d.in_place ? copy_to_be_read(target) : nb::object();
+    const nb::object copy = d.in_place ? copy_to_be_read(target, arguments.subspan(1)) : nb::object();
     if (copy.is_valid()) [[unlikely]]
       binding.slots[0] = copy.ptr();
     PyObject* result = o->thunk(o->state, binding.slots, match);

@@ -250,9 +250,12 @@ void write_out(const char* function, OutRule rule, const Tensor& out, const Tens
 
 Tensor to_be_read(const Tensor& self) { return grad_enabled() && self.requires_grad() ? self.clone() : self; }
 
-nb::object copy_to_be_read(PyObject* self) {
+// The gradients of other operands, too, may need the tensor as it was before.
+nb::object copy_to_be_read(PyObject* self, std::span<PyObject* const> others) {
   if (!is_tensor(self)) return {};
-  const Tensor copy = to_be_read(tensor_of(self));
+  const bool has_gradient = grad_enabled() && std::any_of(others.begin(), others.end(),
+                                                          [](PyObject* o) { return o && is_tensor(o) && tensor_of(o).requires_grad(); });
+  const Tensor copy = has_gradient ? tensor_of(self).clone() : to_be_read(tensor_of(self));
   return copy.is(tensor_of(self)) ? nb::object() : nb::steal(wrap(copy));
 }
 

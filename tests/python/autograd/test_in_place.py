@@ -184,3 +184,27 @@ def test_scatter_with_reduce_and_matmul_in_place_have_gradients():
 
     (got,), (want,) = torch.autograd.grad(multiplied(x), x), torch.autograd.grad(plain(x), x)
     assert torch.allclose(got, want)
+
+
+IN_PLACE = {
+    "amax": lambda t, w: t.scatter_reduce_(0, torch.tensor([0, 0, 1]), w, "amax"),
+    "amin": lambda t, w: t.scatter_reduce_(0, torch.tensor([0, 0, 1]), w, "amin", include_self=False),
+    "prod": lambda t, w: t.scatter_reduce_(0, torch.tensor([0, 0, 1]), w, "prod"),
+    "indexed": lambda t, w: t.index_reduce_(0, torch.tensor([0, 0, 1]), w, "amax"),
+    "multiplied": lambda t, w: t.scatter_(0, torch.tensor([0, 0, 1]), w, reduce="multiply"),
+    "ldexp": lambda t, w: t.ldexp_(w),
+    "addr": lambda t, w: t.expand(3, 3).clone().addr_(w, w),
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_a_tensor_without_a_gradient_is_written_from_one_that_has_it(name):
+    """The other operand's gradient needs what the tensor was before."""
+    w = torch.tensor([0.5, 3.0, 2.0], requires_grad=True)
+    written = IN_PLACE[name](torch.full((3,), 2.0), w * 1)
+    written.square().sum().backward()
+    found, w.grad = w.grad, None
+    again = IN_PLACE[name](torch.full((3,), 2.0, requires_grad=True) * 1, w * 1)
+    assert torch.equal(again, written)
+    again.square().sum().backward()
+    assert torch.equal(found, w.grad) and found.abs().sum() > 0
