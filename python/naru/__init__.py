@@ -16,6 +16,7 @@ from math import e as e, inf as inf, nan as nan, pi as pi
 from typing import TYPE_CHECKING, Any
 
 from . import _C
+from ._compat import placeholders as _placeholders
 from ._C import *  # includes `float`, `int`, `bool`, `abs` ..., which shadow the built-ins in this file
 from .torch_version import __version__ as __version__
 
@@ -101,6 +102,8 @@ if TYPE_CHECKING:
         sym_sum as sym_sum,
         while_loop as while_loop,
     )
+    from ._compat.core_names import StorageBase as StorageBase
+    from .futures import Future as Future
     from ._functions.printing import set_printoptions as set_printoptions
     from ._functions.linear_algebra import (
         chain_matmul as chain_matmul,
@@ -289,7 +292,8 @@ del _tell_top
 _SUBMODULES = frozenset(
     "accelerator array_api autograd backends cpu cuda fallback functional mps nn optim random serialization testing torch_version utils version "
     "amp fft linalg safetensors signal sparse special vision xpu _utils compiler distributions func hub jit masked multiprocessing overrides "
-    "profiler _dynamo _inductor __config__ __future__ distributed futures fx onnx library ops return_types storage types mtia nested quasirandom".split()
+    "profiler _dynamo _inductor __config__ __future__ distributed futures fx onnx library ops return_types storage types mtia nested quasirandom "
+    "_functorch _guards _higher_order_ops _ops _subclasses _tensor_str".split()  # placeholders
 )
 _LAZY = {
     **dict.fromkeys(("finfo", "iinfo"), "_functions.dtype_limits"),
@@ -351,6 +355,8 @@ _LAZY = {
         "_sparse_tensors",
     ),
     "vmap": "func",
+    "Future": "futures",
+    "StorageBase": "_compat.core_names",
     "einsum": "_functions.einsum",
     "virtual": "_device.virtual",
     "kernel": "_functions.kernel",
@@ -409,10 +415,10 @@ def __getattr__(name: str) -> Any:
     if name in NAMES:
         globals().update(storage_types("cpu"))
         return globals()[name]
-    from ._missing import fail
+    from ._missing import fail, unknown
 
     fail("", name)
-    raise AttributeError(f"module 'torch' has no attribute '{name}'")
+    unknown("", name)
 
 
 def __dir__() -> list[str]:
@@ -428,6 +434,7 @@ def _core_name(name: str) -> Any:
 
 
 _C.__getattr__ = _core_name  # type: ignore[method-assign]
+_placeholders.install()
 
 # Names defined in Python, even if the core has them too.
 for _name in ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "manual_seed", "finfo", "iinfo", "set_printoptions"):

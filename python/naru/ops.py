@@ -22,7 +22,10 @@ class OpOverloadPacket:
     """
 
     # PyTorch's overload names; naru does not know which of them a given operator has.
-    _OVERLOADS = ("default", "Tensor", "Scalar", "List", "ScalarList", "int", "dim", "dim_IntList", "self", "out")
+    _OVERLOADS = (
+        "default", "Tensor", "Scalar", "List", "ScalarList", "int", "dim", "dim_IntList", "self", "out", "stable", "Tensor_Scalar", "Scalar_Tensor",
+        "Tensor_Tensor", "Tensor_out", "Scalar_out", "Tensor_mode", "Scalar_mode", "correction", "dimname", "values", "dtype", "generator",
+    )  # fmt: skip
 
     def __init__(self, name: str, function: Any = None) -> None:
         self._qualified_op_name, self._function = name, function
@@ -30,7 +33,9 @@ class OpOverloadPacket:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._function is None:
-            raise NotImplementedError(f"{self}: it is called by backward, not by a name; nearest: torch.autograd.grad")
+            by_backward = self.__name__ in _OF_BACKWARD
+            why = "it is called by backward, not by a name; nearest: torch.autograd.grad" if by_backward else "naru has no such operator; its name can be registered for"
+            raise NotImplementedError(f"{self}: {why}")
         return self._function(*args, **kwargs)
 
     def __eq__(self, other: object) -> bool:
@@ -70,15 +75,35 @@ class _OpNamespace(types.ModuleType):
         function = OPERATORS.get(f"{space}::{name}")
         if function is None and space in ("aten", "prims") and not name.startswith("__"):
             function = _function(name)
-        if function is None and not (space == "aten" and name in _OF_BACKWARD):
+        # PyTorch's private operators, by any name: packages use them as keys of tables.
+        if function is None and not (space == "aten" and (name in _OF_BACKWARD or (name.startswith("_") and not name.startswith("__")))):
             raise AttributeError(f"'_OpNamespace' '{space}' object has no attribute '{name}'")
         return OpOverloadPacket(f"{space}::{name}", function)
+
+
+def _slice(input: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
+    return input[(slice(None),) * (dim % input.dim()) + (slice(start, end, step),)]
+
+
+def _to_copy(input: Any, *, dtype: Any = None, device: Any = None, non_blocking: bool = False, memory_format: Any = None, **kwargs: Any) -> Any:
+    return input.to(device or input.device, dtype or input.dtype, non_blocking, copy=True)
+
+
+# Operators that have no function of their name.
+_OTHERS = {
+    "alias": lambda input: input.view_as(input),
+    "index": lambda input, indices: input[tuple(slice(None) if i is None else i for i in indices)],
+    "slice": _slice,
+    "_to_copy": _to_copy,
+}
 
 
 def _function(name: str) -> Any:
     """naru's function or method for PyTorch's operator `name`."""
     import naru
 
+    if name in _OTHERS:
+        return _OTHERS[name]
     found = getattr(naru, name, None)
     if callable(found):
         return found

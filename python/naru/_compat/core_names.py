@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
-from .. import _C
+from .. import _C, _missing
 
 # Switches for TorchScript and cuBLAS: accepted without effect.
 _SWITCHES = frozenset(
@@ -110,6 +111,25 @@ def _cuda_isInBadFork() -> bool:
 
 
 _TensorMeta = type(_C.Tensor)
+StorageBase = _C.UntypedStorage
+
+
+def _get_tracing_state() -> None:
+    """None: nothing traces."""
+
+
+def _is_torch_function_mode_enabled() -> bool:
+    """Whether this is called within a torch.overrides.TorchFunctionMode."""
+    from ..overrides import _here
+
+    return bool(_here.modes)
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Whether this is called within torch.func.vmap, the transform whose tensors are no tensors of the core."""
+    from ..func._batched import here
+
+    return bool(here.levels)
 
 
 def __getattr__(name: str) -> Any:
@@ -121,4 +141,14 @@ def __getattr__(name: str) -> Any:
         from .. import overrides
 
         return getattr(overrides, name)
+    if name == "_disabled_torch_function_impl":
+        from ..overrides import PLAIN_RESULTS
+
+        return PLAIN_RESULTS
+    if name == "Future":
+        from ..futures import Future
+
+        return Future
+    if _missing.covers(f"_C.{name}"):
+        return import_module(f"naru._C.{name}")
     raise AttributeError(f"module 'torch._C' has no attribute '{name}'")

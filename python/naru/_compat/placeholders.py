@@ -1,27 +1,44 @@
-"""Placeholders for missing modules of torch.distributed (FSDP, meshes, RPC, checkpoints ...), for programs that import but do not call them."""
+"""Placeholder modules: parts of PyTorch that naru lacks as a whole, and that programs import but rarely call.
+
+Modules of tracers and compilers (torch.fx, torch._dynamo, torch._subclasses ...) and of torch.distributed (FSDP, meshes, RPC, checkpoints ...). Their
+names can be imported. Classes can be compared with and subclassed; what is made or called says that naru lacks it. Questions have true answers: no tensor
+is a fake one, no tracer is active. Modules that naru does have take precedence.
+"""
 
 from __future__ import annotations
 
-import importlib.abc
-import importlib.machinery
 import sys
+from importlib import import_module
+from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Any
-
-from .. import _missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-_HERE = "naru.distributed."
+_REAL = "naru."
 # PyTorch's implementation modules of torch.distributed: placeholders with the names that naru has.
 _PARTS = frozenset(("distributed.constants", "distributed.distributed_c10d"))
-# Packages that naru lacks entirely, including private modules, which other packages also import.
-_WHOLE = frozenset("checkpoint device_mesh fsdp pipelining rpc tensor _composable _functional_collectives _shard _symmetric_memory _tensor".split())
+# Placeholder packages, and the modules whose names are theirs, too.
+_ROOTS = {"fx": "fx", "_dynamo": "_dynamo", "_library": "library"}
+# Functions that ask for what is active: nothing is.
+_NOTHING = frozenset(
+    "active_fake_mode detect_fake_mode get_proxy_mode get_innermost_proxy_mode maybe_get_fake_mode peek_interpreter_stack".split()
+)
 
 
-def _no() -> bool:
+def _no(*args: Any, **kwargs: Any) -> bool:
+    """False: the thing asked for is not in naru."""
     return False
+
+
+def _none(*args: Any, **kwargs: Any) -> None:
+    """None: the thing asked for is not in naru."""
+
+
+def _registered(*args: Any, **kwargs: Any) -> Any:
+    """A decorator that returns its function: what is registered with a compiler that is not there is never asked for."""
+    return lambda function: function
 
 
 def module_getattr(module: str) -> Callable[[str], Any]:
@@ -29,39 +46,60 @@ def module_getattr(module: str) -> Callable[[str], Any]:
     mine = module.partition(".")[2]
 
     def __getattr__(name: str) -> Any:
-        if name == "is_available":
-            return _no
-        if mine in _PARTS and name in vars(sys.modules["naru.distributed"]) and not name.startswith("_"):
+        from .. import _missing
+
+        if mine in _PARTS and not name.startswith("_") and name in vars(sys.modules["naru.distributed"]):
             return vars(sys.modules["naru.distributed"])[name]
         public = mine in _missing.names() and not name.startswith("_")
         if name.startswith("__") or (public and (name not in _missing.names()[mine] or f"{mine}.{name}" in _missing.names())):
             _missing.fail(mine, name)
             raise AttributeError(f"module 'torch.{mine}' has no attribute '{name}'")
-        return _missing.absent_class(f"{mine}.{name}") if name.lstrip("_")[0].isupper() else _missing.absent_function(f"{mine}.{name}")
+        made = _stand_in(mine, name)
+        setattr(sys.modules[module], name, made)  # the same class each time
+        return made
 
     return __getattr__
 
 
-class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+def _stand_in(module: str, name: str) -> Any:
+    """The placeholder for a name of a placeholder module."""
+    from .. import _missing
+
+    root = _ROOTS.get(module.partition(".")[0])
+    if root and name in vars(import_module(_REAL + root)):
+        return vars(import_module(_REAL + root))[name]
+    if name.lstrip("_").startswith(("is_", "has_")):
+        return _no
+    if name in _NOTHING:
+        return _none
+    if name.startswith("register_"):
+        return _registered
+    return _missing.absent_class(f"{module}.{name}") if name.lstrip("_")[:1].isupper() else _missing.absent_function(f"{module}.{name}")
+
+
+class Finder:
     """Comes after all other finders, so that real modules take precedence."""
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        if not name.startswith(_HERE):
-            return None
-        if name.split(".")[2] not in _WHOLE and name.partition(".")[2] not in _missing.names():
-            return None
-        return importlib.machinery.ModuleSpec(name, self, is_package=True)
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        from .. import _missing
 
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        if not name.startswith(_REAL) or not _missing.covers(name.removeprefix(_REAL)):
+            return None
+        return ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return None
 
     def exec_module(self, module: ModuleType) -> None:
         name = module.__name__
-        module.__doc__ = f"`torch.{name.partition('.')[2]}`: not there; what is asked of it says so when it is called."
+        module.__doc__ = f"`torch.{name.removeprefix(_REAL)}`: not there; what is asked of it says so when it is called."
         module.__all__ = []  # type: ignore[attr-defined]
         module.__getattr__ = module_getattr(name)  # type: ignore[method-assign]
 
 
 def install() -> None:
     """Makes the placeholder modules importable."""
-    sys.meta_path.append(_Finder())
+    from .. import _C
+
+    _C.__path__ = []  # so that modules within it can be imported
+    sys.meta_path.append(Finder())  # type: ignore[arg-type]

@@ -1,7 +1,8 @@
 """PyTorch names that naru lacks: errors that say so, and suggest the nearest replacement.
 
-`names.txt` has the public names of PyTorch 2.15 (written by tools/pytorch_names.py); `nearest.py` has replacements for some, and `elsewhere.py` the
-modules of naru that have an object PyTorch has in several modules. For any other name Python's own error is raised.
+`names.txt` has the public names of PyTorch 2.15 (written by tools/pytorch_names.py); `nearest.py` has replacements for some, `elsewhere.py` the modules
+of naru that have an object PyTorch has in several modules, and `whole.py` the parts that are lacking as a whole. For any other name Python's own error
+is raised.
 """
 
 from __future__ import annotations
@@ -36,6 +37,14 @@ def is_pytorchs(qualified: str) -> bool:
     """Whether `qualified` (without `torch.`) is a public name of PyTorch: a module, or a name in one."""
     module, _, name = qualified.rpartition(".")
     return qualified in names() or name in names().get(module, ())
+
+
+def covers(qualified: str) -> bool:
+    """Whether a module (without `torch.`) that naru lacks has a placeholder (whole.py)."""
+    from .whole import WHOLE
+
+    parts = qualified.split(".")
+    return any(".".join(parts[:n]) in WHOLE for n in range(1, len(parts) + 1)) or (parts[0] == "distributed" and qualified in names())
 
 
 def said(qualified: str, hint: bool = True) -> str:
@@ -77,15 +86,32 @@ def refuse(text: str, module: str, name: str, depth: int = 1) -> None:
     raise AttributeError(text, name=name, obj=None)
 
 
+def unknown(module: str, name: str, depth: int = 1) -> None:
+    """Raises AttributeError for a name that PyTorch's `module` (without `torch.`) has not either; in `from module import name` an ImportError, with the
+    nearest name. depth: as in `fail`."""
+    full, own = (f"{package}.{module}" if module else package for package in ("torch", "naru"))
+    if not _is_from_import(depth + 1) or {f"{full}.{name}", f"{own}.{name}"} & sys.modules.keys():  # the statement takes a module from there
+        raise AttributeError(f"module '{full}' has no attribute '{name}'")
+    import difflib
+
+    here = sys.modules[own]
+    close = difflib.get_close_matches(name, [other for other in dir(here) if other.startswith("_") == name.startswith("_")], 1)
+    raise ImportError(f"cannot import name '{name}' from '{full}': naru has nothing of that name" + (f"; nearest: {full}.{close[0]}" if close else ""), name=full)
+
+
 def module_getattr(module: str) -> Callable[[str], Any]:
     """The `__getattr__` for a naru module, by its `__name__`: resolves names that PyTorch has there and naru has elsewhere."""
+    from importlib import import_module
+
     mine = module.partition(".")[2]
 
     def __getattr__(name: str) -> Any:
         if not name.startswith("_") and (found := from_elsewhere(mine, name)) is not None:
             return found
+        if f"{mine}.{name}" in names() and covers(f"{mine}.{name}"):
+            return import_module(f"naru.{mine}.{name}")
         fail(mine, name)
-        raise AttributeError(f"module 'torch.{mine}' has no attribute '{name}'")
+        unknown(mine, name)
 
     return __getattr__
 
@@ -139,11 +165,12 @@ def provided(qualified: str) -> ModuleType | None:
 
 
 def open_to_submodules(module: ModuleType) -> None:
-    """Makes modules of elsewhere.py importable as submodules of a naru module that is not a package."""
+    """Makes modules of elsewhere.py, and placeholders, importable as submodules of a naru module that is not a package."""
     from .elsewhere import SAME
+    from .whole import WHOLE
 
     inner = module.__name__.partition(".")[2] + "."
-    if not hasattr(module, "__path__") and any(row.startswith(inner) for row in SAME):
+    if not hasattr(module, "__path__") and any(row.startswith(inner) for row in (*SAME, *WHOLE)):
         module.__path__ = []
 
 
@@ -179,15 +206,15 @@ class _Lacking(type):
         raise AttributeError(said(f"{cls.__naru_lacks__}.{name}"), name=name, obj=None)
 
 
-def absent_class(qualified: str) -> type:
-    """Placeholder for a class: it can be compared with and subclassed, but not instantiated."""
+def absent_class(qualified: str, *bases: type) -> type:
+    """Placeholder for a class: it can be compared with and subclassed, but not instantiated. bases: those that programs rely on."""
 
     def __new__(cls: type, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(said(qualified))
 
     module, _, name = qualified.rpartition(".")
     doc = f"Not there yet: NotImplementedError. {said(qualified, hint=False)}."
-    return _Lacking(name, (), {"__new__": __new__, "__module__": ("torch." + module).rstrip("."), "__doc__": doc, "__naru_lacks__": qualified})
+    return _Lacking(name, bases, {"__new__": __new__, "__module__": ("torch." + module).rstrip("."), "__doc__": doc, "__naru_lacks__": qualified})
 
 
 def is_absent(found: Any, qualified: str) -> bool:

@@ -30,7 +30,7 @@ _ROWS = {
     "torch.library.custom_op": """
         library.impl_abstract library.fallthrough_kernel library.register_autocast library.register_torch_dispatch library.get_kernel library.get_ctx classes""",
     "torch.save and torch.load of a state_dict, beside the program's own files": "package",
-    "concurrent.futures": "Future fork wait jit.Future",
+    "concurrent.futures": "fork wait jit.Future",
     "the same names with _foreach_ in front, as torch._foreach_add": "foreach",
     "the functions of torch.masked, which take a mask": """
         masked.MaskedTensor masked.masked_tensor masked.as_masked_tensor masked.is_masked_tensor masked.maskedtensor""",
@@ -82,7 +82,6 @@ _ROWS = {
     "torch.utils.checkpoint.checkpoint of the parts that are to be computed anew": """
         utils.checkpoint.CheckpointPolicy utils.checkpoint.SelectiveCheckpointContext
         utils.checkpoint.create_selective_checkpoint_contexts utils.checkpoint.SAC_IGNORED_OPS""",
-    "weakref.WeakKeyDictionary": "utils.weak",
     "torch.nn.Module.register_full_backward_hook": "utils.hooks.BackwardHook",
     "a backend in C++ (docs/extending.md)": """
         utils.backend_registration utils.rename_privateuse1_backend utils.generate_methods_for_privateuse1_backend""",

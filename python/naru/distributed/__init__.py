@@ -10,7 +10,7 @@ import os
 from typing import Any
 
 from .. import _C, _missing
-from . import _groups, _placeholders
+from . import _groups
 from ._collectives import (
     Work,
     all_gather,
@@ -73,7 +73,6 @@ __all__ = [
 
 DistError, DistBackendError, DistNetworkError, DistStoreError = _C._DistError, _C._DistBackendError, _C._DistNetworkError, _C._DistStoreError
 reduce_op = ReduceOp
-_placeholders.install()
 
 # Classes that programs compare with, or use in annotations.
 _CLASSES = frozenset("DeviceMesh ProcessGroupGloo ProcessGroupNCCL".split())

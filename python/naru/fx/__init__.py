@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from .. import _missing
+from ..nn import Module
 
 __all__ = ["Graph", "GraphModule", "Interpreter", "Node", "Proxy", "Tracer", "Transformer", "has_side_effect", "symbolic_trace", "wrap"]
 
@@ -31,9 +32,10 @@ def has_side_effect(fn: T) -> T:
     return fn
 
 
-Graph, GraphModule, Interpreter, Node, Proxy, Tracer, Transformer = (
-    _missing.absent_class(f"fx.{name}") for name in ("Graph", "GraphModule", "Interpreter", "Node", "Proxy", "Tracer", "Transformer")
+Graph, Interpreter, Node, Proxy, Tracer, Transformer = (
+    _missing.absent_class(f"fx.{name}") for name in ("Graph", "Interpreter", "Node", "Proxy", "Tracer", "Transformer")
 )
+GraphModule = _missing.absent_class("fx.GraphModule", Module)
 symbolic_trace: Any = _missing.absent_function("fx.symbolic_trace")
 
 __getattr__ = _missing.module_getattr(__name__)

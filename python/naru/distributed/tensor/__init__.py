@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ... import _missing
-from .. import _placeholders
+from ..._compat import placeholders
 from .placement_types import Partial, Placement, Replicate, Shard
 
 __all__ = ["DTensor", "Partial", "Placement", "Replicate", "Shard"]
 
 DTensor = _missing.absent_class("distributed.tensor.DTensor")
 
-__getattr__ = _placeholders.module_getattr(__name__)
+__getattr__ = placeholders.module_getattr(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .. import _placeholders
+from ..._compat import placeholders
 
 __all__ = ["Partial", "Placement", "Replicate", "Shard"]
 
@@ -71,4 +71,4 @@ class Partial(Placement):
     reduce_op: str = "sum"
 
 
-__getattr__ = _placeholders.module_getattr(__name__)
+__getattr__ = placeholders.module_getattr(__name__)

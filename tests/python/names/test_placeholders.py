@@ -1,0 +1,75 @@
+"""Parts of PyTorch that naru lacks as a whole can be imported; what is made or called says that it is not there, and questions have true answers."""
+import importlib
+
+import naru as torch
+import pytest
+from naru import _missing
+
+MODULES = [
+    "fx.experimental.proxy_tensor", "_subclasses.fake_tensor", "_dynamo.utils", "_functorch.vmap", "_C._functorch", "_higher_order_ops.associative_scan",
+    "_guards", "utils._python_dispatch", "distributed._shard.api",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_they_are_imported_and_say_what_they_are_when_they_are_used(module):
+    found = importlib.import_module(f"naru.{module}")
+    assert found.__doc__.startswith(f"`torch.{module}`: not there")
+    for call in (found.some_function, found.SomeClass):
+        with pytest.raises(NotImplementedError, match=rf"^torch\.{module}\.{call.__name__} is in PyTorch 2\.15 but not in naru yet"):
+            call(torch.ones(1))
+    assert not isinstance(torch.ones(1), found.SomeClass) and issubclass(type("Mine", (found.SomeClass,), {}), found.SomeClass)
+
+
+def test_questions_are_answered():
+    from naru._subclasses.fake_tensor import is_fake
+    from naru.fx.experimental.proxy_tensor import get_proxy_mode
+    from naru.utils._python_dispatch import is_traceable_wrapper_subclass
+    from naru.utils._triton import has_triton
+
+    x = torch.ones(1)
+    assert (is_fake(x), is_traceable_wrapper_subclass(x), has_triton(), get_proxy_mode()) == (False, False, False, None)
+    assert torch._C._functorch.is_batchedtensor(x) is False and torch._C._get_tracing_state() is None
+    assert torch._C._are_functorch_transforms_active() is False and torch._C._is_torch_function_mode_enabled() is False
+    seen = []
+    torch.vmap(lambda row: (seen.append(torch._C._are_functorch_transforms_active()), row)[1])(torch.ones(2, 2))
+    assert seen == [True]
+
+
+def test_what_is_registered_with_a_compiler_is_returned():
+    from naru._inductor.decomposition import register_decomposition
+
+    assert register_decomposition([torch.ops.aten.relu])(len) is len
+
+
+def test_names_of_a_package_that_is_partly_there_are_its_own():
+    import naru.fx.node
+    import naru.fx.graph_module
+
+    assert naru.fx.node.Node is torch.fx.Node and torch.fx.graph_module.GraphModule is torch.fx.GraphModule
+    assert issubclass(torch.fx.GraphModule, torch.nn.Module)
+    with pytest.raises(NotImplementedError, match="torch.fx.GraphModule"):
+        torch.fx.GraphModule(torch.nn.Linear(1, 1), None)
+
+
+def test_other_modules_are_not_there():
+    assert not _missing.covers("no_such_module") and not _missing.covers("fxx") and not _missing.covers("_six")
+    for name in ("naru._six", "naru.nn.no_such_module", "naru._nothing"):
+        with pytest.raises(ModuleNotFoundError):
+            importlib.import_module(name)
+
+
+def test_private_operators_are_keys_that_say_what_they_are_when_called():
+    table = {torch.ops.aten._sparse_mm_reduce_impl.default: "sparse", torch.ops.aten.sort.stable: "sort"}
+    assert table[torch.ops.aten._sparse_mm_reduce_impl.default] == "sparse"
+    with pytest.raises(NotImplementedError, match=r"^aten\._sparse_mm_reduce_impl: naru has no such operator; its name can be registered for$"):
+        torch.ops.aten._sparse_mm_reduce_impl(1)
+    with pytest.raises(AttributeError):
+        torch.ops.aten.no_such_operator  # noqa: B018
+
+
+def test_operators_without_a_function_of_their_name():
+    aten, x = torch.ops.aten, torch.arange(6.0).reshape(2, 3)
+    assert torch.equal(aten.slice.Tensor(x, 1, 0, 3, 2), x[:, ::2]) and torch.equal(aten.index.Tensor(x, [None, torch.tensor([2, 0])]), x[:, [2, 0]])
+    view, copy = aten.alias.default(x), aten._to_copy.default(x, dtype=torch.int64)
+    assert view.data_ptr() == x.data_ptr() and view is not x and copy.dtype == torch.int64 and aten._to_copy(x).data_ptr() != x.data_ptr()
