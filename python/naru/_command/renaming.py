@@ -42,6 +42,7 @@ def rename(module: ModuleType) -> None:
                 value.__module__ = alias
             except (AttributeError, TypeError):  # built-in functions
                 continue
+    module.__name__ = alias
 
 
 class _Loader(importlib.abc.Loader):
@@ -84,4 +85,5 @@ def install() -> None:
     for module in list(sys.modules.values()):
         if isinstance(getattr(module, "__name__", None), str):
             rename(module)
+    sys.modules[_REAL].torch = sys.modules[_REAL]  # type: ignore[attr-defined]  # PyTorch's own files import it by its name, too
     sys.meta_path.insert(0, RenamingFinder())

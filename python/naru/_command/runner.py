@@ -9,7 +9,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from . import renaming, screen
+from . import bystanders, renaming, screen
 from .._missing import is_pytorchs, provided, said
 
 if TYPE_CHECKING:
@@ -131,6 +131,7 @@ def install_torch_alias() -> None:
     # The finder of child/sitecustomize.py has done its work; left in place, it would answer on our behalf, as another package's finder.
     sys.meta_path[:] = [TorchFinder(), *(finder for finder in sys.meta_path if not hasattr(finder, "waits_for_naru"))]
     renaming.install()
+    bystanders.install()
     if any(name in sys.modules for name in _STARTERS):
         _tell_children()
     if os.environ.get("NARU_TORCH_ALIAS_DENY") or os.environ.get("NARU_TORCH_ALIAS_ALLOW"):

@@ -82,7 +82,7 @@ def test_naru_trains_beside_numpy(wheel, tmp_path):
     inside = wheels.environment(tmp_path, wheel, packages=sysconfig.get_path("platlib"))
     assert "NumPy: (64, 20)" in wheels.tried(inside)
     # pytest imports naru because of its plugin, so it is loaded before the test.
-    (tmp_path / "test_it.py").write_text("import torch\n\n\ndef test_it(virtual_devices):\n    assert torch.__name__ == 'naru'\n")
+    (tmp_path / "test_it.py").write_text("import torch\n\n\ndef test_it(virtual_devices):\n    assert torch.__spec__.name == 'naru'\n")
     bare = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYTEST", "NARU_"))}
     command = [inside.parent / "naru", "run", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "test_it.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=bare)

@@ -146,14 +146,14 @@ def test_an_installed_torch_is_never_loaded(tmp_path):
         try:
             import torch.extra
         except ImportError:
-            print(torch.__name__)
+            print(torch.__spec__.name)
         """,
     )
     assert (code, out, err) == (0, "naru\n", "")
 
 
 def test_a_module_runs_with_m(tmp_path):
-    (tmp_path / "tool.py").write_text("import sys, torch\nprint(__name__, sys.argv[1:], torch.__name__)\n")
+    (tmp_path / "tool.py").write_text("import sys, torch\nprint(__name__, sys.argv[1:], torch.__spec__.name)\n")
     assert command("run", "-m", "tool", "x", cwd=tmp_path) == (0, "__main__ ['x'] naru\n", "")
 
 
@@ -205,7 +205,7 @@ def test_interpreters_that_a_script_starts_have_the_alias_and_their_own_sitecust
     (tmp_path / "own" / "sitecustomize.py").write_text("import os\nos.environ['OWN'] = 'ran'\n")
     (tmp_path / "script.py").write_text(
         "import os, subprocess, sys\n"
-        "code = 'import os, sys; early = \"naru\" in sys.modules; import torch; print(torch.__name__, early, os.environ[\"OWN\"])'\n"
+        "code = 'import os, sys; early = \"naru\" in sys.modules; import torch; print(torch.__spec__.name, early, os.environ[\"OWN\"])'\n"
         "del os.environ['OWN']\n"
         "subprocess.run([sys.executable, '-c', code], check=True)\n"
     )
@@ -217,7 +217,7 @@ def test_processes_that_multiprocessing_spawns_have_all_of_the_alias_and_take_da
         tmp_path,
         "import numpy, torch, torchvision.datasets\n"
         "import torch.multiprocessing as mp\n"
-        "def work(data): print(torch.__name__, torchvision.__name__, len(torchvision.datasets.FakeData(3)), data.tolist())\n"
+        "def work(data): print(torch.__spec__.name, torchvision.__name__, len(torchvision.datasets.FakeData(3)), data.tolist())\n"
         "if __name__ == '__main__':\n"
         "    process = mp.get_context('spawn').Process(target=work, args=(torch.from_numpy(numpy.arange(3)),))\n"
         "    process.start(), process.join(), print(process.exitcode)\n",
