@@ -195,3 +195,15 @@ def _unflatten_dense_tensors(flat: Tensor, tensors: Any) -> tuple[Tensor, ...]:
     """Views of `flat` with the sizes of `tensors`, the tensors that it was made from."""
     parts = flat.split([tensor.numel() for tensor in tensors])
     return tuple(part.view(tensor.shape) for part, tensor in zip(parts, tensors))
+
+
+def _get_available_device_type() -> str | None:
+    """The kind of device that programs get beside the CPU; None if there is none."""
+    return next((kind for kind in _C._ACCELERATORS if _C.device_count(kind)), None)
+
+
+def _get_device_module(device_type: str) -> Any:
+    """The module of a kind of device: `torch.cuda`."""
+    from ._compat.checks import get_device_module
+
+    return get_device_module(device_type)

@@ -12,9 +12,9 @@ import os
 import pickle
 import struct
 import warnings
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Union
 
-from . import _missing
+from . import _C, _missing
 from ._serialization.atomic_file import atomic_file
 from ._serialization.allowed import plain_globals, refused
 from ._serialization.archive import ArchiveReader, WithSeekable, write_archive
@@ -43,6 +43,8 @@ __all__ = [
 ]  # fmt: skip
 
 DEFAULT_PROTOCOL = 2
+# For annotations: what `load` takes as its map_location.
+MAP_LOCATION = Union["Callable[[Any, str], Any]", _C.device, str, "dict[str, str]", None]
 
 
 class SourceChangeWarning(Warning):

@@ -12,6 +12,7 @@ from ._matrix_transforms import (
     SoftmaxTransform,
     StackTransform,
     StickBreakingTransform,
+    _clipped_sigmoid as _clipped_sigmoid,
 )
 from ._number_transforms import (
     AbsTransform,
@@ -27,6 +28,7 @@ from ._transforms import (
     IndependentTransform,
     ReshapeTransform,
     Transform,
+    _InverseTransform as _InverseTransform,
     identity_transform,
 )
 

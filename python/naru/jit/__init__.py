@@ -248,6 +248,14 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
     return drop if callable(drop) else lambda fn: fn
 
 
+def _overload(fn: Any) -> Any:
+    """The function itself: its type annotations were for a compiler."""
+    return fn
+
+
+_overload_method = _overload
+
+
 def unused(fn: Any) -> Any:
     """Returns the function itself.
 

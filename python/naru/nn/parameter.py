@@ -37,8 +37,8 @@ class Parameter(Tensor):
         _C._mark_memory(made, "parameter")  # its category in memory histories
         return made
 
-    def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
-        # __new__ has created the tensor; the base's __init__ would create another.
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        # __new__ has created the tensor; the base's __init__ would create another. A subclass's __new__ may take what it likes.
         pass
 
     def __deepcopy__(self, memo: dict) -> Parameter:
@@ -83,7 +83,7 @@ class Buffer(Tensor):
         pass
 
 
-class _Uninitialized:
+class UninitializedTensorMixin:
     """Base of tensors whose shape is not known yet: `materialize(shape)` turns one into a plain parameter or buffer, in place."""
 
     becomes: ClassVar[type]
@@ -117,7 +117,7 @@ class _Uninitialized:
         return type(self), (self.requires_grad,)
 
 
-class UninitializedParameter(_Uninitialized, Parameter):
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
     """A `Parameter` whose shape is not known yet. See `torch.nn.LazyLinear`.
 
     Args:
@@ -144,7 +144,7 @@ class UninitializedParameter(_Uninitialized, Parameter):
         return memo[id(self)]
 
 
-class UninitializedBuffer(_Uninitialized, Buffer):
+class UninitializedBuffer(UninitializedTensorMixin, Buffer):
     """A `Buffer` whose shape is not known yet.
 
     Args:
@@ -181,4 +181,4 @@ def is_lazy(param: Any) -> bool:
     >>> before, naru.nn.parameter.is_lazy(layer.weight)
     (True, False)
     """
-    return isinstance(param, _Uninitialized)
+    return isinstance(param, UninitializedTensorMixin)

@@ -10,7 +10,7 @@ from ._swap import swap_tensors
 
 __all__ = ["benchmark", "checkpoint", "cpp_extension", "data", "deterministic", "dlpack", "hooks", "model_zoo", "swap_tensors", "tensorboard"]
 
-_MODULES = frozenset(("benchmark", "checkpoint", "cpp_extension", "data", "deterministic", "dlpack", "model_zoo", "tensorboard", "_pytree"))
+_MODULES = frozenset(("benchmark", "checkpoint", "cpp_extension", "data", "deterministic", "dlpack", "model_zoo", "tensorboard", "weak", "_pytree"))
 
 
 if TYPE_CHECKING:

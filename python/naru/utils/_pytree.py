@@ -75,6 +75,28 @@ class _Supported(Mapping):
 SUPPORTED_NODES = _Supported()
 
 
+def register_constant(cls: type[Any]) -> None:
+    """Registers a class whose instances are nodes without leaves."""
+    _private_register_pytree_node(cls, lambda constant: ([], constant), lambda values, constant: constant)
+
+
+def _list_flatten(d: list[Any]) -> tuple[list, Any]:
+    return d, None
+
+
+def _list_flatten_with_keys(d: list[Any]) -> tuple[list, Any]:
+    return [(SequenceKey(i), value) for i, value in enumerate(d)], None
+
+
+def _list_unflatten(values: Iterable, context: Any) -> list[Any]:
+    return list(values)
+
+
+def is_structseq_instance(obj: Any) -> bool:
+    """Whether it is one of the interpreter's own tuples with names, such as `time.struct_time`; those are leaves here."""
+    return isinstance(obj, tuple) and all(isinstance(getattr(type(obj), name, None), int) for name in ("n_sequence_fields", "n_fields", "n_unnamed_fields"))
+
+
 def _dict_flatten(d: dict[Any, Any]) -> tuple[list, Any]:
     return list(d.values()), list(d)
 

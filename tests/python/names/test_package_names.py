@@ -113,3 +113,105 @@ def test_an_export_without_the_package_onnx_says_what_to_install(monkeypatch):
     with pytest.raises(ImportError, match="needs the package onnx; install it: pip install onnx"):
         torch.onnx.export(torch.nn.Linear(1, 1), (torch.ones(1, 1),))
     assert not torch.onnx.is_in_onnx_export()
+
+
+def test_weak_references_and_dictionaries_of_tensors():
+    from naru.utils.weak import TensorWeakRef, WeakIdKeyDictionary, WeakIdRef, WeakTensorKeyDictionary
+
+    x, y = torch.ones(2), torch.ones(2)
+    notes = WeakTensorKeyDictionary({x: 1})
+    notes[y] = 2
+    assert (notes[x], notes[y], len(notes)) == (1, 2, 2) and list(notes)[0] is x and WeakTensorKeyDictionary is WeakIdKeyDictionary
+    assert WeakIdRef(x) == WeakIdRef(x) and WeakIdRef(x) != WeakIdRef(y)
+    ref = TensorWeakRef(x)
+    assert ref() is x
+    del x
+    assert ref() is None and len(notes) == 1 and y in notes
+    del notes[y]
+    assert not notes
+
+
+def test_a_modules_tensor_is_exchanged_by_name():
+    from naru.nn.utils._named_member_accessor import swap_tensor
+
+    layer, other = torch.nn.Linear(2, 2), torch.zeros(2, 2)
+    weight = layer.weight
+    assert swap_tensor(layer, "weight", other) is weight and layer.weight is other and swap_tensor(layer, "weight", weight) is other
+    assert layer.weight is weight and swap_tensor(layer, "extra", other, allow_missing=True) is None and layer.extra is other
+    with pytest.raises(AttributeError, match="Linear has no attribute `nothing`"):
+        swap_tensor(layer, "nothing", other)
+    with pytest.raises(KeyError):
+        swap_tensor(layer, "a.b", other)
+
+
+def test_blocks_derived_from_pytorchs_base_class_are_decorators():
+    from naru.utils._contextlib import _DecoratorContextManager, _NoParamDecoratorContextManager
+
+    entered = []
+
+    class Block(_DecoratorContextManager):
+        def __init__(self, name):
+            self.name = name
+
+        def __enter__(self):
+            entered.append(self.name)
+
+        def __exit__(self, *error):
+            entered.append("out")
+
+        def clone(self):
+            return Block(self.name)
+
+    class Plain(_NoParamDecoratorContextManager):
+        def __enter__(self):
+            entered.append("plain")
+
+        def __exit__(self, *error):
+            pass
+
+    assert Block("a")(lambda: 3)() == 3 and Plain(lambda: 4)() == 4 and entered == ["a", "out", "plain"]
+    with Plain():
+        assert entered[-1] == "plain"
+
+
+def test_names_that_packages_import():
+    from naru.distributions.transforms import _clipped_sigmoid, _InverseTransform
+    from naru.nn.modules.module import _global_parameter_registration_hooks
+    from naru.utils._pytree import _list_flatten, _list_flatten_with_keys, _list_unflatten, is_structseq_instance, register_constant, tree_flatten, tree_unflatten
+    from naru.utils.data._utils.collate import collate_tensor_fn, np_str_obj_array_pattern
+    from naru.utils.data._utils.worker import _generate_state
+
+    assert 0 < _clipped_sigmoid(torch.tensor(-1e4)).item() and isinstance(torch.distributions.ExpTransform().inv, _InverseTransform)
+    assert collate_tensor_fn([torch.ones(1)] * 2).shape == (2, 1) and np_str_obj_array_pattern.search("<U3") and not np_str_obj_array_pattern.search("<f4")
+    assert _generate_state(5, 1) != _generate_state(5, 2) and len(_generate_state(5, 1)) == 4
+    handle = torch.nn.modules.module.register_module_parameter_registration_hook(lambda module, name, parameter: None)
+    assert handle.id in _global_parameter_registration_hooks
+    handle.remove()
+    assert not _global_parameter_registration_hooks
+    assert torch.Future is torch.futures.Future is torch._C.Future and isinstance(torch.ones(1).untyped_storage(), torch.StorageBase)
+    assert torch.jit._overload(len) is len and torch._utils._get_available_device_type() in (None, *torch._C._ACCELERATORS)
+    assert _list_unflatten(_list_flatten([1])[0], None) == [1] and _list_flatten_with_keys([7])[0][0][1] == 7
+
+    class Constant:
+        pass
+
+    register_constant(Constant)
+    leaves, spec = tree_flatten([Constant(), 1])
+    assert leaves == [1] and isinstance(tree_unflatten([2], spec)[0], Constant)
+    import time
+
+    assert is_structseq_instance(time.gmtime()) and not is_structseq_instance((1, 2))
+
+
+def test_a_subclass_may_have_pytorchs_disabled_torch_function_and_arguments_of_its_own():
+    class Tagged(torch.Tensor):
+        __torch_function__ = torch._C._disabled_torch_function_impl
+
+    class Named(torch.nn.Parameter):
+        def __new__(cls, data, name, requires_grad=True):
+            made = torch.nn.Parameter.__new__(cls, data, requires_grad)
+            made.tag = name
+            return made
+
+    assert type(torch.ones(2).as_subclass(Tagged) + 1) is torch.Tensor
+    assert Named(torch.ones(1), name="w").tag == "w"

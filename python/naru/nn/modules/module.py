@@ -31,6 +31,9 @@ from ._module_state import StateMethods, _IncompatibleKeys as _IncompatibleKeys,
 
 Tensor = _C.Tensor
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
+_global_parameter_registration_hooks, _global_buffer_registration_hooks, _global_module_registration_hooks = (
+    _registration_hooks[kind] for kind in ("parameter", "buffer", "module")
+)
 
 __all__ = [
     "Module", "register_module_backward_hook", "register_module_buffer_registration_hook", "register_module_forward_hook",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import sys
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
@@ -14,6 +15,8 @@ CollateMap = dict[Any, Callable[..., Any]]
 
 __all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
 
+# In the names of NumPy's types of text and objects, which have no tensors: packages ask with it.
+np_str_obj_array_pattern = re.compile(r"[SaUO]")
 _TEXT = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 
 
@@ -73,40 +76,40 @@ def default_convert(data: Any) -> Any:
     return data
 
 
-def _collate_tensors(batch: Sequence[Tensor], *, collate_fn_map: CollateMap | None = None) -> Tensor:
+def collate_tensor_fn(batch: Sequence[Tensor], *, collate_fn_map: CollateMap | None = None) -> Tensor:
     return _C.stack(list(batch), 0)
 
 
-def _collate_arrays(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
+def collate_numpy_array_fn(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
     if batch[0].dtype.kind in "SaUO":
         raise TypeError(_TEXT.format(batch[0].dtype))
     return collate([_C.as_tensor(array) for array in batch], collate_fn_map=collate_fn_map)
 
 
-def _collate_array_scalars(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Tensor:
+def collate_numpy_scalar_fn(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Tensor:
     import numpy as np
 
     return _C.as_tensor(np.stack(batch))
 
 
-def _collate_floats(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Tensor:
+def collate_float_fn(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Tensor:
     return _C.tensor(batch, dtype=_C.float64)
 
 
-def _collate_ints(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Tensor:
+def collate_int_fn(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Tensor:
     return _C.tensor(batch)
 
 
-def _collate_texts(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
+def collate_str_fn(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
     return batch
 
 
 default_collate_fn_map: CollateMap = {
-    Tensor: _collate_tensors,
-    float: _collate_floats,
-    int: _collate_ints,
-    str: _collate_texts,
-    bytes: _collate_texts,
+    Tensor: collate_tensor_fn,
+    float: collate_float_fn,
+    int: collate_int_fn,
+    str: collate_str_fn,
+    bytes: collate_str_fn,
 }
 
 
@@ -119,8 +122,8 @@ def _collate_function(first: Any, known: CollateMap) -> Callable[..., Any] | Non
             return function
     if known is default_collate_fn_map and (kind := _numpy_kind(first)):
         if kind == "array":
-            return _collate_arrays
-        return None if first.dtype.kind in "SaU" else _collate_array_scalars
+            return collate_numpy_array_fn
+        return None if first.dtype.kind in "SaU" else collate_numpy_scalar_fn
     return None
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .... import _C
 from ..dataset import IterableDataset, Subset, TensorDataset
-from .collate import _collate_tensors, default_collate, default_collate_fn_map
+from .collate import collate_tensor_fn, default_collate, default_collate_fn_map
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,7 +62,7 @@ class Source:
 
         None if a batch may not be equal to these rows.
         """
-        if self.collate is not default_collate or default_collate_fn_map.get(Tensor) is not _collate_tensors:
+        if self.collate is not default_collate or default_collate_fn_map.get(Tensor) is not collate_tensor_fn:
             return None
         dataset = self.dataset
         positions: Tensor | None = None

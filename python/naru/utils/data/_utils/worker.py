@@ -106,6 +106,14 @@ def _caught(call: Callable[[], Any], where: str, ends: bool = False) -> tuple[An
 # --- processes
 
 
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
+    """Four numbers to seed NumPy's generator with in a worker."""
+    import numpy as np
+
+    entropy = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    return np.random.SeedSequence(entropy).generate_state(4).tolist()
+
+
 def seed_worker(base_seed: int, worker: int) -> int:
     """Seeds the random numbers of Python, naru and NumPy, differently in each worker; returns the worker's seed."""
     seed = base_seed + worker
@@ -115,8 +123,7 @@ def seed_worker(base_seed: int, worker: int) -> int:
         import numpy as np
 
         # NumPy's generator is the same as Python's: seeded with the same number, both would give the same stream.
-        entropy = [worker, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
-        np.random.seed(np.random.SeedSequence(entropy).generate_state(4))
+        np.random.seed(_generate_state(base_seed, worker))
     return seed
 
 
