@@ -13,6 +13,7 @@ from naru.vision import models
     [
         ("resnet18", 11_689_512, ["conv1.weight", "bn1.running_var", "layer1.0.bn2.bias", "layer2.0.downsample.0.weight", "fc.bias"]),
         ("resnet50", 25_557_032, ["layer1.0.downsample.1.weight", "layer3.5.conv3.weight", "layer4.2.bn3.num_batches_tracked", "fc.weight"]),
+        ("densenet121", 7_978_856, ["features.norm0.bias", "features.denseblock4.denselayer16.conv2.weight", "features.transition3.norm.running_var", "features.norm5.weight", "classifier.bias"]),
         ("mobilenet_v2", 3_504_872, ["features.0.0.weight", "features.1.conv.1.weight", "features.17.conv.3.running_mean", "classifier.1.bias"]),
     ],
 )
@@ -47,6 +48,8 @@ def test_vggs_have_torchvisions_number_of_parameters(name, count, monkeypatch):
         lambda: models.resnet18(num_classes=5),
         lambda: models.ResNet(models.resnet.Bottleneck, [1, 1, 1, 1], 5, groups=2, replace_stride_with_dilation=[False, True, True]),
         lambda: models.mobilenet_v2(width_mult=0.25, num_classes=5),
+        lambda: models.DenseNet(4, (2, 2), 8, num_classes=5, drop_rate=0.1),
+        lambda: models.DenseNet(4, (2, 2), 8, num_classes=5, memory_efficient=True),
     ],
 )
 def test_a_network_trains_a_step(make):
@@ -114,3 +117,23 @@ def test_layers_in_between_are_returned():
     model = models.resnet18(num_classes=2)
     out = IntermediateLayerGetter(model, {"layer1": "low", "layer3": "high"})(torch.rand(2, 3, 32, 32))
     assert {name: tuple(x.shape) for name, x in out.items()} == {"low": (2, 64, 8, 8), "high": (2, 256, 2, 2)}
+
+
+def test_a_densenet_takes_the_old_names_of_its_files():
+    torch.manual_seed(0)
+    model, other = (models.DenseNet(4, (2, 2), 8, num_classes=5) for _ in range(2))
+    old = {name.replace(".norm1.", ".norm.1.").replace(".conv2.", ".conv.2."): value for name, value in model.state_dict().items()}
+    assert "features.denseblock1.denselayer1.norm.1.weight" in old
+    other.load_state_dict(old)
+    assert all(torch.equal(a, b) for a, b in zip(model.state_dict().values(), other.state_dict().values()))
+
+
+def test_what_a_densenet_computes_anew_is_the_same():
+    torch.manual_seed(0)
+    model = models.DenseNet(4, (2, 2), 8, num_classes=5)
+    again = models.DenseNet(4, (2, 2), 8, num_classes=5, memory_efficient=True)
+    again.load_state_dict(model.state_dict())
+    x = torch.rand(2, 3, 32, 32)
+    for net in (model, again):
+        net(x).square().sum().backward()
+    assert all(torch.equal(a.grad, b.grad) for a, b in zip(model.parameters(), again.parameters()))

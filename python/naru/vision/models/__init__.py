@@ -9,9 +9,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import _names
-from . import mobilenetv2, resnet, vgg
+from . import densenet, mobilenetv2, resnet, vgg
 from ._api import Weights, WeightsEnum, get_model, get_model_builder, get_model_weights, get_weight, list_models
 from .alexnet import AlexNet, AlexNet_Weights, alexnet
+from .densenet import (
+    DenseNet,
+    DenseNet121_Weights,
+    DenseNet161_Weights,
+    DenseNet169_Weights,
+    DenseNet201_Weights,
+    densenet121,
+    densenet161,
+    densenet169,
+    densenet201,
+)
 from .mobilenetv2 import MobileNet_V2_Weights, MobileNetV2, mobilenet_v2
 from .resnet import (
     ResNet,
@@ -57,6 +68,6 @@ from .vgg import (
 )
 
 if not TYPE_CHECKING:
-    __all__ = [name for name in globals() if not name.startswith("_") and name not in ("annotations", "TYPE_CHECKING", "mobilenetv2", "resnet", "vgg")]
+    __all__ = [name for name in globals() if not name.startswith("_") and name not in ("annotations", "TYPE_CHECKING", "densenet", "mobilenetv2", "resnet", "vgg")]
 
 __getattr__ = _names.module_getattr(__name__)
