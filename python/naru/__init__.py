@@ -102,7 +102,7 @@ if TYPE_CHECKING:
         sym_sum as sym_sum,
         while_loop as while_loop,
     )
-    from ._compat.core_names import StorageBase as StorageBase
+    from ._compat.core_names import DeviceObjType as DeviceObjType, StorageBase as StorageBase
     from .futures import Future as Future
     from ._functions.printing import set_printoptions as set_printoptions
     from ._functions.linear_algebra import (
@@ -356,7 +356,7 @@ _LAZY = {
     ),
     "vmap": "func",
     "Future": "futures",
-    "StorageBase": "_compat.core_names",
+    **dict.fromkeys(("StorageBase", "DeviceObjType"), "_compat.core_names"),
     "einsum": "_functions.einsum",
     "virtual": "_device.virtual",
     "kernel": "_functions.kernel",

@@ -1,9 +1,10 @@
-"""torchdiffeq and torchsde: solutions of differential equations, and gradients through them."""
+"""torchdiffeq, torchsde and torchdyn: solutions of differential equations, and gradients through them."""
 import pytest
 import torch
 import torchdiffeq
 import torchsde
 from facts import recorded
+from torchdyn.core import NeuralODE
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -45,3 +46,14 @@ def test_a_stochastic_equation_has_pytorchs_path_for_the_same_motion(method):
     y = torchsde.sdeint(field, torch.ones(4, 2), times, bm=motion, dt=0.25, method=method)
     y.sum().backward()
     return {"y": y, "gradient": field.net[0].weight.grad}
+
+
+@recorded
+@pytest.mark.parametrize("sensitivity", ["autograd", "adjoint"])
+def test_torchdyns_networks_have_pytorchs_paths_and_gradients(device, sensitivity):
+    torch.manual_seed(0)
+    field = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2)).to(device)
+    model = NeuralODE(field, sensitivity=sensitivity, solver="rk4", return_t_eval=False)
+    y = model(torch.tensor([[1.0, 0.5], [-1.0, 0.2]], device=device), torch.linspace(0, 1, 5, device=device))
+    y[-1].square().sum().backward()
+    return {"y": y, "gradient": field[0].weight.grad}

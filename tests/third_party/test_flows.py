@@ -1,4 +1,4 @@
-"""nflows, normflows, zuko and FrEIA: normalizing flows: likelihoods, training, samples."""
+"""nflows, normflows, zuko, FrEIA and sbi: normalizing flows: likelihoods, training, samples."""
 import normflows
 import numpy
 import pytest
@@ -9,6 +9,8 @@ from FrEIA import framework, modules
 from nflows.distributions import StandardNormal
 from nflows.flows import Flow
 from nflows.transforms import CompositeTransform, MaskedAffineAutoregressiveTransform, MaskedPiecewiseRationalQuadraticAutoregressiveTransform, ReversePermutation
+from sbi.inference import NPE
+from sbi.utils import BoxUniform
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -79,3 +81,13 @@ def test_freia():
         back, _ = net(z, rev=True)
     assert torch.allclose(back, x, atol=1e-4)
     return {"losses": losses, "z": z}
+
+
+@recorded
+def test_sbi():
+    prior = BoxUniform(-torch.ones(2), torch.ones(2))
+    theta = prior.sample((64,))
+    inference = NPE(prior=prior, density_estimator="maf", show_progress_bars=False)
+    density = inference.append_simulations(theta, theta + 0.1 * torch.randn(64, 2)).train(max_num_epochs=3, training_batch_size=16)
+    drawn = inference.build_posterior(density).sample((3,), x=torch.zeros(1, 2), show_progress_bars=False)
+    return {"losses": list(map(float, inference._summary["training_loss"])), "drawn": drawn}

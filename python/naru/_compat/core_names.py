@@ -112,6 +112,7 @@ def _cuda_isInBadFork() -> bool:
 
 _TensorMeta = type(_C.Tensor)
 StorageBase = _C.UntypedStorage
+DeviceObjType = type(_C.device)
 
 
 def _get_tracing_state() -> None:

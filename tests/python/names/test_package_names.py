@@ -189,7 +189,7 @@ def test_names_that_packages_import():
     handle.remove()
     assert not _global_parameter_registration_hooks
     assert torch.Future is torch.futures.Future is torch._C.Future and isinstance(torch.ones(1).untyped_storage(), torch.StorageBase)
-    assert torch.jit._overload(len) is len and torch._utils._get_available_device_type() in (None, *torch._C._ACCELERATORS)
+    assert isinstance(torch.device, torch.DeviceObjType) and torch.jit._overload(len) is len and torch._utils._get_available_device_type() in (None, *torch._C._ACCELERATORS)
     assert _list_unflatten(_list_flatten([1])[0], None) == [1] and _list_flatten_with_keys([7])[0][0][1] == 7
 
     class Constant:
