@@ -326,7 +326,7 @@ _LAZY = {
         (
             "_check", "_check_with", "_check_value", "_check_type", "_check_index", "_check_not_implemented", "_check_is_size",
             "_check_tensor_all", "_check_tensor_all_with", "_assert", "_assert_async", "_softmax_backward_data", "get_device_module",
-            "sym_float", "sym_int", "sym_max", "sym_min", "sym_not", "SymInt", "SymFloat", "SymBool", "PyTorchFileReader",
+            "_has_compatible_shallow_copy_type", "sym_float", "sym_int", "sym_max", "sym_min", "sym_not", "SymInt", "SymFloat", "SymBool", "PyTorchFileReader",
         ),
         "_compat.checks",
     ),

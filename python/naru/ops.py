@@ -22,10 +22,7 @@ class OpOverloadPacket:
     """
 
     # PyTorch's overload names; naru does not know which of them a given operator has.
-    _OVERLOADS = (
-        "default", "Tensor", "Scalar", "List", "ScalarList", "int", "dim", "dim_IntList", "self", "out", "stable", "Tensor_Scalar", "Scalar_Tensor",
-        "Tensor_Tensor", "Tensor_out", "Scalar_out", "Tensor_mode", "Scalar_mode", "correction", "dimname", "values", "dtype", "generator",
-    )  # fmt: skip
+    _OVERLOADS = ("default", "Tensor", "Scalar", "List", "ScalarList", "int", "dim", "dim_IntList", "self", "out")
 
     def __init__(self, name: str, function: Any = None) -> None:
         self._qualified_op_name, self._function = name, function
@@ -49,7 +46,8 @@ class OpOverloadPacket:
         return list(self._OVERLOADS)
 
     def __getattr__(self, name: str) -> Any:
-        if name in self._OVERLOADS:
+        # Which of PyTorch's overloads an operator has is not known here: any name is taken for one.
+        if name in self._OVERLOADS or (str(self.__dict__.get("_qualified_op_name")).startswith(("aten::", "_c10d_functional::", "c10d::", "c10d_functional::")) and not name.startswith(("_", "register_"))):
             return self
         found = getattr(self.__dict__.get("_function"), name, None) if name.startswith("register_") else None
         if found is None:
@@ -67,6 +65,12 @@ class OpOverloadPacket:
 _OF_BACKWARD = ("convolution_backward", "scaled_dot_product_attention_backward")
 
 
+def _may_be_key(space: str, name: str) -> bool:
+    """Whether a name stands for an operator of PyTorch's that naru lacks: packages use them as keys of tables."""
+    private = name.startswith("_") and not name.startswith("__")
+    return (space == "aten" and (private or name in _OF_BACKWARD)) or (space in ("_c10d_functional", "c10d", "c10d_functional") and not name.startswith("__"))
+
+
 class _OpNamespace(types.ModuleType):
     """The operators of a namespace."""
 
@@ -75,8 +79,7 @@ class _OpNamespace(types.ModuleType):
         function = OPERATORS.get(f"{space}::{name}")
         if function is None and space in ("aten", "prims") and not name.startswith("__"):
             function = _function(name)
-        # PyTorch's private operators, by any name: packages use them as keys of tables.
-        if function is None and not (space == "aten" and (name in _OF_BACKWARD or (name.startswith("_") and not name.startswith("__")))):
+        if function is None and not _may_be_key(space, name):
             raise AttributeError(f"'_OpNamespace' '{space}' object has no attribute '{name}'")
         return OpOverloadPacket(f"{space}::{name}", function)
 

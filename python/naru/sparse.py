@@ -224,6 +224,10 @@ def _old(dtype: Any, device: Any, args: tuple) -> Tensor:
 
 
 _missing_name = _missing.module_getattr(__name__)
+# Packages compare with these, and derive from them.
+SparseSemiStructuredTensor, SparseSemiStructuredTensorCUSPARSELT, SparseSemiStructuredTensorCUTLASS = (
+    _missing.absent_class(f"sparse.SparseSemiStructuredTensor{library}") for library in ("", "CUSPARSELT", "CUTLASS")
+)
 
 
 def __getattr__(name: str) -> Any:

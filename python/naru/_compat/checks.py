@@ -156,3 +156,8 @@ def sym_not(a: Any) -> bool:
 SymInt, SymFloat, SymBool, PyTorchFileReader = (
     _missing.absent_class(name) for name in ("SymInt", "SymFloat", "SymBool", "PyTorchFileReader")
 )
+
+
+def _has_compatible_shallow_copy_type(input: Any, other: Any) -> bool:
+    """Whether `other`'s elements can take the place of `input`'s: both are dense, or of one layout."""
+    return input.layout is other.layout

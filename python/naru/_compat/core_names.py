@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from importlib import import_module
 from typing import Any
 
@@ -113,6 +114,12 @@ def _cuda_isInBadFork() -> bool:
 _TensorMeta = type(_C.Tensor)
 StorageBase = _C.UntypedStorage
 DeviceObjType = type(_C.device)
+# What the author of an operator says of it to compilers.
+Tag = IntEnum(
+    "Tag",
+    "core cudagraph_unsafe data_dependent_output dynamic_output_shape flexible_layout generated inplace inplace_view maybe_aliasing_or_mutating needs_contiguous_strides "
+    "needs_exact_strides needs_fixed_stride_order nondeterministic_bitwise nondeterministic_seeded out out_variant pointwise pt2_compliant_tag reduction view_copy",
+)
 
 
 def _get_tracing_state() -> None:

@@ -41,10 +41,14 @@ def is_pytorchs(qualified: str) -> bool:
 
 def covers(qualified: str) -> bool:
     """Whether a module (without `torch.`) that naru lacks has a placeholder (whole.py)."""
-    from .whole import WHOLE
+    from .whole import LISTED, WHOLE
 
     parts = qualified.split(".")
-    return any(".".join(parts[:n]) in WHOLE for n in range(1, len(parts) + 1)) or (parts[0] == "distributed" and qualified in names())
+    if any(".".join(parts[:n]) in WHOLE for n in range(1, len(parts) + 1)):
+        return True
+    if parts[0] in LISTED and any(part.startswith("_") for part in parts):
+        return True
+    return parts[0] in ("distributed", *LISTED) and qualified in names()
 
 
 def said(qualified: str, hint: bool = True) -> str:

@@ -5,7 +5,7 @@ Functions that the core implements are called directly; the others are compositi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import _C, _missing
 from .._functions.arguments import takes_tensors
@@ -373,4 +373,12 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     return _C.cosine_similarity(x1, x2, dim, eps)
 
 
-__getattr__ = _missing.module_getattr(__name__)
+_missing_name = _missing.module_getattr(__name__)
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("ScalingType", "SwizzleType", "scaled_mm", "scaled_grouped_mm"):
+        from .._compat import quantization
+
+        return getattr(quantization, name)
+    return _missing_name(name)

@@ -91,7 +91,7 @@ def test_a_script_run_by_naru_run_has_torch_in_workers_started_anew(tmp_path):
     from torch.utils.data import DataLoader, Dataset
     class Data(Dataset):
         def __len__(self): return 2
-        def __getitem__(self, i): return torch.__name__
+        def __getitem__(self, i): return torch.__spec__.name
     if __name__ == "__main__":
         for context in ("spawn", "forkserver", "fork"):
             print(list(DataLoader(Data(), batch_size=None, num_workers=1, multiprocessing_context=context)))

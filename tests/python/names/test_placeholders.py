@@ -73,3 +73,30 @@ def test_operators_without_a_function_of_their_name():
     assert torch.equal(aten.slice.Tensor(x, 1, 0, 3, 2), x[:, ::2]) and torch.equal(aten.index.Tensor(x, [None, torch.tensor([2, 0])]), x[:, [2, 0]])
     view, copy = aten.alias.default(x), aten._to_copy.default(x, dtype=torch.int64)
     assert view.data_ptr() == x.data_ptr() and view is not x and copy.dtype == torch.int64 and aten._to_copy(x).data_ptr() != x.data_ptr()
+
+
+def test_quantization_can_be_imported_and_says_that_it_is_not_there():
+    """Packages for it (torchao) are imported by others where they are installed."""
+    from naru.ao.quantization import QConfig, default_observer
+    from naru.nn.functional import ScalingType, SwizzleType, scaled_grouped_mm, scaled_mm
+    from naru.sparse import SparseSemiStructuredTensorCUSPARSELT
+
+    assert (ScalingType.RowWise, SwizzleType.NO_SWIZZLE) == (1, 0) and torch._C.Tag.pointwise is not torch._C.Tag.core
+    for call in (QConfig, default_observer, scaled_mm, scaled_grouped_mm, SparseSemiStructuredTensorCUSPARSELT):
+        with pytest.raises(NotImplementedError, match="is in PyTorch 2.15 but not in naru yet"):
+            call(torch.ones(2, 2), torch.ones(2, 2))
+    with pytest.raises(ImportError):
+        exec("from naru.ao.quantization import no_such_name")
+
+
+@pytest.mark.parametrize("space", ["_c10d_functional", "c10d_functional", "c10d"])
+def test_collective_operators_are_keys_too(space):
+    operator = getattr(torch.ops, space).all_gather_into_tensor.default
+    assert {operator: 1}[getattr(torch.ops, space).all_gather_into_tensor.default] == 1
+    with pytest.raises(NotImplementedError, match=f"^{space}.all_gather_into_tensor: naru has no such operator"):
+        operator(torch.ones(1), 2, "0")
+
+
+def test_storages_are_asked_for_what_they_can_hold():
+    x = torch.ones(2)
+    assert torch._has_compatible_shallow_copy_type(x, torch.ones(3)) and not torch._has_compatible_shallow_copy_type(x, x.to_sparse())

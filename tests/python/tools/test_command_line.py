@@ -233,7 +233,7 @@ def test_the_doctor_says_why_an_installed_onednn_is_not_in_use(monkeypatch, tmp_
 
 def test_code_runs_as_python_runs_it(tmp_path):
     (tmp_path / "beside.py").write_text("value = 7\n")
-    code = "import sys, torch, beside; print(torch.__name__, sys.argv, beside.value, __name__, '__file__' in globals())"
+    code = "import sys, torch, beside; print(torch.__spec__.name, sys.argv, beside.value, __name__, '__file__' in globals())"
     told = "naru ['-c', 'x', '--random'] 7 __main__ False\n"
     assert command("run", "-c", code, "x", "--random", cwd=tmp_path) == (0, told, "")
     assert command("run", "-", "x", cwd=tmp_path, stdin=code) == (0, "naru ['-', 'x'] 7 __main__ False\n", "")
@@ -245,7 +245,7 @@ def test_code_runs_as_python_runs_it(tmp_path):
 
 @pytest.mark.parametrize("way", ["-c", "-", "-m", "file"])
 def test_interpreters_that_a_program_starts_have_naru_as_torch_whichever_way_it_runs(way, tmp_path):
-    inner = "import torch; print(torch.__name__, flush=True)"
+    inner = "import torch; print(torch.__spec__.name, flush=True)"
     code = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {inner!r}], check=True)\n"
     (tmp_path / "starts.py").write_text(code)
     words = {"-c": ["-c", code], "-": ["-"], "-m": ["-m", "starts"], "file": ["starts.py"]}[way]
