@@ -208,3 +208,11 @@ def test_a_tensor_without_a_gradient_is_written_from_one_that_has_it(name):
     assert torch.equal(again, written)
     again.square().sum().backward()
     assert torch.equal(found, w.grad) and found.abs().sum() > 0
+
+
+def test_matmul_in_place_keeps_what_the_other_factor_needs():
+    a, b = torch.arange(4.0).reshape(2, 2), torch.eye(2).mul(3).requires_grad_()
+    c = a.clone()
+    c @= b
+    c.sum().backward()
+    assert torch.equal(c, a * 3) and torch.equal(b.grad, a.t() @ torch.ones(2, 2))
