@@ -275,8 +275,8 @@ DEVICES_DRAWN = """(() => ({charts: charts.map(c => c.panel.device), cards: [...
 
 
 def test_a_device_on_which_nothing_was_allocated_has_a_card_and_no_chart(tmp_path):
-    with naru.virtual("cuda", count=2), naru.memory_history(["cpu", "cuda:0", "cuda:1"]) as history:
+    with naru.virtual("cuda", count=2), naru.memory_history(["cuda:0", "cuda:1"]) as history:
         (naru.ones(300, device="cuda:1") * 2).sum().item()
     history.page(tmp_path / "page.html")
     (found,) = looked_at(tmp_path / "page.html", tmp_path, widths=(800,), probe=DEVICES_DRAWN)[0]
-    assert found["charts"] == ["cuda:1"] and found["cards"] == ["cpu", "cuda", "cuda"]
+    assert found["charts"] == ["cuda:1"] and found["cards"] == ["cuda", "cuda"]
