@@ -99,7 +99,12 @@ std::tuple<Tensor, Tensor, Tensor> unique_on_device(const Tensor& t) {
   const auto [values, order] = sort(t.detach().reshape({-1}));
   // A new value starts where an element differs from the one before.
   const Tensor first = ones({1}, Options(DType::Bool, t.device()));
-  const Tensor begins = n > 1 ? cat({first, ne(values.slice(0, 1, {}), values.slice(0, {}, n - 1))}) : first;
+  // (Not by ?:, whose temporaries g++ 12 destroys behind their scope where one of them throws.)
+  Tensor begins = first;
+  if (n > 1) {
+    const Tensor differs = ne(values.slice(0, 1, {}), values.slice(0, {}, n - 1));
+    begins = cat({first, differs});
+  }
   const Tensor starts = ops::flat_nonzero(begins);
   const Tensor ends = cat({starts.slice(0, 1, {}), full({1}, n, whole)});
   const Tensor inverse = scatter(zeros({n}, whole), 0, order, sub(cumsum(begins, 0), Operand(1)));
