@@ -110,8 +110,7 @@ PyObject* matmul_slot(PyObject* a, PyObject* b) {
 PyObject* imatmul_slot(PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
     if (!is_tensor(a) || !is_tensor(b)) Py_RETURN_NOTIMPLEMENTED;
-    const bool has_gradient = grad_enabled() && tensor_of(b).requires_grad();
-    tensor_of(a).copy_(matmul(has_gradient ? tensor_of(a).clone() : to_be_read(tensor_of(a)), tensor_of(b)));
+    tensor_of(a).copy_(matmul(to_be_read(tensor_of(a), tensor_of(b).requires_grad()), tensor_of(b)));
     return Py_NewRef(a);
   });
 }

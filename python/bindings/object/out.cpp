@@ -248,14 +248,16 @@ void write_out(const char* function, OutRule rule, const Tensor& out, const Tens
   target.copy_(result.impl()->storage.get() == out.impl()->storage.get() ? result.clone() : result);
 }
 
-Tensor to_be_read(const Tensor& self) { return grad_enabled() && self.requires_grad() ? self.clone() : self; }
-
 // The gradients of other operands, too, may need the tensor as it was before.
+Tensor to_be_read(const Tensor& self, bool other_requires_grad) {
+  return grad_enabled() && (other_requires_grad || self.requires_grad()) ? self.clone() : self;
+}
+
 nb::object copy_to_be_read(PyObject* self, std::span<PyObject* const> others) {
   if (!is_tensor(self)) return {};
-  const bool has_gradient = grad_enabled() && std::any_of(others.begin(), others.end(),
-                                                          [](PyObject* o) { return o && is_tensor(o) && tensor_of(o).requires_grad(); });
-  const Tensor copy = has_gradient ? tensor_of(self).clone() : to_be_read(tensor_of(self));
+  const bool other_requires_grad =
+      std::any_of(others.begin(), others.end(), [](PyObject* o) { return o && is_tensor(o) && tensor_of(o).requires_grad(); });
+  const Tensor copy = to_be_read(tensor_of(self), other_requires_grad);
   return copy.is(tensor_of(self)) ? nb::object() : nb::steal(wrap(copy));
 }
 

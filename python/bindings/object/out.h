@@ -31,7 +31,7 @@ void write_out(const char* function, OutRule rule, const Tensor& out, const Tens
                std::span<PyObject* const> arguments = {});
 
 // What a function is given whose result is written to `self`: a copy, where backward may look at it; self itself (nothing) where that will do.
-Tensor to_be_read(const Tensor& self);
+Tensor to_be_read(const Tensor& self, bool other_requires_grad = false);
 nb::object copy_to_be_read(PyObject* self, std::span<PyObject* const> others);
 // Writes the result to self, which is returned. RuntimeError for another shape, or a type that self can't take.
 PyObject* into_self(PyObject* self, nb::object result);

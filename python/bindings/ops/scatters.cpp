@@ -1,5 +1,4 @@
 // Reductions at indexed positions: scatter with reduce, scatter_reduce, index_reduce; and polygamma.
-#include "naru/autograd.h"
 #include "object/out.h"
 #include "object/tensor_object.h"
 
@@ -14,8 +13,7 @@ Tensor scattered(const Tensor& t, int64_t dim, const Tensor& index, const Operan
 }
 
 Self scattered_in_place(const Tensor& t, int64_t dim, const Tensor& index, const Operand& src, std::string_view reduce) {
-  const bool has_gradient = grad_enabled() && src.is_tensor() && src.tensor().requires_grad();
-  Tensor(t).copy_(scattered(has_gradient ? t.clone() : to_be_read(t), dim, index, src, reduce));
+  Tensor(t).copy_(scattered(to_be_read(t, src.is_tensor() && src.tensor().requires_grad()), dim, index, src, reduce));
   return Self();
 }
 

@@ -8,7 +8,7 @@ from ..autograd.grad_mode import _decorate
 
 
 class _DecoratorContextManager:
-    """A block that as a decorator is entered anew for every call. Subclasses with parameters define `clone`."""
+    """A block that, used as a decorator, is entered for every call. Subclasses with parameters define `clone`."""
 
     def __call__(self, orig_func: Any) -> Any:
         return _decorate(orig_func, self.clone)

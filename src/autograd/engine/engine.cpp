@@ -27,7 +27,7 @@ struct Later {
   bool operator()(const Node* a, const Node* b) const noexcept { return a->sequence() < b->sequence(); }
 };
 
-// True if g may be added to `sum` in place: nobody else knows it, and the sum of both would lie like it.
+// True if g may be added to `sum` in place: this pass holds the only reference to its memory, and the result would have its layout.
 bool may_add_to(const Tensor& sum, const Tensor& g) {
   const TensorImpl &a = *sum.impl(), &b = *g.impl();
   return !grad_enabled() && a.use_count() == 1 && !a.base && !a.autograd && !ops::has_sparse_form(sum) && !ops::has_sparse_form(g) &&

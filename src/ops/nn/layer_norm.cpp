@@ -7,6 +7,7 @@
 #include "autograd/history/history.h"
 #include "naru/ops/complex.h"
 #include "naru/ops/norms.h"
+#include "ops/reduce/reductions.h"
 #include "ops/reduce/row_fused.h"
 #include "ops/tensor/autocast.h"
 #include "ops/tensor/common.h"
@@ -24,8 +25,7 @@ using Tensors = std::vector<Tensor>;
 
 namespace {
 
-// A row is hard for float32 if its mean is more than this many times its deviation: the rounding of the mean shows.
-constexpr double kHardMean = 32;
+// A row is hard if float32 is too narrow for its statistics: its mean is great beside its deviation, or squares overflow or underflow.
 // Variances below this are not trusted to squares of float32, unless eps hides them.
 constexpr double kLeastVariance = 1e-25;
 
@@ -57,28 +57,24 @@ struct RowStatistics {
   Tensor mean, rest, rstd;
 };
 
+// Appends op(value, t) and returns it; returns `value` if t is undefined.
+FusedProducer::Arg combined(FusedProducer& p, ir::OpId op, const FusedProducer::Arg& value, const Tensor& t, DType acc) {
+  if (!t.defined()) return value;
+  p.then(op, acc, {value, FusedProducer::of(t, acc)});
+  return FusedProducer::node(p.last(), acc);
+}
+
 // Appends h.
 FusedProducer::Arg normalise(FusedProducer& p, const Tensor& x, const RowStatistics& s, const RowNorm& n) {
-  FusedProducer::Arg h = FusedProducer::of(x, n.acc);
-  const auto then = [&](ir::OpId op, const Tensor& t) {
-    if (!t.defined()) return;
-    p.then(op, n.acc, {h, FusedProducer::of(t, n.acc)});
-    h = FusedProducer::node(p.last(), n.acc);
-  };
-  then(ir::op::sub, s.mean), then(ir::op::sub, s.rest), then(ir::op::mul, s.rstd);
-  return h;
+  FusedProducer::Arg h = combined(p, ir::op::sub, FusedProducer::of(x, n.acc), s.mean, n.acc);
+  h = combined(p, ir::op::sub, h, s.rest, n.acc);
+  return combined(p, ir::op::mul, h, s.rstd, n.acc);
 }
 
 // h weight + bias.
 FusedProducer result_of(const Tensor& x, const Tensor& weight, const Tensor& bias, const RowStatistics& s, const RowNorm& n) {
   FusedProducer p;
-  FusedProducer::Arg y = normalise(p, x, s, n);
-  const auto then = [&](ir::OpId op, const Tensor& t) {
-    if (!t.defined()) return;
-    p.then(op, n.acc, {y, FusedProducer::of(t, n.acc)});
-    y = FusedProducer::node(p.last(), n.acc);
-  };
-  then(ir::op::mul, weight), then(ir::op::add, bias);
+  combined(p, ir::op::add, combined(p, ir::op::mul, normalise(p, x, s, n), weight, n.acc), bias, n.acc);
   return p;
 }
 
@@ -111,7 +107,7 @@ RowStatistics statistics_of(ops::RowFused& rows, const Tensor& x, const RowNorm&
   p.then(ir::op::ge, DType::Bool, {result(0, acc), number(least)});
   p.then(ir::op::logical_and, DType::Bool, {result(3, DType::Bool), result(4, DType::Bool)});
   if (n.centred) {
-    p.then(ir::op::mul, acc, {FusedProducer::of(s.mean, acc), number(1 / kHardMean)});
+    p.then(ir::op::mul, acc, {FusedProducer::of(s.mean, acc), number(1 / ops::kGreatMean)});
     p.then(ir::op::square, acc, {result(6, acc)});
     p.then(ir::op::ge, DType::Bool, {result(0, acc), result(7, acc)});
     p.then(ir::op::logical_and, DType::Bool, {result(5, DType::Bool), result(8, DType::Bool)});

@@ -9,6 +9,8 @@ namespace naru::ops {
 
 // Sum over the dimensions of `set` divided by their count; computed in, and of, type `out` (16-bit types: in float32, rounded once).
 Tensor reduce_mean(const Tensor& t, const DimSet& set, bool keepdim, DType out, const char* name);
+// A mean of more deviations than this is great: rounding it to float32 shows in what is left when it is subtracted.
+inline constexpr double kGreatMean = 32;
 // Variance (of all there are, not of a sample) and mean over the dimensions of `set`, without a gradient. Of float32 and 16-bit types, where the
 // device has float64, the variance is of that type, which its range asks for, and `rest` is what rounding left of means that are great beside their
 // deviation, 0 for others; it is undefined where there are none.

@@ -188,16 +188,13 @@ Tensor std(const Tensor& t, const OptionalDims& dims, double correction, bool ke
 
 namespace {
 
-// A mean of more deviations than this is great: its rounding to float32 shows.
-constexpr double kGreatMean = 32;
-
 // Whether there is a great mean; where the host can not see the numbers at once, there may be.
 bool has_great_mean(const ops::PopulationMoments& m) {
   if (!m.mean.device().is_cpu() || m.mean.numel() == 0) return true;
   const auto* const mean = static_cast<const float*>(m.mean.data_ptr());
   const auto* const variance = static_cast<const double*>(m.variance.data_ptr());
   for (int64_t i = 0; i < m.mean.numel(); ++i)
-    if (const double part = static_cast<double>(mean[i]) * (1 / kGreatMean); part * part > variance[i]) return true;
+    if (const double part = static_cast<double>(mean[i]) * (1 / ops::kGreatMean); part * part > variance[i]) return true;
   return false;
 }
 
@@ -208,7 +205,7 @@ ops::PopulationMoments ops::population_moments(const Tensor& t, const DimSet& se
   const Dims& sizes = m.variance.sizes();
   PopulationMoments result{m.variance, m.mean.reshape(sizes), {}};
   if (!m.first.defined() || (!recording_host() && !has_great_mean(result))) return result;
-  const Tensor great = square(result.mean.to(kWide) * (1 / kGreatMean)) > result.variance;
+  const Tensor great = square(result.mean.to(kWide) * (1 / ops::kGreatMean)) > result.variance;
   const Tensor rest = (m.first.to(kWide) - m.mean.to(kWide)) + m.from_first;
   result.rest = where(great, rest.reshape(sizes).to(DType::F32), 0.0);
   return result;

@@ -141,7 +141,7 @@ Tensor prod(const Tensor& t, std::optional<int64_t> dim, bool keepdim, std::opti
                   const Tensor x = back_to(original, out);
                   const Tensor grad = ops::restore_dims(g[0], set, keepdim);
                   Tensor gx;
-                  // Computed anew, so that gradients of gradients reach x through it too.
+                  // Computed again, so that gradients of gradients reach x through it too.
                   const Tensor product = dim ? prod(x, dim, true) : prod(x);
                   if (!is_0_or_infinite(product)) {
                     gx = grad * product / x;

@@ -412,7 +412,7 @@ def test_gradients_of_a_tensor_with_several_uses_are_added_in_place():
     assert torch.cuda.max_memory_allocated() - before < 3.5 * each  # a new sum for each use would make four
 
 
-def test_a_sum_in_place_changes_no_gradient_that_somebody_holds():
+def test_a_sum_in_place_changes_no_gradient_that_is_referenced_elsewhere():
     w, parts, total = sums("cpu", lambda x, w: x @ w)
     seen = []
     for p in parts:

@@ -128,7 +128,7 @@ def test_a_densenet_takes_the_old_names_of_its_files():
     assert all(torch.equal(a, b) for a, b in zip(model.state_dict().values(), other.state_dict().values()))
 
 
-def test_what_a_densenet_computes_anew_is_the_same():
+def test_what_a_densenet_recomputes_is_the_same():
     torch.manual_seed(0)
     model = models.DenseNet(4, (2, 2), 8, num_classes=5)
     again = models.DenseNet(4, (2, 2), 8, num_classes=5, memory_efficient=True)

@@ -89,7 +89,7 @@ class DenseNet(Module):
         bn_size: the channels of the bottlenecks, in multiples of `growth_rate`.
         drop_rate: dropout probability after each layer.
         num_classes: the number of outputs.
-        memory_efficient: computes the bottlenecks anew in backward.
+        memory_efficient: recomputes the bottlenecks in backward.
 
     >>> with naru.device("meta"):
     ...     naru.vision.models.DenseNet(4, (2, 2), 8, num_classes=10)(naru.empty(2, 3, 64, 64)).shape
