@@ -22,12 +22,16 @@ configure_file("${PROJECT_SOURCE_DIR}/cmake/naru.pc.in" "${PROJECT_BINARY_DIR}/n
 install(FILES "${PROJECT_BINARY_DIR}/naru.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 
 # `cpack` in the build folder makes a Debian package of the same files; apt installs what programs that link naru need.
+set(needed "libstdc++-12-dev | libstdc++-13-dev | libstdc++-14-dev")
+if(NOT BUILD_SHARED_LIBS)
+  string(APPEND needed ", libasmjit-dev, libfmt-dev")
+endif()
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME libnaru-dev)
 set(CPACK_PACKAGE_CONTACT "the naru developers")
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
-set(CPACK_DEBIAN_PACKAGE_DEPENDS "libstdc++-12-dev | libstdc++-13-dev | libstdc++-14-dev, libasmjit-dev, libfmt-dev")
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "${needed}")
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libopenblas0, libdnnl2")
 set(CPACK_COMPONENTS_ALL Unspecified)  # without the Python extension, which pip installs
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)

@@ -23,6 +23,9 @@ MOST_BYTES = 8 << 20
 # The system libraries that a wheel for Linux may require (PEP 600); all others are linked statically.
 NEWEST_GLIBC = (2, 34)  # of Debian 12, Ubuntu 22.04, RHEL 9: what README.md says
 SYSTEM = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "libpthread.so.0", "libdl.so.2"}
+# Mangled names that libnaru.so must not show: those of the layers below the operators, but for functions that the extension calls, and of libraries.
+INSIDE = re.compile(r"_Z(N|T[IVS]N?)K?(4naru(2ir|6render|3cpu|8backends)|6asmjit|3fmt|8nlohmann|3hwy)")
+SHOWN = re.compile(r"_ZN4naru(2ir14operator_names|3cpu(8isa_name|16matmul_libraries|12measure_peak|7set_isa|7set_jit|20set_matmul_libraries))")
 
 TRAIN = """
 import naru as torch
@@ -111,25 +114,29 @@ def faults(wheel: Path) -> list[str]:
     found = []
     with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
         names = archive.namelist()
-        for wanted in ("naru/py.typed", "naru/_C.pyi", "naru/__init__.py"):
+        for wanted in ("naru/py.typed", "naru/_C.pyi", "naru/__init__.py", "naru/include/naru/naru.h", "naru/share/cmake/naru/naruConfig.cmake"):
             if wanted not in names:
                 found.append(f"{wanted} is missing")
         found += [f"{n} does not belong there" for n in names if n.endswith((".cpp", ".txt", ".pyc", ".map")) and n.startswith("naru/")
                   and not n.startswith(("naru/_missing/", "naru/_documentation/"))]  # fmt: skip
-        extensions = [n for n in names if n.endswith(".so")]
-        if len(extensions) != 1:
-            found.append(f"wanted one extension, got {extensions}")
-        for name in extensions:
+        binaries = sorted(n for n in names if ".so" in Path(n).suffixes)
+        if [Path(n).name.partition(".")[0] for n in binaries] != ["_C", "libnaru"]:
+            found.append(f"wanted the extension and its library, got {binaries}")
+        library = next((Path(n).name for n in binaries if "/lib/" in n), "")
+        for name in binaries:
             file = archive.extract(name, folder)
             needed = {line.split("[")[1].rstrip("]") for line in run("readelf", "-d", file).splitlines() if "(NEEDED)" in line}
-            found += [f"{name} needs {library}" for library in sorted(needed - SYSTEM)]
+            found += [f"{name} needs {each}" for each in sorted(needed - SYSTEM - {library})]
             glibc = re.findall(r"\bGLIBC_(\d+)\.(\d+)", run("readelf", "-W", "--version-info", file))
             if (newest := max((int(a), int(b)) for a, b in glibc)) > NEWEST_GLIBC:
                 found.append(f"{name} needs glibc {newest[0]}.{newest[1]}")
             # (readelf reads files of any processor, nm only of its own.)
             symbols = [line.split() for line in run("readelf", "-W", "--dyn-syms", file).splitlines()]
             shown = {row[7].split("@")[0] for row in symbols if len(row) > 7 and row[4] in ("GLOBAL", "WEAK") and row[6].isdigit()}
-            if shown != {"PyInit__C"}:
+            if Path(name).name == library:
+                inside = sorted(each for each in shown if INSIDE.match(each) and not SHOWN.match(each))
+                found += [f"{name} shows {inside[:5]}"] if inside else []
+            elif shown != {"PyInit__C"}:
                 found.append(f"{name} shows {sorted(shown - {'PyInit__C'})[:5]}")
             if str(ROOT).encode() in Path(file).read_bytes():
                 found.append(f"{name} names {ROOT}")

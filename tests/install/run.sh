@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Do both ways to install naru give something that works? Run after `./run build`; takes a minute or two.
 #   C++:    cmake --install, then a project that says find_package(naru) (tests/python/project/test_packaging.py does it at every ./run test)
-#   shared: the same of libnaru.so, which is built for it (minutes)
+#   archive: the same of libnaru.a, which is built for it (minutes)
 #   Python: pip install . into a new environment, then the `naru` command and a script, away from the repository
-# Usage: tests/install/run.sh [cpp] [shared] [python]    (default: all)
+# Usage: tests/install/run.sh [cpp] [archive] [python]    (default: all)
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -20,18 +20,18 @@ package() {
 
 cpp() {
   "$root/run" build naru
-  package "$root/build/release" archive
+  package "$root/build/release" library
+  if nm -DC --defined-only "$scratch"/library/lib*/libnaru.so.* | grep -E '^[0-9a-f]+ [A-Za-z] (asmjit|fmt|nlohmann|naru::(render|backends))::'; then
+    echo "libnaru.so shows what is its own affair" >&2 && exit 1
+  fi
   echo "C++ package: works"
 }
 
-shared() {
-  cmake -S "$root" -B "$root/build/shared" -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=ON -DNARU_PYTHON=OFF -DNARU_TESTS=OFF -DNARU_BENCH=OFF
-  cmake --build "$root/build/shared" --target naru examples
-  package "$root/build/shared" shared
-  if nm -DC --defined-only "$scratch"/shared/lib*/libnaru.so | grep -E '^[0-9a-f]+ [A-Za-z] (asmjit|fmt|nlohmann|naru::(ir|render|host|backends))::'; then
-    echo "libnaru.so shows what is its own affair" >&2 && exit 1
-  fi
-  echo "C++ package, shared: works"
+archive() {
+  cmake -S "$root" -B "$root/build/archive" -G Ninja -DCMAKE_BUILD_TYPE=Release -DNARU_PYTHON=OFF -DNARU_TESTS=OFF -DNARU_BENCH=OFF
+  cmake --build "$root/build/archive" --target naru examples
+  package "$root/build/archive" archive
+  echo "C++ package, archive: works"
 }
 
 python() {
@@ -56,12 +56,12 @@ END
 
 if [ $# = 0 ]; then
   cpp
-  shared
+  archive
   (python)
 fi
 for part in "$@"; do
   case $part in
-    cpp | shared | python) ("$part") ;;
+    cpp | archive | python) ("$part") ;;
     *) echo "tests/install/run.sh: no part is called '$part'" >&2 && exit 2 ;;
   esac
 done

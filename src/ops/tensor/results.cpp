@@ -59,7 +59,7 @@ Tensor make_result(const Dims& sizes, DType dtype, Device device, const char* op
       origin.context = context();
   }
   Dims strides = contiguous_strides(sizes);
-  auto* impl = new TensorImpl(lazy ? runtime::make_lazy_storage(d, bytes, origin) : runtime::make_storage(d, bytes, origin), dtype);
+  auto* impl = new TensorImpl(lazy ? runtime::make_lazy_storage(d, bytes, origin) : runtime::make_result_storage(d, bytes, origin), dtype);
   Tensor t(impl);
   impl->sizes = sizes;
   impl->strides = std::move(strides);

@@ -306,9 +306,11 @@ struct CachingAllocator::State {
     std::string text = fmt::format(fmt::runtime(kind_of(device.type).out_of_memory), size_text(bytes), bytes);
     if (!why.empty()) text += " " + why;
     const size_t most = limit.load();
-    text += fmt::format(" Device {} has {} in all{}; {} are allocated, {} more are cached.", device.str(), size_text(total),
+    text += fmt::format(" Device {} has {} in all{}; {} are allocated, {} more are cached", device.str(), size_text(total),
                         most ? ", of which this process may use " + size_text(most) : "", size_text(s.allocated()),
                         size_text(s.reserved() - s.allocated()));
+    const size_t later = promised.load();
+    text += later ? fmt::format(", and work that has not run yet needs {}.", size_text(later)) : ".";
     if (in_one_piece && bytes > in_one_piece)
       text += fmt::format(" It gives at most {} in one piece, however much is free: use several smaller tensors.", size_text(in_one_piece));
     text += holders_text(blocks);
@@ -412,6 +414,13 @@ void CachingAllocator::record_history(bool on) {
 MemoryRecord CachingAllocator::history() const {
   const std::lock_guard lock(state_->mutex);
   return state_->recorder.history(state_->used);
+}
+
+bool CachingAllocator::has_room(size_t bytes) const noexcept {
+  const State& s = *state_;
+  if (s.in_one_piece && bytes > s.in_one_piece) return false;
+  const size_t limit = s.limit.load(std::memory_order_relaxed), most = limit ? limit : s.total;
+  return !most || s.allocated.load(std::memory_order_relaxed) + s.promised.load(std::memory_order_relaxed) + bytes <= most;
 }
 
 bool CachingAllocator::promise(size_t bytes) noexcept {

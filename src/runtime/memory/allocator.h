@@ -89,6 +89,9 @@ class CachingAllocator {
   // Throws OutOfMemoryError for a size that would not fit even if all memory was free. Cheap: used to fail at the user's call, before the
   // memory is needed.
   void check_plausible(size_t bytes) const;
+  // Whether the allocated and promised bytes leave room for a request. If not, the caller should run deferred work first: that frees its inputs,
+  // and an error then counts and lists its results.
+  bool has_room(size_t bytes) const noexcept;
   // Reserves bytes for a later request. Returns false and reserves nothing if the allocated and promised bytes would exceed the capacity.
   bool promise(size_t bytes) noexcept;
   void end_promise(size_t bytes) noexcept;

@@ -85,19 +85,24 @@ Ref<Storage> make_storage(Device device, size_t bytes, Origin origin) {
   return s;
 }
 
+Ref<Storage> make_result_storage(Device device, size_t bytes, Origin origin) {
+  auto s = make_ref<Storage>(device.is_cpu() ? device : resolve(device), bytes);
+  s->origin = origin;
+  if (!pooled(*s) && bytes && !s->device.is_meta() && !allocator_of(s->device).has_room(bytes)) flush_all();
+  allocate_storage(*s);
+  return s;
+}
+
 Ref<Storage> make_lazy_storage(Device device, size_t bytes, Origin origin) {
   auto s = make_ref<Storage>(device.is_cpu() ? device : resolve(device), bytes);
   s->origin = origin;
   if (pooled(*s) || bytes == 0 || s->device.is_meta()) return s;
   CachingAllocator& allocator = allocator_of(s->device);
+  if (!allocator.has_room(bytes)) flush_all();
   allocator.check_plausible(bytes);
   if (!allocator.promise(bytes)) {
-    // Flush: deferred results that are no longer used release their promised bytes.
-    flush_all();
-    if (!allocator.promise(bytes)) {
-      allocate_storage(*s);
-      return s;
-    }
+    allocate_storage(*s);
+    return s;
   }
   s->owner = &allocator;
   s->release_memory = release_promised;

@@ -9,6 +9,8 @@ namespace naru::runtime {
 // A storage of `bytes` bytes with undefined contents. Throws OutOfMemoryError, or DeviceUnavailableError for a device that does not exist.
 // Small ones on cpu come from the pool of small objects, and the device's allocator does not count them.
 Ref<Storage> make_storage(Device device, size_t bytes, Origin origin = {});
+// The same for an operator's result: if there is no room, deferred work runs first. Not to be called while a queue runs work.
+Ref<Storage> make_result_storage(Device device, size_t bytes, Origin origin);
 // A storage whose memory is allocated at its first use. Throws at once for a size that the device could never hold.
 Ref<Storage> make_lazy_storage(Device device, size_t bytes, Origin origin = {});
 // Allocates the memory of a lazy storage; `stream` will use it first (null: the host, or the current stream). Does nothing if it has memory

@@ -75,3 +75,22 @@ def test_temporaries_of_a_chain_do_not_pile_up(small_device):
     for _ in range(15):
         y = (y + 1) * 0.5
     assert y.max().item() == 1
+
+
+def test_what_waits_to_run_is_counted_and_listed_with_its_line(small_device):
+    waiting = naru.ones(4 * MIB, device=small_device)  # deferred: it has no memory until it is needed
+    for ask in (lambda: naru.ones(20 * MIB, device=small_device), lambda: naru.empty(13 * MIB, device=small_device), lambda: naru.eye(4096, device=small_device)):
+        with pytest.raises(naru.OutOfMemoryError, match=r"16\.00 MiB are allocated") as raised:
+            ask()
+        assert "16.00 MiB made by ones at" in str(raised.value), raised.value
+    assert waiting.sum().item() == 4 * MIB
+
+
+@pytest.mark.parametrize("make", [lambda n, d: naru.ones(n, device=d), lambda n, d: naru.arange(n, device=d), lambda n, d: naru.empty(n, device=d)])
+def test_memory_that_only_waiting_work_holds_is_free_for_the_next_result(small_device, make):
+    x = naru.empty(8 * MIB, device=small_device).fill_(2.0)
+    naru.cuda.synchronize(small_device)
+    y = x * 3  # 32 MiB each: with both, the device is full
+    del x
+    kept = make(4 * MIB, small_device)
+    assert kept.numel() == 4 * MIB and y[:2].tolist() == [6.0, 6.0]

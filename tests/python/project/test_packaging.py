@@ -1,4 +1,4 @@
-"""naru as a C++ package: installed (CMake's find_package, pkg-config), and as a subproject."""
+"""naru as a C++ package: installed (CMake's find_package, pkg-config), as part of the Python package, and as a subproject."""
 import os
 import shutil
 import subprocess
@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
+import naru
+
 ROOT = Path(__file__).resolve().parents[3]
 PROJECTS = ROOT / "tests" / "install"
 BUILD = ROOT / "build" / "release"
 AS_IT_SHOULD = "as it should: mm: mat1 and mat2 shapes cannot be multiplied"
 
 pytestmark = [
-    pytest.mark.skipif(not (BUILD / "src" / "libnaru.a").exists(), reason="the library is not built: ./run build naru"),
+    pytest.mark.skipif(not (BUILD / "src" / "libnaru.a").exists(), reason="the archive is not built: ./run build naru_objects"),
     pytest.mark.skipif(shutil.which("cmake") is None or shutil.which("ninja") is None, reason="cmake and ninja are not installed"),
 ]
 
@@ -33,9 +35,19 @@ def prefix(tmp_path_factory):
 def test_a_project_finds_an_installed_naru(prefix, tmp_path):
     run("cmake", "-S", PROJECTS, "-B", tmp_path, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
     run("cmake", "--build", tmp_path)
-    assert AS_IT_SHOULD in run(tmp_path / "uses_naru").stdout
+    said = run(tmp_path / "uses_naru", tmp_path / "libplugin.so").stdout
+    assert AS_IT_SHOULD in said and "one generator for a program and its plugin: yes" in said
     # naru::precompiled, and only for targets that link it.
     assert [path.parent.name for path in tmp_path.glob("CMakeFiles/*/cmake_pch.hxx")] == ["plugin.dir"]
+
+
+def test_a_project_finds_the_library_of_the_python_package(tmp_path):
+    run("cmake", "-S", PROJECTS, "-B", tmp_path, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={naru.utils.cmake_prefix_path}")
+    run("cmake", "--build", tmp_path)
+    said = run(tmp_path / "uses_naru", tmp_path / "libplugin.so").stdout
+    assert AS_IT_SHOULD in said and "one generator for a program and its plugin: yes" in said
+    library = Path(naru.__file__).parent / "lib"
+    assert str(library) in run("readelf", "-d", tmp_path / "uses_naru").stdout, "the program finds the library where it was linked"
 
 
 @pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-deb is not installed")
@@ -45,7 +57,8 @@ def test_the_first_program_of_the_page_is_built_as_it_says_from_a_package_of_deb
     (tmp_path / "CMakeLists.txt").write_text(page.partition("```cmake no-run: ")[2].partition("\n")[2].partition("```")[0])
     run("cpack", "-G", "DEB", "-B", tmp_path / "packed", cwd=BUILD)
     (package,) = (tmp_path / "packed").glob("libnaru-dev_*.deb")
-    assert "libasmjit-dev, libfmt-dev" in run("dpkg-deb", "-f", package, "Depends").stdout
+    asked = run("dpkg-deb", "-f", package, "Depends").stdout
+    assert "libstdc++-12-dev" in asked and "asmjit" not in asked and "fmt" not in asked
     run("dpkg-deb", "-x", package, tmp_path / "root")
     run("cmake", "-S", tmp_path, "-B", tmp_path / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={tmp_path / 'root' / 'usr'}")
     run("cmake", "--build", tmp_path / "build")
@@ -66,7 +79,7 @@ def test_pkg_config_says_what_a_program_is_linked_with(prefix, tmp_path):
     folder = next(prefix.glob("**/pkgconfig"))
     words = run("pkg-config", "--cflags", "--libs", "naru", env={**os.environ, "PKG_CONFIG_PATH": str(folder)}).stdout.split()
     run("g++", "-std=c++20", PROJECTS / "main.cpp", *words, "-o", tmp_path / "program")
-    assert AS_IT_SHOULD in run(tmp_path / "program").stdout
+    assert AS_IT_SHOULD in run(tmp_path / "program", env={**os.environ, "LD_LIBRARY_PATH": str(folder.parent)}).stdout
 
 
 def test_another_project_fetches_naru_and_builds_it(tmp_path):
@@ -90,5 +103,5 @@ def test_another_project_has_naru_as_a_subdirectory(tmp_path):
 
 
 def test_the_installed_library_knows_nothing_of_the_builder(prefix):
-    archive = next(prefix.glob("**/libnaru.a")).read_bytes()
-    assert str(ROOT).encode() not in archive
+    library = next(prefix.glob("**/libnaru.so.*")).read_bytes()
+    assert str(ROOT).encode() not in library and b"RUNPATH" not in run("readelf", "-d", next(prefix.glob("**/libnaru.so.*"))).stdout.encode()

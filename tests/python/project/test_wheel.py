@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -76,6 +77,15 @@ def test_no_page_and_no_message_asks_pip_for_a_naru_of_any_version():
 def test_naru_trains_saves_and_loads_where_there_is_no_other_package(alone):
     printed = wheels.tried(alone)
     assert "Numpy is not available" in printed and "trained" in printed
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None or shutil.which("ninja") is None, reason="cmake and ninja are not installed")
+def test_a_cpp_program_is_built_with_the_wheel_alone(alone, tmp_path):
+    found = subprocess.run([alone, "-c", "import naru; print(naru.utils.cmake_prefix_path)"], capture_output=True, text=True, check=True).stdout.strip()
+    for command in (["cmake", "-S", ROOT / "tests" / "install", "-B", tmp_path, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={found}"], ["cmake", "--build", tmp_path]):
+        subprocess.run(command, check=True, capture_output=True)
+    done = subprocess.run([tmp_path / "uses_naru", tmp_path / "libplugin.so"], capture_output=True, text=True, env={})
+    assert done.returncode == 0 and "one generator for a program and its plugin: yes" in done.stdout, done.stdout + done.stderr
 
 
 def test_naru_trains_beside_numpy(wheel, tmp_path):
