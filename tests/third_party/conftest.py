@@ -27,6 +27,12 @@ import torch  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """Packages that write logs into the working directory (sbi, lightning) write them into the test's own."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(autouse=True)
 def seeded():
     """Every test begins with the same numbers, and leaves the environment's variables as they were: lightning sets some for processes to come."""
     before = dict(os.environ)
