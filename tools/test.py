@@ -166,6 +166,40 @@ def other_programs(aarch64: bool) -> Count:
     return total + aarch64_share() if aarch64 else total
 
 
+def opencl_implementations() -> dict[str, dict[str, str]]:
+    """OpenCL implementations for processors: their names, and the variables with which the loader finds each one alone."""
+    folder = ROOT / "build" / "opencl"
+
+    def alone(name: str, library: Path) -> str:
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        (folder / name / "only.icd").write_text(f"{library}\n", encoding="utf-8")
+        return str(folder / name)
+
+    intel = ROOT / ".venv-opencl" / "lib"
+    return {
+        "PoCL": {"OCL_ICD_VENDORS": "/etc/OpenCL/vendors/pocl.icd"},
+        "Intel's": {"OCL_ICD_VENDORS": alone("intel", intel / "libintelocl.so"), "LD_LIBRARY_PATH": str(intel)},
+        "rusticl": {"OCL_ICD_VENDORS": "/etc/OpenCL/vendors/rusticl.icd", "RUSTICL_ENABLE": "llvmpipe"},
+        "Oclgrind": {"OCL_ICD_VENDORS": alone("oclgrind", Path("/usr/lib/oclgrind/liboclgrind-rt-icd.so"))},
+    }
+
+
+def opencl_tests(chosen: list[str]) -> Count:
+    """The tests of OpenCL devices on each implementation; one that cannot run a kernel is skipped, with its words."""
+    total = Count()
+    for name, variables in opencl_implementations().items():
+        variables = {**variables, "NARU_OPENCL_CPU": "1", "NARU_CACHE_DIR": str(ROOT / "build" / "opencl" / "cache")}
+        kernel = 'import naru; print(naru.rand(4, device="xpu").exp().sum().item())'
+        tried = subprocess.run([sys.executable, "-c", kernel], env={**os.environ, **variables, "NARU_VIRTUAL": ""}, capture_output=True, text=True)
+        if tried.returncode:
+            words = [line for line in tried.stderr.splitlines() if "ERROR" in line or "Undefined" in line or "Error:" in line]
+            print(f"== OpenCL, {name}: skipped, as it runs no kernel: {'; '.join(words)}", flush=True)
+            total.skipped += 1
+        else:
+            total += pytest(f"OpenCL, {name}", ["tests/python/backends/test_opencl.py", *chosen], **variables)
+    return total
+
+
 def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     parser = argparse.ArgumentParser(prog="./run test", allow_abbrev=False)
     parser.add_argument("-k", metavar="EXPR", help="only the Python tests whose names match")
@@ -175,6 +209,7 @@ def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("--torch", action="store_true", help="also the comparison with PyTorch")
     parser.add_argument("--aarch64", action="store_true", help="only the tests of aarch64, in qemu")
     parser.add_argument("--notebooks", action="store_true", help="only the notebooks")
+    parser.add_argument("--opencl", action="store_true", help="only the tests of OpenCL devices, on each implementation for processors")
     parser.add_argument("--types", action="store_true", help="only what type checkers say")
     parser.add_argument("--gtest_filter", help="which of the C++ tests")
     return parser.parse_known_args(arguments)
@@ -184,7 +219,7 @@ def main(arguments: list[str]) -> int:
     options, rest = parse(arguments)
     chosen = ["-k", options.k] if options.k else []
     paths = [argument for argument in rest if not argument.startswith("-") and (ROOT / argument.split("::")[0]).exists()]
-    lane = options.aarch64 or options.notebooks or options.types or options.third_party  # has its own environment and runs no other tests
+    lane = options.aarch64 or options.notebooks or options.opencl or options.types or options.third_party  # has its own environment and runs no other tests
     cpp = not (lane or options.python or options.k or paths)
     python = not (lane or options.cpp)
     oracle = ROOT / "tests" / "python" / "oracle_torch"
@@ -192,6 +227,8 @@ def main(arguments: list[str]) -> int:
     total = Count()
     if options.aarch64:
         total += aarch64_whole()
+    if options.opencl:
+        total += opencl_tests([*chosen, *rest])
     for name, asked, where, interpreter in (
         ("notebooks", options.notebooks, "tests/notebooks", sys.executable),  # this interpreter is that of the lane's environment
         ("types", options.types, "tests/types", sys.executable),

@@ -30,6 +30,20 @@ def test_a_lane_with_an_environment_of_its_own_runs_its_tests_and_no_others(suit
     assert suites.main([option, "-k", "x"]) == 0 and suites.ran == [name, name]
 
 
+def test_the_lane_of_opencl_runs_on_each_implementation_that_runs_a_kernel(suites, monkeypatch, capsys):
+    monkeypatch.setattr(suites, "opencl_implementations", lambda: {"one": {"A": "1"}, "two": {"A": "2"}})
+    answers = {"1": (0, "2.0"), "2": (1, "x\nnaru.DeviceUnavailableError: Error: no denormals\n")}
+
+    def tried(command, env, **more):
+        status, words = answers[env["A"]]
+        return __import__("subprocess").CompletedProcess(command, status, words, words)
+
+    monkeypatch.setattr(suites.subprocess, "run", tried)
+    assert suites.main(["--opencl"]) == 0 and suites.ran == ["OpenCL, one"]
+    said = capsys.readouterr().out
+    assert "OpenCL, two: skipped, as it runs no kernel: naru.DeviceUnavailableError: Error: no denormals" in said and "1 passed, 0 failed, 1 skipped" in said
+
+
 def test_all_tests_are_those_of_cpp_and_of_python(suites):
     cpp = ["C++ tests", "everything fails once", "examples of docs/extending.md"]
     assert suites.main([]) == 0 and sorted(suites.ran) == ["C++ tests", "Python tests", *cpp[1:]]  # side by side

@@ -1,4 +1,4 @@
-// Instantiates fmt's definitions, so that the extension does not need libfmt.so at run time.
+// Instantiates fmt's definitions, so that neither the extension nor libnaru.so needs libfmt.so at run time.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE
