@@ -275,7 +275,11 @@ Tensor ormqr(const Tensor& a, const Tensor& tau, const Tensor& c, bool left, boo
   // With autograd, use the whole of Q, whose gradient is known.
   if (autograd::recording({&a, &tau, &c})) {
     const int64_t m = a.size(-2), n = a.size(-1);
-    const Tensor whole = m > n ? cat({a, zeros(ops::with_matrix(batch_of(a), m, m - n), Options(a.dtype(), a.device()))}, -1) : a;
+    Tensor whole = a;
+    if (m > n) {  // not by ?:, see unique_on_device
+      const Tensor rest = zeros(ops::with_matrix(batch_of(a), m, m - n), Options(a.dtype(), a.device()));
+      whole = cat({a, rest}, -1);
+    }
     const Tensor q = linalg::householder_product(whole, tau), turned = transpose ? adjoint_of(q) : q;
     return left ? matmul(turned, c) : matmul(c, turned);
   }

@@ -114,7 +114,12 @@ Tensor complex_prod(const Tensor& t, std::optional<int64_t> dim, bool keepdim) {
   Tensor x = t.size(d) == 0 ? sum(t, Dims{d}, true) + 1.0 : t.size(d) == 1 ? t.clone() : t;
   for (int64_t n = x.size(d); n > 1; n = x.size(d)) {
     const Tensor pairs = x.narrow(d, 0, n / 2) * x.narrow(d, n / 2, n / 2);
-    x = n % 2 ? cat({pairs, x.narrow(d, n - 1, 1)}, d) : pairs;
+    if (n % 2) {  // not by ?:, see unique_on_device
+      const Tensor last = x.narrow(d, n - 1, 1);
+      x = cat({pairs, last}, d);
+    } else {
+      x = pairs;
+    }
   }
   return keepdim ? x : x.squeeze(d);
 }

@@ -206,8 +206,13 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor&
   // Which segment each place of the dimension is in: how many of them end at it or before. The first is of what is before all (by offsets).
   Dims first = lengths.sizes();
   first.back() = 1;
-  const Tensor ends =
-      given.defined() ? cat({zeros(first, Options(DType::I64, lengths.device())), cumsum(lengths, -1)}, -1) : offsets.contiguous();
+  Tensor ends;
+  if (given.defined()) {  // not by ?:, see unique_on_device
+    const Tensor start = zeros(first, Options(DType::I64, lengths.device())), rest = cumsum(lengths, -1);
+    ends = cat({start, rest}, -1);
+  } else {
+    ends = offsets.contiguous();
+  }
   const Tensor position = arange(0, n, 1, Options(DType::I64, data.device()));
   Dims wide = batch;
   wide.push_back(n);
