@@ -73,9 +73,15 @@ def _check_tensor_all(cond: Tensor, message: Any = None) -> None:
     _check_tensor_all_with(RuntimeError, cond, message)
 
 
-def _assert(condition: object, message: object) -> None:
+def _assert(condition: object, message: object) -> Any:
     """AssertionError if the condition is false."""
+    if type(condition) not in (bool, Tensor) and hasattr(type(condition), "__torch_function__"):
+        from ..overrides import handle_torch_function, has_torch_function_unary
+
+        if has_torch_function_unary(condition):
+            return handle_torch_function(_assert, (condition,), condition, message)
     assert condition, message
+    return None
 
 
 def _assert_async(input: Tensor, assert_msg: str = "") -> None:

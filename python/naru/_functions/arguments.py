@@ -1,4 +1,4 @@
-"""Errors for non-tensor arguments of functions written in Python: PyTorch's message, with the parameter's name."""
+"""Non-tensor arguments of functions written in Python: `__torch_function__` of their classes, or PyTorch's message with the parameter's name."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ def require_tensors(function: Callable[..., Any], args: tuple, kwargs: dict[str,
 
 def takes_tensors(function: F) -> F:
     """Decorates a function with parameters annotated as `Tensor`: if it fails because one is not a tensor, the error says so.
+    An argument whose class has `__torch_function__` is asked for the result then.
 
     >>> try:
     ...     naru.nn.functional.adaptive_avg_pool2d(3, 1)
@@ -44,6 +45,10 @@ def takes_tensors(function: F) -> F:
         try:
             return function(*args, **kwargs)
         except Exception:  # noqa: BLE001
+            if others := [value for value in (*args, *kwargs.values()) if hasattr(type(value), "__torch_function__") and not isinstance(value, _C.Tensor)]:
+                from ..overrides import handle_torch_function
+
+                return handle_torch_function(checked, others, *args, **kwargs)
             require_tensors(function, args, kwargs)
             raise
 

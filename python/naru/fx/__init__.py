@@ -1,41 +1,22 @@
-"""`torch.fx`: naru does not trace, so `wrap` does nothing, and no value is a `Proxy`. The classes exist for comparisons."""
+"""`torch.fx`: programs as graphs. `symbolic_trace` makes one of a module or function, passes change it, and it is Python again.
+
+Traced is what `__torch_function__` sees, as in PyTorch: a program whose course depends on a tensor's values is refused with the line.
+"""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
-
 from .. import _missing
-from ..nn import Module
+from . import immutable_collections as immutable_collections, passes as passes, subgraph_rewriter as subgraph_rewriter, traceback as traceback
+from ._symbolic_trace import PH as PH, Tracer, symbolic_trace, wrap
+from .graph import Graph
+from .graph_module import GraphModule
+from .interpreter import Interpreter, Transformer
+from .node import Node, has_side_effect, map_arg
+from .proxy import Proxy
+from .subgraph_rewriter import replace_pattern
 
-__all__ = ["Graph", "GraphModule", "Interpreter", "Node", "Proxy", "Tracer", "Transformer", "has_side_effect", "symbolic_trace", "wrap"]
-
-T = TypeVar("T")
-
-
-def wrap(fn_or_name: T) -> T:
-    """Returns the function (or its name) itself, `fn_or_name`: in PyTorch tracers do not enter it. RuntimeError for anything else.
-
-    >>> wrap(abs)(-1)
-    1
-    """
-    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
-        raise RuntimeError(f"Unsupported type for global function! Must be either a callable or string name, got {type(fn_or_name)}")
-    return fn_or_name
-
-
-def has_side_effect(fn: T) -> T:
-    """Returns the function `fn` itself: in PyTorch this protects it from dead code elimination.
-
-    >>> has_side_effect(print) is print
-    True
-    """
-    return fn
-
-
-Graph, Interpreter, Node, Proxy, Tracer, Transformer = (
-    _missing.absent_class(f"fx.{name}") for name in ("Graph", "Interpreter", "Node", "Proxy", "Tracer", "Transformer")
-)
-GraphModule = _missing.absent_class("fx.GraphModule", Module)
-symbolic_trace: Any = _missing.absent_function("fx.symbolic_trace")
+__all__ = [
+    "Graph", "GraphModule", "Interpreter", "Node", "Proxy", "Tracer", "Transformer", "has_side_effect", "map_arg", "replace_pattern", "symbolic_trace", "wrap",
+]  # fmt: skip
 
 __getattr__ = _missing.module_getattr(__name__)
