@@ -212,7 +212,7 @@ void warn_of_deprecated(const Definition& d, const Overload& o, PyObject*& resul
   throw nb::python_error();
 }
 
-PyObject* call(PyObject* self, const Definition& d, PyObject* const* args, int nargs, PyObject* kwnames) {
+PyObject* matched(PyObject* self, const Definition& d, PyObject* const* args, int nargs, PyObject* kwnames) {
   Failure failure;
   for (const auto& o : d.overloads) {
     Binding binding;
@@ -247,6 +247,17 @@ PyObject* call(PyObject* self, const Definition& d, PyObject* const* args, int n
   if (PyObject* result = dispatch_torch_function(self, args, nargs, kwnames, true)) return result;
   raise_no_match(d, args, nargs, kwnames, failure);
   return nullptr;
+}
+
+// A function that looks into its arguments itself, as those of any number of tensors do, refuses them after they have matched: their classes are
+// asked then.
+PyObject* call(PyObject* self, const Definition& d, PyObject* const* args, int nargs, PyObject* kwnames) {
+  try {
+    return matched(self, d, args, nargs, kwnames);
+  } catch (const TypeError&) {
+    if (PyObject* result = dispatch_torch_function(self, args, nargs, kwnames, true)) return result;
+    throw;
+  }
 }
 
 // --- the objects

@@ -112,7 +112,7 @@ class Writer:
         if getattr(builtins, hint, None) is obj:
             self.globals[hint] = obj
             return hint
-        name = re.sub(r"\W+", "_", hint.removeprefix("_" if hint.startswith("_operator.") else ""))
+        name = re.sub(r"\W+", "_", hint)
         if self.globals.get(name) is not obj:
             name = self.names.create_name(name)
             self.globals[name] = obj

@@ -174,32 +174,36 @@ class GraphModule(Module):
         return {key: value for key, value in self.__dict__.items() if key not in ("_graph", "_code")}
 
     def __reduce__(self) -> Any:
-        return reduce_graph_module, ({**self._state(), "_class_name": type(self).__name__}, self._graph)
+        return reduce_graph_module, ({**self._state(), "_class": (type(self).__mro__[1], type(self).__name__)}, self._graph)
 
     def __deepcopy__(self, memo: Any) -> Any:
-        made = _restored(copy.deepcopy(self._state(), memo), copy.deepcopy(self._graph, memo), type(self).__name__)
-        memo[id(self)] = made
+        memo[id(self)] = made = _restored({"_class": (type(self).__mro__[1], type(self).__name__)}, Graph())
+        made.__dict__.update(copy.deepcopy(self._state(), memo))
+        made.graph = copy.deepcopy(self._graph, memo)
         return made
 
     def __copy__(self) -> Any:
-        return _restored(dict(self._state()), copy.deepcopy(self._graph), type(self).__name__)
+        return reduce_graph_module({**self._state(), "_class": (type(self).__mro__[1], type(self).__name__)}, copy.deepcopy(self._graph))
 
 
-def _restored(state: dict[str, Any], graph: Graph, class_name: str) -> GraphModule:
-    made = GraphModule({}, Graph(), class_name)
+def _restored(state: dict[str, Any], graph: Graph) -> GraphModule:
+    base, name = state.pop("_class")
+    made = base.__new__(base)
+    Module.__init__(made)
+    type(made).__name__ = name
     made.__dict__.update(state)
     made.graph = graph
     return made
 
 
 def reduce_graph_module(body: dict[str, Any], graph: Graph) -> GraphModule:
-    """The GraphModule of a file: `body` is what was in it, with its class's name.
+    """The GraphModule of a file: `body` is what was in it, with its class.
 
     >>> import pickle
     >>> pickle.loads(pickle.dumps(naru.fx.symbolic_trace(naru.nn.ReLU())))(naru.tensor([-1.0, 1.0]))
     tensor([0., 1.])
     """
-    return _restored(body, graph, body.pop("_class_name", "GraphModule"))
+    return _restored(dict(body), graph)
 
 
 __getattr__ = _missing.module_getattr(__name__)

@@ -181,7 +181,7 @@ class Transformer(Interpreter):
             old = self.graph.output_node()
             new = self.new_graph.output(map_aggregate(result, lambda a: a.node if isinstance(a, Proxy) else a), old.type)
             new.meta.update(old.meta)
-        return GraphModule(self.module, self.new_graph, type(self.module).__name__)
+        return GraphModule(self.module, self.new_graph)
 
     def run_node(self, n: Node) -> Any:
         """The proxy for a node."""

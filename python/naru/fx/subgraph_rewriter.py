@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .. import _missing
+from ..nn import Module
 from ._symbolic_trace import symbolic_trace
 from .graph import Graph
 from .graph_module import GraphModule
@@ -16,7 +17,7 @@ __all__ = ["Match", "ReplacedPatterns", "replace_pattern", "replace_pattern_with
 
 
 class Match(NamedTuple):
-    """A place that was replaced: its last node, and the node for each one of the pattern.
+    """A place that was replaced: the last node of the pattern, and the node for each one of the pattern.
 
     >>> from naru.fx.subgraph_rewriter import Match
     >>> Match._fields
@@ -115,7 +116,7 @@ class _Search:
             if full is None or inside & taken:
                 continue
             taken |= inside
-            found.append(InternalMatch([full[a] for a in self.anchors], full, [full.get(p) for p in self.inputs], [full[r] for r in self.returned]))
+            found.append(InternalMatch(self.anchors, full, [full.get(p) for p in self.inputs], [full[r] for r in self.returned]))
         return found
 
 
@@ -131,7 +132,7 @@ def _replace(gm: GraphModule, match: InternalMatch, replacement: Graph, changed:
     values: dict[Node, Any] = {node: changed.get(value, value) if isinstance(value, Node) else value for node, value in zip(inputs, match.placeholder_nodes)}
     order = {node: i for i, node in enumerate(gm.graph.nodes)}
     users = {user for node in match.returning_nodes for user in node.users}
-    with gm.graph.inserting_before(min(users, key=order.__getitem__) if users else match.anchors[0]):
+    with gm.graph.inserting_before(min(users, key=order.__getitem__) if users else match.nodes_map[match.anchors[0]]):
         result = gm.graph.graph_copy(replacement, values)
     made: list[Node] = []
     map_arg((result,), lambda node: made.append(node) or node)
@@ -149,16 +150,15 @@ def _replace(gm: GraphModule, match: InternalMatch, replacement: Graph, changed:
 
 def _take_over(gm: GraphModule, replacement: Any) -> None:
     """Gives the module what the replacement's nodes ask for."""
-    gm.delete_all_unused_submodules()
-    source = replacement if hasattr(replacement, "named_modules") else None
-    for node in gm.graph.nodes if source is not None else ():
+    for node in gm.graph.nodes if isinstance(replacement, Module) else ():
         if node.op in ("call_module", "get_attr"):
             path, _, last = str(node.target).rpartition(".")
             try:
                 getattr(gm.get_submodule(path), last)
             except AttributeError:
-                value = copy.deepcopy(getattr(source.get_submodule(path), last))  # type: ignore[union-attr]
+                value = copy.deepcopy(getattr(replacement.get_submodule(path), last))
                 gm.add_submodule(str(node.target), value) if node.op == "call_module" else setattr(gm.get_submodule(path), last, value)
+    gm.delete_all_unused_submodules()
 
 
 def replace_pattern(gm: GraphModule, pattern: Any, replacement: Any) -> list[Match]:
