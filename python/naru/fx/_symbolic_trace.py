@@ -8,11 +8,13 @@ import inspect
 import math
 import sys
 from collections import OrderedDict
+from types import FunctionType as FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _C
 from .._compat.checks import _assert
 from ..nn import Module, Parameter, Sequential
+from ._compatibility import compatibility as compatibility
 from ._names import as_recorded, library_functions
 from .graph import Graph
 from .graph_module import GraphModule
@@ -25,9 +27,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _wrapped: dict[tuple[int, str], dict[str, Any]] = {}  # (id of a module's names, name) -> these names
-_wrapped_methods: list[tuple[type, str]] = []
 _tracing = [0]
-_MISSING = object()
+_orig_module_call, _orig_module_getattr = Module.__call__, Module.__getattr__
 
 
 def is_fx_tracing() -> bool:
@@ -38,6 +39,9 @@ def is_fx_tracing() -> bool:
 def is_fx_symbolic_tracing() -> bool:
     """Whether a trace is going on."""
     return _tracing[0] > 0
+
+
+ScriptObject = type("ScriptObject", (), {"__doc__": "The class of TorchScript's objects, of which naru has none."})
 
 
 class PHBase:
@@ -85,46 +89,50 @@ def _recording(original: Callable[..., Any], is_wrapped: bool = True) -> Callabl
     return recorded
 
 
-def _recording_method(cls: type, name: str) -> Callable[..., Any]:
-    original = getattr(cls, name)
-
-    @functools.wraps(original)
-    def recorded(*args: Any, **kwargs: Any) -> Any:
-        proxies = _proxies((args, kwargs))
-        return proxies[0].tracer.create_proxy("call_method", name, args, kwargs) if proxies else original(*args, **kwargs)
-
-    return recorded
-
-
-class _Patches:
+class _Patcher:
     """Changes of modules and classes that last as long as a trace."""
 
     def __init__(self) -> None:
-        self._undo: list[tuple[Any, str, Any, bool]] = []
-        self._visited: set[int] = set()
+        self._undo: list[tuple[Callable[..., Any], Any, str, Any]] = []
+        self.visited: set[int] = set()
 
-    def set(self, names: Any, name: str, new: Any) -> None:
-        """In a dictionary of names, or in a class or module."""
-        if isinstance(names, dict):
-            self._undo.append((names, name, names.get(name, _MISSING), True))
-            names[name] = new
-        else:
-            self._undo.append((names, name, vars(names).get(name, _MISSING), False))
-            setattr(names, name, new)
+    def patch(self, names: dict[str, Any], name: str, new: Any) -> None:
+        """Changes a module's name, until the end of `with`."""
+        self._undo.append((dict.__setitem__ if name in names else dict.pop, names, name, names.get(name)))
+        names[name] = new
 
-    def undo(self) -> None:
-        for names, name, old, is_dict in reversed(self._undo):
-            if is_dict:
-                names.pop(name) if old is _MISSING else names.__setitem__(name, old)
-            elif old is _MISSING:
-                delattr(names, name)
-            else:
-                setattr(names, name, old)
+    def patch_method(self, cls: type, name: str, new: Any, deduplicate: bool = True) -> None:
+        """Changes a method of a class, until the end of `with`."""
+        self._undo.append((setattr if name in vars(cls) else lambda cls, name, _: delattr(cls, name), cls, name, getattr(cls, name)))
+        setattr(cls, name, new)
 
-    def first_visit(self, names: dict[str, Any]) -> bool:
-        seen = id(names) in self._visited
-        self._visited.add(id(names))
-        return not seen
+    def __enter__(self) -> _Patcher:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for undo, place, name, old in reversed(self._undo):
+            undo(place, name, old)
+
+
+def _autowrap_check(patcher: _Patcher, names: dict[str, Any], function_ids: set[int]) -> None:
+    """Puts recording functions in the place of naru's, and of those with these ids, among a module's names."""
+    if id(names) in patcher.visited:
+        return
+    patcher.visited.add(id(names))
+    library = library_functions()
+    for name, value in list(names.items()):
+        if id(value) in function_ids and not name.startswith("_") and callable(value):
+            patcher.patch(names, name, _recording(value))
+        elif id(value) in library and value is library[id(value)][2]:
+            patcher.patch(names, name, _recording(value, is_wrapped=False))
+
+
+def _patch_wrapped_functions(patcher: _Patcher) -> None:
+    """Puts recording functions in the place of naru's and of those that `wrap` was called for."""
+    for place, name, function in library_functions().values():
+        patcher.patch(vars(sys.modules[place]), name, _recording(function, is_wrapped=False))
+    for (_, name), names in list(_wrapped.items()):
+        patcher.patch(names, name, _recording(names[name] if name in names else getattr(builtins, name)))
 
 
 class Tracer(TracerBase):
@@ -140,11 +148,11 @@ class Tracer(TracerBase):
     """
 
     def __init__(self, autowrap_modules: tuple[ModuleType, ...] = (math,), autowrap_functions: tuple[Callable, ...] = (), param_shapes_constant: bool = False) -> None:
-        self._autowrapped = {id(value): value for module in autowrap_modules for name, value in vars(module).items() if not name.startswith("_") and callable(value)}
-        self._autowrapped.update({id(function): function for function in autowrap_functions})
-        self._modules = autowrap_modules
+        self._autowrap_search = list(autowrap_modules)
+        found = [value for module in autowrap_modules for name, value in vars(module).items() if not name.startswith("_") and callable(value)]
+        self._autowrap_function_ids = {id(value) for value in (*found, *autowrap_functions)}
         self.param_shapes_constant = param_shapes_constant
-        self.tensor_attrs: dict[int, str] = {}
+        self.tensor_attrs: dict[_C.Tensor, str] = {}
         self.submodule_paths: dict[Module, str] | None = None
         self.module_stack: OrderedDict[str, Any] = OrderedDict()
         self.num_calls: dict[str, int] = {}
@@ -203,21 +211,21 @@ class Tracer(TracerBase):
         return node
 
     def create_arg(self, a: Any) -> Argument:
-        """As in TracerBase; a parameter or tensor is a node that takes it from the root, where a tensor that is new gets a name."""
+        """As in TracerBase; a parameter, tensor or module is a node that takes it from the root, where a tensor that is new gets a name."""
         if isinstance(a, Parameter):
             for name, value in self.root.named_parameters():
                 if value is a:
                     return self.create_node("get_attr", name, (), {})
             raise NameError("parameter is not a member of this module")
         if isinstance(a, _C.Tensor):
-            name_of = self.tensor_attrs.get(id(a)) or next((name for name, value in self.root.named_buffers() if value is a), None)
+            name_of = self.tensor_attrs.get(a) or next((name for name, value in self.root.named_buffers() if value is a), None)
             if name_of is None:
                 name_of = self.get_fresh_qualname("_tensor_constant")
                 setattr(self.root, name_of, a)
-            self.tensor_attrs[id(a)] = name_of
+            self.tensor_attrs[a] = name_of
             return self.create_node("get_attr", name_of, (), {})
         if isinstance(a, Module):
-            raise NotImplementedError(f"argument of type: {type(a)}; a module that is passed as an argument cannot be held by a graph: pass its result")
+            return self.create_node("get_attr", self.path_of_module(a), (), {})
         return super().create_arg(a)
 
     # --- tracing ---
@@ -291,18 +299,17 @@ class Tracer(TracerBase):
         self.graph = Graph(tracer_cls=type(self) if type(self).__qualname__.find("<locals>") < 0 else None)
         self.tensor_attrs = {}
         self._collect(self.root, "")
-        patches = _Patches()
         _tracing[0] += 1
         try:
             run, args = self.create_args_for_root(function, isinstance(root, Module), concrete_args)
-            self._patch(patches, getattr(inspect.unwrap(function), "__globals__", {}))
-            result = run(*args)
+            with _Patcher() as patcher:
+                self._patch(patcher, getattr(inspect.unwrap(function), "__globals__", {}))
+                result = run(*args)
             kind = getattr(run, "__annotations__", {}).get("return")
             kind = None if isinstance(kind, str) and run.__globals__.get("_C") is _C else kind
             self.create_node("output", "output", (self.create_arg(result),), {}, type_expr=kind)
         finally:
             _tracing[0] -= 1
-            patches.undo()
             self.submodule_paths = None
         return self.graph
 
@@ -310,41 +317,24 @@ class Tracer(TracerBase):
         """Notes the names of tensors that are plain attributes."""
         for name, value in vars(module).items():
             if isinstance(value, _C.Tensor):
-                self.tensor_attrs[id(value)] = prefix + name
+                self.tensor_attrs[value] = prefix + name
         for name, child in module.named_children():
             self._collect(child, f"{prefix}{name}.")
 
-    def _patch(self, patches: _Patches, globals_: dict[str, Any]) -> None:
+    def _patch(self, patcher: _Patcher, names: dict[str, Any]) -> None:
         """Puts recording functions where modules are called, and where the program finds naru's and its own wrapped functions."""
-        call, get = Module.__call__, Module.__getattr__
         cache: dict[str, Any] = {}
+        call, get = Module.__call__, Module.__getattr__  # those of a trace around this one, if there is one
 
         def module_call(mod: Module, *args: Any, **kwargs: Any) -> Any:
-            self._patch_names(patches, getattr(inspect.unwrap(type(mod).forward), "__globals__", {}))
+            _autowrap_check(patcher, getattr(inspect.unwrap(type(mod).forward), "__globals__", {}), self._autowrap_function_ids)
             return self.call_module(mod, lambda *args, **kwargs: call(mod, *args, **kwargs), args, kwargs)
 
-        patches.set(Module, "__call__", module_call)
-        patches.set(Module, "__getattr__", lambda mod, attr: self.getattr(attr, get(mod, attr), cache))
-        for place, name, function in library_functions().values():
-            patches.set(vars(sys.modules[place]), name, _recording(function, is_wrapped=False))
-        for (_, name), names in list(_wrapped.items()):
-            original = names[name] if name in names else getattr(builtins, name)
-            patches.set(names, name, _recording(original))
-        for cls, name in _wrapped_methods:
-            patches.set(cls, name, _recording_method(cls, name))
-        self._patch_names(patches, globals_)
-        for module in self._modules:
-            self._patch_names(patches, vars(module))
-
-    def _patch_names(self, patches: _Patches, names: dict[str, Any]) -> None:
-        if not patches.first_visit(names):
-            return
-        library = library_functions()
-        for name, value in list(names.items()):
-            if id(value) in self._autowrapped and not name.startswith("_"):
-                patches.set(names, name, _recording(value))
-            elif id(value) in library and value is library[id(value)][2]:
-                patches.set(names, name, _recording(value, is_wrapped=False))
+        patcher.patch_method(Module, "__call__", module_call)
+        patcher.patch_method(Module, "__getattr__", lambda mod, attr: self.getattr(attr, get(mod, attr), cache))
+        _patch_wrapped_functions(patcher)
+        for place in (names, *map(vars, self._autowrap_search)):
+            _autowrap_check(patcher, place, self._autowrap_function_ids)
 
 
 def _is_none(given: Proxy, tracer: Tracer) -> Proxy:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +37,20 @@ class _Nodes:
 
     def __reversed__(self) -> _Nodes:
         return _Nodes(self.graph, not self.backwards)
+
+
+class _InsertPoint:
+    """Where new nodes come, from the call on until the end of `with`."""
+
+    def __init__(self, graph: Graph, insert: Callable[[Node], None]) -> None:
+        self.graph, self.before = graph, graph._insert
+        graph._insert = insert
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        self.graph._insert = self.before
 
 
 class Graph:
@@ -133,25 +146,17 @@ class Graph:
         to_erase._erased = True
         to_erase._update((), {})
 
-    @contextlib.contextmanager
-    def _at(self, insert: Callable[[Node], None]) -> Iterator[None]:
-        before, self._insert = self._insert, insert
-        try:
-            yield
-        finally:
-            self._insert = before
-
     def inserting_before(self, n: Node | None = None) -> Any:
         """Within `with`, new nodes come before `n`; without it, at the beginning."""
         if n is not None and n.graph is not self:
             raise AssertionError("Node to insert before is not in graph.")
-        return self._at(self._root.append if n is None else n.prepend)
+        return _InsertPoint(self, self._root.append if n is None else n.prepend)
 
     def inserting_after(self, n: Node | None = None) -> Any:
         """Within `with`, new nodes come after `n`; without it, at the end."""
         if n is not None and n.graph is not self:
             raise AssertionError("Node to insert after is not in graph.")
-        return self._at(self._root.prepend if n is None else n.append)
+        return _InsertPoint(self, self._root.prepend if n is None else n.append)
 
     def find_nodes(self, *, op: str, target: Target | None = None, sort: bool = True) -> list[Node]:
         """The nodes of that kind; of functions, methods and modules those with that target."""

@@ -164,9 +164,7 @@ def _feature_graph(graph: fx.Graph, named: dict[str, fx.Node], wanted: dict[str,
                 raise ValueError(f"node: '{query}' is an input of the model; wanted a node that computes something")
             outputs[left.pop(query)] = node
     graph.output({name: outputs[name] for name in reversed(outputs)})
-    for node in reversed(graph.nodes):  # type: ignore[call-overload]
-        if node.op not in ("placeholder", "output") and not node.users:
-            graph.erase_node(node)
+    graph.eliminate_dead_code()
     return graph
 
 
