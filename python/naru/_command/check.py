@@ -171,8 +171,8 @@ def _tensor_lacks(method: str) -> bool:
 def check_source(source: str, file: str) -> list[Finding]:
     """The names in a program's source that naru lacks, in line order; each name once per line.
 
-    >>> for f in check_source("import torch\\nmodel = torch.fx.Tracer()\\n", "train.py"): print(f.line, f.text)
-    2 torch.fx.Tracer is in PyTorch 2.15 but not in naru yet; nearest: naru.Graph, which records a part of a program
+    >>> for f in check_source("import torch\\nmodel = torch.package.PackageImporter(f)\\n", "train.py"): print(f.line, f.text)
+    2 torch.package.PackageImporter is in PyTorch 2.15 but not in naru yet; nearest: torch.save and torch.load of a state_dict, beside the program's own files
     """
     try:
         reader = _Reader(ast.parse(source, file))

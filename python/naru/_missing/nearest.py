@@ -5,7 +5,7 @@ from __future__ import annotations
 
 # The replacement -> the names that it replaces.
 _ROWS = {
-    "naru.Graph, which records a part of a program": "fx",
+    "torch.fx.symbolic_trace": "fx.experimental",
     "naru.Graph within a process, torch.save of a state_dict between processes": "export",
     "torch.float16 and torch.bfloat16": """
         quantization ao nn.quantized nn.qat nn.intrinsic nn.quantizable qint8 quint8 qint32 quint4x2 quint2x4 qscheme quantize_per_tensor

@@ -6,7 +6,7 @@ Traced is what `__torch_function__` sees, as in PyTorch: a program whose course 
 from __future__ import annotations
 
 from .. import _missing
-from . import immutable_collections as immutable_collections, passes as passes, subgraph_rewriter as subgraph_rewriter, traceback as traceback
+from . import immutable_collections as immutable_collections, passes as passes, subgraph_rewriter as subgraph_rewriter
 from ._symbolic_trace import PH as PH, Tracer, symbolic_trace, wrap
 from .graph import Graph
 from .graph_module import GraphModule

@@ -76,7 +76,11 @@ def snake_case(name: str) -> str:
 
 @dataclass
 class PythonCode:
-    """The text of a graph's function (`src`), and the objects that its names stand for (`globals`)."""
+    """The text of a graph's function (`src`), and the objects that its names stand for (`globals`).
+
+    >>> naru.fx.symbolic_trace(lambda x: x).graph.python_code("self").src.strip()
+    'def forward(self, x):\\n    return x'
+    """
 
     src: str
     globals: dict[str, Any]

@@ -6,7 +6,9 @@ import builtins
 import functools
 import inspect
 import math
+import operator
 import sys
+import threading
 from collections import OrderedDict
 from types import FunctionType as FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from .. import _C
 from .._compat.checks import _assert
 from ..nn import Module, Parameter, Sequential
+from ..utils._pytree import tree_leaves
 from ._compatibility import compatibility as compatibility
 from ._names import as_recorded, library_functions
 from .graph import Graph
@@ -22,7 +25,7 @@ from .node import Argument
 from .proxy import Attribute as Attribute, Proxy, TracerBase, _proxies
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from types import ModuleType
 
 T = TypeVar("T")
@@ -139,11 +142,12 @@ class Tracer(TracerBase):
     """Makes a graph of a module or a function. Subclasses change `is_leaf_module` and the other methods.
 
     autowrap_modules: modules such as `math` whose functions are recorded; autowrap_functions: further such functions.
+    param_shapes_constant: accepted, without effect.
 
     >>> class All(naru.fx.Tracer):
     ...     def is_leaf_module(self, m, qualified_name):
     ...         return False
-    >>> [node.op for node in All().trace(naru.nn.ReLU()).nodes]
+    >>> [node.op for node in All().trace(naru.nn.Softsign()).nodes]
     ['placeholder', 'call_function', 'output']
     """
 
@@ -274,12 +278,13 @@ class Tracer(TracerBase):
         default = () if parameters[name].default is inspect.Parameter.empty else (parameters[name].default,)
         if name in concrete and not isinstance(concrete[name], PHBase):
             value = concrete[name]
-            if isinstance(value, (list, dict, tuple)) and any(isinstance(v, PHBase) for v in _leaves(value)):
+            if any(isinstance(v, PHBase) for v in tree_leaves(value)):
                 raise NotImplementedError(f"concrete_args: wanted a value or fx.PH for {name}, got a {type(value).__name__} with fx.PH in it; give its items as arguments")
             given = self.create_proxy("placeholder", f"{name}_1", default, {})
             if value is None or isinstance(value, (bool, int, float, str)):
                 said = f"{name} has been specialized to have value {value} but got another value"
-                self.create_proxy("call_function", _assert, (given == value if value is not None else _is_none(given, self), said), {})
+                same = self.create_proxy("call_function", operator.is_, (given, None), {}) if value is None else given == value
+                self.create_proxy("call_function", _assert, (same, said), {})
             return value
         kind = getattr(function, "__annotations__", {}).get(name)
         if isinstance(kind, str) and function.__globals__.get("_C") is _C:  # naru's own annotations are texts
@@ -295,6 +300,8 @@ class Tracer(TracerBase):
             function = getattr(type(root), self.traced_func_name)
             self.submodule_paths = {module: name for name, module in reversed(list(root.named_modules(remove_duplicate=False)))}
         else:
+            if not inspect.isfunction(inspect.unwrap(root)):
+                raise TypeError(f"fx.Tracer.trace: wanted a Module or a function written in Python, got {root!r}; put the call into a function of your own")
             self.root, function = Module(), root
         self.graph = Graph(tracer_cls=type(self) if type(self).__qualname__.find("<locals>") < 0 else None)
         self.tensor_attrs = {}
@@ -324,33 +331,28 @@ class Tracer(TracerBase):
     def _patch(self, patcher: _Patcher, names: dict[str, Any]) -> None:
         """Puts recording functions where modules are called, and where the program finds naru's and its own wrapped functions."""
         cache: dict[str, Any] = {}
+        thread = threading.get_ident()
         call, get = Module.__call__, Module.__getattr__  # those of a trace around this one, if there is one
 
         def module_call(mod: Module, *args: Any, **kwargs: Any) -> Any:
+            if threading.get_ident() != thread:
+                return call(mod, *args, **kwargs)
             _autowrap_check(patcher, getattr(inspect.unwrap(type(mod).forward), "__globals__", {}), self._autowrap_function_ids)
             return self.call_module(mod, lambda *args, **kwargs: call(mod, *args, **kwargs), args, kwargs)
 
         patcher.patch_method(Module, "__call__", module_call)
-        patcher.patch_method(Module, "__getattr__", lambda mod, attr: self.getattr(attr, get(mod, attr), cache))
+        def module_getattr(mod: Module, attr: str) -> Any:
+            value = get(mod, attr)
+            return self.getattr(attr, value, cache) if threading.get_ident() == thread else value
+
+        patcher.patch_method(Module, "__getattr__", module_getattr)
         _patch_wrapped_functions(patcher)
         for place in (names, *map(vars, self._autowrap_search)):
             _autowrap_check(patcher, place, self._autowrap_function_ids)
 
 
-def _is_none(given: Proxy, tracer: Tracer) -> Proxy:
-    import operator
-
-    return tracer.create_proxy("call_function", operator.is_, (given, None), {})
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    from ..utils._pytree import tree_leaves
-
-    return iter(tree_leaves(value))
-
-
 def symbolic_trace(root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> GraphModule:
-    """A GraphModule of what a module or function does with its inputs. `concrete_args` are values of parameters that are no inputs.
+    """A GraphModule of what `root`, a module or function, does with its inputs. `concrete_args` are values of parameters that are no inputs.
     TraceError if the program's course depends on a value that is not known while tracing.
 
     >>> print(naru.fx.symbolic_trace(naru.nn.Sequential(naru.nn.Linear(2, 2), naru.nn.ReLU())).code.strip())

@@ -56,6 +56,8 @@ class _InsertPoint:
 class Graph:
     """A program: nodes, each after those whose values it takes. New nodes come at the end, or where `inserting_before` and `inserting_after` say.
 
+    owning_module: the module whose program it is; tracer_cls, tracer_extras: the tracer that made it. All three are only noted.
+
     >>> graph = naru.fx.Graph()
     >>> x = graph.placeholder("x")
     >>> _ = graph.output(graph.call_function(naru.relu, (x,)))

@@ -197,7 +197,7 @@ def _restored(state: dict[str, Any], graph: Graph) -> GraphModule:
 
 
 def reduce_graph_module(body: dict[str, Any], graph: Graph) -> GraphModule:
-    """The GraphModule of a file: `body` is what was in it, with its class.
+    """The GraphModule of a file: `body` is what was in it, with its class, and `graph` its program.
 
     >>> import pickle
     >>> pickle.loads(pickle.dumps(naru.fx.symbolic_trace(naru.nn.ReLU())))(naru.tensor([-1.0, 1.0]))

@@ -25,7 +25,7 @@ _DICT = _refuses("immutable_dict")
 
 
 class immutable_list(list):
-    """A list that can be hashed and that cannot be changed: TypeError. A node needs to know of each change of its arguments.
+    """A list of what is in `iterable` that can be hashed and cannot be changed: TypeError. A node needs to know of each change of its arguments.
 
     >>> from naru.fx.immutable_collections import immutable_list
     >>> immutable_list([1, 2])

@@ -21,6 +21,7 @@ __all__ = ["Interpreter", "Transformer"]
 
 class Interpreter:
     """Runs a GraphModule (or the `graph` given, with what `module` has) node by node. Subclasses change `run_node`, `call_function` and the like.
+    garbage_collect_values: whether values are freed after their last use.
 
     >>> class Loud(naru.fx.Interpreter):
     ...     def run_node(self, n):
@@ -143,6 +144,7 @@ class _TransformerTracer(Tracer):
 
 class Transformer(Interpreter):
     """Makes a GraphModule by running another with proxies. Subclasses change `call_function` and the like; what these compute is recorded.
+    module: the GraphModule that is run; it stays as it is.
 
     >>> class Neg(naru.fx.Transformer):
     ...     def call_function(self, target, args, kwargs):

@@ -86,6 +86,7 @@ def _text(value: Any) -> str:
 
 class Node:
     """A step of a graph: what it does (`op`), with what (`target`), on what (`args`, `kwargs`), and which nodes use its value (`users`).
+    name: its name in the graph; return_type: the type of its value, for the text. Graphs make nodes.
 
     >>> graph = naru.fx.Graph()
     >>> x = graph.placeholder("x")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _C, _missing
 from ..overrides import is_tensor_method_or_property
-from . import traceback as fx_traceback
 from ._names import as_recorded
 from .node import Argument, Node, Target, map_aggregate
 
@@ -60,16 +59,12 @@ class TracerBase:
 
     graph: Graph
     record_stack_traces: bool = False
-    trace_asserts: bool = False
-    check_mutable_operations: bool = False
     proxy_buffer_attributes: bool = False
     traced_func_name: str = "forward"
 
     def create_node(self, kind: str, target: Target, args: tuple, kwargs: dict[str, Any], name: str | None = None, type_expr: Any = None) -> Node:
         """Adds a node to the graph."""
-        node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
-        node.meta.update(fx_traceback.get_current_meta())
-        return node
+        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
 
     def proxy(self, node: Node) -> Proxy:
         """The value that stands for that of `node`."""
@@ -83,8 +78,7 @@ class TracerBase:
         args_, kwargs_ = self.create_arg(args), self.create_arg(kwargs)
         node = self.create_node(kind, target, args_, kwargs_, name, type_expr)
         if self.record_stack_traces and not node.stack_trace:
-            frame = _users_frame()
-            node.stack_trace = f'File "{frame.f_code.co_filename}", line {frame.f_lineno}, in {frame.f_code.co_name}'
+            node.stack_trace = _where()
         return (proxy_factory_fn or self.proxy)(node)
 
     def create_arg(self, a: Any) -> Argument:
@@ -140,7 +134,7 @@ class TracerBase:
 
 
 class GraphAppendingTracer(TracerBase):
-    """Records what is done with proxies of a graph's nodes at the end of this graph.
+    """Records what is done with proxies of a graph's nodes at the end of this graph, `graph`.
 
     >>> graph = naru.fx.Graph()
     >>> x = naru.fx.Proxy(graph.placeholder("x"))
@@ -160,7 +154,8 @@ def _proxies(a: Any) -> list[Proxy]:
 
 
 class Proxy:
-    """Stands for the value of a node. Operators, methods, attributes and torch's functions add nodes, and return proxies of them.
+    """Stands for the value of `node`. Operators, methods, attributes and torch's functions add nodes, and return proxies of them.
+    tracer: what adds them; by default they come at the end of the node's graph.
 
     >>> graph = naru.fx.Graph()
     >>> y = naru.fx.Proxy(graph.placeholder("x")).relu() * 2
@@ -190,9 +185,6 @@ class Proxy:
         return self.tracer.iter(self)
 
     def __bool__(self) -> bool:
-        if self.tracer.trace_asserts and (condition := _asserted(_users_frame())):
-            self.tracer.create_proxy("call_function", condition, (self, ""), {})
-            return True
         return self.tracer.to_bool(self)
 
     def __len__(self) -> int:
@@ -217,17 +209,8 @@ class Proxy:
         return tracer.create_proxy("call_function", func, *as_recorded(func, args, kwargs))
 
 
-def _asserted(frame: FrameType) -> Any:
-    """torch._assert, if the statement that a frame is in begins with `assert`."""
-    import linecache
-
-    from .._compat.checks import _assert
-
-    return _assert if linecache.getline(frame.f_code.co_filename, frame.f_lineno).lstrip().startswith("assert") else None
-
-
 class Attribute(Proxy):
-    """An attribute of a proxy: a call of it is a call of a method; the attribute itself is recorded only if it is used otherwise.
+    """The attribute `attr` of the proxy `root`: a call of it is a call of a method; the attribute itself is recorded only if it is used otherwise.
 
     >>> graph = naru.fx.Graph()
     >>> naru.fx.Proxy(graph.placeholder("x")).shape.node.op

@@ -176,7 +176,7 @@ def replace_pattern_with_filters(
     gm: GraphModule, pattern: Any, replacement: Any = None, match_filters: list[Callable[..., bool]] | None = None, ignore_literals: bool = False,
     replacement_callback: Callable[..., Graph] | None = None,
 ) -> list[ReplacedPatterns]:  # fmt: skip
-    """As `replace_pattern`, where all of `match_filters`, called with (match, graph, pattern), return True. `ignore_literals`: numbers need not be those of
+    """As `replace_pattern(gm, pattern, replacement)`, where all of `match_filters`, called with (match, graph, pattern), return True. `ignore_literals`: numbers need not be those of
     the pattern; `replacement_callback`: makes the replacement of a match.
 
     >>> from naru.fx.subgraph_rewriter import replace_pattern_with_filters

@@ -261,9 +261,9 @@ def test_names_that_packages_import_and_need_not_call_say_so_when_they_are_calle
         import torch.distributed.rpc
         assert not torch.distributed.rpc.is_available()
         from torch.nn.parallel import DistributedDataParallel as DDP
-        import torch.distributed as dist, torch.fx
-        assert is_available() and not isinstance(torch.nn.Linear(1, 1), DDP) and torch.fx.wrap(len) is len
-        for call in (init_device_mesh, lambda: FSDP(torch.nn.Linear(1, 1)), lambda: torch.fx.symbolic_trace(len)):
+        import torch.distributed as dist, torch.fx.passes.split_utils
+        assert is_available() and not isinstance(torch.nn.Linear(1, 1), DDP)
+        for call in (init_device_mesh, lambda: FSDP(torch.nn.Linear(1, 1)), lambda: torch.fx.passes.split_utils.split_by_tags(1)):
             try:
                 call()
             except NotImplementedError as error:
@@ -278,7 +278,7 @@ def test_names_that_packages_import_and_need_not_call_say_so_when_they_are_calle
     assert out.splitlines() == [
         "torch.distributed.device_mesh.init_device_mesh is in PyTorch 2.15 but not in naru yet",
         "torch.distributed.fsdp.FullyShardedDataParallel is in PyTorch 2.15 but not in naru yet",
-        "torch.fx.symbolic_trace is in PyTorch 2.15 but not in naru yet",
+        "torch.fx.passes.split_utils.split_by_tags is in PyTorch 2.15 but not in naru yet",
         "Default process group has not been initialized, please make sure to call init_process_group.",
     ]
 

@@ -12,7 +12,8 @@ __all__ = ["ShapeProp", "TensorMetadata"]
 
 
 class TensorMetadata(NamedTuple):
-    """What is known of a tensor without its values.
+    """What is known of a tensor without its values: shape, dtype, requires_grad, stride and memory_format (the first that fits, or None); is_quantized is
+    False and qparams empty, as naru has no quantized tensors.
 
     >>> from naru.fx.passes.shape_prop import TensorMetadata
     >>> TensorMetadata._fields[:3]
@@ -35,7 +36,8 @@ def _extract_tensor_metadata(result: Any, include_contiguity: bool = True) -> Te
 
 
 class ShapeProp(Interpreter):
-    """Runs a graph, and puts a TensorMetadata into `node.meta["tensor_meta"]` of each node whose value is a tensor, or has tensors in it.
+    """Runs a graph, and puts a TensorMetadata into `node.meta["tensor_meta"]` of each node of `gm` whose value is a tensor, or has tensors in it.
+    fake_mode: accepted, without effect; tensors on the device "meta" take no memory.
 
     >>> from naru.fx.passes.shape_prop import ShapeProp
     >>> traced = naru.fx.symbolic_trace(naru.nn.Linear(3, 2))

@@ -98,6 +98,9 @@ def get_graph_node_names(
 ) -> tuple[list[str], list[str]]:
     """The names of a model's nodes in train mode, and in eval mode: what `create_feature_extractor` can return.
 
+    tracer_kwargs: arguments of NodePathTracer, as `leaf_modules`; concrete_args: values of parameters of `forward` that are no inputs.
+    suppress_diff_warning: whether nothing is said if the two modes differ.
+
     >>> from naru.vision.models.feature_extraction import get_graph_node_names
     >>> get_graph_node_names(naru.nn.Sequential(naru.nn.Linear(2, 2), naru.nn.ReLU()))[1]
     ['input', '0', '1']
@@ -174,6 +177,7 @@ def create_feature_extractor(
 ) -> fx.GraphModule:  # fmt: skip
     """A module that returns a dictionary of a model's inner values: `return_nodes` has the names of nodes, or for each the name of its value in the
     result. `train_return_nodes` and `eval_return_nodes` give them for each mode. ValueError for a node that is not there.
+    tracer_kwargs, suppress_diff_warning and concrete_args are those of `get_graph_node_names`.
 
     >>> from naru.vision.models.feature_extraction import create_feature_extractor
     >>> model = naru.nn.Sequential(naru.nn.Linear(2, 3), naru.nn.ReLU())
