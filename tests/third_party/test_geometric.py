@@ -80,3 +80,25 @@ def test_graphs_of_several_kinds_learn():
     found = layer(data.x_dict, data.edge_index_dict)
     sum(v.square().sum() for v in found.values()).backward()
     return {"found": found, "gradients": [p.grad.norm() for p in layer.parameters()]}
+
+
+@recorded
+def test_a_network_for_several_kinds_of_nodes_is_made_by_tracing(device):
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = gnn.SAGEConv((4, 4), 6), gnn.SAGEConv((6, 6), 2)
+
+        def forward(self, x, edge_index):
+            return self.second(self.first(x, edge_index).relu(), edge_index)
+
+    torch.manual_seed(0)
+    kinds = [("a", "to", "b"), ("b", "to", "a"), ("a", "near", "a")]
+    model = gnn.to_hetero(Net(), (["a", "b"], kinds)).to(device)
+    for i, p in enumerate(model.parameters()):
+        torch.nn.init.constant_(p, 0.1 * (i % 5) - 0.2)
+    x = {"a": graph(device).x, "b": graph(device).x[:3] * 2}
+    edges = dict(zip(kinds, ([[0, 1, 4], [2, 1, 0]], [[0, 1, 2], [1, 1, 3]], EDGES)))
+    out = model(x, {kind: torch.tensor(e, device=device) for kind, e in edges.items()})
+    out["a"].square().sum().backward()
+    return {**out, "code": model.code, "gradients": [p.grad.sum().item() for p in model.parameters() if p.grad is not None]}

@@ -51,6 +51,34 @@ def test_features_are_those_of_each_stage():
     assert [tuple(f.shape[1:]) for f in model(torch.zeros(1, 3, 64, 64))] == [(64, 32, 32), (64, 16, 16), (128, 8, 8), (256, 4, 4), (512, 2, 2)]
 
 
+@recorded
+@pytest.mark.parametrize("name", ["resnet18", "mobilenetv3_small_050"])
+def test_features_of_traced_models_are_pytorchs(device, name):
+    torch.manual_seed(0)
+    model = timm.create_model(name, features_only=True, feature_cls="fx", out_indices=(1, 2)).to(device).eval()
+    x = torch.linspace(-2, 2, 3 * 64 * 64, device=device).sin().reshape(1, 3, 64, 64)
+    return {str(i): [feature.mean((2, 3)), list(feature.shape)] for i, feature in enumerate(model(x))}
+
+
+@pytest.mark.parametrize("name, options", [("vit_tiny_patch16_224", {"img_size": 64}), ("swin_tiny_patch4_window7_224", {"img_size": 64}), ("convnext_atto", {}), ("efficientnet_b0", {})])
+def test_nodes_of_traced_models_give_what_the_model_computes(name, options):
+    from timm.models import create_feature_extractor, get_graph_node_names
+
+    torch.manual_seed(0)
+    model = timm.create_model(name, **options).eval()
+    x, last = torch.linspace(-2, 2, 3 * 64 * 64).sin().reshape(1, 3, 64, 64), get_graph_node_names(model)[1][-1]
+    assert torch.equal(create_feature_extractor(model, {last: "out"})(x)["out"], model(x))
+
+
+@recorded
+def test_traced_models_have_pytorchs_nodes():
+    from timm.models import get_graph_node_names
+
+    names = ("resnet18", "vit_tiny_patch16_224", "mixer_s16_224", "mobilenetv3_small_050", "densenet121")
+    found = {name: get_graph_node_names(timm.create_model(name))[1] for name in names}
+    return {name: [len(nodes), nodes[:8], nodes[-8:]] for name, nodes in found.items()}
+
+
 def test_a_models_transform_makes_its_input_of_a_picture():
     from PIL import Image
 
