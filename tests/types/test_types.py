@@ -194,7 +194,7 @@ def test_types_of_what_programs_hold_are_known(inside, tmp_path):
 UNKNOWN = {"naru.backends.cuda", "naru.nn.functional", "naru.nn.modules.activation"} | {
     "naru.nn.parallel.parallel_apply", "naru.nn.parallel.data_parallel", "naru.nn.parallel.replicate", "naru.nn.utils.weight_norm",
     "naru.nn.utils.spectral_norm", "naru.multiprocessing.spawn",
-    "naru.fx", "naru.library", "naru.jit.annotations", "naru.distributed", "naru.distributed.tensor",  # placeholders
+    "naru.library", "naru.jit.annotations", "naru.distributed", "naru.distributed.tensor",  # placeholders
     "naru.return_types",
     "naru.hub.tqdm",  # another package's
 }  # fmt: skip

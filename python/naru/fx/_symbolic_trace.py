@@ -66,7 +66,7 @@ def wrap(fn_or_name: T) -> T:
     """
     if not callable(fn_or_name) and not isinstance(fn_or_name, str):
         raise RuntimeError(f"Unsupported type for global function! Must be either a callable or string name, got {type(fn_or_name)}")
-    name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
+    name = fn_or_name if isinstance(fn_or_name, str) else getattr(fn_or_name, "__name__", "")
     frame = sys._getframe(1)
     if frame.f_code.co_name != "<module>":
         raise NotImplementedError(f"wrap must be called at the top level of a module; it was called in {frame.f_code.co_name}")
@@ -236,43 +236,24 @@ class Tracer(TracerBase):
 
     def create_args_for_root(self, root_fn: Callable[..., Any], is_module: bool, concrete_args: Any = None) -> tuple[Callable[..., Any], list[Any]]:
         """The function to run, and its arguments: proxies, except those that `concrete_args` has a value for."""
-        code_of = inspect.unwrap(root_fn)
-        code = code_of.__code__
+        function = inspect.unwrap(root_fn)
+        code = function.__code__
         count = code.co_argcount + code.co_kwonlyargcount
-        names = list(code.co_varnames[:count])
-        args: list[Any] = [self.root] if is_module else []
+        names = code.co_varnames[is_module:count]
         if isinstance(concrete_args, tuple):
-            if len(concrete_args) != len(names) - is_module:
-                raise RuntimeError(f"Tracing expected {len(names) - is_module} arguments but got {len(concrete_args)} concrete arguments")
-            concrete_args = dict(zip(names[is_module:], concrete_args))
-        parameters = inspect.signature(code_of).parameters
-        by_name = {}
-        for name in names[is_module:]:
-            value = self._placeholder(name, parameters, code_of, concrete_args or {})
-            if parameters[name].kind is inspect.Parameter.KEYWORD_ONLY:
-                by_name[name] = value
-            else:
-                args.append(value)
-        rest = count
-        for flag, star, into in ((inspect.CO_VARARGS, "*", args), (inspect.CO_VARKEYWORDS, "**", by_name)):
-            if code.co_flags & flag:
-                proxy = self.create_proxy("placeholder", star + code.co_varnames[rest], (), {})
-                rest += 1
-                args.append(proxy) if into is args else by_name.__setitem__("**", proxy)
-        if by_name or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
-            # The starred parameters are bound to a proxy each, which a call cannot do: they become parameters without stars.
-            plain = type(code_of)(
-                code.replace(
-                    co_flags=code.co_flags & ~(inspect.CO_VARARGS | inspect.CO_VARKEYWORDS), co_kwonlyargcount=0, co_posonlyargcount=0,
-                    co_argcount=rest, co_varnames=code.co_varnames,
-                ),
-                code_of.__globals__, code_of.__name__, None, code_of.__closure__,
-            )  # fmt: skip
-            starred = args.pop() if code.co_flags & inspect.CO_VARARGS else None
-            keywords = by_name.pop("**", None)
-            args += [*by_name.values(), *(value for value in (starred, keywords) if value is not None)]
-            return plain, args
-        return root_fn, args
+            if len(concrete_args) != len(names):
+                raise RuntimeError(f"Tracing expected {len(names)} arguments but got {len(concrete_args)} concrete arguments")
+            concrete_args = dict(zip(names, concrete_args))
+        parameters = inspect.signature(function).parameters
+        args = [self.root] * is_module + [self._placeholder(name, parameters, function, concrete_args or {}) for name in names]
+        starred = [star for flag, star in ((inspect.CO_VARARGS, "*"), (inspect.CO_VARKEYWORDS, "**")) if code.co_flags & flag]
+        args += [self.create_proxy("placeholder", star + code.co_varnames[count + i], (), {}) for i, star in enumerate(starred)]
+        if not starred and not code.co_kwonlyargcount:
+            return root_fn, args
+        # A starred parameter is bound to one proxy, which no call does: a copy of the function has all as parameters without stars.
+        flags = code.co_flags & ~(inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+        plain = code.replace(co_flags=flags, co_argcount=len(args), co_kwonlyargcount=0, co_posonlyargcount=0)
+        return FunctionType(plain, function.__globals__, function.__name__, None, function.__closure__), args
 
     def _placeholder(self, name: str, parameters: Any, function: Any, concrete: dict[str, Any]) -> Any:
         default = () if parameters[name].default is inspect.Parameter.empty else (parameters[name].default,)

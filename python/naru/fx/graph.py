@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _missing
 from ._codegen import Namespace, PythonCode, Writer, snake_case
-from .node import Argument, Node, Target, map_arg
+from .node import Argument, Node, Target, map_aggregate, map_arg, nodes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -74,13 +74,16 @@ class Graph:
         self._names = Namespace()
         self.owning_module, self._tracer_cls, self._tracer_extras = owning_module, tracer_cls, tracer_extras
 
-    nodes = property(_Nodes, doc="The nodes in order, also for `reversed` and `len`.")
+    @property
+    def nodes(self) -> _Nodes:
+        """The nodes in order, also for `reversed` and `len`."""
+        return _Nodes(self)
 
     def create_node(
         self, op: str, target: Target, args: tuple | None = None, kwargs: dict[str, Any] | None = None, name: str | None = None, type_expr: Any = None
     ) -> Node:
         """Adds a node; `name` is a wish, and gets a number if it is taken."""
-        for given in _of((args, kwargs)):
+        for given in nodes_of((args, kwargs)):
             if given.graph is not self:
                 raise AssertionError(f"{given} belongs to another Graph; copy it with node_copy first")
         if name is None:
@@ -166,14 +169,14 @@ class Graph:
 
     def output_node(self) -> Node:
         """The node with what the graph returns."""
-        return next(node for node in reversed(self.nodes) if node.op == "output")  # type: ignore[call-overload]
+        return next(node for node in reversed(self.nodes) if node.op == "output")
 
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
         """Removes the nodes that no node uses and that do nothing else (`Node.is_impure`); whether there were any."""
         self.lint()
         impure = is_impure_node or Node.is_impure
         dead = 0
-        for node in reversed(self.nodes):  # type: ignore[call-overload]
+        for node in reversed(self.nodes):
             if not node.users and not impure(node):
                 self.erase_node(node)
                 dead += 1
@@ -249,8 +252,6 @@ class _Place(int):
 
 def _unpacked(rows: list[tuple]) -> Graph:
     """The graph of the rows that `Graph.__reduce__` made."""
-    from .node import map_aggregate
-
     graph = Graph()
     nodes: list[Node] = []
     for op, target, args, kwargs, name, kind, wrapped in rows:
@@ -259,13 +260,6 @@ def _unpacked(rows: list[tuple]) -> Graph:
         if wrapped:
             nodes[-1].meta["is_wrapped"] = True
     return graph
-
-
-def _of(a: Argument) -> list[Node]:
-    """The nodes in arguments."""
-    found: list[Node] = []
-    map_arg(a, lambda node: found.append(node) or node)
-    return found
 
 
 __getattr__ = _missing.module_getattr(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import linecache
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from .. import _C, _missing
@@ -25,6 +26,7 @@ def _compiled(code: PythonCode) -> Any:
     linecache.cache[name] = (len(code.src), None, code.src.splitlines(True), name)
     space = dict(code.globals)
     exec(compile(code.src, name, "exec"), space)
+    weakref.finalize(space["forward"], linecache.cache.pop, name, None)
     return space["forward"]
 
 
@@ -91,8 +93,8 @@ class GraphModule(Module):
     def graph(self, g: Graph) -> None:
         if not isinstance(g, Graph):
             raise AssertionError(f"Expected a Graph instance, but got {type(g)}")
-        self.__dict__["_graph"] = copy.deepcopy(g) if g.owning_module is not None and g.owning_module is not self else g
-        self._graph.owning_module = self
+        self.__dict__["_graph"] = g
+        g.owning_module = self
         self.recompile()
 
     def __setattr__(self, name: str, value: Any) -> None:

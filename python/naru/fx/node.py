@@ -65,6 +65,13 @@ def map_arg(a: Argument, fn: Callable[[Node], Argument]) -> Argument:
     return map_aggregate(a, lambda value: fn(value) if isinstance(value, Node) else value)
 
 
+def nodes_of(a: Argument) -> list[Node]:
+    """The nodes in an argument, in order."""
+    found: list[Node] = []
+    map_aggregate(a, lambda value: found.append(value) if isinstance(value, Node) else None)
+    return found
+
+
 def type_name(kind: Any) -> str:
     """A type in the text of a graph: `torch.Tensor`, `int`, `list[int]`."""
     if not isinstance(kind, type) or hasattr(kind, "__origin__"):
@@ -191,7 +198,7 @@ class Node:
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_module":
-            return getattr(self.graph.owning_module.get_submodule(self.target), "_is_impure", False) if self.graph.owning_module else False
+            return getattr(self.graph.owning_module.get_submodule(str(self.target)), "_is_impure", False) if self.graph.owning_module else False
         return self.op == "call_function" and (self.target in _side_effects or (impure_random and printed_name(self.target) in _RANDOM))
 
     def format_node(self, placeholder_names: list[str] | None = None, maybe_return_typename: list[str] | None = None) -> str | None:

@@ -11,7 +11,7 @@ from ..nn import Module
 from ._symbolic_trace import symbolic_trace
 from .graph import Graph
 from .graph_module import GraphModule
-from .node import Node, map_arg
+from .node import Node, nodes_of
 
 __all__ = ["Match", "ReplacedPatterns", "replace_pattern", "replace_pattern_with_filters"]
 
@@ -50,19 +50,13 @@ class InternalMatch(NamedTuple):
     returning_nodes: list[Node]
 
 
-def _outputs(graph: Graph) -> list[Node]:
-    found: list[Node] = []
-    map_arg(graph.output_node().args, lambda node: found.append(node) or node)
-    return found
-
-
 class _Search:
     """Places in a graph that look like a pattern."""
 
     def __init__(self, pattern: Graph, graph: Graph, ignore_literals: bool) -> None:
         self.pattern, self.graph, self.ignore_literals = pattern, graph, ignore_literals
         self.inputs = [node for node in pattern.nodes if node.op == "placeholder"]
-        self.returned = _outputs(pattern)
+        self.returned = nodes_of(pattern.output_node().args)
         self.anchors = [node for node in dict.fromkeys(self.returned) if all(user.op == "output" for user in node.users)]
 
     def _same(self, wanted: Any, found: Any, seen: dict[Node, Any]) -> bool:
@@ -72,7 +66,7 @@ class _Search:
                 return seen[wanted] is found or (not isinstance(found, Node) and seen[wanted] == found)
             if wanted.op == "placeholder":
                 seen[wanted] = found
-                return isinstance(found, Node) or self.ignore_literals or True
+                return True
             return isinstance(found, Node) and self._node(wanted, found, seen)
         if isinstance(wanted, (list, tuple)) and isinstance(found, (list, tuple)):
             return len(wanted) == len(found) and all(self._same(w, f, seen) for w, f in zip(wanted, found))
@@ -106,7 +100,7 @@ class _Search:
         return None
 
     def matches(self) -> list[InternalMatch]:
-        found, taken = [], set()
+        found, taken = [], set[Node]()
         for node in self.graph.nodes:
             seen: dict[Node, Any] = {}
             if not self.anchors or not self._node(self.anchors[0], node, seen):
@@ -134,8 +128,7 @@ def _replace(gm: GraphModule, match: InternalMatch, replacement: Graph, changed:
     users = {user for node in match.returning_nodes for user in node.users}
     with gm.graph.inserting_before(min(users, key=order.__getitem__) if users else match.nodes_map[match.anchors[0]]):
         result = gm.graph.graph_copy(replacement, values)
-    made: list[Node] = []
-    map_arg((result,), lambda node: made.append(node) or node)
+    made = nodes_of((result,))
     if len(made) != len(match.returning_nodes):
         raise AssertionError(f"the replacement returns {len(made)} values, but the pattern {len(match.returning_nodes)}")
     for old, new in zip(match.returning_nodes, made):
