@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+from .._compat import placeholders
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,5 +21,4 @@ def compatibility(is_backward_compatible: bool) -> Callable[[T], T]:
     return lambda decorated: decorated
 
 
-def __getattr__(name: str) -> Any:
-    raise AttributeError(f"module 'torch.fx._compatibility' has no attribute '{name}'")
+__getattr__ = placeholders.module_getattr(__name__)

@@ -14,6 +14,7 @@ from types import FunctionType as FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _C
+from .._compat import placeholders
 from .._compat.checks import _assert
 from ..nn import Module, Parameter, Sequential
 from ..utils._pytree import tree_leaves
@@ -348,5 +349,4 @@ def symbolic_trace(root: Module | Callable[..., Any], concrete_args: dict[str, A
     return GraphModule(tracer.root, graph, type(root).__name__ if isinstance(root, Module) else root.__name__)
 
 
-def __getattr__(name: str) -> Any:
-    raise AttributeError(f"module 'torch.fx._symbolic_trace' has no attribute '{name}'")
+__getattr__ = placeholders.module_getattr(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from .. import _missing
+from .._compat import placeholders
 from ._codegen import Namespace, PythonCode, Writer, snake_case
 from .node import Argument, Node, Target, map_aggregate, map_arg, nodes_of
 
@@ -262,4 +262,4 @@ def _unpacked(rows: list[tuple]) -> Graph:
     return graph
 
 
-__getattr__ = _missing.module_getattr(__name__)
+__getattr__ = placeholders.module_getattr(__name__)

@@ -8,7 +8,8 @@ import linecache
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from .. import _C, _missing
+from .. import _C
+from .._compat import placeholders
 from ..nn import Module, Parameter
 from .graph import Graph
 
@@ -208,4 +209,4 @@ def reduce_graph_module(body: dict[str, Any], graph: Graph) -> GraphModule:
     return _restored(dict(body), graph)
 
 
-__getattr__ = _missing.module_getattr(__name__)
+__getattr__ = placeholders.module_getattr(__name__)

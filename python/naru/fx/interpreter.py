@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .. import _missing
+from .._compat import placeholders
 from ._symbolic_trace import Tracer
 from .graph import Graph
 from .graph_module import GraphModule
@@ -194,4 +194,4 @@ class Transformer(Interpreter):
         return result
 
 
-__getattr__ = _missing.module_getattr(__name__)
+__getattr__ = placeholders.module_getattr(__name__)

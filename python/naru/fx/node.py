@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, Union
 
-from .. import _missing
+from .._compat import placeholders
 from .._compat.checks import _assert, _assert_async
 from ._names import printed_name
 from .immutable_collections import immutable_dict, immutable_list
@@ -217,4 +217,4 @@ class Node:
         return self.name
 
 
-__getattr__ = _missing.module_getattr(__name__)
+__getattr__ = placeholders.module_getattr(__name__)

@@ -8,7 +8,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from .. import _C, _missing
+from .. import _C
+from .._compat import placeholders
 from ..overrides import is_tensor_method_or_property
 from ._names import as_recorded
 from .node import Argument, Node, Target, map_aggregate
@@ -253,4 +254,4 @@ for _name in (*_OPERATORS[0], *_OPERATORS[1]):
         setattr(Proxy, f"__r{_name.rstrip('_')}__", _operator(_function, reflected=True))
 Proxy.__hash__ = object.__hash__  # type: ignore[method-assign]
 
-__getattr__ = _missing.module_getattr(__name__)
+__getattr__ = placeholders.module_getattr(__name__)

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .. import _missing
+from .._compat import placeholders
 from ..nn import Module
 from ._symbolic_trace import symbolic_trace
 from .graph import Graph
@@ -192,4 +192,4 @@ def replace_pattern_with_filters(
     return replaced
 
 
-__getattr__ = _missing.module_getattr(__name__)
+__getattr__ = placeholders.module_getattr(__name__)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ... import _C, _missing
+from ... import _C
+from ..._compat import placeholders
 from ..interpreter import Interpreter
 from ..node import Node, map_aggregate
 
@@ -71,4 +72,4 @@ class ShapeProp(Interpreter):
         return self.run(*args)
 
 
-__getattr__ = _missing.module_getattr(__name__)
+__getattr__ = placeholders.module_getattr(__name__)
