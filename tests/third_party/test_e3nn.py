@@ -58,7 +58,8 @@ def test_layers_have_pytorchs_values_and_gradients(device, name):
 def test_spherical_harmonics_and_rotations_have_pytorchs_values():
     x, angles = values(5, 3), [torch.tensor(a) for a in (0.1, 0.2, 0.3)]
     basis = o3.ReducedTensorProducts("ij=ji", i="1x1o").change_of_basis
-    return {"harmonics": o3.spherical_harmonics([0, 1, 2, 3], x, normalize=True), "rotation": IRREPS.D_from_angles(*angles), "basis": basis.square().sum((1, 2)), "wigner": o3.wigner_3j(1, 2, 3)}
+    harmonics = o3.spherical_harmonics([0, 1, 2, 3], x, normalize=True)
+    return {"harmonics": harmonics, "rotation": IRREPS.D_from_angles(*angles), "basis": basis.square().sum((1, 2)), "wigner": o3.wigner_3j(1, 2, 3)}
 
 
 def test_a_network_turns_with_its_input():
@@ -84,7 +85,8 @@ def test_layers_are_copied_and_pickled_with_their_programs(name):
 
 def test_a_network_learns():
     torch.manual_seed(0)
-    model = torch.nn.Sequential(o3.Linear("1x0e + 1x1o", "4x0e + 4x1o"), enn.NormActivation("4x0e + 4x1o", torch.sigmoid), o3.Linear("4x0e + 4x1o", "1x0e"))
+    inner = "4x0e + 4x1o"
+    model = torch.nn.Sequential(o3.Linear("1x0e + 1x1o", inner), enn.NormActivation(inner, torch.sigmoid), o3.Linear(inner, "1x0e"))
     x, optimizer, losses = values(16, 4), torch.optim.Adam(model.parameters(), lr=0.05), []
     for _ in range(60):
         optimizer.zero_grad()

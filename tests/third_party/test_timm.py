@@ -60,23 +60,32 @@ def test_features_of_traced_models_are_pytorchs(device, name):
     return {str(i): [feature.mean((2, 3)), list(feature.shape)] for i, feature in enumerate(model(x))}
 
 
-@pytest.mark.parametrize("name, options", [("vit_tiny_patch16_224", {"img_size": 64}), ("swin_tiny_patch4_window7_224", {"img_size": 64}), ("convnext_atto", {}), ("efficientnet_b0", {})])
-def test_nodes_of_traced_models_give_what_the_model_computes(name, options):
+@pytest.mark.parametrize("name", ["vit_tiny_patch16_224", "swin_tiny_patch4_window7_224", "convnext_atto", "efficientnet_b0"])
+def test_nodes_of_traced_models_give_what_the_model_computes(name):
     from timm.models import create_feature_extractor, get_graph_node_names
 
     torch.manual_seed(0)
-    model = timm.create_model(name, **options).eval()
+    model = timm.create_model(name, **({"img_size": 64} if "224" in name else {})).eval()
     x, last = torch.linspace(-2, 2, 3 * 64 * 64).sin().reshape(1, 3, 64, 64), get_graph_node_names(model)[1][-1]
     assert torch.equal(create_feature_extractor(model, {last: "out"})(x)["out"], model(x))
 
 
-@recorded
-def test_traced_models_have_pytorchs_nodes():
-    from timm.models import get_graph_node_names
+TRACED = [
+    "resnet18", "vit_tiny_patch16_224", "mixer_s16_224", "mobilenetv3_small_050", "densenet121", "swin_tiny_patch4_window7_224", "convnext_atto",
+    "regnetx_002", "coat_lite_tiny", "xcit_nano_12_p16_224",
+]  # fmt: skip
 
-    names = ("resnet18", "vit_tiny_patch16_224", "mixer_s16_224", "mobilenetv3_small_050", "densenet121")
-    found = {name: get_graph_node_names(timm.create_model(name))[1] for name in names}
-    return {name: [len(nodes), nodes[:8], nodes[-8:]] for name, nodes in found.items()}
+
+@recorded
+@pytest.mark.parametrize("name", TRACED)
+def test_traced_models_have_pytorchs_nodes_and_code(name):
+    from hashlib import sha256
+
+    from timm.models import create_feature_extractor, get_graph_node_names
+
+    model = timm.create_model(name).eval()
+    nodes = get_graph_node_names(model)[1]
+    return [len(nodes), nodes[:8], nodes[-8:], sha256(create_feature_extractor(model, nodes[-1:]).code.encode()).hexdigest()]
 
 
 def test_a_models_transform_makes_its_input_of_a_picture():

@@ -45,7 +45,8 @@ def takes_tensors(function: F) -> F:
         try:
             return function(*args, **kwargs)
         except Exception:  # noqa: BLE001
-            if others := [value for value in (*args, *kwargs.values()) if hasattr(type(value), "__torch_function__") and not isinstance(value, _C.Tensor)]:
+            given = (*args, *kwargs.values())
+            if others := [value for value in given if hasattr(type(value), "__torch_function__") and not isinstance(value, _C.Tensor)]:
                 from ..overrides import handle_torch_function
 
                 return handle_torch_function(checked, others, *args, **kwargs)

@@ -16,7 +16,8 @@ from .proxy import Proxy
 from .subgraph_rewriter import replace_pattern
 
 __all__ = [
-    "Graph", "GraphModule", "Interpreter", "Node", "Proxy", "Tracer", "Transformer", "has_side_effect", "map_arg", "replace_pattern", "symbolic_trace", "wrap",
+    "Graph", "GraphModule", "Interpreter", "Node", "Proxy", "Tracer", "Transformer", "has_side_effect", "map_arg", "replace_pattern",
+    "symbolic_trace", "wrap",
 ]  # fmt: skip
 
 __getattr__ = _missing.module_getattr(__name__)

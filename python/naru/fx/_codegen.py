@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
-from ._names import qualified_name
+from ._names import is_known, qualified_name
 from .node import Node, type_name
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _is_found(name: str, obj: Any) -> bool:
     for part in name.split(".")[1:]:
         if (found := getattr(found, part, None)) is None:
             return False
-    return found is obj
+    return found is obj or is_known(obj, name)
 
 
 class Writer:

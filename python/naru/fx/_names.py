@@ -21,11 +21,12 @@ _WRITTEN = _OF_NN | frozenset(
     "adaptive_avg_pool1d avg_pool1d bilinear channel_shuffle conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d "
     "cosine_similarity hardshrink native_channel_shuffle pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu".split()
 )
-# Functions that PyTorch has in Python and naru in C++: how many arguments they need, and the others in order.
+# Functions that PyTorch has in Python and naru in C++: how many arguments they need (-1: all that are given), and the others in order.
 _DEFAULTS: dict[str, tuple[int, dict[str, Any]]] = {
     "split": (2, {"dim": 0}),
     "cdist": (2, {"p": 2.0, "compute_mode": "use_mm_for_euclid_dist_if_necessary"}),
     "norm": (1, {"p": "fro", "dim": None, "keepdim": False, "out": None, "dtype": None}),
+    "meshgrid": (-1, {"indexing": None}),
     "unique": (1, {"sorted": True, "return_inverse": False, "return_counts": False, "dim": None}),
     "unique_consecutive": (1, {"return_inverse": False, "return_counts": False, "dim": None}),
 }
@@ -45,15 +46,16 @@ def _known() -> dict[int, str]:
     """PyTorch's names of naru's functions, by id: the functions live as long as naru."""
     known: dict[int, str] = {}
     in_python = _missing.names()["functional"] - {"istft", "pca_lowrank", "svd_lowrank"}
-    for module in ("", "nn.functional", "linalg", "fft", "special"):
+    for module in ("nn.functional", "", "linalg", "fft", "special"):
         for name, function in _functions(module):
             if module == "":
                 place = "torch.functional." if name in in_python else "torch."
             elif module == "nn.functional":
-                place = "torch._C._nn." if name in _OF_NN else "torch.nn.functional."
+                place = "torch._C._nn." if name in _OF_NN else "torch." if name in _WRITTEN else "torch.nn.functional."
             else:
                 place = f"torch._C._{module}.{module}_"
-            known.setdefault(id(function), place + ("log_sigmoid" if name == "logsigmoid" else name))
+            if inspect.isfunction(function) or place != "torch.nn.functional.":
+                known.setdefault(id(function), place + ("log_sigmoid" if name == "logsigmoid" else name))
     return known
 
 
@@ -76,6 +78,18 @@ def qualified_name(function: Callable[..., Any]) -> str:
     return ("torch" + module[4:] if module.split(".")[0] == "naru" else module) + "." + name
 
 
+def is_known(function: Callable[..., Any], name: str) -> bool:
+    """Whether a function of naru is the one that PyTorch has under this name."""
+    return _known().get(id(function)) == name
+
+
+def node_name(target: Any) -> str:
+    """What the nodes of a target are named after."""
+    if not callable(target):
+        return target
+    return _known()[id(target)].rpartition(".")[2] if id(target) in _known() else getattr(target, "__name__", str(target))
+
+
 def printed_name(target: Any) -> str:
     """The text of a node's target."""
     if isinstance(target, str):
@@ -85,14 +99,14 @@ def printed_name(target: Any) -> str:
 
 
 @functools.cache
-def library_functions() -> dict[int, tuple[str, str, Callable[..., Any]]]:
-    """naru's functions that are written in Python, by id, with their module and name: a tracer records their calls before they look at their arguments."""
-    found: dict[int, tuple[str, str, Callable[..., Any]]] = {}
+def library_functions() -> dict[tuple[str, str], Callable[..., Any]]:
+    """naru's functions that are written in Python, by module and name: a tracer records their calls before they look at their arguments."""
+    found: dict[tuple[str, str], Callable[..., Any]] = {}
     _known()  # before a tracer puts others in the functions' places
     for module in ("", "nn.functional", "functional", "linalg", "fft", "special"):
         for name, function in _functions(module):
             if inspect.isfunction(function):
-                found.setdefault(id(function), ("naru" + (module and "." + module), name, function))
+                found["naru" + (module and "." + module), name] = function
     return found
 
 
@@ -115,9 +129,9 @@ def _parameters(function: Callable[..., Any]) -> tuple[int, list[tuple[str, Any]
 def as_recorded(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
     """The arguments of a call as PyTorch's graphs have them: those that are needed by position, all others by name with their defaults."""
     known = _parameters(function)
-    if known is None or len(args) > known[0] + len(known[1]):
+    if known is None or len(args) > known[0] + len(known[1]) >= len(known[1]):
         return args, kwargs
-    needed, others = known
+    needed, others = known if known[0] >= 0 else (len(args), known[1])
     if len(args) < needed:  # some are given by name
         names = list(inspect.signature(function).parameters)[len(args) : needed] if inspect.isfunction(function) else []
         if not names or any(name not in kwargs for name in names):

@@ -123,17 +123,17 @@ def _autowrap_check(patcher: _Patcher, names: dict[str, Any], function_ids: set[
     if id(names) in patcher.visited:
         return
     patcher.visited.add(id(names))
-    library = library_functions()
+    library = {id(function): function for function in library_functions().values()}
     for name, value in list(names.items()):
         if id(value) in function_ids and not name.startswith("_") and callable(value):
             patcher.patch(names, name, _recording(value))
-        elif id(value) in library and value is library[id(value)][2]:
+        elif id(value) in library and value is library[id(value)]:
             patcher.patch(names, name, _recording(value, is_wrapped=False))
 
 
 def _patch_wrapped_functions(patcher: _Patcher) -> None:
     """Puts recording functions in the place of naru's and of those that `wrap` was called for."""
-    for place, name, function in library_functions().values():
+    for (place, name), function in library_functions().items():
         patcher.patch(vars(sys.modules[place]), name, _recording(function, is_wrapped=False))
     for (_, name), names in list(_wrapped.items()):
         patcher.patch(names, name, _recording(names[name] if name in names else getattr(builtins, name)))
@@ -152,7 +152,10 @@ class Tracer(TracerBase):
     ['placeholder', 'call_function', 'output']
     """
 
-    def __init__(self, autowrap_modules: tuple[ModuleType, ...] = (math,), autowrap_functions: tuple[Callable, ...] = (), param_shapes_constant: bool = False) -> None:
+    def __init__(
+        self, autowrap_modules: tuple[ModuleType, ...] = (math,), autowrap_functions: tuple[Callable[..., Any], ...] = (),
+        param_shapes_constant: bool = False,
+    ) -> None:  # fmt: skip
         self._autowrap_search = list(autowrap_modules)
         found = [value for module in autowrap_modules for name, value in vars(module).items() if not name.startswith("_") and callable(value)]
         self._autowrap_function_ids = {id(value) for value in (*found, *autowrap_functions)}
@@ -261,7 +264,8 @@ class Tracer(TracerBase):
         if name in concrete and not isinstance(concrete[name], PHBase):
             value = concrete[name]
             if any(isinstance(v, PHBase) for v in tree_leaves(value)):
-                raise NotImplementedError(f"concrete_args: wanted a value or fx.PH for {name}, got a {type(value).__name__} with fx.PH in it; give its items as arguments")
+                got = f"got a {type(value).__name__} with fx.PH in it; give its items as arguments"
+                raise NotImplementedError(f"concrete_args: wanted a value or fx.PH for {name}, {got}")
             given = self.create_proxy("placeholder", f"{name}_1", default, {})
             if value is None or isinstance(value, (bool, int, float, str)):
                 said = f"{name} has been specialized to have value {value} but got another value"
@@ -283,7 +287,7 @@ class Tracer(TracerBase):
             self.submodule_paths = {module: name for name, module in reversed(list(root.named_modules(remove_duplicate=False)))}
         else:
             if not inspect.isfunction(inspect.unwrap(root)):
-                raise TypeError(f"fx.Tracer.trace: wanted a Module or a function written in Python, got {root!r}; put the call into a function of your own")
+                raise TypeError(f"fx.Tracer.trace: wanted a Module or a function written in Python, got {root!r}; call it in a function of your own")
             self.root, function = Module(), root
         self.graph = Graph(tracer_cls=type(self) if type(self).__qualname__.find("<locals>") < 0 else None)
         self.tensor_attrs = {}

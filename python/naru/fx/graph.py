@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._compat import placeholders
 from ._codegen import Namespace, PythonCode, Writer, snake_case
+from ._names import node_name
 from .node import Argument, Node, Target, map_aggregate, map_arg, nodes_of
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Graph:
             if given.graph is not self:
                 raise AssertionError(f"{given} belongs to another Graph; copy it with node_copy first")
         if name is None:
-            name = getattr(target, "__name__", str(target)) if callable(target) else target
+            name = node_name(target)
             name = snake_case(name[2:-2] if name.startswith("__") and name.endswith("__") else name)
         name = self._names.create_name(name)
         node = Node(self, name, op, target, args or (), kwargs, type_expr)
@@ -103,7 +104,10 @@ class Graph:
         """Adds the value of the module's attribute `qualified_name`, with dots."""
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
-    def call_function(self, the_function: Callable[..., Any], args: tuple | None = None, kwargs: dict[str, Any] | None = None, type_expr: Any = None, name: str | None = None) -> Node:
+    def call_function(
+        self, the_function: Callable[..., Any], args: tuple | None = None, kwargs: dict[str, Any] | None = None, type_expr: Any = None,
+        name: str | None = None,
+    ) -> Node:  # fmt: skip
         """Adds a call of a function."""
         return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
 
@@ -204,7 +208,8 @@ class Graph:
                 for part in str(node.target).split("."):
                     found = getattr(found, part, None)
                 if found is None:
-                    raise RuntimeError(f"Node {node} target {node.target} references nonexistent attribute {node.target} of {type(self.owning_module).__name__}")
+                    owner = type(self.owning_module).__name__
+                    raise RuntimeError(f"Node {node} target {node.target} references nonexistent attribute {node.target} of {owner}")
 
     def python_code(self, root_module: str, *, verbose: bool = False, **settings: Any) -> PythonCode:
         """The program as a function `forward` whose first parameter is `root_module`, with the objects that its names stand for.

@@ -21,7 +21,9 @@ Argument = Any  # a Node, a number, a string, a tensor's property, or tuples, li
 T = TypeVar("T")
 OPS = frozenset(("placeholder", "get_attr", "call_function", "call_method", "call_module", "output", "root"))
 _side_effects: set[Any] = {operator.setitem, _assert, _assert_async}
-_RANDOM = frozenset(f"torch.{name}" for name in "bernoulli multinomial normal poisson rand rand_like randint randint_like randn randn_like randperm".split())
+_RANDOM = frozenset(
+    f"torch.{name}" for name in "bernoulli multinomial normal poisson rand rand_like randint randint_like randn randn_like randperm".split()
+)
 
 
 def has_side_effect(fn: T) -> T:
@@ -102,12 +104,14 @@ class Node:
     ('call_function', (x, 1), [add], '%add : [num_users=0] = call_function[target=torch.add](args = (%x, 1), kwargs = {})')
     """
 
-    def __init__(self, graph: Graph, name: str, op: str, target: Target, args: tuple = (), kwargs: dict | None = None, return_type: Any = None) -> None:
+    def __init__(
+        self, graph: Graph, name: str, op: str, target: Target, args: tuple = (), kwargs: dict[str, Any] | None = None, return_type: Any = None
+    ) -> None:
         if op not in OPS:
             raise AssertionError(f"op '{op}' is not in _legal_ops")
         if (op == "call_function") != callable(target) or not (callable(target) or isinstance(target, str)):
-            wanted = "be a callable" if op == "call_function" else "be a str"
-            raise ValueError(f"Node [graph = {graph}, name = '{name}'] target {target} has type {type(target)} but a target of {op} is expected to {wanted}")
+            wanted = f"a target of {op} is expected to be a {'callable' if op == 'call_function' else 'str'}"
+            raise ValueError(f"Node [graph = {graph}, name = '{name}'] target {target} has type {type(target)} but {wanted}")
         self.graph, self.name, self.op, self.target, self.type = graph, name, op, target, return_type
         self._args: tuple = ()
         self._kwargs: dict[str, Any] = {}
@@ -130,13 +134,13 @@ class Node:
 
         self._args, self._kwargs = map_arg(tuple(args), seen), map_arg(dict(kwargs), seen)
 
-    args = property(lambda self: self._args, lambda self, new: self._update(new, self._kwargs), doc="The positional arguments, a tuple; assign a new one.")
-    kwargs = property(lambda self: self._kwargs, lambda self, new: self._update(self._args, new), doc="The arguments by name; assign a new dictionary.")
+    args = property(lambda self: self._args, lambda self, new: self._update(new, self._kwargs), doc="The arguments by position; assign a new tuple.")
+    kwargs = property(lambda self: self._kwargs, lambda self, new: self._update(self._args, new), doc="The arguments by name; assign a new dict.")
     next = property(lambda self: self._next, doc="The node after this one; the graph's root after the last.")
     prev = property(lambda self: self._prev, doc="The node before this one.")
     all_input_nodes = property(lambda self: list(self._input_nodes), doc="The nodes in the arguments, each once.")
     stack_trace = property(
-        lambda self: self.meta.get("stack_trace"), lambda self, trace: self.meta.__setitem__("stack_trace", trace), doc="Where the node was recorded, or None."
+        lambda self: self.meta.get("stack_trace"), lambda self, to: self.meta.__setitem__("stack_trace", to), doc="Where it was recorded, or None."
     )
 
     def prepend(self, x: Node) -> None:

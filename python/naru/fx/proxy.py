@@ -112,7 +112,8 @@ class TracerBase:
     def to_bool(self, obj: Proxy) -> bool:
         """Called where a program asks for the truth of a proxy: TraceError."""
         raise TraceError(
-            f"symbolically traced variables cannot be used as inputs to control flow: the value of {obj.node} is not known while tracing, at {_where()}. "
+            "symbolically traced variables cannot be used as inputs to control flow: "
+            f"the value of {obj.node} is not known while tracing, at {_where()}. "
             "To fix it, give the argument that decides by concrete_args, use torch.where, or make the function a leaf by torch.fx.wrap"
         )
 
@@ -190,7 +191,8 @@ class Proxy:
 
     def __len__(self) -> int:
         raise RuntimeError(
-            "'len' is not supported in symbolic tracing by default. If you want this call to be recorded, please call torch.fx.wrap('len') at module scope; "
+            "'len' is not supported in symbolic tracing by default. "
+            "If you want this call to be recorded, please call torch.fx.wrap('len') at module scope; "
             f"for a tensor use x.size(0). At {_where()}"
         )
 
@@ -204,7 +206,7 @@ class Proxy:
         proxies = _proxies((args, kwargs))
         tracer = proxies[0].tracer
         if any(proxy.tracer is not tracer for proxy in proxies):
-            raise RuntimeError(f"Found multiple different tracers {tracer} among the arguments of {func}: proxies of one trace cannot be used in another")
+            raise RuntimeError(f"Found multiple different tracers among the arguments of {func}: proxies of one trace cannot be used in another")
         if is_tensor_method_or_property(func):
             return tracer.create_proxy("call_method", func.__name__, args, kwargs)
         return tracer.create_proxy("call_function", func, *as_recorded(func, args, kwargs))

@@ -123,7 +123,8 @@ def _replace(gm: GraphModule, match: InternalMatch, replacement: Graph, changed:
     inputs = [node for node in replacement.nodes if node.op == "placeholder"]
     if len(inputs) != len(match.placeholder_nodes):
         raise AssertionError(f"the replacement has {len(inputs)} inputs, but the pattern {len(match.placeholder_nodes)}; they are taken in order")
-    values: dict[Node, Any] = {node: changed.get(value, value) if isinstance(value, Node) else value for node, value in zip(inputs, match.placeholder_nodes)}
+    given = [changed.get(value, value) if isinstance(value, Node) else value for value in match.placeholder_nodes]
+    values: dict[Node, Any] = dict(zip(inputs, given))
     order = {node: i for i, node in enumerate(gm.graph.nodes)}
     users = {user for node in match.returning_nodes for user in node.users}
     with gm.graph.inserting_before(min(users, key=order.__getitem__) if users else match.nodes_map[match.anchors[0]]):
@@ -169,8 +170,8 @@ def replace_pattern_with_filters(
     gm: GraphModule, pattern: Any, replacement: Any = None, match_filters: list[Callable[..., bool]] | None = None, ignore_literals: bool = False,
     replacement_callback: Callable[..., Graph] | None = None,
 ) -> list[ReplacedPatterns]:  # fmt: skip
-    """As `replace_pattern(gm, pattern, replacement)`, where all of `match_filters`, called with (match, graph, pattern), return True. `ignore_literals`: numbers need not be those of
-    the pattern; `replacement_callback`: makes the replacement of a match.
+    """As `replace_pattern(gm, pattern, replacement)`, where all of `match_filters`, called with (match, graph, pattern), return True.
+    `ignore_literals`: numbers need not be those of the pattern; `replacement_callback`: makes the replacement of a match.
 
     >>> from naru.fx.subgraph_rewriter import replace_pattern_with_filters
     >>> traced = naru.fx.symbolic_trace(lambda x: naru.relu(x) + 1)

@@ -12,6 +12,26 @@ from pathlib import Path
 FACTS = Path(__file__).with_name("fx_facts.json")
 
 
+# Functions of torch.nn.functional by the number of arguments that they need; and calls whose arguments are recorded as they are written, or are not.
+NEEDED = {
+    1: """alpha_dropout celu dropout dropout1d dropout2d dropout3d elu feature_alpha_dropout glu gumbel_softmax hardsigmoid hardswish hardtanh instance_norm
+       interpolate leaky_relu log_softmax mish normalize relu relu6 rrelu selu silu softmax softmin""",
+    2: """adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d affine_grid binary_cross_entropy
+       binary_cross_entropy_with_logits cross_entropy embedding embedding_bag fractional_max_pool2d fractional_max_pool3d grid_sample group_norm
+       hinge_embedding_loss huber_loss kl_div layer_norm local_response_norm max_pool1d max_pool2d max_pool3d mse_loss multi_margin_loss
+       multilabel_margin_loss multilabel_soft_margin_loss nll_loss pad rms_norm smooth_l1_loss soft_margin_loss unfold""",
+    3: "batch_norm cosine_embedding_loss fold gaussian_nll_loss margin_ranking_loss max_unpool1d max_unpool2d max_unpool3d triplet_margin_loss",
+    4: "ctc_loss",
+}
+CALLS = """F.linear(x, y)|F.conv2d(x, y, None, 1, padding=1)|F.gelu(x)|F.gelu(x, approximate="tanh")|F.softplus(x, 2)|F.scaled_dot_product_attention(x, y, x, is_causal=True)
+F.avg_pool2d(x, 2)|F.avg_pool1d(x, 2)|F.logsigmoid(x)|F.softshrink(x)|F.pixel_shuffle(x, 2)|F.prelu(x, y)|F.cosine_similarity(x, y, dim=0)|F.one_hot(x, 3)|F.bilinear(x, y, x)
+F.dropout(x, 0.5, training=False)|F.max_pool2d(x, 2, 2)|F.max_pool2d(kernel_size=2, input=x)|F.batch_norm(x, None, None, training=True)|F.softmax(x, -1)|F.relu(x, True)
+torch.split(x, 2)|torch.split(x, [1, 2], dim=1)|torch.einsum("ij,jk->ik", x, y)|torch.einsum("ij->i", x)|torch.norm(x)|torch.norm(x, 2, dim=1)|torch.cdist(x, y)|torch.cdist(x, y, p=1.0)
+torch.unique(x)|torch.unique(x, return_inverse=True)|torch.unique_consecutive(x)|torch.tensordot(x, y, dims=1)|torch.meshgrid(x, y)|torch.meshgrid(x, y, indexing="ij")
+torch.broadcast_tensors(x, y)|torch.atleast_2d(x)|torch.block_diag(x, y)|torch.cartesian_prod(x, y)|torch.stack([x, y], 1)|torch.where(x, y, x)|torch.flatten(x, 1)|torch.clamp(x, min=0)
+torch.linalg.norm(x)|torch.linalg.inv(x)|torch.fft.rfft(x, norm="ortho")|torch.sigmoid(x)|torch.chunk(x, 2)|torch.matmul(x, y)|torch.zeros_like(x)|torch._assert(x, "text")""".replace("\n", "|").split("|")
+
+
 def filled(torch, module):
     """The module with parameters that are the same everywhere."""
     with torch.no_grad():
@@ -280,6 +300,14 @@ def traced(torch, nn, F):
         gm = fx.symbolic_trace(Outer())
         return [of(gm, x), [name for name, _ in gm.named_parameters()], of(fx.symbolic_trace(gm), x)]
 
+    def functions():
+        lines = [f"F.{name}({', '.join('xyzw'[:count])})" for count, text in NEEDED.items() for name in text.split()] + CALLS
+        found = []
+        for line in lines:
+            graph = fx.symbolic_trace(eval(f"lambda x, y, z, w: {line}", {"torch": torch, "F": F})).graph
+            found.append([line, [str(node.format_node()) for node in graph.nodes][4:]])
+        return found
+
     def stars():
         def program(x, *args, scale=2, **named):
             return {"first": x * scale + args[0], "second": [named["z"], x]}
@@ -319,7 +347,7 @@ def traced(torch, nn, F):
         gm.recompile()
         return [changed, of(gm)]
 
-    return {f.__name__: f for f in (first, many, retraced, stars, concrete, copied, named, cleaned)}
+    return {f.__name__: f for f in (first, many, retraced, functions, stars, concrete, copied, named, cleaned)}
 
 
 def facts(torch, nn, F):

@@ -13,8 +13,8 @@ __all__ = ["ShapeProp", "TensorMetadata"]
 
 
 class TensorMetadata(NamedTuple):
-    """What is known of a tensor without its values: shape, dtype, requires_grad, stride and memory_format (the first that fits, or None); is_quantized is
-    False and qparams empty, as naru has no quantized tensors.
+    """What is known of a tensor without its values: shape, dtype, requires_grad, stride and memory_format (the first that fits, or None);
+    is_quantized is False and qparams empty, as naru has no quantized tensors.
 
     >>> from naru.fx.passes.shape_prop import TensorMetadata
     >>> TensorMetadata._fields[:3]

@@ -41,7 +41,7 @@ class NodePathTracer(LeafModuleAwareTracer):
     >>> tracer = NodePathTracer()
     >>> _ = tracer.trace(naru.nn.Sequential(naru.nn.ReLU()))
     >>> list(tracer.node_to_qualname.values())
-    ['input', '0', 'output']
+    ['input', '0']
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -57,11 +57,11 @@ class NodePathTracer(LeafModuleAwareTracer):
         finally:
             self.current_module_qualname = before
 
-    def create_node(self, kind: str, target: Any, args: tuple, kwargs: dict[str, Any], name: str | None = None, type_expr: Any = None) -> fx.Node:
-        """Adds a node."""
-        node = super().create_node(kind, target, args, kwargs, name, type_expr)
-        self.node_to_qualname[node] = self._qualname(node)
-        return node
+    def create_proxy(self, kind: str, target: Any, args: tuple, kwargs: dict[str, Any], *rest: Any, **settings: Any) -> fx.Proxy:
+        """Adds a node, and notes its place; the output, and constants that nodes take, have none."""
+        proxy = super().create_proxy(kind, target, args, kwargs, *rest, **settings)
+        self.node_to_qualname[proxy.node] = self._qualname(proxy.node)
+        return proxy
 
     def _qualname(self, node: fx.Node) -> str:
         place = self.current_module_qualname
@@ -76,12 +76,12 @@ class NodePathTracer(LeafModuleAwareTracer):
 
 
 def _graph_and_names(model: Module, settings: dict[str, Any], concrete_args: Any) -> tuple[fx.Graph, dict[str, fx.Node]]:
-    """The graph, and its nodes but the output by name. The layers and functions of `ops` are not entered."""
+    """The graph, and its nodes by name. The layers and functions of `ops` are not entered."""
     layers = [value for value in vars(ops).values() if isinstance(value, type) and issubclass(value, Module)]
     leaves = {"leaf_modules": [*settings.get("leaf_modules", ()), *layers], "autowrap_modules": (*settings.get("autowrap_modules", ()), math, ops)}
     tracer = NodePathTracer(**{**settings, **leaves})
     graph = tracer.trace(model, concrete_args=concrete_args)
-    return graph, {tracer.node_to_qualname[node]: node for node in graph.nodes if node.op != "output"}
+    return graph, {name: node for node, name in tracer.node_to_qualname.items()}
 
 
 def _warn_of_differences(train: list[str], evaluated: list[str]) -> None:
@@ -150,8 +150,10 @@ def _wanted(return_nodes: Any, names: list[str], mode: str) -> dict[str, str]:
     wanted = {str(k): str(v) for k, v in (return_nodes if isinstance(return_nodes, dict) else {name: name for name in return_nodes}).items()}
     for query in wanted:
         if not any(re.match(rf"^{re.escape(query)}(\.|$)", name) for name in names):
-            raise ValueError(f"node: '{query}' is not present in model. Hint: use `get_graph_node_names` to make sure the `return_nodes` you specified are "
-                             f"present. It may even be that you need to specify `train_return_nodes` and `eval_return_nodes` separately. In {mode} mode")
+            raise ValueError(
+                f"node: '{query}' is not present in model. Hint: use `get_graph_node_names` to make sure the `return_nodes` you specified are present. "
+                f"It may even be that you need to specify `train_return_nodes` and `eval_return_nodes` separately. This is {mode} mode"
+            )
     return wanted
 
 
@@ -172,8 +174,8 @@ def _feature_graph(graph: fx.Graph, named: dict[str, fx.Node], wanted: dict[str,
 
 
 def create_feature_extractor(
-    model: Module, return_nodes: Any = None, train_return_nodes: Any = None, eval_return_nodes: Any = None, tracer_kwargs: dict[str, Any] | None = None,
-    suppress_diff_warning: bool = False, concrete_args: dict[str, Any] | None = None,
+    model: Module, return_nodes: Any = None, train_return_nodes: Any = None, eval_return_nodes: Any = None,
+    tracer_kwargs: dict[str, Any] | None = None, suppress_diff_warning: bool = False, concrete_args: dict[str, Any] | None = None,
 ) -> fx.GraphModule:  # fmt: skip
     """A module that returns a dictionary of a model's inner values: `return_nodes` has the names of nodes, or for each the name of its value in the
     result. `train_return_nodes` and `eval_return_nodes` give them for each mode. ValueError for a node that is not there.
@@ -184,7 +186,8 @@ def create_feature_extractor(
     >>> create_feature_extractor(model, {"0": "before"})(naru.ones(1, 2))["before"].shape
     torch.Size([1, 3])
     """
-    if (return_nodes is None) == (train_return_nodes is None and eval_return_nodes is None) or (train_return_nodes is None) != (eval_return_nodes is None):
+    each = (train_return_nodes is None, eval_return_nodes is None)
+    if each[0] != each[1] or (return_nodes is None) == each[0]:
         raise ValueError("Either `return_nodes` or `train_return_nodes` and `eval_return_nodes` together, should be specified")
     was = model.training
     graphs, all_names = [], []
