@@ -36,6 +36,8 @@ def _functions(module: str) -> Iterator[tuple[str, Any]]:
     """The public functions of a module of naru, by name; placeholders are not among them."""
     found = import_module("naru" + (module and "." + module))
     for name in sorted({*_missing.names().get(module, ()), *(("_assert",) if not module else ())}):
+        if f"{module}.{name}".lstrip(".") in _missing.names():
+            continue  # a module, which need not be imported for this
         value = getattr(found, name, None)
         if (inspect.isfunction(value) or type(value) is type(_C.relu)) and not hasattr(value, "__naru_lacks__"):
             yield name, value

@@ -206,6 +206,8 @@ def reduce_graph_module(body: dict[str, Any], graph: Graph) -> GraphModule:
     >>> pickle.loads(pickle.dumps(naru.fx.symbolic_trace(naru.nn.ReLU())))(naru.tensor([-1.0, 1.0]))
     tensor([0., 1.])
     """
+    if not isinstance(graph, Graph):
+        raise NotImplementedError("reduce_graph_module: wanted a GraphModule that naru stored, got PyTorch's; store its state_dict, and trace the model anew")
     return _restored(dict(body), graph)
 
 

@@ -24,6 +24,15 @@ def test_a_class_that_is_no_tensor_takes_over_functions_methods_operators_and_in
     assert is_tensor_like(f) and not is_tensor_like(3) and has_torch_function((f, x)) and not has_torch_function((x, 3))
 
 
+def test_functions_that_look_into_their_arguments_themselves_ask_their_classes_too():
+    f, x = Foreign(), torch.ones(2)
+    assert torch.broadcast_tensors(f, x) == ("broadcast_tensors", (Foreign,), 2, []) and torch.meshgrid(x, f, indexing="ij")[0] == "meshgrid"
+    assert torch.nn.functional.nll_loss(f, x)[0] == "nll_loss" and torch.nn.functional.group_norm(f, 2)[0] == "group_norm"
+    assert torch._assert(f, "text")[0] == "_assert" and torch._assert(True, "text") is None
+    with pytest.raises(TypeError, match=r"broadcast_tensors\(\): wanted Tensors or a list of them"):
+        torch.broadcast_tensors(x, 3)
+
+
 def test_a_class_that_declines_is_an_error_that_names_it():
     class Declines:
         @classmethod
