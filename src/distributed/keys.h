@@ -1,8 +1,8 @@
 // Keys: the contents of a store, and the rules common to all stores.
 #pragma once
 
-#include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "naru/distributed/store.h"
@@ -24,7 +24,7 @@ class Keys {
   int64_t size() const noexcept { return static_cast<int64_t>(values_.size()); }
 
  private:
-  std::map<std::string, std::string> values_;
+  std::unordered_map<std::string, std::string> values_;
 };
 
 // Throws DistStoreError for keys that were not set in time.

@@ -81,9 +81,7 @@ Mesh::Mesh(Store& store, int rank, int size, Deadline deadline) : store_(store),
     std::vector<std::string> keys;
     for (int r = 0; r < size; ++r) keys.push_back(what + std::to_string(r));
     store.wait(keys, left(deadline));
-    std::vector<std::string> values;
-    for (const std::string& key : keys) values.push_back(store.get(key));
-    return values;
+    return store.multi_get(keys);
   };
   // If all ranks are on one host, listen only on loopback, which no other host can reach.
   hosts_ = all("host/", this_host());
@@ -189,8 +187,9 @@ std::unique_ptr<Channels> Mesh::share() {
       attempt([&] { return std::make_unique<SharedMemory>(size_, told.substr(0, space), std::stoull(told.substr(space + 1))); });
   }
   store_.set("memory/" + std::to_string(rank_), memory ? "1" : "0");
-  bool all = true;
-  for (int r = 0; r < size_; ++r) all &= store_.get("memory/" + std::to_string(r)) == "1";
+  std::vector<std::string> keys;
+  for (int r = 0; r < size_; ++r) keys.push_back("memory/" + std::to_string(r));
+  const bool all = std::ranges::all_of(store_.multi_get(keys), [](const std::string& mapped) { return mapped == "1"; });
   return all ? shared_channels(std::move(*memory), rank_, size_) : nullptr;
 }
 

@@ -53,6 +53,13 @@ std::string Keys::compare_set(const std::string& key, const std::string& expecte
   return at->second;
 }
 
+std::vector<std::string> Store::multi_get(const std::vector<std::string>& keys) {
+  std::vector<std::string> values;
+  values.reserve(keys.size());
+  for (const std::string& key : keys) values.push_back(get(key));
+  return values;
+}
+
 // --- HashStore
 
 struct HashStore::State {

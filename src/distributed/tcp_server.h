@@ -4,10 +4,12 @@
 #include <atomic>
 #include <list>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "distributed/keys.h"
@@ -16,7 +18,17 @@
 
 namespace naru::distributed {
 
-enum class Request : char { Set = 's', Get = 'g', Add = 'a', Check = 'c', Wait = 'w', CompareSet = 'x', Erase = 'e', Count = 'n' };
+enum class Request : char {
+  Set = 's',
+  Get = 'g',
+  GetAll = 'm',
+  Add = 'a',
+  Check = 'c',
+  Wait = 'w',
+  CompareSet = 'x',
+  Erase = 'e',
+  Count = 'n'
+};
 
 // How both sides show that they have the launch's token, which `torchrun` gives to its processes in their environment, without saying it. The client begins
 // with kGreeting and a nonce; the server answers with kGreeting, a nonce of its own and its proof; the client's proof follows, then its requests. A proof is
@@ -32,6 +44,8 @@ enum class Side : char { Client = 'c', Server = 's' };
 std::string proof_of(Side side, std::string_view token, std::string_view client_nonce, std::string_view server_nonce);
 // How many clients have come; no user's key begins so.
 inline constexpr const char* kWorkers = "\1workers";
+// The first field of the answer to GetAll: the values follow; or they are too much for one answer, and the client must ask for each.
+inline constexpr std::string_view kValues = "values", kTooMuch = "too much";
 // What a key and its value may have in bytes, and so a message.
 inline constexpr uint32_t kGreatestMessage = 16u << 20;
 inline constexpr size_t kMostFields = 1u << 18;
@@ -65,6 +79,8 @@ class TCPServer {
   uint16_t port() const noexcept { return listener_.port; }
   // By which this process reaches it.
   const std::string& address() const noexcept { return listener_.address; }
+  // How often a key was looked for on behalf of a waiting client: at most once for each key of a wait, unless keys are deleted meanwhile.
+  uint64_t lookups() const noexcept { return lookups_.load(std::memory_order_relaxed); }
 
  private:
   struct Connection {
@@ -74,31 +90,57 @@ class TCPServer {
     bool greeted = false, refused = false, closed = false;
     // By which it must have greeted, or have sent what it has begun.
     Deadline until = Deadline::max();
-    std::vector<std::string> waits;  // for these keys
-    bool wants_value = false;        // of the key that it waits for
+    uint32_t events = 0;              // that epoll looks for
+    std::optional<std::string> wait;  // the request that waits for its keys
+    size_t at = 0;                    // where in it the first key begins that was not there
+    std::string missing;              // that key
+    uint64_t erasures = 0;            // when the search began
+    std::list<Connection>::iterator self;
   };
+  using Connections = std::list<Connection>;
   void serve();
   void serve_once();
   int milliseconds_to_wait() const;
   void accept_all();
   bool drop_a_stranger();
   static size_t most_connections();
+  void close(Connection& c) noexcept;
+  void forget_closed() noexcept;
+  void stop_waiting(Connection& c) noexcept;
+  void set_until(Connection& c, Deadline until);
+  void watch(Connection& c);
+  void welcome(Connection& c);
+  void watch_listener(bool accepts);
   void guarded(Connection& c, void (TCPServer::*what)(Connection&)) noexcept;
   void read(Connection& c);
   void greet(Connection& c);
   void take_all(Connection& c);
   void write(Connection& c);
+  void write_more(Connection& c);
+  void go_on();
+  static bool blocked(const Connection& c);
   void take(Connection& c, std::string_view text);
   void answer(Connection& c, std::string_view message);
-  void answer_waiting(Connection& c);
+  void answer(Connection& c, Message& message);
+  void begin_wait(Connection& c, std::string_view text);
+  void look_for_keys(Connection& c);
+  void tell_waiting(const std::string& key);
 
   Listener listener_;
-  Descriptor wake_;
+  Descriptor wake_, epoll_;
   int generation_;
   std::string token_;
   Keys keys_;
+  uint64_t erasures_ = 0;                    // of keys
+  size_t unfinished_ = 0;                    // bytes of incomplete requests
   Deadline accepts_from_ = Deadline::min();  // not before, when there were no descriptors
-  std::list<Connection> connections_;
+  bool accepts_ = true;
+  Connections strangers_, known_, closed_;  // strangers have not greeted; the oldest is the first
+  std::set<std::pair<Deadline, Connection*>> due_;
+  // A client that waits for several keys is listed under the first that is missing only, and then under the next.
+  std::unordered_map<std::string, std::vector<Connection*>> waiting_;
+  std::vector<Connection*> answered_;  // with further requests
+  std::atomic<uint64_t> lookups_{0};
   std::atomic<bool> stopped_{false};
   std::thread thread_;
 };

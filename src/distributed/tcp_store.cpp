@@ -161,6 +161,14 @@ std::string TCPStore::get(const std::string& key) {
   return answer_of(client_->ask(Request::Get, {key}, after(timeout())), {key}, timeout()).at(0);
 }
 
+std::vector<std::string> TCPStore::multi_get(const std::vector<std::string>& keys) {
+  if (keys.empty()) return {};
+  Fields answer = answer_of(client_->ask(Request::GetAll, views(keys), after(timeout())), keys, timeout());
+  if (answer.at(0) == kTooMuch) return Store::multi_get(keys);
+  answer.erase(answer.begin());
+  return answer;
+}
+
 int64_t TCPStore::add(const std::string& key, int64_t amount) {
   return number_in(key, answer_of(client_->ask(Request::Add, {key, std::to_string(amount)}, after(timeout())), {key}, timeout()).at(0));
 }

@@ -51,6 +51,8 @@ class Store {
   virtual void set(const std::string& key, const std::string& value) = 0;
   // Waits until the key exists.
   virtual std::string get(const std::string& key) = 0;
+  // The values of all keys; waits until they exist.
+  virtual std::vector<std::string> multi_get(const std::vector<std::string>& keys);
   // Adds to the integer stored at the key (0 if absent). Returns the sum.
   virtual int64_t add(const std::string& key, int64_t amount) = 0;
   // True if all keys exist.
@@ -100,6 +102,7 @@ class PrefixStore final : public Store {
   PrefixStore(std::string prefix, std::shared_ptr<Store> store);
   void set(const std::string& key, const std::string& value) override { store_->set(joined(key), value); }
   std::string get(const std::string& key) override { return store_->get(joined(key)); }
+  std::vector<std::string> multi_get(const std::vector<std::string>& keys) override { return store_->multi_get(joined(keys)); }
   int64_t add(const std::string& key, int64_t amount) override { return store_->add(joined(key), amount); }
   bool check(const std::vector<std::string>& keys) override { return store_->check(joined(keys)); }
   using Store::wait;
@@ -156,6 +159,7 @@ class TCPStore final : public Store {
   ~TCPStore() override;
   void set(const std::string& key, const std::string& value) override;
   std::string get(const std::string& key) override;
+  std::vector<std::string> multi_get(const std::vector<std::string>& keys) override;
   int64_t add(const std::string& key, int64_t amount) override;
   bool check(const std::vector<std::string>& keys) override;
   using Store::wait;

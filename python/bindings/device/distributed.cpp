@@ -67,6 +67,12 @@ void define_stores(nb::module_& m) {
   nb::class_<Store>(m, "_Store")
       .def("set", [](Store& s, const std::string& key, const nb::bytes& value) { unlocked([&, v = text_of(value)] { s.set(key, v); }); })
       .def("get", [](Store& s, const std::string& key) { return bytes_of(unlocked([&] { return s.get(key); })); })
+      .def("multi_get",
+           [](Store& s, const Keys& keys) {
+             nb::list values;
+             for (const std::string& value : unlocked([&] { return s.multi_get(keys); })) values.append(bytes_of(value));
+             return values;
+           })
       .def("add", [](Store& s, const std::string& key, int64_t n) { return unlocked([&] { return s.add(key, n); }); })
       .def("check", [](Store& s, const Keys& keys) { return unlocked([&] { return s.check(keys); }); })
       .def("wait", [](Store& s, const Keys& keys, int64_t ms) { unlocked([&] { s.wait(keys, ms < 0 ? s.timeout() : Milliseconds(ms)); }); })

@@ -71,7 +71,7 @@ class Store:
 
     def multi_get(self, keys: Sequence[str]) -> list[bytes]:
         """The values of several `keys`; waits for them."""
-        return [self.get(key) for key in keys]
+        return self._store.multi_get(list(keys))
 
     def multi_set(self, keys: Sequence[str], values: Sequence[str | bytes]) -> None:
         """Sets `values` for several `keys`."""

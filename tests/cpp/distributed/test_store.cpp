@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
 #include <thread>
 
+#include "distributed/tcp_server.h"
 #include "naru/distributed/store.h"
 
 namespace naru::distributed {
@@ -32,6 +34,10 @@ void behaves(const Two& two) {
   EXPECT_EQ(a.compare_set("cas", "", "first"), "first");
   EXPECT_EQ(b.compare_set("cas", "first", "second"), "second");
   EXPECT_EQ(b.compare_set("cas", "first", "third"), "second");
+  EXPECT_EQ(b.multi_get({"count", "name"}), (std::vector<std::string>{"2", std::string("va\0lue", 6)}));
+  a.set("two", "error");  // as the first word of an answer that reports an error
+  EXPECT_EQ(b.multi_get({"two", "count"}), (std::vector<std::string>{"error", "2"}));
+  EXPECT_TRUE(a.delete_key("two"));
   EXPECT_TRUE(a.delete_key("cas"));
   EXPECT_FALSE(b.delete_key("cas"));
   try {
@@ -99,6 +105,57 @@ TEST(Store, ByTcpWaitsForItsWorkersAndSaysWhatDoesNotAnswer) {
   EXPECT_THROW(TCPStore("127.0.0.1", port, true, 9, Milliseconds(50), true, true), DistStoreError);
   EXPECT_THROW(TCPStore("127.0.0.1", uint16_t{1}, false, -1, Milliseconds(50)), DistNetworkError);
   EXPECT_THROW(TCPStore("127.0.0.1", uint16_t{0}, false), ValueError);
+}
+
+// Each of n clients sets its key, waits for the keys of all and reads them. The server must look for each key of a wait once, so n x n
+// times for the waits and as often for the values, and not for all keys of all waiting clients at each new key (n x n x n).
+TEST(TCPServer, LooksForEachKeyOfAWaitOnce) {
+  constexpr int kClients = 48;
+  const TCPServer server("127.0.0.1", 0);
+  std::vector<std::string> keys;
+  for (int i = 0; i < kClients; ++i) keys.push_back("group/0/rank/" + std::to_string(i));
+  std::vector<std::thread> clients;
+  for (int i = 0; i < kClients; ++i)
+    clients.emplace_back([&, i] {
+      TCPStore store("127.0.0.1", server.port(), false);
+      store.set(keys[static_cast<size_t>(i)], std::to_string(i));
+      store.wait(keys, Milliseconds(30'000));
+      const std::vector<std::string> values = store.multi_get(keys);
+      for (int k = 0; k < kClients; ++k) EXPECT_EQ(values[static_cast<size_t>(k)], std::to_string(k));
+    });
+  for (std::thread& client : clients) client.join();
+  // A key that is missing is looked for once more when it comes.
+  const uint64_t least = 2 * kClients * kClients;
+  EXPECT_GE(server.lookups(), least);
+  EXPECT_LE(server.lookups(), least + kClients * kClients);
+}
+
+TEST(TCPServer, AWaitEndsWhenAllItsKeysAreThereAtOnce) {
+  const TCPServer server("127.0.0.1", 0);
+  TCPStore a("127.0.0.1", server.port(), false), b("127.0.0.1", server.port(), false);
+  a.set("first", "");
+  std::atomic<bool> done{false};
+  std::thread waiting([&] {
+    b.wait({"first", "second"}, Milliseconds(30'000));
+    done = true;
+  });
+  while (!server.lookups()) std::this_thread::yield();
+  while (server.lookups() < 2) std::this_thread::yield();
+  a.delete_key("first");
+  a.set("second", "");
+  std::this_thread::sleep_for(Milliseconds(50));
+  EXPECT_FALSE(done);
+  a.set("first", "");
+  waiting.join();
+  EXPECT_TRUE(done);
+}
+
+TEST(TCPServer, ValuesThatAreTooLargeForOneAnswerComeOneByOne) {
+  const TCPServer server("127.0.0.1", 0);
+  TCPStore store("127.0.0.1", server.port(), false);
+  const std::string large(6u << 20, 'x');
+  store.set("a", large), store.set("b", large);
+  EXPECT_EQ(store.multi_get({"a", "b"}), (std::vector<std::string>{large, large}));
 }
 
 }  // namespace
