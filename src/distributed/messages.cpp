@@ -59,7 +59,11 @@ void Messages::wake() {
 
 void Messages::tell_all(Kind kind, const std::string& text) {
   for (Peer& p : peers_)
-    if (p.socket && !p.gone) p.out.push_back({{text.size(), 0, kind, 0, {}}, {}, nullptr, text});
+    if (p.socket && !p.gone) push(p, kind, 0, text);
+}
+
+void Messages::push(Peer& p, Kind kind, uint64_t number, const std::string& text) {
+  p.out.push_back({{text.size(), number, 0, kind, 0, {}}, {}, nullptr, text});
 }
 
 void Messages::send(int to, int tag, Parcel parcel, WorkRef work) {
@@ -69,7 +73,16 @@ void Messages::send(int to, int tag, Parcel parcel, WorkRef work) {
     Peer& p = peers_[static_cast<size_t>(to)];
     if (reason_) throw DistBackendError("{}", *reason_);
     if (p.gone) throw DistBackendError("{}", farewell(to));
-    p.out.push_back({{parcel.bytes, tag, Kind::Data, parcel.type, {}}, std::move(parcel), std::move(work), {}});
+    Head head{parcel.bytes, 0, tag, Kind::Data, parcel.type, {}};
+    if (p.unread + parcel.bytes + kOverhead <= kUnasked) {
+      p.unread += parcel.bytes + kOverhead;
+      p.out.push_back({head, std::move(parcel), std::move(work), {}});
+    } else {
+      if (p.left) throw DistBackendError("{}", farewell(to));
+      head.kind = Kind::Offer, head.number = ++p.last_offer;
+      p.out.push_back({head, {}, nullptr, {}});
+      p.offers.emplace(head.number, Offered{head, std::move(parcel), std::move(work), after(Milliseconds(timeout_))});
+    }
   }
   wake();
 }
@@ -82,7 +95,12 @@ void Messages::receive(int from, int tag, Parcel parcel, WorkRef work) {
     Receiving r{from, tag, std::move(parcel), std::move(work), after(Milliseconds(timeout_))};
     const auto e = std::ranges::find_if(early_, [&](const Early& e) { return e.head.tag == tag && (from == kAnyRank || e.from == from); });
     if (e != early_.end()) {
-      hand_over(std::move(r), *e, done);
+      if (e->head.kind == Kind::Offer) {
+        accept(std::move(r), e->from, e->head, done);
+      } else {
+        make_room(e->from, e->head.bytes + kOverhead);
+        hand_over(std::move(r), *e, done);
+      }
       early_.erase(e);
     } else if (reason_) {
       throw DistBackendError("{}", *reason_);
@@ -99,6 +117,14 @@ void Messages::receive(int from, int tag, Parcel parcel, WorkRef work) {
 std::optional<std::string> Messages::reason() const {
   const Lock lock(mutex_);
   return reason_;
+}
+
+size_t Messages::held() const {
+  const Lock lock(mutex_);
+  size_t bytes = 0;
+  for (const Early& e : early_) bytes += e.bytes.size();
+  for (const Peer& p : peers_) bytes += p.early.size();
+  return bytes;
 }
 
 std::string Messages::farewell(int peer) const {
@@ -130,12 +156,21 @@ void Messages::fail_locked(const std::string& reason, Done& done) {
   for (Receiving& r : waiting_) end(r.work);
   waiting_.clear();
   for (Peer& p : peers_) {
-    if (p.into) end(p.into->work), p.into.reset();
+    if (p.into) end(p.into->work), p.into.reset(), p.skips = true;
     for (Sending& s : p.out) {
       end(s.work);
       s.work = nullptr;
     }
+    for (const auto& [number, r] : p.asked) end(r.work);
+    p.asked.clear();
+    drop_offers(p, reason, done);
   }
+}
+
+void Messages::drop_offers(Peer& p, const std::string& text, Done& done) {
+  for (const auto& [number, offer] : p.offers)
+    if (offer.work) done.push_back([work = offer.work, text] { work->finish(error(text)); });
+  p.offers.clear();
 }
 
 // --- the thread
@@ -147,7 +182,7 @@ void Messages::serve() {
     bool rest = false;
     {
       const Lock lock(mutex_);
-      rest = std::ranges::any_of(peers_, [](const Peer& p) { return !p.out.empty() && !p.gone; });
+      rest = std::ranges::any_of(peers_, [](const Peer& p) { return !(p.out.empty() && p.offers.empty()) && !p.gone; });
     }
     if (stopping_) {
       if (last == Deadline::max()) last = after(kLastMessages);
@@ -170,6 +205,8 @@ void Messages::poll_once(int milliseconds, Done& done) {
       who.push_back(static_cast<int>(i));
     }
     for (const Receiving& r : waiting_) milliseconds = std::min(milliseconds, milliseconds_until(r.deadline, 1000) + 1);
+    for (const Peer& p : peers_)  // the first offer's deadline is the earliest, unless the timeout has changed
+      if (!p.offers.empty()) milliseconds = std::min(milliseconds, milliseconds_until(p.offers.begin()->second.deadline, 1000) + 1);
   }
   ::poll(polled.data(), polled.size(), milliseconds);
   uint64_t n = 0;
@@ -178,8 +215,9 @@ void Messages::poll_once(int milliseconds, Done& done) {
   {
     const Lock lock(mutex_);
     for (size_t i = 0; i < who.size(); ++i) {
-      if (polled[i + 1].revents & POLLOUT) write(who[i], done);
+      // Reads first: a peer's last message tells why its connection does not take more.
       if (polled[i + 1].revents & (POLLIN | POLLHUP | POLLERR)) read(who[i], done);
+      if (polled[i + 1].revents & POLLOUT && !peers_[static_cast<size_t>(who[i])].gone) write(who[i], done);
     }
     look_at_deadlines(done);
   }
@@ -195,22 +233,34 @@ void Messages::look_at_deadlines(Done& done) {
                                std::to_string(timeout_) + " ms: nothing has been sent";
       done.push_back([work = r->work, text] { work->finish(error(text)); });
     }
+  for (size_t to = 0; to < peers_.size(); ++to)
+    std::erase_if(peers_[to].offers, [&](const auto& each) {
+      const Offered& offer = each.second;
+      if (offer.deadline > now) return false;
+      const std::string text = "send of " + std::to_string(offer.head.bytes) + " bytes to rank " + std::to_string(to) + " (tag " +
+                               std::to_string(offer.head.tag) + ") on rank " + std::to_string(rank_) + " timed out after " +
+                               std::to_string(timeout_) + " ms: that rank has called no recv for it. Messages over " +
+                               std::to_string(kUnasked >> 20) + " MiB that have not been received wait for their recv";
+      if (offer.work) done.push_back([work = offer.work, text] { work->finish(error(text)); });
+      return true;
+    });
 }
 
 void Messages::write(int peer, Done& done) {
   Peer& p = peers_[static_cast<size_t>(peer)];
   while (!p.out.empty()) {
     Sending& s = p.out.front();
-    const char* const body = s.head.kind == Kind::Data ? s.parcel.data : s.text.data();
+    const bool is_data = s.head.kind == Kind::Data || s.head.kind == Kind::Body;
+    const char* const body = is_data ? s.parcel.data : s.text.data();
     const bool in_head = s.at < sizeof(Head);
     const char* const data = in_head ? reinterpret_cast<const char*>(&s.head) + s.at : body + (s.at - sizeof(Head));
-    const size_t n = in_head ? sizeof(Head) - s.at : s.head.bytes - (s.at - sizeof(Head));
+    const size_t n = in_head ? sizeof(Head) - s.at : s.head.following() - (s.at - sizeof(Head));
     const ssize_t m = n ? ::send(p.socket.get(), data, n, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
     if (m < 0 && errno == EINTR) continue;
     if (m < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (m < 0) return lose(peer, "its connection broke (" + words_for(errno) + ")", done);
     s.at += static_cast<size_t>(m);
-    if (s.at < sizeof(Head) + s.head.bytes) continue;
+    if (s.at < sizeof(Head) + s.head.following()) continue;
     if (s.work) done.push_back([work = s.work] { work->finish(); });
     p.out.pop_front();
   }
@@ -223,28 +273,63 @@ std::list<Messages::Receiving>::iterator Messages::match(int from, int tag) {
 // Called when a head has been received. True if its body, if any, can be received too.
 bool Messages::begin(int peer, Done& done) {
   Peer& p = peers_[static_cast<size_t>(peer)];
-  p.at = 0;
+  p.at = 0, p.skips = false;
+  const uint64_t most = p.head.kind == Kind::Body ? UINT64_MAX : p.head.kind == Kind::Data ? kUnasked : size_t{1} << 20;
+  if (p.head.following() > most) {
+    lose(peer, "it sent what is no message", done);
+    return false;
+  }
+  if (p.head.kind == Kind::Body) {
+    auto known = p.asked.extract(p.head.number);
+    p.skips = known.empty() || known.mapped().parcel.bytes != p.head.bytes;
+    if (!p.skips) p.into = std::move(known.mapped());
+    return true;
+  }
   if (p.head.kind == Kind::Data)
-    if (const auto r = match(peer, p.head.tag); r != waiting_.end() && r->parcel.bytes == p.head.bytes && r->parcel.type == p.head.type) {
+    if (const auto r = match(peer, p.head.tag); r != waiting_.end() && !misfit(*r, peer, p.head)) {
       p.into = std::move(*r);
       waiting_.erase(r);
       return true;
     }
-  if (p.head.kind == Kind::Failure && p.head.bytes > 1 << 20) {
-    lose(peer, "it sent what is no message", done);
-    return false;
-  }
-  p.early.resize(p.head.bytes);
+  p.early.resize(p.head.following());
   return true;
 }
 
+// Why a message can't be received into a tensor; nullopt if it can.
+std::optional<std::string> Messages::misfit(const Receiving& r, int from, const Head& head) const {
+  if (r.parcel.bytes == head.bytes && r.parcel.type == head.type) return std::nullopt;
+  const auto said = [](uint8_t type, size_t bytes) { return std::to_string(bytes) + " bytes of " + std::string(type_name(type)); };
+  return "recv on rank " + std::to_string(rank_) + ": rank " + std::to_string(from) + " sent " + said(head.type, head.bytes) + " (tag " +
+         std::to_string(head.tag) + "), and the tensor holds " + said(r.parcel.type, r.parcel.bytes) +
+         "; both sides must name tensors of one type and size";
+}
+
+// Asks for the bytes of an offer, for the receive that it matches.
+void Messages::accept(Receiving r, int peer, const Head& offer, Done& done) {
+  Peer& p = peers_[static_cast<size_t>(peer)];
+  if (const auto text = misfit(r, peer, offer)) {
+    push(p, Kind::Refusal, offer.number, *text);
+    done.push_back([work = r.work, text = *text] { work->finish(std::make_exception_ptr(RuntimeError("{}", text))); });
+  } else if (p.gone) {
+    done.push_back([work = r.work, text = farewell(peer)] { work->finish(error(text)); });
+  } else {
+    p.asked.emplace(offer.number, std::move(r));
+    push(p, Kind::Ask, offer.number);
+  }
+}
+
+// Tells a sender from time to time how much of what is stored for it has been received.
+void Messages::make_room(int peer, uint64_t bytes) {
+  Peer& p = peers_[static_cast<size_t>(peer)];
+  p.received += bytes;
+  if (p.received < kUnasked / 2 || p.gone) return;
+  push(p, Kind::Room, p.received);
+  p.received = 0;
+}
+
 void Messages::hand_over(Receiving r, const Early& e, Done& done) {
-  if (r.parcel.bytes != e.head.bytes || r.parcel.type != e.head.type) {
-    const auto said = [](uint8_t type, size_t bytes) { return std::to_string(bytes) + " bytes of " + std::string(type_name(type)); };
-    const std::string text = "recv on rank " + std::to_string(rank_) + ": rank " + std::to_string(e.from) + " sent " +
-                             said(e.head.type, e.head.bytes) + " (tag " + std::to_string(e.head.tag) + "), and the tensor holds " +
-                             said(r.parcel.type, r.parcel.bytes) + "; both sides must name tensors of one type and size";
-    done.push_back([work = r.work, text] { work->finish(std::make_exception_ptr(RuntimeError("{}", text))); });
+  if (const auto text = misfit(r, e.from, e.head)) {
+    done.push_back([work = r.work, text = *text] { work->finish(std::make_exception_ptr(RuntimeError("{}", text))); });
     return;
   }
   if (!e.bytes.empty()) std::memcpy(r.parcel.data, e.bytes.data(), e.bytes.size());
@@ -258,26 +343,84 @@ void Messages::hand_over(Receiving r, const Early& e, Done& done) {
   });
 }
 
-// Called when a body has been received.
+// Called when a head and its body have been received.
 void Messages::end(int peer, Done& done) {
   Peer& p = peers_[static_cast<size_t>(peer)];
   p.head_at = 0;
-  if (p.head.kind == Kind::Leaving) {
-    p.left = true;
-  } else if (p.head.kind == Kind::Failure) {
-    fail_locked("rank " + std::to_string(peer) + " failed: " + p.early, done);
+  switch (p.head.kind) {
+    case Kind::Leaving:
+      p.left = true;
+      drop_offers(p, farewell(peer), done);  // it asks for no more
+      break;
+    case Kind::Failure:
+      fail_locked("rank " + std::to_string(peer) + " failed: " + p.early, done);
+      break;
+    case Kind::Offer:
+      offered(peer, done);
+      break;
+    case Kind::Ask:
+      asked_for(peer, done);
+      break;
+    case Kind::Room:
+      p.unread -= std::min<size_t>(p.unread, p.head.number);
+      break;
+    case Kind::Refusal: {
+      // The answer to an offer, or to what was asked for.
+      if (auto offer = p.offers.extract(p.head.number); offer && offer.mapped().work)
+        done.push_back([work = offer.mapped().work, text = p.early] { work->finish(std::make_exception_ptr(RuntimeError("{}", text))); });
+      if (auto receive = p.asked.extract(p.head.number))
+        done.push_back([work = receive.mapped().work, text = p.early] { work->finish(error(text)); });
+      break;
+    }
+    case Kind::Data:
+    case Kind::Body:
+      end_data(peer, done);
+      break;
+    default:
+      lose(peer, "it sent what is no message", done);
+  }
+  p.early.clear();
+}
+
+void Messages::end_data(int peer, Done& done) {
+  Peer& p = peers_[static_cast<size_t>(peer)];
+  const bool stored = p.head.kind == Kind::Data;
+  if (p.skips) {
+    p.skips = false;
   } else if (p.into) {
     Receiving r = std::move(*p.into);
     p.into.reset();
+    if (stored) make_room(peer, p.head.bytes + kOverhead);
     hand_over(std::move(r), {peer, p.head, {}}, done);
   } else if (const auto r = match(peer, p.head.tag); r != waiting_.end()) {
     Receiving taken = std::move(*r);
     waiting_.erase(r);
+    make_room(peer, p.head.bytes + kOverhead);
     hand_over(std::move(taken), {peer, p.head, std::move(p.early)}, done);
   } else {
     early_.push_back({peer, p.head, std::move(p.early)});
   }
-  p.early.clear();
+}
+
+void Messages::offered(int peer, Done& done) {
+  const Head& head = peers_[static_cast<size_t>(peer)].head;
+  const auto r = match(peer, head.tag);
+  if (r == waiting_.end()) {
+    early_.push_back({peer, head, {}});
+    return;
+  }
+  Receiving taken = std::move(*r);
+  waiting_.erase(r);
+  accept(std::move(taken), peer, head, done);
+}
+
+void Messages::asked_for(int peer, Done&) {
+  Peer& p = peers_[static_cast<size_t>(peer)];
+  auto known = p.offers.extract(p.head.number);
+  if (known.empty()) return push(p, Kind::Refusal, p.head.number, "rank " + std::to_string(rank_) + " has given up the send");
+  Offered& offer = known.mapped();
+  offer.head.kind = Kind::Body;
+  p.out.push_back({offer.head, std::move(offer.parcel), std::move(offer.work), {}});
 }
 
 void Messages::read(int peer, Done& done) {
@@ -285,9 +428,12 @@ void Messages::read(int peer, Done& done) {
   // Bounded, so that other peers get their turn.
   for (int turns = 0; turns < 64; ++turns) {
     const bool in_head = p.head_at < sizeof(Head);
-    char* const body = p.into ? p.into->parcel.data : p.early.data();
-    char* const at = in_head ? reinterpret_cast<char*>(&p.head) + p.head_at : body + p.at;
-    const size_t n = in_head ? sizeof(Head) - p.head_at : p.head.bytes - p.at;
+    size_t n = in_head ? sizeof(Head) - p.head_at : p.head.following() - p.at;
+    char* at = in_head ? reinterpret_cast<char*>(&p.head) + p.head_at : p.into ? p.into->parcel.data + p.at : p.early.data() + p.at;
+    if (!in_head && p.skips) {
+      skipped_.resize(size_t{64} << 10);
+      at = skipped_.data(), n = std::min(n, skipped_.size());
+    }
     if (n) {
       const ssize_t m = ::recv(p.socket.get(), at, n, MSG_DONTWAIT);
       if (m < 0 && errno == EINTR) continue;
@@ -297,9 +443,8 @@ void Messages::read(int peer, Done& done) {
       (in_head ? p.head_at : p.at) += static_cast<size_t>(m);
     }
     if (in_head && p.head_at == sizeof(Head) && !begin(peer, done)) return;
-    // After a failure no receiver waits for the body.
-    if (!p.into && p.early.size() < p.head.bytes && p.head_at == sizeof(Head)) p.early.resize(p.head.bytes);
-    if (p.head_at == sizeof(Head) && p.at == p.head.bytes) end(peer, done);
+    if (p.head_at == sizeof(Head) && p.at == p.head.following()) end(peer, done);
+    if (p.gone) return;
   }
 }
 
@@ -314,8 +459,13 @@ void Messages::lose(int peer, const std::string& trouble, Done& done) {
     if (work) done.push_back([work, text] { work->finish(error(text)); });
   };
   if (p.into) end(p.into->work), p.into.reset();
+  for (const auto& [number, r] : p.asked) end(r.work);
+  p.asked.clear();
+  drop_offers(p, text, done);
   for (Sending& s : p.out) end(s.work);
   p.out.clear();
+  // What it has offered will not come. What it has sent can still be received.
+  std::erase_if(early_, [&](const Early& e) { return e.from == peer && e.head.kind == Kind::Offer; });
   const bool alone = std::ranges::all_of(peers_, [](const Peer& q) { return !q.socket || q.gone; });
   for (auto r = waiting_.begin(); r != waiting_.end();) {
     const bool hopeless = r->from == peer || (r->from == kAnyRank && alone);

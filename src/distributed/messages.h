@@ -1,11 +1,16 @@
 // Messages: point-to-point messages between ranks, outside collectives, and notices that a rank failed or left. Its own thread reads and
 // writes the connections.
+//
+// A receiver stores at most kUnasked bytes of a sender's messages for which it has posted no receive. A message that fits is sent at once.
+// Another is offered: only its head is sent, and its bytes follow when the receiver has matched it to a receive and has asked for them. So
+// messages are matched in the order in which they were sent, and no number of sends fills the receiver's memory.
 #pragma once
 
 #include <atomic>
 #include <deque>
 #include <functional>
 #include <list>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -30,6 +35,8 @@ struct Parcel {
 
 class Messages {
  public:
+  // What a receiver stores at most for each sender, with kOverhead for each message.
+  static constexpr size_t kUnasked = size_t{4} << 20, kOverhead = 128;
   // changed: called on the thread whenever a peer fails or leaves.
   Messages(std::vector<Descriptor> sockets, int rank, std::function<void()> changed);
   Messages(const Messages&) = delete;
@@ -49,23 +56,43 @@ class Messages {
   // Pending work that takes longer fails.
   void set_timeout(Milliseconds timeout) { timeout_ = timeout.count(); }
   bool in_child() const noexcept;
+  // Bytes of messages that are stored because no receive has been posted for them.
+  size_t held() const;
 
  private:
-  enum class Kind : uint8_t { Data = 'd', Failure = 'f', Leaving = 'l' };
+  enum class Kind : uint8_t {
+    Data = 'd',     // a message
+    Offer = 'o',    // the head of a message whose bytes wait to be asked for
+    Ask = 'a',      // for the bytes of an offer
+    Body = 'b',     // the bytes of an offer
+    Refusal = 'r',  // an offer does not fit the receive, or an offer that was asked for exists no more; with the reason
+    Room = 'c',     // so many stored bytes have been received
+    Failure = 'f',
+    Leaving = 'l'
+  };
   struct Head {
     uint64_t bytes;
+    uint64_t number;  // of an offer; Room: bytes
     int32_t tag;
     Kind kind;
     uint8_t type;
     uint8_t unused[2];
+    // Bytes that follow the head.
+    uint64_t following() const noexcept { return kind == Kind::Offer || kind == Kind::Ask || kind == Kind::Room ? 0 : bytes; }
   };
-  static_assert(sizeof(Head) == 16);
+  static_assert(sizeof(Head) == 24);
   struct Sending {
     Head head;
     Parcel parcel;
     WorkRef work;
     std::string text;
     size_t at = 0;
+  };
+  struct Offered {
+    Head head;
+    Parcel parcel;
+    WorkRef work;
+    Deadline deadline;
   };
   struct Receiving {
     int from, tag;
@@ -86,7 +113,13 @@ class Messages {
     size_t head_at = 0, at = 0;
     std::optional<Receiving> into;  // the receive that the incoming message matches
     std::string early;              // otherwise its bytes, until a receive is posted
+    bool skips = false;             // the incoming bytes, because their receive has failed
     bool left = false;
+    size_t unread = 0;                    // bytes that were sent to it, and that it has not received as far as this rank knows
+    uint64_t last_offer = 0;              // to it
+    std::map<uint64_t, Offered> offers;   // to it, that it has not asked for
+    std::map<uint64_t, Receiving> asked;  // receives that wait for the bytes of its offers
+    uint64_t received = 0;                // of its bytes, since it was told
     std::atomic<bool> gone{false};
     std::string trouble;
   };
@@ -99,11 +132,19 @@ class Messages {
   void write(int peer, Done& done);
   bool begin(int peer, Done& done);
   void end(int peer, Done& done);
+  void end_data(int peer, Done& done);
+  void offered(int peer, Done& done);
+  void asked_for(int peer, Done& done);
+  void accept(Receiving r, int peer, const Head& offer, Done& done);
+  void make_room(int peer, uint64_t bytes);
+  void drop_offers(Peer& p, const std::string& text, Done& done);
+  void push(Peer& p, Kind kind, uint64_t number, const std::string& text = {});
   void lose(int peer, const std::string& trouble, Done& done);
   void fail_locked(const std::string& reason, Done& done);
   void look_at_deadlines(Done& done);
   void tell_all(Kind kind, const std::string& text);
   std::list<Receiving>::iterator match(int from, int tag);
+  std::optional<std::string> misfit(const Receiving& r, int from, const Head& head) const;
   void hand_over(Receiving r, const Early& e, Done& done);
   void wake();
 
@@ -113,6 +154,7 @@ class Messages {
   std::vector<Peer> peers_;
   std::list<Receiving> waiting_;
   std::list<Early> early_;
+  std::vector<char> skipped_;
   std::optional<std::string> reason_;
   std::atomic<bool> any_gone_{false}, stopping_{false};
   std::atomic<int64_t> timeout_{kDefaultTimeout.count()};
