@@ -1,89 +1,37 @@
-// Engine: runs a group's collectives one after the other. Asynchronous ones run on its own thread, others on the calling thread.
+// Engine: what joins the ranks of a group. It moves bytes between them and tells which of them has ended or failed. It knows nothing of
+// tensors and sums: collectives, and the order of sums, are the same over every engine.
 #pragma once
 
-#include <deque>
-#include <thread>
+#include <memory>
+#include <string>
 
+#include "distributed/channels.h"
 #include "distributed/messages.h"
-#include "distributed/traffic.h"
-#include "runtime/os/interrupt.h"
 
 namespace naru::distributed {
 
-enum class Collective : uint8_t { AllReduce, Reduce, Broadcast, AllGather, Gather, Scatter, ReduceScatter, AllToAll, Barrier };
-
-// Elements of one dtype in host memory.
-struct Block {
-  char* data = nullptr;
-  size_t elements = 0;
-  DType type = DType::F32;
-  Dims sizes;
-  size_t bytes() const noexcept { return elements * size_of(type); }
-};
-
-class ProcessGroup::Engine {
+class Engine {
  public:
-  Engine(std::shared_ptr<Store> store, int rank, int size, Milliseconds timeout);
-  ~Engine();
-
-  int rank() const noexcept { return rank_; }
-  int size() const noexcept { return size_; }
-  Milliseconds timeout() const noexcept { return Milliseconds(timeout_); }
-  void set_timeout(Milliseconds timeout);
-  const std::string& transport() const noexcept { return transport_; }
-  // Null in a group of one rank.
-  Messages* messages() const noexcept { return messages_.get(); }
-
-  // RuntimeError in a forked child of the process that made the group: it is not a rank, and does not have the threads.
-  void require_own_process() const;
-  // Runs the collective `job`: immediately, or if async after the queued ones.
-  WorkRef run(bool async, std::function<void()> job);
-
-  // The collectives, to be called by jobs.
-  void all_reduce(const Block& b, ReduceOp op);
-  void all_reduce(const std::vector<Block>& list, ReduceOp op);  // small ones are packed together
-  void reduce(const Block& b, int root, ReduceOp op);
-  void broadcast(const Block& b, int root);
-  void all_gather(const std::vector<Block>& out, const Block& in);
-  void gather(const std::vector<Block>& out, const Block& in, int root);
-  void scatter(const Block& out, const std::vector<Block>& in, int root);
-  void reduce_scatter(const Block& out, const std::vector<Block>& in, ReduceOp op);
-  void all_to_all(const std::vector<Block>& out, const std::vector<Block>& in);
-  void barrier();
-
- private:
-  struct Job {
-    std::function<void()> run;
-    WorkRef work;
-  };
-  Header header(Collective what, const Block& b, int root = -1, ReduceOp op = ReduceOp::Sum);
-  void all_reduce_small(const Block& b, const Reduction& reduction);
-  void all_reduce_large(const Block& b, const Reduction& reduction);
-  void exchange();
-  void look(std::span<const uint8_t> wanted);
-  [[noreturn]] void complain(int peer, const Header& theirs, const Header& expected) const;
-  void perform(const std::function<void()>& job);
-  void work();
-
-  const std::shared_ptr<Store> store_;  // kept alive: it may contain the server
-  const int rank_, size_, generation_;
-  std::atomic<int64_t> timeout_;
-  std::string transport_;
-  std::unique_ptr<Channels> channels_;
-  std::unique_ptr<Messages> messages_;
-  Traffic traffic_;
-  uint64_t number_ = 0;
-  Header mine_;
-  Deadline deadline_;
-  std::vector<uint8_t> suspected_;  // how often each peer was found to have left, in this exchange
-  std::vector<char> scratch_, packed_;
-  const runtime::InterruptWatch* watch_ = nullptr;  // of the current exchange
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Job> queue_;
-  bool busy_ = false, stopped_ = false;
-  std::thread thread_;
+  Engine() = default;
+  Engine(const Engine&) = delete;
+  virtual ~Engine() = default;
+  // "shared memory", "TCP", "threads", "fake", or "" for a group of one.
+  virtual std::string name() const = 0;
+  // The byte streams of collectives. Null if there are no other ranks: in a group of one, and where they are only pretended.
+  virtual Channels* channels() noexcept = 0;
+  // Messages outside collectives, and who has ended. Null if there are no other ranks.
+  virtual Messages* messages() noexcept = 0;
+  // True if this process pretends to be one of several ranks: whatever it sends is lost, and what it would receive is what it has itself.
+  virtual bool pretends() const noexcept { return false; }
 };
+
+// The engine that `kind` names. "": NARU_DISTRIBUTED_TRANSPORT names it; if that is not set, ranks on one host use shared memory, others
+// TCP. "shared" and "tcp" are these two; "threads" is for ranks that are threads of one process; "fake" has one rank only, which plays
+// `rank` of `size`. Returns when all ranks have joined.
+std::unique_ptr<Engine> engine_of(const std::string& kind, Store& store, int rank, int size, Milliseconds timeout);
+
+// The kinds. All ranks must ask for the same.
+std::unique_ptr<Engine> process_engine(const std::string& kind, Store& store, int rank, int size, Milliseconds timeout);
+std::unique_ptr<Engine> threads_engine(Store& store, int rank, int size, Milliseconds timeout);
 
 }  // namespace naru::distributed

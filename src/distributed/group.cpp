@@ -3,7 +3,7 @@
 
 #include "autograd/history/history.h"
 #include "core/tensor_impl.h"
-#include "distributed/engine.h"
+#include "distributed/collectives.h"
 #include "naru/autograd.h"
 #include "naru/ops.h"
 #include "ops/tensor/common.h"
@@ -137,28 +137,51 @@ void require_like(const std::vector<Tensor>& list, const Tensor& model, int size
 
 // --- ProcessGroup
 
-ProcessGroup::ProcessGroup(std::shared_ptr<Store> store, int rank, int size, Milliseconds timeout) {
+ProcessGroup::ProcessGroup(std::shared_ptr<Store> store, int rank, int size, Milliseconds timeout, const std::string& engine) {
   if (!store) throw ValueError("ProcessGroup: store must be a Store, got None");
   if (size < 1) throw ValueError("ProcessGroup: world_size must be at least 1, got {}", size);
   require_rank(rank, size, "ProcessGroup", "rank");
-  engine_ = std::make_unique<Engine>(std::move(store), rank, size, timeout);
+  collectives_ = std::make_unique<Collectives>(std::move(store), rank, size, timeout, engine);
 }
 ProcessGroup::~ProcessGroup() = default;
 
-int ProcessGroup::rank() const noexcept { return engine_->rank(); }
-int ProcessGroup::size() const noexcept { return engine_->size(); }
-Milliseconds ProcessGroup::timeout() const noexcept { return engine_->timeout(); }
-void ProcessGroup::set_timeout(Milliseconds timeout) { engine_->set_timeout(timeout); }
-std::string ProcessGroup::transport() const { return engine_->transport(); }
+int ProcessGroup::rank() const noexcept { return collectives_->rank(); }
+int ProcessGroup::size() const noexcept { return collectives_->size(); }
+Milliseconds ProcessGroup::timeout() const noexcept { return collectives_->timeout(); }
+void ProcessGroup::set_timeout(Milliseconds timeout) { collectives_->set_timeout(timeout); }
+std::string ProcessGroup::transport() const { return collectives_->engine().name(); }
 
 WorkRef ProcessGroup::all_reduce(const std::vector<Tensor>& tensors, ReduceOp op, bool async) {
   for (const Tensor& t : tensors) {
     ops::require_defined(t, "all_reduce", "tensor");
     reduction_of(op, t.dtype());
   }
-  return engine_->run(async, [e = engine_.get(), lent = lend(tensors, "all_reduce", Use::Both), op] {
-    e->all_reduce(blocks(lent), op);
+  return collectives_->run(async, [c = collectives_.get(), lent = lend(tensors, "all_reduce", Use::Both), op] {
+    c->all_reduce(blocks(lent), op);
     give_back(lent);
+  });
+}
+
+WorkRef ProcessGroup::all_reduce_shards(const std::vector<Tensor>& nodes, int shards, ReduceOp op, bool async) {
+  if (shards < size())
+    throw ValueError("all_reduce_shards: shards must be at least the number of ranks, {}, so that each rank has one; got {}", size(),
+                     shards);
+  const std::vector<Shards> wanted = nodes_within(shards_of(rank(), size(), shards), shards);
+  if (nodes.size() != wanted.size())
+    throw ValueError("all_reduce_shards: rank {} of {} has {} nodes of the tree over {} shards, got {} tensors", rank(), size(),
+                     wanted.size(), shards, nodes.size());
+  for (const Tensor& t : nodes) {
+    ops::require_defined(t, "all_reduce_shards", "tensor");
+    if (t.dtype() != nodes[0].dtype() || t.numel() != nodes[0].numel())
+      throw ValueError("all_reduce_shards: all nodes must have one dtype and number of elements, got {} of {} and {} of {}",
+                       nodes[0].numel(), naru::name_of(nodes[0].dtype()), t.numel(), naru::name_of(t.dtype()));
+  }
+  reduction_of(op, nodes[0].dtype());
+  LentList lent;
+  for (size_t i = 0; i < nodes.size(); ++i) lent.emplace_back(nodes[i], "all_reduce_shards", i ? Use::Read : Use::Both);
+  return collectives_->run(async, [c = collectives_.get(), lent = std::move(lent), shards, op] {
+    c->all_reduce_shards(blocks(lent), shards, op);
+    lent[0].give_back();
   });
 }
 
@@ -167,26 +190,28 @@ WorkRef ProcessGroup::reduce(const Tensor& tensor, int root, ReduceOp op, bool a
   ops::require_defined(tensor, "reduce", "tensor");
   reduction_of(op, tensor.dtype());
   const Lent lent(tensor, "reduce", root == rank() ? Use::Both : Use::Read);
-  return engine_->run(async, [e = engine_.get(), lent, root, op] {
-    e->reduce(lent.block(), root, op);
+  return collectives_->run(async, [c = collectives_.get(), lent, root, op] {
+    c->reduce(lent.block(), root, op);
     lent.give_back();
   });
 }
 
 WorkRef ProcessGroup::broadcast(const std::vector<Tensor>& tensors, int root, bool async) {
   require_rank(root, size(), "broadcast", "src");
-  return engine_->run(async, [e = engine_.get(), lent = lend(tensors, "broadcast", root == rank() ? Use::Read : Use::Write), root] {
-    for (const Lent& l : lent) e->broadcast(l.block(), root);
-    give_back(lent);
-  });
+  return collectives_->run(async,
+                           [c = collectives_.get(), lent = lend(tensors, "broadcast", root == rank() ? Use::Read : Use::Write), root] {
+                             for (const Lent& l : lent) c->broadcast(l.block(), root);
+                             give_back(lent);
+                           });
 }
 
 WorkRef ProcessGroup::all_gather(const std::vector<Tensor>& outputs, const Tensor& input, bool async) {
   require_like(outputs, input, size(), "all_gather", "the output list");
-  return engine_->run(async, [e = engine_.get(), out = lend(outputs, "all_gather", Use::Write), in = Lent(input, "all_gather", Use::Read)] {
-    e->all_gather(blocks(out), in.block());
-    give_back(out);
-  });
+  return collectives_->run(
+      async, [c = collectives_.get(), out = lend(outputs, "all_gather", Use::Write), in = Lent(input, "all_gather", Use::Read)] {
+        c->all_gather(blocks(out), in.block());
+        give_back(out);
+      });
 }
 
 WorkRef ProcessGroup::gather(const std::vector<Tensor>& outputs, const Tensor& input, int root, bool async) {
@@ -195,10 +220,11 @@ WorkRef ProcessGroup::gather(const std::vector<Tensor>& outputs, const Tensor& i
     require_like(outputs, input, size(), "gather", "gather_list");
   else if (!outputs.empty())
     throw ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.");
-  return engine_->run(async, [e = engine_.get(), out = lend(outputs, "gather", Use::Write), in = Lent(input, "gather", Use::Read), root] {
-    e->gather(blocks(out), in.block(), root);
-    give_back(out);
-  });
+  return collectives_->run(
+      async, [c = collectives_.get(), out = lend(outputs, "gather", Use::Write), in = Lent(input, "gather", Use::Read), root] {
+        c->gather(blocks(out), in.block(), root);
+        give_back(out);
+      });
 }
 
 WorkRef ProcessGroup::scatter(const Tensor& output, const std::vector<Tensor>& inputs, int root, bool async) {
@@ -207,20 +233,21 @@ WorkRef ProcessGroup::scatter(const Tensor& output, const std::vector<Tensor>& i
     require_like(inputs, output, size(), "scatter", "scatter_list");
   else if (!inputs.empty())
     throw ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.");
-  return engine_->run(async, [e = engine_.get(), out = Lent(output, "scatter", Use::Write), in = lend(inputs, "scatter", Use::Read), root] {
-    e->scatter(out.block(), blocks(in), root);
-    out.give_back();
-  });
+  return collectives_->run(
+      async, [c = collectives_.get(), out = Lent(output, "scatter", Use::Write), in = lend(inputs, "scatter", Use::Read), root] {
+        c->scatter(out.block(), blocks(in), root);
+        out.give_back();
+      });
 }
 
 WorkRef ProcessGroup::reduce_scatter(const Tensor& output, const std::vector<Tensor>& inputs, ReduceOp op, bool async) {
   require_like(inputs, output, size(), "reduce_scatter", "the input list");
   reduction_of(op, output.dtype());
-  return engine_->run(
-      async, [e = engine_.get(), out = Lent(output, "reduce_scatter", Use::Write), in = lend(inputs, "reduce_scatter", Use::Read), op] {
-        e->reduce_scatter(out.block(), blocks(in), op);
-        out.give_back();
-      });
+  return collectives_->run(async, [c = collectives_.get(), out = Lent(output, "reduce_scatter", Use::Write),
+                                   in = lend(inputs, "reduce_scatter", Use::Read), op] {
+    c->reduce_scatter(out.block(), blocks(in), op);
+    out.give_back();
+  });
 }
 
 WorkRef ProcessGroup::all_to_all(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, bool async) {
@@ -239,15 +266,15 @@ WorkRef ProcessGroup::all_to_all(const std::vector<Tensor>& outputs, const std::
   if (outputs[own].numel() != inputs[own].numel())
     throw ValueError("all_to_all: what this rank keeps has {} elements in the inputs and {} in the outputs", inputs[own].numel(),
                      outputs[own].numel());
-  return engine_->run(async,
-                      [e = engine_.get(), out = lend(outputs, "all_to_all", Use::Write), in = lend(inputs, "all_to_all", Use::Read)] {
-                        e->all_to_all(blocks(out), blocks(in));
-                        give_back(out);
-                      });
+  return collectives_->run(
+      async, [c = collectives_.get(), out = lend(outputs, "all_to_all", Use::Write), in = lend(inputs, "all_to_all", Use::Read)] {
+        c->all_to_all(blocks(out), blocks(in));
+        give_back(out);
+      });
 }
 
 WorkRef ProcessGroup::barrier(bool async) {
-  return engine_->run(async, [e = engine_.get()] { e->barrier(); });
+  return collectives_->run(async, [c = collectives_.get()] { c->barrier(); });
 }
 
 namespace {
@@ -264,9 +291,13 @@ Parcel parcel(const Lent& lent) {
 
 WorkRef ProcessGroup::send(const Tensor& tensor, int to, int tag, bool async) {
   require_other(to, *this, "send", "destination");
-  engine_->require_own_process();
+  collectives_->require_own_process();
   auto work = std::make_shared<Work>();
-  engine_->messages()->send(to, tag, parcel(Lent(tensor, "send", Use::Read)), work);
+  if (collectives_->engine().pretends()) {
+    work->finish();
+    return work;
+  }
+  collectives_->messages()->send(to, tag, parcel(Lent(tensor, "send", Use::Read)), work);
   if (!async) work->wait();
   return work;
 }
@@ -276,15 +307,19 @@ WorkRef ProcessGroup::recv(const Tensor& tensor, int from, int tag, bool async) 
     require_other(from, *this, "recv", "source");
   else if (size() == 1)
     throw ValueError("recv: there is no other rank that could send");
-  engine_->require_own_process();
+  collectives_->require_own_process();
   auto work = std::make_shared<Work>();
-  engine_->messages()->receive(from, tag, parcel(Lent(tensor, "recv", Use::Write)), work);
+  if (collectives_->engine().pretends()) {
+    work->finish({}, from == kAnyRank ? (rank() ? 0 : 1) : from);
+    return work;
+  }
+  collectives_->messages()->receive(from, tag, parcel(Lent(tensor, "recv", Use::Write)), work);
   if (!async) work->wait();
   return work;
 }
 
 void ProcessGroup::abort(const std::string& reason) {
-  if (engine_->messages()) engine_->messages()->fail(reason);
+  if (collectives_->messages()) collectives_->messages()->fail(reason);
 }
 
 }  // namespace naru::distributed

@@ -164,10 +164,7 @@ Descriptor Mesh::accepted(int lane, int from) {
 }
 
 std::unique_ptr<Channels> Mesh::share() {
-  const char* const wanted = std::getenv("NARU_DISTRIBUTED_TRANSPORT");
-  if (wanted && *wanted && std::strcmp(wanted, "tcp") != 0 && std::strcmp(wanted, "shared") != 0)
-    throw ValueError("NARU_DISTRIBUTED_TRANSPORT must be \"tcp\" or \"shared\", got {}", wanted);
-  bool one_host = !wanted || std::strcmp(wanted, "tcp") != 0;
+  bool one_host = true;
   for (const std::string& host : hosts_) one_host &= host == hosts_[0];
   std::unique_ptr<SharedMemory> memory;
   const auto attempt = [&](const auto& make) {

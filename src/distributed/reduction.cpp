@@ -122,11 +122,17 @@ struct Xor {
 };
 
 template <class M, class Op>
-void fold(char* out, const char* in, size_t n) {
+void fold(char* out, const char* left, const char* right, size_t n) {
   using S = typename M::Stored;
-  S* const a = reinterpret_cast<S*>(out);
-  const S* const b = reinterpret_cast<const S*>(in);
-  for (size_t i = 0; i < n; ++i) a[i] = M::store(Op::of(M::load(a[i]), M::load(b[i])));
+  S* const to = reinterpret_cast<S*>(out);
+  const S *const a = reinterpret_cast<const S*>(left), *const b = reinterpret_cast<const S*>(right);
+  // Each element depends only on those at its own place, also if `out` is one of the operands.
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety)
+#elif defined(__GNUC__)
+#pragma GCC ivdep
+#endif
+  for (size_t i = 0; i < n; ++i) to[i] = M::store(Op::of(M::load(a[i]), M::load(b[i])));
 }
 
 template <class M>

@@ -9,8 +9,8 @@
 namespace naru::distributed {
 
 struct Reduction {
-  // out[i] = out[i] op in[i]
-  void (*fold)(char* out, const char* in, size_t elements) = nullptr;
+  // out[i] = a[i] op b[i]; `out` may be a or b.
+  void (*fold)(char* out, const char* a, const char* b, size_t elements) = nullptr;
   // out[i] = out[i] / ranks; null except for averages.
   void (*divide)(char* out, size_t elements, int ranks) = nullptr;
 };

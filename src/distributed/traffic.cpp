@@ -11,13 +11,19 @@ constexpr size_t padding(size_t bytes) { return (16 - bytes % 16) % 16; }
 }  // namespace
 
 Traffic::Traffic(int rank, int ranks)
-    : rank_(rank), ranks_(ranks), lanes_(static_cast<size_t>(ranks)), wanted_(static_cast<size_t>(ranks)) {}
+    : rank_(rank),
+      ranks_(ranks),
+      lanes_(static_cast<size_t>(ranks)),
+      wanted_(static_cast<size_t>(ranks)),
+      arrived_(static_cast<size_t>(ranks)) {
+  for (int r = 0; r < ranks; ++r) leaves_.push_back({r, 1});
+}
 
 void Traffic::begin(const Header& mine) {
   mine_ = mine;
   for (Lane& l : lanes_) {
     l.out.clear(), l.in.clear();
-    l.out_index = l.out_at = l.in_index = l.in_at = l.folded = 0;
+    l.out_index = l.out_at = l.in_index = l.in_at = 0;
     l.hears = false;
   }
   fold_into_ = nullptr, fold_bytes_ = folded_ = 0;
@@ -42,8 +48,8 @@ void Traffic::meet(int peer, const Header* sent, const Header* expected) {
   if (expected) lane(peer).expected = *expected;
 }
 
-void Traffic::fold(char* into, size_t bytes, size_t element, const Reduction& reduction) {
-  fold_into_ = into, fold_bytes_ = bytes, fold_element_ = element, reduction_ = reduction;
+void Traffic::fold(char* into, size_t bytes, size_t element, const Reduction& reduction, int shards) {
+  fold_into_ = into, fold_bytes_ = bytes, fold_element_ = element, reduction_ = reduction, fold_shards_ = shards;
   for (int peer = 0; peer < ranks_; ++peer)
     if (peer != rank_) lane(peer).in.push_back({into, bytes, true});
 }
@@ -51,11 +57,6 @@ void Traffic::fold(char* into, size_t bytes, size_t element, const Reduction& re
 void Traffic::send_folded() {
   for (int peer = 0; peer < ranks_; ++peer)
     if (peer != rank_) lane(peer).out.push_back({fold_into_, fold_bytes_, &folded_});
-}
-
-size_t Traffic::fold_limit(int peer) const {
-  const int before = (peer + ranks_ - 1) % ranks_;
-  return before == rank_ ? fold_bytes_ : lanes_[static_cast<size_t>(before)].folded;
 }
 
 bool Traffic::send_some(Channels& channels, int peer, bool& done) {
@@ -91,20 +92,44 @@ size_t Traffic::take(Channels& channels, int peer, const In& item) {
   Lane& l = lane(peer);
   const std::span<const char> there = channels.look(peer);
   if (l.in_at >= item.bytes) return std::min(there.size(), item.bytes + padding(item.bytes) - l.in_at);
-  size_t n = std::min(there.size(), item.bytes - l.in_at);
-  if (!item.folded) {
-    if (n) std::memcpy(item.into + l.in_at, there.data(), n);
-    return n;
-  }
-  n = std::min(n, fold_limit(peer) - l.in_at);
-  n -= n % fold_element_;
-  if (!n) return 0;
-  reduction_.fold(item.into + l.in_at, there.data(), n / fold_element_);
-  const bool last = (peer + 1) % ranks_ == rank_;
-  if (last && reduction_.divide) reduction_.divide(item.into + l.in_at, n / fold_element_, ranks_);
-  l.folded = l.in_at + n;
-  if (last) folded_ = l.folded;
+  if (item.folded) return 0;  // fold_some() does
+  const size_t n = std::min(there.size(), item.bytes - l.in_at);
+  if (n) std::memcpy(item.into + l.in_at, there.data(), n);
   return n;
+}
+
+// Folds as many elements as have arrived from all peers.
+bool Traffic::fold_some(Channels& channels, bool& done) {
+  bool moved = false;
+  while (folded_ < fold_bytes_) {
+    size_t n = fold_bytes_ - folded_;
+    for (int peer = 0; peer < ranks_; ++peer) {
+      if (peer == rank_) continue;
+      const Lane& l = lane(peer);
+      const bool here = l.in_index < l.in.size() && l.in[l.in_index].folded;
+      const std::span<const char> there = here ? channels.look(peer) : std::span<const char>();
+      arrived_[static_cast<size_t>(peer)] = there.data();
+      n = std::min(n, there.size());
+      if (here && there.size() < fold_element_) wanted_[static_cast<size_t>(peer)] |= Channels::kInput;
+    }
+    n -= n % fold_element_;
+    if (!n) {
+      done = false;
+      break;
+    }
+    char* const out = fold_into_ + folded_;
+    arrived_[static_cast<size_t>(rank_)] = out;
+    tree_(out, leaves_, arrived_, n / fold_element_, fold_element_, reduction_);
+    if (reduction_.divide) reduction_.divide(out, n / fold_element_, fold_shards_);
+    for (int peer = 0; peer < ranks_; ++peer) {
+      if (peer == rank_) continue;
+      channels.consume(peer, n);
+      lane(peer).in_at += n;
+    }
+    folded_ += n;
+    moved = true;
+  }
+  return moved;
 }
 
 bool Traffic::receive_some(Channels& channels, int peer, const Complain& complain, bool& done) {
@@ -121,8 +146,7 @@ bool Traffic::receive_some(Channels& channels, int peer, const Complain& complai
       if (l.in_at < all) {
         if (n) continue;
         done = false;
-        // Elements that have arrived may still have to wait for those of the previous peer.
-        if (!item.folded || l.in_at >= item.bytes || l.in_at < fold_limit(peer)) wanted_[static_cast<size_t>(peer)] |= Channels::kInput;
+        if (!item.folded || l.in_at >= item.bytes) wanted_[static_cast<size_t>(peer)] |= Channels::kInput;
         break;
       }
     }
@@ -141,6 +165,7 @@ void Traffic::run(Channels& channels, const Look& look, const Complain& complain
     std::ranges::fill(wanted_, Channels::kNothing);
     for (int i = 1; i < ranks_; ++i) moved |= send_some(channels, (rank_ + i) % ranks_, done);
     for (int i = 1; i < ranks_; ++i) moved |= receive_some(channels, (rank_ + i) % ranks_, complain, done);
+    moved |= fold_some(channels, done);
     if (done) return;
     if (moved) continue;
     look(wanted_);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "distributed/channels.h"
-#include "distributed/reduction.h"
+#include "distributed/ordered.h"
 
 namespace naru::distributed {
 
@@ -36,9 +36,9 @@ class Traffic {
   void tell(int peer);  // only sends a header
   void send(int peer, const char* data, size_t bytes) { lane(peer).out.push_back({data, bytes, nullptr}); }
   void receive(int peer, char* into, size_t bytes) { lane(peer).in.push_back({into, bytes, false}); }
-  // `into` holds this rank's elements; the other ranks' elements are folded in, in the order rank + 1, ..., 0, ..., rank - 1. At most once
-  // per Traffic.
-  void fold(char* into, size_t bytes, size_t element, const Reduction& reduction);
+  // `into` holds this rank's elements, and gets the tree over those of all ranks. Averages are divided by `shards`. At most once per
+  // Traffic.
+  void fold(char* into, size_t bytes, size_t element, const Reduction& reduction, int shards);
   // Sends the folded elements to all others.
   void send_folded();
 
@@ -66,7 +66,6 @@ class Traffic {
     std::vector<Out> out;
     std::vector<In> in;
     size_t out_index = 0, out_at = 0, in_index = 0, in_at = 0;
-    size_t folded = 0;  // bytes of this peer's elements folded so far
     bool hears = false;
     Header sent, expected, theirs;
   };
@@ -74,16 +73,19 @@ class Traffic {
   bool send_some(Channels& channels, int peer, bool& done);
   bool receive_some(Channels& channels, int peer, const Complain& complain, bool& done);
   size_t take(Channels& channels, int peer, const In& item);
-  // How many bytes of a peer's elements may be folded: as many as were folded of the previous peer's.
-  size_t fold_limit(int peer) const;
+  bool fold_some(Channels& channels, bool& done);
 
   int rank_, ranks_;
   std::vector<Lane> lanes_;
   std::vector<uint8_t> wanted_;
   Header mine_;
   Reduction reduction_;
+  TreeFold tree_;
+  std::vector<Shards> leaves_;        // one for each rank
+  std::vector<const char*> arrived_;  // each rank's elements that are folded next
   char* fold_into_ = nullptr;
-  size_t fold_bytes_ = 0, fold_element_ = 1, folded_ = 0;  // folded_: of the last peer's elements
+  size_t fold_bytes_ = 0, fold_element_ = 1, folded_ = 0;  // folded_: how many bytes of the result are there
+  int fold_shards_ = 1;
 };
 
 }  // namespace naru::distributed

@@ -5,6 +5,9 @@
 //   auto work = group.all_reduce(gradient, ReduceOp::Sum, true); // asynchronous
 //   work->wait();
 //
+// Reductions always use the same binary tree over the ranks, so the bits of an element depend neither on its place, nor on the tensor's size,
+// nor on how the ranks communicate.
+//
 // Ranks on one host communicate through shared memory, others by TCP. Ranks compare their calls: if operations, dtypes or numbers of
 // elements differ, each rank throws. If a rank ends, the ranks that wait for it notify all others; the group can't be used any more.
 #pragma once
@@ -61,8 +64,9 @@ using WorkRef = std::shared_ptr<Work>;
 class ProcessGroup {
  public:
   // rank: this process's, unique among `size` ranks. The store's keys must be used by this group only (PrefixStore). timeout: per
-  // operation. Throws DistNetworkError or DistStoreError if not all ranks join within the timeout.
-  ProcessGroup(std::shared_ptr<Store> store, int rank, int size, Milliseconds timeout = kDefaultTimeout);
+  // operation. engine: "shared" (memory), "tcp", "threads" if the ranks are threads of one process, "fake" if this process only pretends to
+  // have other ranks; "" chooses shared memory or TCP. Throws DistNetworkError or DistStoreError if not all ranks join within the timeout.
+  ProcessGroup(std::shared_ptr<Store> store, int rank, int size, Milliseconds timeout = kDefaultTimeout, const std::string& engine = "");
   ProcessGroup(const ProcessGroup&) = delete;
   // Waits for operations in progress, and notifies the other ranks.
   ~ProcessGroup();
@@ -71,7 +75,7 @@ class ProcessGroup {
   int size() const noexcept;
   Milliseconds timeout() const noexcept;
   void set_timeout(Milliseconds timeout);
-  // "shared memory", "TCP", or "" for a group of one.
+  // "shared memory", "TCP", "threads", "fake", or "" for a group of one.
   std::string transport() const;
 
   // Collectives. With async, they return immediately; tensors must not be written (nor results read) before wait(). Without, they return a
@@ -81,6 +85,10 @@ class ProcessGroup {
   WorkRef all_reduce(const Tensor& tensor, ReduceOp op = ReduceOp::Sum, bool async = false) {
     return all_reduce(std::vector<Tensor>{tensor}, op, async);
   }
+  // Reduces what `shards` shards have, with the same bits for any number of ranks: always by the tree over the shards. Rank r has the
+  // shards from shards * r / size() to shards * (r + 1) / size(). nodes: its part of that tree, the nodes that nodes_within() lists, each
+  // already reduced (in the same order). The result is in nodes[0]; the others are unchanged.
+  WorkRef all_reduce_shards(const std::vector<Tensor>& nodes, int shards, ReduceOp op = ReduceOp::Sum, bool async = false);
   WorkRef reduce(const Tensor& tensor, int root, ReduceOp op = ReduceOp::Sum, bool async = false);
   WorkRef broadcast(const std::vector<Tensor>& tensors, int root, bool async = false);
   WorkRef broadcast(const Tensor& tensor, int root, bool async = false) { return broadcast(std::vector<Tensor>{tensor}, root, async); }
@@ -104,8 +112,8 @@ class ProcessGroup {
   void abort(const std::string& reason);
 
  private:
-  class Engine;
-  std::unique_ptr<Engine> engine_;
+  class Collectives;
+  std::unique_ptr<Collectives> collectives_;
 };
 
 }  // namespace naru::distributed

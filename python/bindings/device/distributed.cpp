@@ -129,8 +129,10 @@ void define_group(nb::module_& m) {
   using List = nb::list;
   const auto run = [](const auto& f) { return unlocked(f); };
   nb::class_<Group>(m, "_ProcessGroup")
-      .def("__init__", [](Group* self, std::shared_ptr<Store> store, int rank, int size,
-                          int64_t ms) { unlocked([&] { new (self) Group(std::move(store), rank, size, Milliseconds(ms)); }); })
+      .def("__init__",
+           [](Group* self, std::shared_ptr<Store> store, int rank, int size, int64_t ms, const std::string& engine) {
+             unlocked([&] { new (self) Group(std::move(store), rank, size, Milliseconds(ms), engine); });
+           })
       .def("rank", &Group::rank)
       .def("size", &Group::size)
       .def("timeout", [](const Group& g) { return g.timeout().count(); })
@@ -139,6 +141,11 @@ void define_group(nb::module_& m) {
       .def("all_reduce",
            [=](Group& g, List t, int op, bool async) {
              return run([&, list = tensors_of(t, "all_reduce(): tensor")] { return g.all_reduce(list, op_of(op), async); });
+           })
+      .def("all_reduce_shards",
+           [=](Group& g, List t, int shards, int op, bool async) {
+             return run(
+                 [&, list = tensors_of(t, "all_reduce_shards(): tensor")] { return g.all_reduce_shards(list, shards, op_of(op), async); });
            })
       .def("reduce",
            [=](Group& g, List t, int root, int op, bool async) {

@@ -119,12 +119,12 @@ def is_torchelastic_launched() -> bool:
 
 
 def is_backend_available(backend: str) -> bool:
-    """Whether the `backend` is available: only "gloo" is. ("nccl" is an alias for it on cuda devices.)
+    """Whether the `backend` is available: "gloo" and "fake" are. ("nccl" is an alias for "gloo" on cuda devices.)
 
     >>> is_backend_available("gloo"), is_backend_available("mpi")
     (True, False)
     """
-    return backend.lower() == "gloo"
+    return backend.lower() in ("gloo", "fake")
 
 
 def supports_complex(reduceOp: ReduceOp) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _C
 from ._rendezvous import rendezvous
-from ._stores import PrefixStore, Store, milliseconds
+from ._stores import HashStore, PrefixStore, Store, milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -161,8 +161,8 @@ def _check_backend(backend: str | None) -> str:
         name = part.rpartition(":")[2]
         if name == "mpi":
             raise RuntimeError("Distributed package doesn't have MPI built in: naru's own engine is called \"gloo\" (or \"nccl\" for cuda devices)")
-        if name not in ("gloo", "nccl", "ucc", "xccl", "undefined"):
-            raise ValueError(f"Invalid backend: '{name}'; naru has \"gloo\", and takes \"nccl\" for it on cuda devices")
+        if name not in ("gloo", "nccl", "ucc", "xccl", "undefined") and text != "fake":
+            raise ValueError(f"Invalid backend: '{name}'; naru has \"gloo\" and \"fake\", and takes \"nccl\" for \"gloo\" on cuda devices")
     return text
 
 
@@ -183,7 +183,7 @@ def init_process_group(
     on devices are copied through host memory.
 
     Args:
-        backend: "gloo", "nccl", "cpu:gloo,cuda:nccl" or None.
+        backend: "gloo", "nccl", "cpu:gloo,cuda:nccl" or None; or "fake": this process plays one rank of `world_size`, without any others.
         init_method: where processes meet: "env://" (the default: MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE), "tcp://host:port", "file:///path".
         timeout: of each operation, a timedelta; 30 minutes by default.
         world_size, rank: the number of processes, and this process's rank. From the environment if not given.
@@ -201,6 +201,8 @@ def init_process_group(
     if store is not None and init_method is not None:
         raise ValueError("Cannot specify both init_method and store.")
     name = _check_backend(backend)
+    if name == "fake" and store is None and init_method is None:
+        store = HashStore()
     if store is not None:
         if world_size <= 0:
             raise ValueError("world_size must be positive if using store")
@@ -222,7 +224,8 @@ def _made(
         name = str(_World.made)
         _World.made += 1
     prefixed = PrefixStore(f"group/{name}", store)
-    engine = _C._ProcessGroup(prefixed._store, rank, len(ranks), milliseconds(default_pg_timeout if timeout is None else timeout))
+    kind = backend if backend == "fake" else ""
+    engine = _C._ProcessGroup(prefixed._store, rank, len(ranks), milliseconds(default_pg_timeout if timeout is None else timeout), kind)
     made = ProcessGroup(engine, ranks, backend, name)
     made.group_desc = desc or ("default_pg" if _World.default is None else name)
     _World.groups.append(made)
