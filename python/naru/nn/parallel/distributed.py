@@ -6,13 +6,15 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from ... import _C, _missing
+from ..._shards import require_shards
 from ...autograd.grad_mode import no_grad
 from ..modules.module import Module
 from ._reducer import Reducer
+from ._shards import ShardedSteps
 from .scatter_gather import scatter_kwargs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from ... import Tensor
 
@@ -55,6 +57,8 @@ class DistributedDataParallel(Module):
         static_graph: whether the same parameters are used each time; unused ones are detected.
         delay_all_reduce_named_params, param_to_hook_all_reduce, mixed_precision, device_mesh, skip_all_reduce_unused_params: must be None or False;
             other values are not supported.
+        shards: naru's own: the number of parts of each batch, at least the number of processes. A step has the bits that one step of that many
+            processes has, for any number of processes: see `each_shard`. None: one for each process.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> model = naru.nn.parallel.DistributedDataParallel(naru.nn.Linear(3, 2))
@@ -83,6 +87,8 @@ class DistributedDataParallel(Module):
         mixed_precision: Any = None,
         device_mesh: Any = None,
         skip_all_reduce_unused_params: bool = False,
+        *,
+        shards: int | None = None,
     ) -> None:
         super().__init__()
         from ...distributed import _groups
@@ -121,9 +127,57 @@ class DistributedDataParallel(Module):
             self._broadcast([*(p for name, p in module.named_parameters() if name not in ignored), *self._buffers_to_send()])
         cap = 25.0 if bucket_cap_mb is None else bucket_cap_mb
         names = {id(p): name for name, p in named}
+        self._sharded: ShardedSteps | None = None
+        if shards is not None:
+            self._require_no_sync_norm()
+            count = require_shards(shards, self.process_group.size(), "DistributedDataParallel")
+            self._sharded = ShardedSteps(parameters, names, self.process_group, count, find_unused_parameters or static_graph)
+            return
         self._reducer = Reducer(
             parameters, names, self.process_group, min(_FIRST_BUCKET, int(cap * 2**20)), int(cap * 2**20), gradient_as_bucket_view
         )
+
+    def _require_no_sync_norm(self) -> None:
+        from ..modules.batchnorm import SyncBatchNorm
+
+        for name, module in self.module.named_modules():
+            if isinstance(module, SyncBatchNorm):
+                raise ValueError(
+                    f"DistributedDataParallel: {name or 'the module'} is a SyncBatchNorm, whose statistics depend on the number of processes; with "
+                    "shards use BatchNorm, which has statistics for each shard"
+                )
+
+    @property
+    def local_shards(self) -> range:
+        """The shards that this process computes."""
+        return self._steps("local_shards").local
+
+    def _steps(self, what: str) -> ShardedSteps:
+        if self._sharded is None:
+            raise RuntimeError(f"{what}: the model has no shards; give DistributedDataParallel(model, shards=...) their number")
+        return self._sharded
+
+    def each_shard(self, *values: Any) -> Iterator[Any]:
+        """A step: iterates over this process's parts of the batch, for a forward and a backward each; gradients are there when the loop ends.
+
+        values: this process's part of the batch, as DistributedSampler(shards=...) gives it: row i belongs to local shard i % len(local_shards).
+        Yields each shard's rows of all tensors in them (also in lists and dicts); without values the shard's number. Each shard has random numbers
+        of its own, and begins with the same buffers; the step ends with the mean of what the shards have made of them. Gradients are the means over
+        the shards, and are added to those that are there before.
+
+        >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
+        >>> model = naru.nn.parallel.DistributedDataParallel(naru.nn.Linear(3, 1), shards=2)
+        >>> for x in model.each_shard(naru.ones(4, 3)):
+        ...     model(x).sum().backward()
+        >>> model.module.weight.grad
+        tensor([[2., 2., 2.]])
+        >>> naru.distributed.destroy_process_group()
+        """
+        return self._steps("each_shard").each(values, self._named_buffers)
+
+    def mean_over_shards(self, values: Sequence[Tensor]) -> Tensor:
+        """The mean over all shards of what each local shard has in `values` (its loss, say), with the same bits for any number of processes."""
+        return self._steps("mean_over_shards").mean(values)
 
     def _check_the_same(self, parameters: list[Tensor]) -> None:
         from ...distributed import all_gather_object
@@ -139,8 +193,11 @@ class DistributedDataParallel(Module):
                     f"{theirs[at] if at < len(theirs) else 'none'} on rank {rank}"
                 )
 
+    def _named_buffers(self) -> list[tuple[str, Tensor]]:
+        return [(name, b) for name, b in self.module.named_buffers() if name not in self._ignored]
+
     def _buffers_to_send(self) -> list[Tensor]:
-        return [b for name, b in self.module.named_buffers() if name not in self._ignored]
+        return [b for _, b in self._named_buffers()]
 
     @no_grad()
     def _broadcast(self, tensors: list[Tensor], source: int = 0) -> None:
@@ -149,14 +206,13 @@ class DistributedDataParallel(Module):
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """Runs the wrapped module's forward."""
+        if self._sharded is not None:
+            return self._forward_of_shard(inputs, kwargs)
         if self._joining is not None:
             self._joining.announce()
         if self.require_forward_param_sync and self.broadcast_buffers and self._has_buffers:
             self._broadcast(self._buffers_to_send())
-        if self.device_ids:
-            moved, moved_kwargs = scatter_kwargs(inputs, kwargs, self.device_ids)
-            inputs, kwargs = moved[0], moved_kwargs[0]
-        output = self.module(*inputs, **kwargs)
+        output = self._run(inputs, kwargs)
         if _C.is_grad_enabled() and self.require_backward_grad_sync:
             self.require_forward_param_sync = True
             looks = self.find_unused_parameters or self.static_graph
@@ -166,9 +222,29 @@ class DistributedDataParallel(Module):
             self._reducer.stop()
         return output
 
+    def _run(self, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.device_ids:
+            moved, moved_kwargs = scatter_kwargs(inputs, kwargs, self.device_ids)
+            inputs, kwargs = moved[0], moved_kwargs[0]
+        return self.module(*inputs, **kwargs)
+
+    def _forward_of_shard(self, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        assert self._sharded is not None
+        if _C.is_grad_enabled() and not self._sharded.inside:
+            raise RuntimeError(
+                "DistributedDataParallel: with shards, training runs in `for x, y in model.each_shard(x, y)`, where each shard has its forward and "
+                "backward; for evaluation use torch.no_grad()"
+            )
+        return self._run(inputs, kwargs)
+
+    def _refuse_shards(self, what: str) -> None:
+        if self._sharded is not None:
+            raise RuntimeError(f"DistributedDataParallel: {what} is not for models with shards, whose gradients are reduced when each_shard ends")
+
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
         """Within it, gradients are only accumulated in this process; they are averaged in the first backward of a forward outside of it."""
+        self._refuse_shards("no_sync")
         before = self.require_backward_grad_sync
         self.require_backward_grad_sync = False
         try:
@@ -185,6 +261,7 @@ class DistributedDataParallel(Module):
 
     def register_comm_hook(self, state: Any, hook: Callable[[Any, Any], Any]) -> None:
         """Replaces the averaging of a bucket's gradients by `hook(state, bucket)`, which returns a Future of the vector."""
+        self._refuse_shards("register_comm_hook")
         if not callable(hook):
             raise TypeError("Communication hook must be callable.")
         if self._reducer.hook is not None:
@@ -201,6 +278,7 @@ class DistributedDataParallel(Module):
         if not enable:
             yield
             return
+        self._refuse_shards("join")
         joining = _Joining(self, divide_by_initial_world_size, throw_on_early_termination)
         self._joining = joining
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ... import _C
+from ..._shards import require_shards, shards_of
 from .sampler import Sampler
 
 if TYPE_CHECKING:
@@ -26,9 +27,13 @@ class DistributedSampler(Sampler[int]):
         shuffle: whether the order is random.
         seed: the seed of the order, equal on all processes.
         drop_last: leave out samples that do not divide evenly.
+        shards: naru's own: the number of parts of each batch, for DistributedDataParallel(shards=...). The order is that of as many replicas, and
+            this process has the samples of its consecutive `local_shards`, in turn. None: one part for each process.
 
     >>> [list(DistributedSampler(range(5), 2, rank, shuffle=False)) for rank in range(2)]
     [[0, 2, 4], [1, 3, 0]]
+    >>> [list(DistributedSampler(range(6), 2, rank, shuffle=False, shards=3)) for rank in range(2)]
+    [[0, 3], [1, 2, 4, 5]]
     """
 
     def __init__(
@@ -39,6 +44,8 @@ class DistributedSampler(Sampler[int]):
         shuffle: bool = True,
         seed: int = 0,
         drop_last: bool = False,
+        *,
+        shards: int | None = None,
     ) -> None:
         if num_replicas is None or rank is None:
             from ... import distributed
@@ -52,9 +59,12 @@ class DistributedSampler(Sampler[int]):
         self.rank = rank
         self.epoch = 0
         self.drop_last = drop_last
+        self._parts = num_replicas if shards is None else require_shards(shards, num_replicas, "DistributedSampler")
+        self.local_shards = shards_of(rank, num_replicas, self._parts)
         size = len(dataset)
-        self.num_samples = size // num_replicas if drop_last else -(-size // num_replicas)
-        self.total_size = self.num_samples * num_replicas
+        each = size // self._parts if drop_last else -(-size // self._parts)
+        self.num_samples = each * len(self.local_shards)
+        self.total_size = each * self._parts
         self.shuffle = shuffle
         self.seed = seed
 
@@ -66,7 +76,7 @@ class DistributedSampler(Sampler[int]):
             numbers = _C.randperm(size, generator=generator, device="cpu").tolist()
         else:
             numbers = list(range(size))
-        return iter([numbers[i % size] for i in range(self.rank, self.total_size, self.num_replicas)])
+        return iter([numbers[(start + shard) % size] for start in range(0, self.total_size, self._parts) for shard in self.local_shards])
 
     def __len__(self) -> int:
         return self.num_samples
