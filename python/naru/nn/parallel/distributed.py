@@ -57,8 +57,8 @@ class DistributedDataParallel(Module):
         static_graph: whether the same parameters are used each time; unused ones are detected.
         delay_all_reduce_named_params, param_to_hook_all_reduce, mixed_precision, device_mesh, skip_all_reduce_unused_params: must be None or False;
             other values are not supported.
-        shards: naru's own: the number of parts of each batch, at least the number of processes. A step has the bits that one step of that many
-            processes has, for any number of processes: see `each_shard`. None: one for each process.
+        shards: naru's own: the number of parts of each batch, at least the number of processes. A step then has the same bits for any
+            number of processes; it runs in a loop over `each_shard`. By default there is one for each process, and no such loop.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> model = naru.nn.parallel.DistributedDataParallel(naru.nn.Linear(3, 2))
