@@ -14,7 +14,9 @@ from . import _groups
 from ._collectives import (
     Work,
     all_gather,
+    all_gather_coalesced,
     all_gather_into_tensor,
+    all_gather_single,
     all_reduce,
     all_reduce_coalesced,
     all_to_all,
@@ -25,6 +27,7 @@ from ._collectives import (
     monitored_barrier,
     reduce,
     reduce_scatter,
+    reduce_scatter_single,
     reduce_scatter_tensor,
     scatter,
 )
@@ -33,6 +36,7 @@ from ._groups import (
     GroupMember,
     ProcessGroup,
     ReduceOp,
+    _set_pg_timeout,  # noqa: F401
     default_pg_timeout,
     destroy_process_group,
     group,
@@ -41,6 +45,8 @@ from ._groups import (
     new_group,
     new_subgroups,
     new_subgroups_by_enumeration,
+    set_timeout,
+    split_group,
 )
 from ._messages import (
     P2POp,
@@ -58,17 +64,20 @@ from ._messages import (
     send,
     send_object_list,
 )
+from ._rendezvous import register_rendezvous_handler, rendezvous
 from ._stores import FileStore, HashStore, PrefixStore, Store, TCPStore
 
 __all__ = [
-    "Backend", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "GroupMember", "HashStore", "P2POp", "PrefixStore",
-    "ProcessGroup", "ReduceOp", "Store", "TCPStore", "Work", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce",
-    "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list",
-    "destroy_process_group", "gather", "gather_object", "get_backend", "get_global_rank", "get_group_rank", "get_node_local_rank", "get_pg_count",
+    "Backend", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "GradBucket", "GroupMember", "HashStore",
+    "P2POp", "PrefixStore", "ProcessGroup", "ReduceOp", "Store", "TCPStore", "Work", "all_gather", "all_gather_coalesced",
+    "all_gather_into_tensor", "all_gather_object", "all_gather_single", "all_reduce", "all_reduce_coalesced", "all_to_all", "all_to_all_single",
+    "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list", "destroy_process_group", "gather", "gather_object", "get_backend",
+    "get_backend_config", "get_default_backend_for_device", "get_global_rank", "get_group_rank", "get_node_local_rank", "get_pg_count",
     "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_process_group", "irecv", "is_available", "is_backend_available",
     "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "is_ucc_available",
     "is_xccl_available", "isend", "monitored_barrier", "new_group", "new_subgroups", "new_subgroups_by_enumeration", "recv", "recv_object_list",
-    "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list", "send", "send_object_list", "supports_complex",
+    "reduce", "reduce_scatter", "reduce_scatter_single", "reduce_scatter_tensor", "register_rendezvous_handler", "rendezvous", "scatter",
+    "scatter_object_list", "send", "send_object_list", "set_timeout", "split_group", "supports_complex",
 ]  # fmt: skip
 
 DistError, DistBackendError, DistNetworkError, DistStoreError = _C._DistError, _C._DistBackendError, _C._DistNetworkError, _C._DistStoreError
@@ -147,6 +156,30 @@ def get_backend(group: Any = None) -> str:
     return (_groups.world() if group is None else group).backend
 
 
+def get_backend_config(group: Any = None) -> str:
+    """The backend of each kind of device of `group`, as "device:name,device:name".
+
+    >>> init_process_group("gloo", store=HashStore(), rank=0, world_size=1)
+    >>> get_backend_config()
+    'cpu:gloo,cuda:gloo'
+    >>> destroy_process_group()
+    """
+    name = get_backend(group)
+    return name if ":" in name else ",".join(f"{device}:{name}" for device in ("cpu", "cuda"))
+
+
+def get_default_backend_for_device(device: Any) -> str:
+    """The backend that init_process_group takes for a `device`, or a kind of device. ("nccl" is naru's own engine, as "gloo" is.)
+
+    >>> get_default_backend_for_device("cuda:0")
+    'nccl'
+    """
+    kind = device.type if isinstance(device, _C.device) else _C.device(str(device)).type
+    if kind not in Backend.default_device_backend_map:
+        raise ValueError(f"Default backend not registered for device : {device}")
+    return Backend.default_device_backend_map[kind]
+
+
 def get_process_group_ranks(group: Any = None) -> list[int]:
     """The global ranks of the members of `group`.
 
@@ -207,6 +240,11 @@ def get_pg_count() -> int:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "GradBucket":  # networks import this package when they need it, so it can't import them
+        from ..nn.parallel._reducer import GradBucket
+
+        globals()[name] = GradBucket
+        return GradBucket
     if name in _MODULES:
         import importlib
 

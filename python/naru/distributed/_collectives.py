@@ -201,6 +201,43 @@ def all_gather_into_tensor(output_tensor: Tensor, input_tensor: Tensor, group: A
     return _given(g._engine.all_gather(parts, [input_tensor], async_op), async_op, [output_tensor])
 
 
+def all_gather_single(output_tensor: Tensor, input_tensor: Tensor, group: Any = None, async_op: bool = False) -> Work | None:
+    """PyTorch's newer name of all_gather_into_tensor: concatenates all ranks' `input_tensor` into `output_tensor`. `group` and `async_op` as there.
+
+    >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
+    >>> out = naru.zeros(2)
+    >>> naru.distributed.all_gather_single(out, naru.ones(2))
+    >>> naru.distributed.destroy_process_group()
+    """
+    return all_gather_into_tensor(output_tensor, input_tensor, group, async_op)
+
+
+def all_gather_coalesced(
+    output_tensor_lists: Sequence[list[Tensor]], input_tensor_list: Sequence[Tensor], group: Any = None, async_op: bool = False
+) -> Work | None:
+    """all_gather of several tensors, `input_tensor_list`: `output_tensor_lists` has each rank's list. `group` and `async_op` as in all_reduce.
+
+    >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
+    >>> out = [[naru.zeros(2), naru.zeros(1)]]
+    >>> naru.distributed.all_gather_coalesced(out, [naru.ones(2), naru.ones(1)])
+    >>> out
+    [[tensor([1., 1.]), tensor([1.])]]
+    >>> naru.distributed.destroy_process_group()
+    """
+    if (g := member(group)) is None:
+        return None
+    if not input_tensor_list:
+        raise ValueError("all_gather_coalesced: input_tensor_list must not be empty")
+    if len(output_tensor_lists) != g.size() or any(len(each) != len(input_tensor_list) for each in output_tensor_lists):
+        raise ValueError(
+            f"all_gather_coalesced: output_tensor_lists must hold a list of {len(input_tensor_list)} tensors for each of the group's {g.size()} ranks"
+        )
+    work = None
+    for i, tensor in enumerate(input_tensor_list):  # they are done in their order, so the last one is enough to wait for
+        work = g._engine.all_gather([each[i] for each in output_tensor_lists], [tensor], async_op)
+    return _given(work, async_op, [t for each in output_tensor_lists for t in each])
+
+
 def gather(
     tensor: Tensor,
     gather_list: list[Tensor] | None = None,
@@ -276,6 +313,17 @@ def reduce_scatter_tensor(
         return None
     parts = _flat(input.contiguous(), g.size(), "reduce_scatter_tensor")
     return _given(g._engine.reduce_scatter([output], parts, _code(op), async_op), async_op, [output])
+
+
+def reduce_scatter_single(output: Tensor, input: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
+    """PyTorch's newer name of reduce_scatter_tensor: reduces `input` with `op`, and each rank gets its part in `output`. `group`, `async_op` as there.
+
+    >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
+    >>> out = naru.zeros(2)
+    >>> naru.distributed.reduce_scatter_single(out, naru.ones(2))
+    >>> naru.distributed.destroy_process_group()
+    """
+    return reduce_scatter_tensor(output, input, op, group, async_op)
 
 
 def all_to_all(

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
-from ._rendezvous import rendezvous
+from ._rendezvous import meet
 from ._stores import HashStore, PrefixStore, Store, milliseconds
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ class ProcessGroup:
         self.backend = backend
         self.group_name = name
         self.group_desc = name
+        self.splits = 0  # how often it was split
 
     def rank(self) -> int:
         """This process's rank in the group."""
@@ -209,7 +210,7 @@ def init_process_group(
         if rank < 0:
             raise ValueError("rank must be non-negative if using store")
     else:
-        store, rank, world_size = rendezvous(init_method or "env://", rank, world_size, timeout or timedelta(seconds=300))
+        store, rank, world_size = meet(init_method or "env://", rank, world_size, timeout or timedelta(seconds=300))
     if "nccl" in name and rank == 0:
         warnings.warn("naru has no NCCL: its own engine takes the name, and tensors on devices go through the host's memory", stacklevel=2)
     _World.store = store
@@ -302,6 +303,65 @@ def new_group(
         _World.local[label] = _World.local.get(label, 0) + 1
         return _made(_World.store, members.index(all_of.rank()), members, name, timeout, group_desc, f"{label}/{_World.local[label]}")
     return _made(_World.store, members.index(all_of.rank()), members, name, timeout, group_desc)
+
+
+def split_group(
+    parent_pg: Any = None,
+    split_ranks: Sequence[Sequence[int]] | None = None,
+    timeout: timedelta | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> Any:
+    """Splits a group: all of its members call this, and each gets the group of its list of ranks; None if no list has it.
+
+    Args:
+        parent_pg: the group to split; None: the default one.
+        split_ranks: lists of ranks of that group, each rank in at most one.
+        timeout: of each operation; that of the group if not given.
+        pg_options: ignored.
+        group_desc: a description.
+
+    >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
+    >>> naru.distributed.split_group(split_ranks=[[0]]).ranks
+    [0]
+    >>> naru.distributed.destroy_process_group()
+    """
+    parent = world() if parent_pg is None else parent_pg
+    if not isinstance(parent, ProcessGroup):
+        raise ValueError("split_group: this process is not a member of parent_pg")
+    if not split_ranks:
+        raise ValueError("split_ranks cannot be None or empty")
+    flat = [r for ranks in split_ranks for r in ranks]
+    if not all(split_ranks) or len(set(flat)) != len(flat) or any(not 0 <= r < parent.size() for r in flat):
+        raise ValueError(f"split_group: split_ranks must be lists of ranks from 0 to {parent.size() - 1}, each at most once, got {split_ranks}")
+    parent.splits += 1
+    for i, ranks in enumerate(split_ranks):
+        if parent.rank() in ranks:
+            members = sorted(ranks)
+            limit = timedelta(milliseconds=parent._engine.timeout()) if timeout is None else timeout
+            name = f"{parent.group_name}/split_{parent.splits}_{i}"
+            assert _World.store is not None
+            return _made(_World.store, members.index(parent.rank()), [parent.ranks[r] for r in members], parent.backend, limit, group_desc, name)
+    return None
+
+
+def set_timeout(timeout: timedelta, group: Any = None) -> None:
+    """Sets the `timeout`, a timedelta, of the operations of `group` (None: the default one) that begin from now on, in this process.
+
+    >>> from datetime import timedelta
+    >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
+    >>> naru.distributed.set_timeout(timedelta(seconds=30))
+    >>> naru.distributed.destroy_process_group()
+    """
+    found = world() if group is None else group
+    if not isinstance(found, ProcessGroup):
+        raise ValueError("Invalid process group specified")
+    if not isinstance(timeout, timedelta):
+        raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")
+    found._engine.set_timeout(milliseconds(timeout))
+
+
+_set_pg_timeout = set_timeout
 
 
 def new_subgroups(

@@ -1,12 +1,19 @@
-"""How processes meet: implements `init_method`."""
+"""How processes meet: implements `init_method`, and handlers that programs register for their own kinds of it."""
 
 from __future__ import annotations
 
 import os
 from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlparse
 
 from ._stores import FileStore, PrefixStore, Store, TCPStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_OWN = ("env", "tcp", "file")
+_handlers: dict[str, Callable[..., Iterator[tuple[Store, int, int]]]] = {}
 
 
 def _environment(name: str) -> str:
@@ -23,9 +30,53 @@ def _tcp(host: str, port: int, rank: int, world_size: int, timeout: timedelta) -
     return TCPStore(host, port, world_size, rank == 0, timeout, wait_for_workers=False, multi_tenant=True)
 
 
-def rendezvous(url: str, rank: int = -1, world_size: int = -1, timeout: timedelta = timedelta(seconds=300)) -> tuple[Store, int, int]:
+def register_rendezvous_handler(scheme: str, handler: Callable[..., Iterator[tuple[Store, int, int]]]) -> None:
+    """Lets `init_process_group` take "scheme://..." as its init_method.
+
+    Args:
+        scheme: the part of the URL before "://"; RuntimeError if there is a handler for it.
+        handler: called with the URL (in which query parameters give rank and world_size) and timeout; an iterator of (store, rank, world_size).
+
+    >>> naru.distributed.register_rendezvous_handler("env", lambda url, timeout: iter(()))
+    Traceback (most recent call last):
+    RuntimeError: Rendezvous handler for env:// already registered
+    """
+    if scheme in _handlers or scheme in _OWN:
+        raise RuntimeError(f"Rendezvous handler for {scheme}:// already registered")
+    _handlers[scheme] = handler
+
+
+def rendezvous(url: str, rank: int = -1, world_size: int = -1, **kwargs: Any) -> Iterator[tuple[Store, int, int]]:
+    """An iterator of the store, the rank and the number of processes that meet at a URL.
+
+    Args:
+        url: "env://", "tcp://host:port", "file:///path", or one whose scheme has a handler.
+        rank, world_size: unless these are -1, in place of the URL's.
+        kwargs: timeout, a timedelta.
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store, rank, size = next(naru.distributed.rendezvous(f"file://{folder}/store", rank=0, world_size=1))
+    >>> rank, size
+    (0, 1)
+    """
+    if not isinstance(url, str):
+        raise RuntimeError(f"`url` must be a string. {type(url)}: {url}")
+    yield meet(url, rank, world_size, **kwargs)
+
+
+def _by_handler(url: str, rank: int, world_size: int, timeout: timedelta) -> tuple[Store, int, int]:
+    given = [f"{name}={value}" for name, value in (("rank", rank), ("world_size", world_size)) if value >= 0]
+    if given:
+        url += ("&" if urlparse(url).query else "?") + "&".join(given)
+    return next(iter(_handlers[urlparse(url).scheme](url, timeout=timeout)))
+
+
+def meet(url: str, rank: int = -1, world_size: int = -1, timeout: timedelta = timedelta(seconds=300)) -> tuple[Store, int, int]:
     """The store, rank and number of processes for a `url` (with `rank` and `world_size`, unless these are -1)."""
     parts = urlparse(url)
+    if parts.scheme in _handlers:
+        return _by_handler(url, rank, world_size, timeout)
     query = {name: values[0] for name, values in parse_qs(parts.query).items()}
     rank = int(query.get("rank", rank))
     world_size = int(query.get("world_size", world_size))

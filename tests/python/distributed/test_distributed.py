@@ -12,7 +12,7 @@ import naru as torch
 import naru.distributed as dist
 import naru.multiprocessing as mp
 import pytest
-from naru.distributed._rendezvous import rendezvous
+from naru.distributed._rendezvous import meet
 from naru.distributed.run import _host_and_port, _Plan, parse_args
 from naru.nn.parallel import DistributedDataParallel as DDP
 
@@ -215,7 +215,7 @@ def test_a_later_attempt_does_not_see_the_keys_of_an_earlier_one(monkeypatch):
     stores = []
     for attempt in ("0", "1"):
         monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", attempt)
-        store, rank, size = rendezvous("env://")
+        store, rank, size = meet("env://")
         assert (rank, size) == (1, 2)
         stores.append(store)
     stores[0].set("who", "the first attempt")

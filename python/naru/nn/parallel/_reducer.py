@@ -14,7 +14,19 @@ if TYPE_CHECKING:
 
 
 class GradBucket:
-    """Gradients that are averaged together, as passed to a communication hook."""
+    """Gradients that are averaged together, as passed to a communication hook.
+
+    Args:
+        index: the bucket's index, from 0.
+        buffer: all gradients in one vector.
+        parameters: their parameters.
+        is_last: whether it is the last bucket of this backward.
+
+    >>> weight = naru.ones(2, 2)
+    >>> bucket = naru.distributed.GradBucket(0, naru.arange(4.0), [weight], True)
+    >>> bucket.gradients()[0].shape, bucket.is_last()
+    (torch.Size([2, 2]), True)
+    """
 
     def __init__(self, index: int, buffer: Tensor, parameters: Sequence[Tensor], is_last: bool) -> None:
         self._index, self._buffer, self._parameters, self._is_last = index, buffer, list(parameters), is_last
