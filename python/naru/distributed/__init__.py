@@ -10,6 +10,7 @@ import os
 from typing import Any
 
 from .. import _C, _missing
+from .._buckets import GradBucket
 from . import _groups
 from ._collectives import (
     Work,
@@ -240,11 +241,6 @@ def get_pg_count() -> int:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "GradBucket":  # networks import this package when they need it, so it can't import them
-        from ..nn.parallel._reducer import GradBucket
-
-        globals()[name] = GradBucket
-        return GradBucket
     if name in _MODULES:
         import importlib
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ... import _C
+from ..._buckets import views_of
 from ..._shards import shards_of
 from ...autograd.grad_mode import no_grad
-from ._reducer import views_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
