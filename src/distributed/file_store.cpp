@@ -149,6 +149,14 @@ std::string FileStore::compare_set(const std::string& key, const std::string& ex
   return now;
 }
 
+void FileStore::append(const std::string& key, const std::string& value) {
+  Locked file(*this);
+  file.keys().append(key, value);
+  file.write(Record::Set, key, *file.keys().find(key));
+}
+
+std::vector<std::string> FileStore::list_keys() { return Locked(*this).keys().list(); }
+
 bool FileStore::delete_key(const std::string& key) {
   Locked file(*this);
   if (!file.keys().erase(key)) return false;

@@ -20,6 +20,10 @@ class Keys {
   bool has_all(const std::vector<std::string>& keys) const;
   int64_t add(const std::string& key, int64_t amount);
   std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired);
+  void append(const std::string& key, const std::string& value) { values_[key] += value; }
+  // All keys but those that begin with kHidden, which stores use themselves.
+  std::vector<std::string> list() const;
+  static constexpr char kHidden = '\1';
   bool erase(const std::string& key) { return values_.erase(key) > 0; }
   int64_t size() const noexcept { return static_cast<int64_t>(values_.size()); }
 

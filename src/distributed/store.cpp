@@ -60,6 +60,14 @@ std::vector<std::string> Store::multi_get(const std::vector<std::string>& keys) 
   return values;
 }
 
+std::vector<std::string> Keys::list() const {
+  std::vector<std::string> names;
+  for (const auto& [key, value] : values_)
+    if (!key.starts_with(kHidden)) names.push_back(key);
+  std::ranges::sort(names);
+  return names;
+}
+
 // --- HashStore
 
 struct HashStore::State {
@@ -114,6 +122,17 @@ std::string HashStore::compare_set(const std::string& key, const std::string& ex
   return state_->keys.compare_set(key, expected, desired);
 }
 
+void HashStore::append(const std::string& key, const std::string& value) {
+  const std::lock_guard lock(state_->mutex);
+  state_->keys.append(key, value);
+  state_->changed.notify_all();
+}
+
+std::vector<std::string> HashStore::list_keys() {
+  const std::lock_guard lock(state_->mutex);
+  return state_->keys.list();
+}
+
 bool HashStore::delete_key(const std::string& key) {
   const std::lock_guard lock(state_->mutex);
   return state_->keys.erase(key);
@@ -128,6 +147,13 @@ int64_t HashStore::num_keys() {
 
 PrefixStore::PrefixStore(std::string prefix, std::shared_ptr<Store> store) : prefix_(std::move(prefix)), store_(std::move(store)) {
   if (!store_) throw ValueError("PrefixStore: store must be a Store, got None");
+}
+
+std::vector<std::string> PrefixStore::list_keys() {
+  std::vector<std::string> mine;
+  for (const std::string& key : store_->list_keys())
+    if (key.starts_with(joined(""))) mine.push_back(key.substr(prefix_.size() + 1));
+  return mine;
 }
 
 std::vector<std::string> PrefixStore::joined(const std::vector<std::string>& keys) const {

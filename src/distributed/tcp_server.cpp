@@ -323,6 +323,12 @@ void TCPServer::take(Connection& c, std::string_view text) {
     case Request::CompareSet:
       message.add(keys_.compare_set(f.at(0), f.at(1), f.at(2)));
       break;
+    case Request::Append:
+      keys_.append(f.at(0), f.at(1));
+      break;
+    case Request::List:
+      list(message);
+      break;
     case Request::Erase:
       ++erasures_;
       message.add(keys_.erase(f.at(0)) ? "1" : "0");
@@ -334,7 +340,17 @@ void TCPServer::take(Connection& c, std::string_view text) {
       return close(c);
   }
   answer(c, message);
-  if (what == Request::Set || what == Request::Add || what == Request::CompareSet) tell_waiting(f[0]);
+  if (what == Request::Set || what == Request::Add || what == Request::CompareSet || what == Request::Append) tell_waiting(f[0]);
+}
+
+void TCPServer::list(Message& message) const {
+  size_t bytes = 0;
+  const std::vector<std::string> keys = keys_.list();
+  for (const std::string& key : keys) bytes += sizeof(uint32_t) + key.size();
+  if (bytes > kGreatestMessage || keys.size() >= kMostFields)
+    throw DistStoreError("list_keys: {} keys of {} bytes are too many for one answer", keys.size(), bytes);
+  message.add(kValues);
+  for (const std::string& key : keys) message.add(key);
 }
 
 void TCPServer::answer(Connection& c, Message& message) {

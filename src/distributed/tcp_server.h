@@ -26,6 +26,8 @@ enum class Request : char {
   Check = 'c',
   Wait = 'w',
   CompareSet = 'x',
+  Append = 'p',
+  List = 'l',
   Erase = 'e',
   Count = 'n'
 };
@@ -122,6 +124,7 @@ class TCPServer {
   void take(Connection& c, std::string_view text);
   void answer(Connection& c, std::string_view message);
   void answer(Connection& c, Message& message);
+  void list(Message& message) const;
   void begin_wait(Connection& c, std::string_view text);
   void look_for_keys(Connection& c);
   void tell_waiting(const std::string& key);

@@ -185,6 +185,16 @@ std::string TCPStore::compare_set(const std::string& key, const std::string& exp
   return answer_of(client_->ask(Request::CompareSet, {key, expected, desired}, after(timeout())), {key}, timeout()).at(0);
 }
 
+void TCPStore::append(const std::string& key, const std::string& value) {
+  answer_of(client_->ask(Request::Append, {key, value}, after(timeout())), {key}, timeout());
+}
+
+std::vector<std::string> TCPStore::list_keys() {
+  Fields answer = answer_of(client_->ask(Request::List, {}, after(timeout())), {}, timeout());
+  answer.erase(answer.begin());
+  return answer;
+}
+
 bool TCPStore::delete_key(const std::string& key) {
   return answer_of(client_->ask(Request::Erase, {key}, after(timeout())), {key}, timeout()).at(0) == "1";
 }

@@ -63,6 +63,10 @@ class Store {
   // Writes `desired` if the current value is `expected`, or if the key is absent and `expected` is empty. Returns the value afterwards;
   // `expected` if the key is absent.
   virtual std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired) = 0;
+  // Appends to the value; an absent key gets `value`.
+  virtual void append(const std::string& key, const std::string& value) = 0;
+  // All keys, sorted.
+  virtual std::vector<std::string> list_keys() = 0;
   // Returns true if the key existed.
   virtual bool delete_key(const std::string& key) = 0;
   virtual int64_t num_keys() = 0;
@@ -88,6 +92,8 @@ class HashStore final : public Store {
   using Store::wait;
   void wait(const std::vector<std::string>& keys, Milliseconds timeout) override;
   std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired) override;
+  void append(const std::string& key, const std::string& value) override;
+  std::vector<std::string> list_keys() override;
   bool delete_key(const std::string& key) override;
   int64_t num_keys() override;
 
@@ -110,6 +116,9 @@ class PrefixStore final : public Store {
   std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired) override {
     return store_->compare_set(joined(key), expected, desired);
   }
+  void append(const std::string& key, const std::string& value) override { store_->append(joined(key), value); }
+  // Those with the prefix, without it.
+  std::vector<std::string> list_keys() override;
   bool delete_key(const std::string& key) override { return store_->delete_key(joined(key)); }
   int64_t num_keys() override { return store_->num_keys(); }
   std::string own_address() override { return store_->own_address(); }
@@ -136,6 +145,8 @@ class FileStore final : public Store {
   using Store::wait;
   void wait(const std::vector<std::string>& keys, Milliseconds timeout) override;
   std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired) override;
+  void append(const std::string& key, const std::string& value) override;
+  std::vector<std::string> list_keys() override;
   bool delete_key(const std::string& key) override;
   int64_t num_keys() override;
   const std::string& path() const noexcept { return path_; }
@@ -165,6 +176,8 @@ class TCPStore final : public Store {
   using Store::wait;
   void wait(const std::vector<std::string>& keys, Milliseconds timeout) override;
   std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired) override;
+  void append(const std::string& key, const std::string& value) override;
+  std::vector<std::string> list_keys() override;
   bool delete_key(const std::string& key) override;
   int64_t num_keys() override;
   std::string own_address() override;

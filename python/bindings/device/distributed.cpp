@@ -80,6 +80,9 @@ void define_stores(nb::module_& m) {
            [](Store& s, const std::string& key, const nb::bytes& expected, const nb::bytes& desired) {
              return bytes_of(unlocked([&, e = text_of(expected), d = text_of(desired)] { return s.compare_set(key, e, d); }));
            })
+      .def("append",
+           [](Store& s, const std::string& key, const nb::bytes& value) { unlocked([&, v = text_of(value)] { s.append(key, v); }); })
+      .def("list_keys", [](Store& s) { return unlocked([&] { return s.list_keys(); }); })
       .def("delete_key", [](Store& s, const std::string& key) { return unlocked([&] { return s.delete_key(key); }); })
       .def("num_keys", [](Store& s) { return unlocked([&] { return s.num_keys(); }); })
       .def("timeout", [](const Store& s) { return s.timeout().count(); })

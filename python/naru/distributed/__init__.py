@@ -66,11 +66,11 @@ from ._messages import (
     send_object_list,
 )
 from ._rendezvous import register_rendezvous_handler, rendezvous
-from ._stores import FileStore, HashStore, PrefixStore, Store, TCPStore
+from ._stores import FileStore, HashStore, PrefixStore, QueueEmptyError, Store, TCPStore
 
 __all__ = [
     "Backend", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "GradBucket", "GroupMember", "HashStore",
-    "P2POp", "PrefixStore", "ProcessGroup", "ReduceOp", "Store", "TCPStore", "Work", "all_gather", "all_gather_coalesced",
+    "P2POp", "PrefixStore", "QueueEmptyError", "ProcessGroup", "ReduceOp", "Store", "TCPStore", "Work", "all_gather", "all_gather_coalesced",
     "all_gather_into_tensor", "all_gather_object", "all_gather_single", "all_reduce", "all_reduce_coalesced", "all_to_all", "all_to_all_single",
     "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list", "destroy_process_group", "gather", "gather_object", "get_backend",
     "get_backend_config", "get_default_backend_for_device", "get_global_rank", "get_group_rank", "get_node_local_rank", "get_pg_count",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _DEFAULT = timedelta(seconds=300)
+
+
+class QueueEmptyError(_C._DistStoreError):
+    """Raised by `Store.queue_pop` without waiting, for an empty queue.
+
+    >>> naru.distributed.HashStore().queue_pop("work", block=False)
+    Traceback (most recent call last):
+    naru.distributed.QueueEmptyError: queue_pop: the queue work is empty
+    """
 
 
 def milliseconds(timeout: timedelta | float | None) -> int:
@@ -60,6 +71,65 @@ class Store:
     def compare_set(self, key: str, expected_value: str | bytes, desired_value: str | bytes) -> bytes:
         """Sets `desired_value` if the current value is `expected_value` (or if `key` is missing and that is empty); returns the resulting value."""
         return self._store.compare_set(key, _bytes(expected_value), _bytes(desired_value))
+
+    def append(self, key: str, value: str | bytes) -> None:
+        """Appends `value` to that of `key`; a missing key gets it."""
+        self._store.append(key, _bytes(value))
+
+    def list_keys(self) -> list[str]:
+        """All keys, sorted."""
+        return self._store.list_keys()
+
+    def clone(self) -> Store:
+        """Another store with the same keys, which has a timeout of its own where it has a connection of its own."""
+        return self
+
+    def has_extended_api(self) -> bool:
+        """Whether append, multi_get, multi_set and queues are there: True."""
+        return True
+
+    def queue_push(self, key: str, value: str | bytes) -> None:
+        """Adds `value` at the end of the queue `key`."""
+        number = self.add(f"{key}/queue/pushed", 1)
+        self.set(f"{key}/queue/{number}", value)
+
+    def queue_pop(self, key: str, block: bool = True) -> bytes:
+        """Takes the first value of the queue `key`; waits for one if `block`, and otherwise raises QueueEmptyError if there is none."""
+        taken = f"{key}/queue/popped"
+        deadline = time.monotonic() + self.timeout.total_seconds()
+        while True:
+            # Only one process can replace what it has read, because each writes a text of its own.
+            found = self.get(taken).decode() if self.check([taken]) else ""
+            number = int(found.partition(" ")[0] or 0) + 1
+            item = f"{key}/queue/{number}"
+            if not self.check([item]):
+                # Another process may have taken the value meanwhile.
+                if found != (self.get(taken).decode() if self.check([taken]) else ""):
+                    continue
+                if not block:
+                    raise QueueEmptyError(f"queue_pop: the queue {key} is empty")
+                self._wait_a_moment(item, deadline)
+                continue
+            mine = f"{number} {os.urandom(16).hex()}"
+            if self.compare_set(taken, found, mine) == mine.encode():
+                value = self.get(item)
+                self.delete_key(item)
+                return value
+
+    def _wait_a_moment(self, key: str, deadline: float) -> None:
+        """Waits for a key that another process may set and delete again, and so only for a moment."""
+        left = deadline - time.monotonic()
+        try:
+            self.wait([key], timedelta(seconds=min(max(left, 0), 0.05)))
+        except _C._DistStoreError:
+            if left <= 0:
+                raise _C._DistStoreError(f"queue_pop: wait timeout after {self._store.timeout()}ms, key: /{key}") from None
+
+    def queue_len(self, key: str) -> int:
+        """How many values are in the queue `key`."""
+        taken = f"{key}/queue/popped"
+        popped = int(self.get(taken).decode().partition(" ")[0]) if self.check([taken]) else 0
+        return self.add(f"{key}/queue/pushed", 0) - popped
 
     def delete_key(self, key: str) -> bool:
         """Deletes `key`; returns whether it existed."""
@@ -169,3 +239,13 @@ class TCPStore(Store):
         workers = -1 if world_size is None else world_size
         self.host = host_name
         self._store, self.port = _C._tcp_store(host_name, port, is_master, workers, milliseconds(timeout), wait_for_workers, multi_tenant)
+
+    _cloned: TCPStore | None = None
+
+    def clone(self) -> TCPStore:
+        """Another store with the same keys, with connections and a timeout of its own."""
+        made = TCPStore.__new__(TCPStore)
+        made.host, made.port = self.host, self.port
+        made._cloned = self  # keeps the server alive, if it is this process's
+        made._store, _ = _C._tcp_store(self.host, self.port, False, -1, self._store.timeout(), False, False)
+        return made

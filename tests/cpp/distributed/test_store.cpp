@@ -37,6 +37,11 @@ void behaves(const Two& two) {
   EXPECT_EQ(b.multi_get({"count", "name"}), (std::vector<std::string>{"2", std::string("va\0lue", 6)}));
   a.set("two", "error");  // as the first word of an answer that reports an error
   EXPECT_EQ(b.multi_get({"two", "count"}), (std::vector<std::string>{"error", "2"}));
+  a.append("two", " of two");
+  b.append("three", "new");
+  EXPECT_EQ(b.multi_get({"two", "three"}), (std::vector<std::string>{"error of two", "new"}));
+  EXPECT_EQ(b.list_keys(), (std::vector<std::string>{"cas", "count", "name", "three", "two"}));
+  EXPECT_TRUE(a.delete_key("three"));
   EXPECT_TRUE(a.delete_key("two"));
   EXPECT_TRUE(a.delete_key("cas"));
   EXPECT_FALSE(b.delete_key("cas"));

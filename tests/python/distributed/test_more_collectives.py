@@ -1,4 +1,5 @@
 """Further names of torch.distributed: newer forms of collectives, split groups, handlers, timeouts, the fake backend, differentiable collectives."""
+import threading
 from datetime import timedelta
 
 import naru as torch
@@ -176,3 +177,54 @@ def test_a_fake_group_plays_one_rank_of_many():
         dist.destroy_process_group()
     with pytest.raises(ValueError, match="Invalid backend: 'fake'"):
         dist.init_process_group("cpu:gloo,cuda:fake", store=dist.HashStore(), rank=0, world_size=1)
+
+
+# --- stores
+
+
+@pytest.fixture(params=["hash", "prefix", "file", "tcp"])
+def store(request, tmp_path):
+    if request.param == "file":
+        return dist.FileStore(str(tmp_path / "keys"))
+    if request.param == "tcp":
+        return dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    return dist.HashStore() if request.param == "hash" else dist.PrefixStore("mine", dist.HashStore())
+
+
+def test_stores_append_and_list(store):
+    store.append("log", "one ")
+    store.append("log", b"two")
+    store.set("a", "")
+    assert store.get("log") == b"one two" and store.list_keys() == ["a", "log"] and store.has_extended_api()
+    twin = store.clone()
+    twin.set("b", "x")
+    assert store.get("b") == b"x"
+    store.multi_set(["c", "d"], ["1", "2"])
+    assert store.multi_get(["d", "c"]) == [b"2", b"1"]
+
+
+def test_queues_are_in_order_and_give_each_value_once(store):
+    with pytest.raises(dist.QueueEmptyError, match="the queue work is empty"):
+        store.queue_pop("work", block=False)
+    for i in range(3):
+        store.queue_push("work", str(i))
+    assert store.queue_len("work") == 3 and store.queue_pop("work") == b"0" and store.queue_len("work") == 2
+    assert [store.queue_pop("work", block=False) for _ in range(2)] == [b"1", b"2"] and store.queue_len("work") == 0
+    store.set_timeout(timedelta(milliseconds=30))
+    with pytest.raises(dist.DistStoreError, match="wait timeout"):
+        store.queue_pop("work")
+    store.set_timeout(timedelta(seconds=60))
+    clones, taken = [store.clone() for _ in range(4)], []
+
+    def take(mine):
+        for _ in range(10):
+            taken.append(int(mine.queue_pop("work")))
+
+    threads = [threading.Thread(target=take, args=(clone,)) for clone in clones]
+    for thread in threads:
+        thread.start()
+    for i in range(40):
+        store.queue_push("work", str(i))
+    for thread in threads:
+        thread.join()
+    assert sorted(taken) == list(range(40))
