@@ -142,6 +142,20 @@ TEST(Messages, ARankThatLeavesEndsTheSendsThatWaitForIt) {
   EXPECT_NE(text.find("rank 1 has left the group"), std::string::npos) << text;
 }
 
+TEST(Messages, ARankThatLeavesStillSendsWhatItHasOffered) {
+  Pair pair;
+  Bytes large(5 * kMiB, 'x'), got(5 * kMiB);
+  const WorkRef sent = send(*pair.ranks[0], 1, 3, large);
+  std::thread leaving([&] { pair.ranks[0].reset(); });
+  // It is past its last message when it leaves: only then does this rank ask.
+  Bytes none(1);
+  EXPECT_FALSE(receive(*pair.ranks[1], 0, 4, none)->wait(Milliseconds(100)));
+  EXPECT_EQ(error_of(receive(*pair.ranks[1], 0, 3, got)), "");
+  EXPECT_TRUE(got == large);
+  leaving.join();
+  EXPECT_TRUE(sent->wait());
+}
+
 TEST(Messages, AFailureEndsWhatIsOfferedAndAskedFor) {
   Pair pair;
   Bytes large(64 * kMiB), got(64 * kMiB), other(5 * kMiB);

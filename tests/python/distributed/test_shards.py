@@ -198,6 +198,32 @@ def test_a_checkpoint_goes_on_with_another_number_of_processes(tmp_path, name):
     assert len(found) == 7 and len(set(found.values())) == 1, found
 
 
+def on_devices(rank, size, folder):
+    found = []
+    with torch.virtual("cuda", count=1):
+        for dtype in (torch.float32, torch.bfloat16):
+            torch.manual_seed(0)
+            module = nn.Sequential(nn.Linear(8, 32), nn.BatchNorm1d(32), nn.Dropout(0.5), nn.Linear(32, 1)).to("cuda", dtype)
+            model = DDP(module, shards=6)
+            optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+            mine = [row for row in range(24) if row % 6 in model.local_shards]
+            x = torch.randn(24, 8)[mine].to("cuda", dtype)
+            for _ in range(4):
+                optimizer.zero_grad()
+                for part in model.each_shard(x):
+                    model(part).float().pow(2).mean().backward()
+                optimizer.step()
+            found.append(hash_of(t.cpu().float() for t in model.state_dict().values()))
+    (folder / f"devices_{size}_{rank}").write_text(" ".join(found))
+
+
+def test_devices_and_halves_have_one_hash_too(tmp_path):
+    for size in (1, 2, 4):
+        on_ranks(tmp_path, size, on_devices, tmp_path)
+    found = {path.read_text() for path in tmp_path.iterdir() if path.name.startswith("devices")}
+    assert len(found) == 1 and len(set(found.pop().split())) == 2
+
+
 # --- a step is that of as many processes as there are shards
 
 
