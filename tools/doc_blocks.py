@@ -291,7 +291,7 @@ def cpp_source(pages: list[Path]) -> str:
                 continue
             seen.add(block.text)
             body = re.sub(r"^#include.*$", lambda m: includes.add(m[0]) or "", block.text, flags=re.MULTILINE)
-            whole = re.search(r"^(int main|struct|class|template)\b", body, re.MULTILINE)
+            whole = re.search(r"^(int main|struct|class|template|TORCH_LIBRARY)\b", body, re.MULTILINE)
             where = f'#line {block.line + 1} "{page.relative_to(ROOT)}"\n'
             body = where + body if whole else f"void block() {{\n{where}{body}\n}}"
             parts.append(f"namespace block{len(parts)} {{\nusing namespace naru;\n{scope}\n{body}\n}}\n")

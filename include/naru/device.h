@@ -2,6 +2,7 @@
 #pragma once
 
 #include <compare>
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,10 +27,27 @@ std::string_view name_of(DeviceType type) noexcept;
 // Parses a kind's name. Throws RuntimeError, listing the kinds, for any other word.
 DeviceType parse_device_type(std::string_view name);
 
+// A device's kind as a member, which libtorch's programs call: d.type and d.type() are the same.
+class DeviceTypeMember {
+ public:
+  constexpr DeviceTypeMember(DeviceType t) noexcept : type_(t) {}
+  constexpr operator DeviceType() const noexcept { return type_; }
+  constexpr DeviceType operator()() const noexcept { return type_; }
+  template <std::integral T>
+  constexpr explicit operator T() const noexcept {
+    return static_cast<T>(type_);
+  }
+  friend constexpr bool operator==(DeviceTypeMember, DeviceTypeMember) = default;
+  friend constexpr bool operator==(DeviceTypeMember a, DeviceType b) noexcept { return a.type_ == b; }
+
+ private:
+  DeviceType type_;
+};
+
 // A kind of device and an index. Index -1 means "the current device of that kind", as in torch.device("cuda"). A tensor's device always has
 // an index, except cpu, which prints without one. There is one meta device; its index 0 is not printed.
 struct Device {
-  DeviceType type = DeviceType::Cpu;
+  DeviceTypeMember type = DeviceType::Cpu;
   int8_t index = -1;
 
   constexpr Device() = default;
@@ -41,6 +59,7 @@ struct Device {
   static Device parse(std::string_view text);
 
   bool is_cpu() const noexcept { return type == DeviceType::Cpu; }
+  bool is_cuda() const noexcept { return type == DeviceType::Cuda; }
   // Its tensors have shapes, dtypes and strides, but no elements (naru/device_kinds.inc).
   bool is_meta() const noexcept { return type == DeviceType::Meta; }
   bool has_index() const noexcept { return index >= 0 && !is_meta(); }

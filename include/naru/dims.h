@@ -83,6 +83,10 @@ class Dims {
   int64_t* end() noexcept { return data() + size_; }
   const int64_t* begin() const noexcept { return data(); }
   const int64_t* end() const noexcept { return data() + size_; }
+  int64_t front() const noexcept { return data()[0]; }
+  std::vector<int64_t> vec() const { return {begin(), end()}; }
+  // n entries, from `from` on.
+  Dims slice(size_t from, size_t n) const { return std::span<const int64_t>(data() + from, n); }
   int64_t& back() noexcept { return data()[size_ - 1]; }
   int64_t back() const noexcept { return data()[size_ - 1]; }
 

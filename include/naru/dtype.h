@@ -11,7 +11,28 @@ namespace naru {
 
 // Do not rely on the values: no file format stores them and their order means nothing; kDTypeTraits describes each type. The enumerators
 // are the types that programs (ir::Program) compute with.
-enum class DType : uint8_t { Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64 };
+enum class DType : uint8_t {
+  Bool,
+  U8,
+  I8,
+  I16,
+  I32,
+  I64,
+  F16,
+  BF16,
+  F32,
+  F64,
+  // libtorch's names.
+  Byte = U8,
+  Char = I8,
+  Short = I16,
+  Int = I32,
+  Long = I64,
+  Half = F16,
+  BFloat16 = BF16,
+  Float = F32,
+  Double = F64,
+};
 // Complex types are values past the enumerators, so that a switch or table over the types of programs is complete without them. Operators
 // compute with the components (ops/complex/complex.h); no instruction accepts an operand of these types.
 inline constexpr DType kComplex32{10}, kComplex64{11}, kComplex128{12};

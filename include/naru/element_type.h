@@ -6,16 +6,20 @@
 #include <type_traits>
 
 #include "naru/dtype.h"
+#include "naru/half.h"
 #include "naru/scalar.h"
 
 namespace naru {
 
 // True if memory of dtype `t` may be accessed as an array of T: float for float32, int64_t for int64 ... uint8_t also for bool; uint16_t
-// (the bits) for float16, bfloat16 and uint16.
+// (the bits) for float16, bfloat16 and uint16; Half and BFloat16
+// (naru/half.h) for these two; std::complex<float> for complex64.
 template <class T>
 constexpr bool is_element_of(DType t) noexcept {
   using E = std::remove_cv_t<T>;
   if (std::is_same_v<E, bool>) return t == DType::Bool;
+  if constexpr (HalfNumber<E>) return t == E::kElementType;
+  if constexpr (ComplexNumber<E>) return is_complex(t) && sizeof(E) == size_of(t);
   if (std::is_same_v<E, uint16_t>) return t == DType::F16 || t == DType::BF16 || t == kUInt16;
   if (std::is_floating_point_v<E>) return is_floating(t) && sizeof(E) == size_of(t) && sizeof(E) >= 4;
   if (std::is_same_v<E, uint8_t> && t == DType::Bool) return true;

@@ -82,6 +82,9 @@ class Error : public std::runtime_error {
   // The message, followed by the source location if it is known (naru/source_location.h).
   const char* what() const noexcept override;
   void set_location(SourceLocation place);
+  // libtorch's names.
+  const char* what_without_backtrace() const noexcept { return what(); }
+  std::string msg() const { return what(); }
 
  private:
   ErrorKind kind_;

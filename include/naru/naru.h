@@ -22,6 +22,7 @@
 #include "naru/dtype.h"
 #include "naru/error.h"
 #include "naru/flops.h"
+#include "naru/half.h"
 #include "naru/interop/dlpack.h"
 #include "naru/interop/interop.h"
 #include "naru/io.h"

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "naru/dtype.h"
+#include "naru/half.h"
 
 namespace naru {
 
@@ -32,6 +33,8 @@ class Scalar {
   constexpr Scalar(T v) : kind_(Kind::Int), int_(static_cast<int64_t>(v)) {}
   template <std::floating_point T>
   constexpr Scalar(T v) : kind_(Kind::Float), float_(static_cast<double>(v)) {}
+  template <HalfNumber H>
+  Scalar(H v) : Scalar(static_cast<float>(v)) {}
   template <ComplexNumber C>
   constexpr Scalar(const C& v) : kind_(Kind::Complex), float_(static_cast<double>(v.real())), imag_(static_cast<double>(v.imag())) {}
 
@@ -69,6 +72,27 @@ class Scalar {
   constexpr C to() const noexcept {
     using Part = typename C::value_type;
     return C(static_cast<Part>(real()), static_cast<Part>(imag()));
+  }
+  // libtorch's names.
+  double toDouble() const { return to_double(); }
+  float toFloat() const { return static_cast<float>(to_double()); }
+  int64_t toLong() const { return to_int(); }
+  int toInt() const { return static_cast<int>(to_int()); }
+  bool toBool() const noexcept { return to_bool(); }
+  bool isFloatingPoint() const noexcept { return is_float(); }
+  bool isBoolean() const noexcept { return is_bool(); }
+  bool isIntegral(bool with_bool) const noexcept { return kind_ == Kind::Int || is_unsigned() || (with_bool && is_bool()); }
+  // The value as a C++ number, without range checks: an AT_DISPATCH's scalar_t.
+  template <class T>
+  T to() const {
+    if constexpr (HalfNumber<T>)
+      return T(static_cast<float>(to_double()));
+    else if constexpr (std::same_as<T, bool>)
+      return to_bool();
+    else if constexpr (std::floating_point<T>)
+      return static_cast<T>(to_double());
+    else
+      return static_cast<T>(to_int());
   }
   // The dtype of a tensor made from this scalar: bool, int64, the default floating-point dtype, or the complex dtype of that.
   DType dtype() const noexcept {

@@ -17,6 +17,7 @@
 #include "naru/dtype.h"
 #include "naru/element_type.h"
 #include "naru/error.h"
+#include "naru/half.h"
 #include "naru/scalar.h"
 #include "naru/source_location.h"
 #include "naru/standard.h"
@@ -61,6 +62,66 @@ struct Options {
     requires_grad = on;
     return *this;
   }
+};
+
+// Options that are set by name: TensorOptions().dtype(kFloat).device("cuda:1"), x.options().dtype(DType::I64).
+class TensorOptions {
+ public:
+  TensorOptions() = default;
+  TensorOptions(const Options& o) : options_(o) {}
+  TensorOptions(DType t) : options_(t) {}
+  template <class D>
+  requires(std::is_class_v<D>&& std::is_convertible_v<const D&, Device> && !std::same_as<D, TensorOptions>) TensorOptions(const D& d)
+      : options_(Device(d)) {}
+  TensorOptions dtype(std::optional<DType> t) const {
+    return with([&](Options& o) { o.dtype = t; });
+  }
+  template <class D>
+  requires std::is_convertible_v<const D&, Device> TensorOptions device(const D& d)
+  const {
+    return with([&](Options& o) { o.device = Device(d); });
+  }
+  TensorOptions device(DeviceType kind, int index = -1) const { return device(Device(kind, index)); }
+  TensorOptions requires_grad(bool on) const {
+    return with([&](Options& o) { o.requires_grad = on; });
+  }
+  TensorOptions pinned_memory(bool on = true) const {
+    return with([&](Options& o) { o.pin_memory = on; });
+  }
+  TensorOptions memory_format(MemoryFormat f) const {
+    return with([&](Options& o) { o.memory_format = f; });
+  }
+  DType dtype() const { return options_.dtype.value_or(default_dtype()); }
+  Device device() const { return options_.device.value_or(Device()); }
+  bool requires_grad() const noexcept { return options_.requires_grad; }
+  operator const Options&() const noexcept { return options_; }
+
+ private:
+  template <class F>
+  TensorOptions with(F f) const {
+    TensorOptions changed = *this;
+    f(changed.options_);
+    return changed;
+  }
+  Options options_;
+};
+
+// libtorch's x.type(): a dtype and a kind of device.
+class TensorType {
+ public:
+  TensorType(DType t, Device d) noexcept : dtype_(t), device_(d) {}
+  DType scalarType() const noexcept { return dtype_; }
+  DeviceType device_type() const noexcept { return device_.type; }
+  bool is_cuda() const noexcept { return device_.is_cuda(); }
+  operator DType() const noexcept { return dtype_; }
+  operator Options() const noexcept { return {dtype_, device_}; }
+  friend bool operator==(const TensorType& a, const TensorType& b) noexcept {
+    return a.dtype_ == b.dtype_ && a.device_.type == b.device_.type;
+  }
+
+ private:
+  DType dtype_;
+  Device device_;
 };
 
 // None: as an index, a new dimension of size 1; in a Slice, an omitted bound.
@@ -111,15 +172,19 @@ class Tensor {
   // Geometry.
   Device device() const;
   DType dtype() const;
+  DType scalar_type() const { return dtype(); }
+  TensorType type() const { return {dtype(), device()}; }
   const Dims& sizes() const;
   const Dims& strides() const;  // elements
   int64_t size(int64_t dim) const;
   int64_t dim() const;
+  int64_t ndimension() const { return dim(); }
   int64_t numel() const;
   int64_t storage_offset() const;
   bool is_contiguous() const;
   bool is_contiguous(MemoryFormat format) const;
   size_t element_size() const { return size_of(dtype()); }
+  size_t itemsize() const { return size_of(dtype()); }
   uint32_t version() const;
   // True if the tensor was created under InferenceMode.
   bool is_inference() const;
@@ -146,10 +211,29 @@ class Tensor {
   T* data(SourceLocation where = NARU_CURRENT_LOCATION) const {
     return data_ptr<T>(where);
   }
+  const void* const_data_ptr() const { return data_ptr(); }
+  void* mutable_data_ptr() const { return data_ptr(); }
+  template <class T>
+  const T* const_data_ptr(SourceLocation where = NARU_CURRENT_LOCATION) const {
+    return data_ptr<T>(where);
+  }
+  template <class T>
+  T* mutable_data_ptr(SourceLocation where = NARU_CURRENT_LOCATION) const {
+    return data_ptr<T>(where);
+  }
   // Indexed access to a cpu tensor of N dimensions with any strides: x.accessor<float, 2>()[i][j]. Throws RuntimeError for tensors on other
   // devices.
   template <class T, size_t N>
   Accessor<T, N> accessor(SourceLocation where = NARU_CURRENT_LOCATION) const;
+  // libtorch's names; of its traits for pointers, none is needed.
+  template <class T, size_t N, template <class> class... Traits>
+  Accessor<T, N> packed_accessor32(SourceLocation where = NARU_CURRENT_LOCATION) const {
+    return accessor<T, N>(where);
+  }
+  template <class T, size_t N, template <class> class... Traits>
+  Accessor<T, N> packed_accessor64(SourceLocation where = NARU_CURRENT_LOCATION) const {
+    return accessor<T, N>(where);
+  }
   // All elements of a contiguous cpu tensor: for (float& v : x.span<float>()). Throws RuntimeError if the tensor is not contiguous.
   template <class T>
   std::span<T> span(SourceLocation where = NARU_CURRENT_LOCATION) const;
@@ -161,6 +245,7 @@ class Tensor {
   // Moving and converting. Returns `this` tensor if nothing changes and copy is false.
   Tensor to(Device device, bool non_blocking = false, bool copy = false, SourceLocation where = NARU_CURRENT_LOCATION) const;
   Tensor to(DType dtype, bool non_blocking = false, bool copy = false, SourceLocation where = NARU_CURRENT_LOCATION) const;
+  Tensor toType(DType dtype) const { return to(dtype); }
   Tensor to(std::optional<Device> device, std::optional<DType> dtype, bool non_blocking, bool copy,
             MemoryFormat format = MemoryFormat::Preserve, SourceLocation where = NARU_CURRENT_LOCATION) const;
   Tensor cpu(SourceLocation where = NARU_CURRENT_LOCATION) const { return to(Device(DeviceType::Cpu), false, false, where); }
@@ -208,7 +293,7 @@ class Tensor {
   Tensor unflatten(int64_t dim, const Dims& sizes) const;
   Tensor narrow(int64_t dim, int64_t start, int64_t length) const;
   Tensor select(int64_t dim, int64_t index) const;
-  Tensor slice(int64_t dim, std::optional<int64_t> start, std::optional<int64_t> stop, int64_t step = 1) const;
+  Tensor slice(int64_t dim, std::optional<int64_t> start = {}, std::optional<int64_t> stop = {}, int64_t step = 1) const;
   Tensor diagonal(int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1) const;
   Tensor unfold(int64_t dim, int64_t size, int64_t step) const;
   Tensor as_strided(const Dims& sizes, const Dims& strides, int64_t offset) const;

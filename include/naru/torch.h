@@ -5,7 +5,10 @@
 #pragma once
 
 #include "naru/torch/data.h"
+#include "naru/torch/dispatch.h"
 #include "naru/torch/functional.h"
+#include "naru/torch/library.h"
 #include "naru/torch/modules.h"
 #include "naru/torch/optim.h"
+#include "naru/torch/parallel.h"
 #include "naru/torch/tensor.h"

@@ -88,6 +88,7 @@ NB_MODULE(_C, m) {
   define_autocast();
   define_fallback(m);
   define_kernels(m);
+  define_extensions(m);
   define_batches(m);
   define_safetensors(m);
   define_files(m);

@@ -9,6 +9,7 @@ import sys
 import types
 from typing import Any
 
+from ._functions import compiled
 from ._functions.operators import OPERATORS
 
 
@@ -76,6 +77,7 @@ class _OpNamespace(types.ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         space = self.__name__.rpartition(".")[2]
+        compiled.collect()
         function = OPERATORS.get(f"{space}::{name}")
         if function is None and space in ("aten", "prims") and not name.startswith("__"):
             function = _function(name)
@@ -126,8 +128,14 @@ class _Ops(types.ModuleType):
         return space
 
     def load_library(self, path: str) -> None:
-        """OSError: extensions built for PyTorch cannot be loaded."""
-        raise OSError(f"Could not load this library: {path}. It is built for PyTorch; naru can't load it, nearest: naru.kernel")
+        """Loads the shared library at `path`, built with `torch.utils.cpp_extension`: its operators (TORCH_LIBRARY) are then here. OSError if it
+        cannot be loaded, for instance because it is built for PyTorch."""
+        compiled.load_library(path)
+
+    @property
+    def loaded_libraries(self) -> set[str]:
+        """The paths of libraries that `load_library` has loaded."""
+        return compiled.LOADED
 
 
 sys.modules[__name__].__class__ = _Ops

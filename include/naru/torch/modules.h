@@ -10,6 +10,59 @@
 #include "naru/standard.h"
 #include "naru/torch/tensor.h"
 
+namespace torch {
+
+// A list of names with values, in order; an entry is also a pair.
+template <class K, class V>
+class OrderedDict {
+ public:
+  struct Item : std::pair<K, V> {
+    using std::pair<K, V>::pair;
+    Item(std::pair<K, V> p) : std::pair<K, V>(std::move(p)) {}
+    const K& key() const { return this->first; }
+    const V& value() const { return this->second; }
+    V& value() { return this->second; }
+    const V& operator*() const { return this->second; }
+  };
+  OrderedDict(std::vector<std::pair<K, V>> pairs) {
+    for (auto& p : pairs) items_.emplace_back(std::move(p));
+  }
+  auto begin() const { return items_.begin(); }
+  auto end() const { return items_.end(); }
+  auto begin() { return items_.begin(); }
+  auto end() { return items_.end(); }
+  size_t size() const { return items_.size(); }
+  bool is_empty() const { return items_.empty(); }
+  const std::vector<Item>& items() const { return items_; }
+  const V* find(const K& key) const {
+    for (const Item& item : items_)
+      if (item.first == key) return &item.second;
+    return nullptr;
+  }
+  bool contains(const K& key) const { return find(key) != nullptr; }
+  // Throws IndexError for an unknown name.
+  const V& operator[](const K& key) const {
+    if (const V* found = find(key)) return *found;
+    throw naru::IndexError("Argument '{}' is not defined", key);
+  }
+  const Item& operator[](size_t i) const { return items_[i]; }
+  std::vector<K> keys() const {
+    std::vector<K> list;
+    for (const Item& item : items_) list.push_back(item.first);
+    return list;
+  }
+  std::vector<V> values() const {
+    std::vector<V> list;
+    for (const Item& item : items_) list.push_back(item.second);
+    return list;
+  }
+
+ private:
+  std::vector<Item> items_;
+};
+
+}  // namespace torch
+
 namespace torch::nn {
 
 template <class Impl>
@@ -25,6 +78,8 @@ class Module : public naru::nn::Module {
   std::shared_ptr<Impl> register_module(std::string name, ModuleHolder<Impl> holder) {
     return naru::nn::Module::register_module(std::move(name), holder.ptr());
   }
+  OrderedDict<std::string, Tensor> named_parameters(bool recurse = true) const { return naru::nn::Module::named_parameters(recurse); }
+  OrderedDict<std::string, Tensor> named_buffers(bool recurse = true) const { return naru::nn::Module::named_buffers(recurse); }
   std::string name() const override { return name_.empty() ? naru::nn::Module::name() : name_; }
 
  private:

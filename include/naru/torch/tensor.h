@@ -3,12 +3,13 @@
 
 #include <cmath>
 #include <optional>
-#include <sstream>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "naru/naru.h"
+#include "naru/torch/checks.h"
 
 namespace torch {
 
@@ -19,14 +20,68 @@ using Dtype = naru::DType;
 using ScalarType = naru::DType;
 using IntArrayRef = naru::Dims;
 using TensorList = std::vector<naru::Tensor>;
+using std::make_optional;
 using std::nullopt;
 using std::optional;
+using nullopt_t = std::nullopt_t;
+using SymInt = int64_t;
+using OptionalIntArrayRef = naru::OptionalDims;
+// A list that belongs to another: a vector, Dims, or one value.
+template <class T>
+class ArrayRef : public std::span<const T> {
+ public:
+  using std::span<const T>::span;
+  ArrayRef(const std::vector<T>& list) : std::span<const T>(list.data(), list.size()) {}
+  ArrayRef(const T& one) : std::span<const T>(&one, 1) {}
+  ArrayRef(const naru::Dims& list) requires std::is_same_v<T, int64_t> : std::span<const T>(list.data(), list.size()) {}
+  std::vector<T> vec() const { return {this->begin(), this->end()}; }
+  ArrayRef slice(size_t from, size_t n) const { return {this->data() + from, n}; }
+};
+template <class T, size_t N>
+using TensorAccessor = naru::Accessor<T, N>;
+template <class T>
+using RestrictPtrTraits = T*;
+template <class T>
+using DefaultPtrTraits = T*;
+template <class T, size_t N, template <class> class... Traits>
+using PackedTensorAccessor32 = naru::Accessor<T, N>;
+template <class T, size_t N, template <class> class... Traits>
+using PackedTensorAccessor64 = naru::Accessor<T, N>;
 inline constexpr naru::DType kBool = naru::DType::Bool, kByte = naru::DType::U8, kUInt8 = naru::DType::U8, kChar = naru::DType::I8,
                              kInt8 = naru::DType::I8, kShort = naru::DType::I16, kInt16 = naru::DType::I16, kInt = naru::DType::I32,
                              kInt32 = naru::DType::I32, kLong = naru::DType::I64, kInt64 = naru::DType::I64, kUInt16 = naru::kUInt16,
                              kUInt32 = naru::kUInt32, kUInt64 = naru::kUInt64, kHalf = naru::DType::F16, kFloat16 = naru::DType::F16,
                              kBFloat16 = naru::DType::BF16, kFloat = naru::DType::F32, kFloat32 = naru::DType::F32,
-                             kDouble = naru::DType::F64, kFloat64 = naru::DType::F64;
+                             kDouble = naru::DType::F64, kFloat64 = naru::DType::F64, kComplexHalf = naru::kComplex32,
+                             kComplexFloat = naru::kComplex64, kComplexDouble = naru::kComplex128;
+
+inline int64_t maybe_wrap_dim(int64_t dim, int64_t rank) { return naru::wrap_dim(dim, rank); }
+
+// The integers from a to b: for (auto i : c10::irange(n)).
+template <class T>
+class IntegerRange {
+ public:
+  struct Iterator {
+    T at;
+    T operator*() const { return at; }
+    Iterator& operator++() { return ++at, *this; }
+    bool operator!=(const Iterator& o) const { return at != o.at; }
+  };
+  IntegerRange(T first, T last) : first_(first), last_(last < first ? first : last) {}
+  Iterator begin() const { return {first_}; }
+  Iterator end() const { return {last_}; }
+
+ private:
+  T first_, last_;
+};
+template <class T>
+IntegerRange<T> irange(T count) {
+  return {T(0), count};
+}
+template <class A, class T>
+IntegerRange<T> irange(A first, T last) {
+  return {static_cast<T>(first), last};
+}
 
 // --- devices. A DeviceType is a kind of device; as a Device, it means the current device of that kind.
 class DeviceType {
@@ -37,14 +92,20 @@ class DeviceType {
   constexpr operator naru::Device() const { return naru::Device(kind_); }
   operator naru::Options() const { return naru::Options(naru::Device(kind_)); }
   friend constexpr bool operator==(DeviceType, DeviceType) = default;
+  friend constexpr bool operator==(DeviceType a, naru::DeviceType b) { return a.kind_ == b; }
+  static const DeviceType CPU, CUDA, MPS, XPU, Meta;
 
  private:
   naru::DeviceType kind_ = naru::DeviceType::Cpu;
 };
+inline constexpr DeviceType DeviceType::CPU = naru::DeviceType::Cpu, DeviceType::CUDA = naru::DeviceType::Cuda,
+                            DeviceType::MPS = naru::DeviceType::Mps, DeviceType::XPU = naru::DeviceType::Xpu,
+                            DeviceType::Meta = naru::DeviceType::Meta;
 inline constexpr DeviceType kCPU = naru::DeviceType::Cpu;
 inline constexpr DeviceType kCUDA = naru::DeviceType::Cuda;
 inline constexpr DeviceType kMPS = naru::DeviceType::Mps;
 inline constexpr DeviceType kXPU = naru::DeviceType::Xpu;
+inline constexpr DeviceType kMeta = naru::DeviceType::Meta;
 
 class Device : public naru::Device {
  public:
@@ -52,48 +113,15 @@ class Device : public naru::Device {
   Device(DeviceType kind, int index = -1) : naru::Device(kind, index) {}
   Device(const char* text) : naru::Device(text) {}
   Device(const std::string& text) : naru::Device(text) {}
-  DeviceType type() const { return naru::Device::type; }
+  DeviceType type() const { return naru::Device::type(); }
   int index() const { return naru::Device::index; }
   bool is_cuda() const { return naru::Device::type == naru::DeviceType::Cuda; }
 };
 
 // --- options: torch::TensorOptions().dtype(torch::kFloat).device(torch::kCUDA, 1).requires_grad(true)
-class TensorOptions {
- public:
-  TensorOptions() = default;
-  TensorOptions(naru::DType t) : options_(t) {}
-  TensorOptions(naru::Device d) : options_(d) {}
-  TensorOptions(DeviceType kind) : options_(naru::Device(kind)) {}
-  TensorOptions dtype(naru::DType t) const {
-    return with([&](naru::Options& o) { o.dtype = t; });
-  }
-  TensorOptions device(naru::Device d) const {
-    return with([&](naru::Options& o) { o.device = d; });
-  }
-  TensorOptions device(DeviceType kind, int index = -1) const { return device(naru::Device(kind, index)); }
-  TensorOptions requires_grad(bool on = true) const {
-    return with([&](naru::Options& o) { o.requires_grad = on; });
-  }
-  TensorOptions pinned_memory(bool on = true) const {
-    return with([&](naru::Options& o) { o.pin_memory = on; });
-  }
-  TensorOptions memory_format(naru::MemoryFormat f) const {
-    return with([&](naru::Options& o) { o.memory_format = f; });
-  }
-  operator naru::Options() const { return options_; }
-
- private:
-  template <class F>
-  TensorOptions with(F f) const {
-    TensorOptions changed = *this;
-    f(changed.options_);
-    return changed;
-  }
-  naru::Options options_;
-};
 inline TensorOptions dtype(naru::DType t) { return TensorOptions(t); }
 inline TensorOptions device(naru::Device d) { return TensorOptions(d); }
-inline TensorOptions device(DeviceType kind, int index = -1) { return TensorOptions(naru::Device(kind, index)); }
+inline TensorOptions device(DeviceType kind, int index) { return TensorOptions(naru::Device(kind, index)); }
 inline TensorOptions requires_grad(bool on = true) { return TensorOptions().requires_grad(on); }
 
 // --- modes
@@ -152,28 +180,6 @@ struct AnomalyMode {
 
 }  // namespace torch
 
-// libtorch's checks: throw a RuntimeError with the condition or the given text.
-#define TORCH_CHECK(condition, ...)                                                                                  \
-  do {                                                                                                               \
-    if (!(condition)) throw naru::RuntimeError("{}", torch::detail::text_or(#condition __VA_OPT__(, ) __VA_ARGS__)); \
-  } while (false)
-
-#define AT_ASSERT(...) TORCH_CHECK(__VA_ARGS__)
-#define AT_ASSERTM(...) TORCH_CHECK(__VA_ARGS__)
-
 // libtorch's other namespace names.
 namespace at = torch;
 namespace c10 = torch;
-
-namespace torch::detail {
-template <class... A>
-std::string text_or(const char* condition, const A&... parts) {
-  if constexpr (sizeof...(A) == 0) {
-    return std::string("Expected ") + condition + " to be true, but got false.";
-  } else {
-    std::ostringstream text;
-    (text << ... << parts);
-    return text.str();
-  }
-}
-}  // namespace torch::detail

@@ -82,6 +82,7 @@ void define_flops(nb::module_& m);
 void define_autocast();
 void define_fallback(nb::module_& m);
 void define_kernels(nb::module_& m);
+void define_extensions(nb::module_& m);
 void define_batches(nb::module_& m);
 void define_safetensors(nb::module_& m);
 void define_files(nb::module_& m);

@@ -291,7 +291,7 @@ const Tensor& Tensor::random_(int64_t low, int64_t high) const {
   return *this;
 }
 Tensor Tensor::multinomial(int64_t samples, bool replacement) const { return naru::multinomial(*this, samples, replacement); }
-Options Tensor::options() const { return Options(dtype(), device()); }
+TensorOptions Tensor::options() const { return Options(dtype(), device()); }
 Tensor Tensor::new_empty(const Dims& sizes, const Options& options) const { return naru::empty(sizes, like_this(*this, options)); }
 Tensor Tensor::new_zeros(const Dims& sizes, const Options& options) const { return naru::zeros(sizes, like_this(*this, options)); }
 Tensor Tensor::new_ones(const Dims& sizes, const Options& options) const { return naru::ones(sizes, like_this(*this, options)); }

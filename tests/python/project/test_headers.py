@@ -11,7 +11,7 @@ import pytest
 INCLUDE = Path(__file__).resolve().parents[3] / "include"
 # Old header paths: each contains one line that includes the new header. (torch/ and distributed/ are compiled by their own tests.)
 FORWARD = re.compile(r'^// Its name before headers had folders\.\n#pragma once\n#include "(naru/[^"]+)"\n$')
-ALL = {p.relative_to(INCLUDE).as_posix(): p.read_text() for p in sorted((INCLUDE / "naru").rglob("*.h")) if p.parent.name not in ("torch", "distributed")}
+ALL = {p.relative_to(INCLUDE).as_posix(): p.read_text() for p in sorted((INCLUDE / "naru").rglob("*.h")) if not {"torch", "distributed"} & set(p.parts)}
 OLD = {name: match[1] for name, text in ALL.items() if (match := FORWARD.match(text))}
 HEADERS = [name for name in ALL if name not in OLD]
 WARNINGS = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror".split()

@@ -25,6 +25,7 @@ ALLOWED = {
     "nn": {"core", "runtime", "graph", "ops", "nn"},
     "optim": {"core", "runtime", "graph", "ops", "nn", "optim"},
     "data": {"core", "runtime", "graph", "ops", "nn", "optim", "data"},
+    "library": {"core", "runtime", "cpu", "graph", "library"},
     "distributed": {"core", "runtime", "graph", "ops", "distributed"},
     "backends": {"core", "ir", "render", "runtime", "cpu", "backends"},
 }

@@ -1,0 +1,3 @@
+// libtorch's header of this name, for extensions (torch.utils.cpp_extension).
+#pragma once
+#include "naru/torch.h"
