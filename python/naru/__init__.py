@@ -292,7 +292,7 @@ del _tell_top
 _SUBMODULES = frozenset(
     "accelerator array_api autograd backends cpu cuda fallback functional mps nn optim random serialization testing torch_version utils version "
     "amp fft linalg safetensors signal sparse special vision xpu _utils compiler distributions func hub jit masked multiprocessing overrides "
-    "profiler _dynamo _inductor __config__ __future__ distributed futures fx onnx library ops return_types storage types mtia nested quasirandom "
+    "profiler _dynamo _inductor __config__ __future__ distributed futures fx onnx library ops classes return_types storage types mtia nested quasirandom "
     "_functorch _guards _higher_order_ops _ops _subclasses _tensor_str".split()  # placeholders
 )
 _LAZY = {

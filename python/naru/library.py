@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import _missing
+from ._functions import compiled as compiled
 from ._functions.libraries import Library, define, impl, infer_schema, opcheck
 from ._functions.operators import OPERATORS, CustomOpDef, known_operator
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
 from .libraries import define
-from .operators import OPERATORS, CustomOpDef
+from .operators import LOOKS, OPERATORS, CustomOpDef
 
 if TYPE_CHECKING:
     import inspect
@@ -149,8 +148,13 @@ def collect() -> None:
         raise RuntimeError("\n".join(errors))
 
 
+LOOKS.append(collect)
+
+
 def load_library(path: Any) -> None:
     """Loads a shared library that registers operators or classes. OSError if it cannot be loaded."""
+    import ctypes
+
     path = os.path.realpath(os.fspath(path))
     try:
         ctypes.CDLL(path)

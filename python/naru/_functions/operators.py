@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 Tensor = _C.Tensor
 
 OPERATORS: dict[str, Any] = {}
+# Called before an operator counts as unknown: they take what C++ libraries have registered.
+LOOKS: list[Callable[[], None]] = []
 
 
 class CustomOpDef:
@@ -125,6 +127,9 @@ def known_operator(op: Any) -> CustomOpDef:
     """The operator of that name, or the operator itself. RuntimeError if there is none."""
     if isinstance(op, CustomOpDef):
         return op
+    if op not in OPERATORS:
+        for look in LOOKS:
+            look()
     if op not in OPERATORS:
         raise RuntimeError(f"operator {op} does not exist; the program's own are {sorted(OPERATORS)}")
     return OPERATORS[op]

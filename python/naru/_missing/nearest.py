@@ -28,7 +28,7 @@ _ROWS = {
     "naru.kernel, which compiles a kernel of your own for every device": """
         cuda.jiterator mps.compile_shader mps.load_metallib library.triton_op library.wrap_triton""",
     "torch.library.custom_op": """
-        library.impl_abstract library.fallthrough_kernel library.register_autocast library.register_torch_dispatch library.get_kernel library.get_ctx classes""",
+        library.impl_abstract library.fallthrough_kernel library.register_autocast library.register_torch_dispatch library.get_kernel library.get_ctx""",
     "torch.save and torch.load of a state_dict, beside the program's own files": "package",
     "concurrent.futures": "fork wait jit.Future",
     "the same names with _foreach_ in front, as torch._foreach_add": "foreach",

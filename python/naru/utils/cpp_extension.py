@@ -31,6 +31,8 @@ CUDA_HOME = None
 _OTHER_LANGUAGES = {".cu": "CUDA", ".cuh": "CUDA", ".hip": "HIP", ".sycl": "SYCL", ".mm": "Metal"}
 # What this process has loaded: by folder and name, then by what the library was built of.
 _loaded: dict[str, dict[str, Any]] = {}
+# How often a module of a name was imported, less one.
+_imported: dict[str, int] = {}
 
 
 def _refuse(function: str, what: str, language: str) -> NoReturn:
@@ -67,10 +69,14 @@ def _folder_for(name: str, chosen: str | os.PathLike[str] | None) -> Path:
 
 
 def _import(name: str, path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(name, path)
+    """The module in a file. pybind11 gives each name one module in a process, so that the second of a name is imported as a submodule: for the
+    function that makes it, only the last part of the name counts."""
+    number = _imported[name] = _imported.get(name, -1) + 1
+    spec = importlib.util.spec_from_file_location(f"{name}_v{number}.{name}" if number else name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    module.__name__ = name
     from .._functions import compiled
 
     compiled.collect()

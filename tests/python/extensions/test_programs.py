@@ -51,9 +51,9 @@ def cell(root):
     folder = root / "cell"
     shutil.copytree(PROGRAMS / "cell", folder)
     # In a program under `naru run`, and in what it launches, torch is naru.
-    child = Path(torch.__file__).parent / "_command" / "child"
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(child), str(Path(torch.__file__).parents[1])])}
-    command = [sys.executable, "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--no-index", "-q", "--target", str(root / "site"), str(folder)]
+    env = {**os.environ, "PYTHONPATH": str(Path(torch.__file__).parents[1])}
+    pip = ["-m", "pip", "install", "--no-build-isolation", "--no-deps", "--no-index", "-q", "--target", str(root / "site"), str(folder)]
+    command = [sys.executable, "-m", "naru", "run", *pip]
     done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=300)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
     sys.path.insert(0, str(root / "site"))
