@@ -70,8 +70,8 @@ std::string comparison_text(const char* text, const A& a, const B& b, const Rest
 #define AT_CHECK(...) TORCH_CHECK(__VA_ARGS__)
 #define AT_ERROR(...) throw naru::RuntimeError("{}", torch::detail::text_of(__VA_ARGS__))
 #define TORCH_WARN(...) naru::warn(torch::detail::text_of(__VA_ARGS__))
-#define TORCH_WARN_ONCE(...)                                              \
-  do {                                                                    \
+#define TORCH_WARN_ONCE(...)                                                     \
+  do {                                                                           \
     [[maybe_unused]] static const bool warned = (TORCH_WARN(__VA_ARGS__), true); \
   } while (false)
 #define TORCH_API

@@ -80,43 +80,43 @@ struct CppTypeToScalarType {
 
 }  // namespace torch
 
-#define AT_DISPATCH_CASE(the_type, ...)             \
-  case the_type: {                                  \
+#define AT_DISPATCH_CASE(the_type, ...)                          \
+  case the_type: {                                               \
     using scalar_t [[maybe_unused]] = torch::CppTypeT<the_type>; \
-    return __VA_ARGS__();                           \
+    return __VA_ARGS__();                                        \
   }
-#define AT_DISPATCH_SWITCH(TYPE, NAME, ...)                                                                                       \
-  [&] {                                                                                                                           \
-    const naru::DType naru_dispatched = torch::detail::dispatched(TYPE);                                                          \
-    switch (naru_dispatched) {                                                                                                    \
-      __VA_ARGS__                                                                                                                 \
-      default:                                                                                                                    \
+#define AT_DISPATCH_SWITCH(TYPE, NAME, ...)                                                                                     \
+  [&] {                                                                                                                         \
+    const naru::DType naru_dispatched = torch::detail::dispatched(TYPE);                                                        \
+    switch (naru_dispatched) {                                                                                                  \
+      __VA_ARGS__                                                                                                               \
+      default:                                                                                                                  \
         throw naru::NotImplementedError("\"{}\" not implemented for '{}'", NAME, naru::traits_of(naru_dispatched).scalar_type); \
-    }                                                                                                                             \
+    }                                                                                                                           \
   }()
 
-#define AT_DISPATCH_CASE_FLOATING_TYPES(...) \
-  AT_DISPATCH_CASE(torch::kDouble, __VA_ARGS__) AT_DISPATCH_CASE(torch::kFloat, __VA_ARGS__)
+#define AT_DISPATCH_CASE_FLOATING_TYPES(...) AT_DISPATCH_CASE(torch::kDouble, __VA_ARGS__) AT_DISPATCH_CASE(torch::kFloat, __VA_ARGS__)
 #define AT_DISPATCH_CASE_REDUCED_FLOATING_TYPES(...) \
   AT_DISPATCH_CASE(torch::kHalf, __VA_ARGS__) AT_DISPATCH_CASE(torch::kBFloat16, __VA_ARGS__)
 #define AT_DISPATCH_CASE_COMPLEX_TYPES(...) \
   AT_DISPATCH_CASE(torch::kComplexDouble, __VA_ARGS__) AT_DISPATCH_CASE(torch::kComplexFloat, __VA_ARGS__)
-#define AT_DISPATCH_CASE_INTEGRAL_TYPES(...)                                                                                  \
-  AT_DISPATCH_CASE(torch::kByte, __VA_ARGS__) AT_DISPATCH_CASE(torch::kChar, __VA_ARGS__) AT_DISPATCH_CASE(torch::kInt, __VA_ARGS__) \
-  AT_DISPATCH_CASE(torch::kLong, __VA_ARGS__) AT_DISPATCH_CASE(torch::kShort, __VA_ARGS__)
+#define AT_DISPATCH_CASE_INTEGRAL_TYPES(...)  \
+  AT_DISPATCH_CASE(torch::kByte, __VA_ARGS__) \
+  AT_DISPATCH_CASE(torch::kChar, __VA_ARGS__) \
+  AT_DISPATCH_CASE(torch::kInt, __VA_ARGS__) AT_DISPATCH_CASE(torch::kLong, __VA_ARGS__) AT_DISPATCH_CASE(torch::kShort, __VA_ARGS__)
 #define AT_DISPATCH_CASE_ALL_TYPES(...) AT_DISPATCH_CASE_INTEGRAL_TYPES(__VA_ARGS__) AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)
 
 // The families of types, alone and with one to four types more.
-#define NARU_DISPATCH_1(family, A, TYPE, NAME, ...) \
-  AT_DISPATCH_SWITCH(TYPE, NAME, family(__VA_ARGS__) AT_DISPATCH_CASE(A, __VA_ARGS__))
+#define NARU_DISPATCH_1(family, A, TYPE, NAME, ...) AT_DISPATCH_SWITCH(TYPE, NAME, family(__VA_ARGS__) AT_DISPATCH_CASE(A, __VA_ARGS__))
 #define NARU_DISPATCH_2(family, A, B, TYPE, NAME, ...) \
   AT_DISPATCH_SWITCH(TYPE, NAME, family(__VA_ARGS__) AT_DISPATCH_CASE(A, __VA_ARGS__) AT_DISPATCH_CASE(B, __VA_ARGS__))
-#define NARU_DISPATCH_3(family, A, B, C, TYPE, NAME, ...)                                                               \
-  AT_DISPATCH_SWITCH(TYPE, NAME, family(__VA_ARGS__) AT_DISPATCH_CASE(A, __VA_ARGS__) AT_DISPATCH_CASE(B, __VA_ARGS__) \
-                                     AT_DISPATCH_CASE(C, __VA_ARGS__))
-#define NARU_DISPATCH_4(family, A, B, C, D, TYPE, NAME, ...)                                                            \
-  AT_DISPATCH_SWITCH(TYPE, NAME, family(__VA_ARGS__) AT_DISPATCH_CASE(A, __VA_ARGS__) AT_DISPATCH_CASE(B, __VA_ARGS__) \
-                                     AT_DISPATCH_CASE(C, __VA_ARGS__) AT_DISPATCH_CASE(D, __VA_ARGS__))
+#define NARU_DISPATCH_3(family, A, B, C, TYPE, NAME, ...) \
+  AT_DISPATCH_SWITCH(                                     \
+      TYPE, NAME, family(__VA_ARGS__) AT_DISPATCH_CASE(A, __VA_ARGS__) AT_DISPATCH_CASE(B, __VA_ARGS__) AT_DISPATCH_CASE(C, __VA_ARGS__))
+#define NARU_DISPATCH_4(family, A, B, C, D, TYPE, NAME, ...)                                               \
+  AT_DISPATCH_SWITCH(TYPE, NAME,                                                                           \
+                     family(__VA_ARGS__) AT_DISPATCH_CASE(A, __VA_ARGS__) AT_DISPATCH_CASE(B, __VA_ARGS__) \
+                         AT_DISPATCH_CASE(C, __VA_ARGS__) AT_DISPATCH_CASE(D, __VA_ARGS__))
 #define NARU_WITH_COMPLEX(family, ...) family(__VA_ARGS__) AT_DISPATCH_CASE_COMPLEX_TYPES(__VA_ARGS__)
 #define NARU_FLOATING_AND_COMPLEX(...) NARU_WITH_COMPLEX(AT_DISPATCH_CASE_FLOATING_TYPES, __VA_ARGS__)
 #define NARU_ALL_AND_COMPLEX(...) NARU_WITH_COMPLEX(AT_DISPATCH_CASE_ALL_TYPES, __VA_ARGS__)

@@ -97,10 +97,29 @@ struct KeyedFunction {
 
 namespace torch {
 
-enum class DispatchKey { CPU, CUDA, MPS, XPU, Meta, Autograd, AutogradCPU, AutogradCUDA, CompositeImplicitAutograd, CompositeExplicitAutograd };
+enum class DispatchKey {
+  CPU,
+  CUDA,
+  MPS,
+  XPU,
+  Meta,
+  Autograd,
+  AutogradCPU,
+  AutogradCUDA,
+  CompositeImplicitAutograd,
+  CompositeExplicitAutograd
+};
 inline const char* toString(DispatchKey key) {
-  constexpr const char* kTexts[] = {"CPU",         "CUDA",         "MPS",     "XPU", "Meta", "Autograd", "AutogradCPU", "AutogradCUDA",
-                                    "CompositeImplicitAutograd", "CompositeExplicitAutograd"};
+  constexpr const char* kTexts[] = {"CPU",
+                                    "CUDA",
+                                    "MPS",
+                                    "XPU",
+                                    "Meta",
+                                    "Autograd",
+                                    "AutogradCPU",
+                                    "AutogradCUDA",
+                                    "CompositeImplicitAutograd",
+                                    "CompositeExplicitAutograd"};
   return kTexts[static_cast<int>(key)];
 }
 template <class F>
@@ -140,7 +159,8 @@ class class_ {
   }
   template <class... A>
   class_& def(init_t<A...>, const std::string& = {}, std::initializer_list<arg> = {}) {
-    return method("__init__", [](A... args) { return make_intrusive<T>(std::move(args)...); }, true);
+    return method(
+        "__init__", [](A... args) { return make_intrusive<T>(std::move(args)...); }, true);
   }
   template <class F>
   class_& def(const std::string& name, F f, const std::string& = {}, std::initializer_list<arg> = {}) {
@@ -164,12 +184,14 @@ class class_ {
   }
   template <class V>
   class_& def_readonly(const std::string& name, V T::*field) {
-    return method("get " + name, [field](const intrusive_ptr<T>& self) { return V(self.get()->*field); }, false);
+    return method(
+        "get " + name, [field](const intrusive_ptr<T>& self) { return V(self.get()->*field); }, false);
   }
   template <class V>
   class_& def_readwrite(const std::string& name, V T::*field) {
     def_readonly(name, field);
-    return method("set " + name, [field](const intrusive_ptr<T>& self, V value) { self.get()->*field = std::move(value); }, false);
+    return method(
+        "set " + name, [field](const intrusive_ptr<T>& self, V value) { self.get()->*field = std::move(value); }, false);
   }
   template <class G, class S>
   class_& def_pickle(G get, S set) {
@@ -185,11 +207,13 @@ class class_ {
   }
   template <class R, class C, class... A>
   class_& member(const std::string& name, R (C::*f)(A...)) {
-    return method(name, [f](const intrusive_ptr<T>& self, A... args) -> R { return (self.get()->*f)(std::forward<A>(args)...); }, false);
+    return method(
+        name, [f](const intrusive_ptr<T>& self, A... args) -> R { return (self.get()->*f)(std::forward<A>(args)...); }, false);
   }
   template <class R, class C, class... A>
   class_& member(const std::string& name, R (C::*f)(A...) const) {
-    return method(name, [f](const intrusive_ptr<T>& self, A... args) -> R { return (self.get()->*f)(std::forward<A>(args)...); }, false);
+    return method(
+        name, [f](const intrusive_ptr<T>& self, A... args) -> R { return (self.get()->*f)(std::forward<A>(args)...); }, false);
   }
   std::string space_, name_;
 };
@@ -280,8 +304,7 @@ class TypedOperatorHandle<R(A...)> {
  public:
   explicit TypedOperatorHandle(std::string name) : name_(std::move(name)) {}
   R call(A... args) const {
-    naru::library::IValue result =
-        naru::library::call_operator(name_, {naru::library::Conversion<std::remove_cvref_t<A>>::box(args)...});
+    naru::library::IValue result = naru::library::call_operator(name_, {naru::library::Conversion<std::remove_cvref_t<A>>::box(args)...});
     if constexpr (std::is_reference_v<R>)
       // The operator returns one of its arguments, which the caller has under this name.
       return argument_like<R>(result, args...);
@@ -331,9 +354,9 @@ class Dispatcher {
 
 #define NARU_JOIN_(a, b) a##b
 #define NARU_JOIN(a, b) NARU_JOIN_(a, b)
-#define NARU_LIBRARY_BLOCK(space, key, m, function, block)                                \
-  static void function(torch::Library&);                                                 \
-  static const torch::detail::LibraryBlock block(space, key, &function);                 \
+#define NARU_LIBRARY_BLOCK(space, key, m, function, block)               \
+  static void function(torch::Library&);                                 \
+  static const torch::detail::LibraryBlock block(space, key, &function); \
   static void function([[maybe_unused]] torch::Library& m)
 #define TORCH_LIBRARY(space, m) \
   NARU_LIBRARY_BLOCK(#space, "", m, NARU_JOIN(naru_library_, __LINE__), NARU_JOIN(naru_library_block_, __LINE__))

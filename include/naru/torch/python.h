@@ -66,20 +66,47 @@ pybind11::class_<M, std::shared_ptr<M>> bind_module(pybind11::module_ m, const c
   namespace py = pybind11;
   static_assert(std::is_base_of_v<naru::nn::Module, M>, "bind_module<M>: M must be derived from torch::nn::Module");
   return py::class_<M, std::shared_ptr<M>>(m, name)
-      .def("train", [](std::shared_ptr<M> self, bool mode) { self->train(mode); return self; }, py::arg("mode") = true)
-      .def("eval", [](std::shared_ptr<M> self) { self->eval(); return self; })
-      .def("zero_grad", [](M& self, bool set_to_none) { self.zero_grad(set_to_none); }, py::arg("set_to_none") = true)
-      .def("parameters", [](const M& self, bool recurse) { return self.parameters(recurse); }, py::arg("recurse") = true)
-      .def("buffers", [](const M& self, bool recurse) { return self.buffers(recurse); }, py::arg("recurse") = true)
-      .def("named_parameters", [](const M& self, bool recurse) { return static_cast<const naru::nn::Module&>(self).named_parameters(recurse); }, py::arg("recurse") = true)
-      .def("named_buffers", [](const M& self, bool recurse) { return static_cast<const naru::nn::Module&>(self).named_buffers(recurse); }, py::arg("recurse") = true)
-      .def("state_dict", [](const M& self) {
-        py::dict made;
-        for (const auto& [key, value] : self.state_dict()) made[py::str(key)] = value;
-        return made;
-      })
-      .def("to", [](std::shared_ptr<M> self, naru::Device device) { self->to(device); return self; })
-      .def("to", [](std::shared_ptr<M> self, naru::DType dtype) { self->to(dtype); return self; })
+      .def(
+          "train",
+          [](std::shared_ptr<M> self, bool mode) {
+            self->train(mode);
+            return self;
+          },
+          py::arg("mode") = true)
+      .def("eval",
+           [](std::shared_ptr<M> self) {
+             self->eval();
+             return self;
+           })
+      .def(
+          "zero_grad", [](M& self, bool set_to_none) { self.zero_grad(set_to_none); }, py::arg("set_to_none") = true)
+      .def(
+          "parameters", [](const M& self, bool recurse) { return self.parameters(recurse); }, py::arg("recurse") = true)
+      .def(
+          "buffers", [](const M& self, bool recurse) { return self.buffers(recurse); }, py::arg("recurse") = true)
+      .def(
+          "named_parameters",
+          [](const M& self, bool recurse) { return static_cast<const naru::nn::Module&>(self).named_parameters(recurse); },
+          py::arg("recurse") = true)
+      .def(
+          "named_buffers", [](const M& self, bool recurse) { return static_cast<const naru::nn::Module&>(self).named_buffers(recurse); },
+          py::arg("recurse") = true)
+      .def("state_dict",
+           [](const M& self) {
+             py::dict made;
+             for (const auto& [key, value] : self.state_dict()) made[py::str(key)] = value;
+             return made;
+           })
+      .def("to",
+           [](std::shared_ptr<M> self, naru::Device device) {
+             self->to(device);
+             return self;
+           })
+      .def("to",
+           [](std::shared_ptr<M> self, naru::DType dtype) {
+             self->to(dtype);
+             return self;
+           })
       .def_property_readonly("training", [](const M& self) { return self.is_training(); })
       .def("__repr__", [](const M& self) { return self.str(); });
 }
@@ -110,14 +137,12 @@ struct type_caster<naru::Indexed> {
   }
 };
 
-#define NARU_TYPE_CASTER(Type, text, read, make)                                   \
-  template <>                                                                      \
-  struct type_caster<Type> {                                                       \
-    PYBIND11_TYPE_CASTER(Type, const_name(text));                                  \
-    bool load(handle from, bool) { return torch::python::answered(torch::python::table().read(from.ptr(), value)); } \
-    static handle cast(const Type& v, return_value_policy, handle) {               \
-      return torch::python::given(torch::python::table().make(v));                 \
-    }                                                                              \
+#define NARU_TYPE_CASTER(Type, text, read, make)                                                                                    \
+  template <>                                                                                                                       \
+  struct type_caster<Type> {                                                                                                        \
+    PYBIND11_TYPE_CASTER(Type, const_name(text));                                                                                   \
+    bool load(handle from, bool) { return torch::python::answered(torch::python::table().read(from.ptr(), value)); }                \
+    static handle cast(const Type& v, return_value_policy, handle) { return torch::python::given(torch::python::table().make(v)); } \
   };
 NARU_TYPE_CASTER(naru::Scalar, "Number", scalar, scalar_object)
 NARU_TYPE_CASTER(naru::DType, "torch.dtype", dtype, dtype_object)

@@ -172,7 +172,6 @@ class Job(NamedTuple):
     folder: Path
     python: bool = True
     standalone: bool = False
-    precompile: bool = False
     verbose: bool = False
 
 
@@ -180,24 +179,6 @@ def common_flags(cflags: list[str]) -> list[str]:
     """The flags for all extensions: -O2 unless another level is given."""
     optimised = [] if any(flag.startswith("-O") for flag in cflags) else ["-O2"]
     return ["-fPIC", *optimised, *(f"-isystem{folder}" for folder in include_folders(True)), *with_standard(cflags)]
-
-
-def _precompiled(flags: list[str], root: Path, make: bool, verbose: bool) -> list[str]:
-    """The flag that makes g++ take torch/extension.h precompiled, if there is one for these flags (make: or there is to be)."""
-    command = compiler()
-    folder = root / "precompiled" / _digest(command, flags, _identity(library()))[:16]
-    target = folder / "torch" / "extension.h.gch"
-    if not make and not target.exists():
-        return []
-    with locked(folder):
-        target.parent.mkdir(exist_ok=True)
-        try:
-            made = compile_file(HEADERS / "torch" / "extension.h", target, [*flags, "-x", "c++-header"], verbose)
-        except Failure:
-            return []  # the same error is then said of the source
-        if made:
-            shutil.copy(HEADERS / "torch" / "extension.h", target.with_suffix(""))
-    return [f"-I{folder}"]
 
 
 def write(path: Path, text: str) -> None:
@@ -215,18 +196,17 @@ def _failures_of(job: Job) -> Iterator[None]:
         raise RuntimeError(f"Error building extension '{job.name}': {error}") from None
 
 
-def compile_sources(job: Job, root: Path) -> tuple[list[Path], str]:
+def compile_sources(job: Job) -> tuple[list[Path], str]:
     """Compiles a job's sources that have changed. Returns its objects, and what changes if they do. RuntimeError, with the compiler's text, if that
     fails."""
     flags = common_flags(job.cflags)
     own = [] if job.standalone else [f"-DTORCH_EXTENSION_NAME={job.name}", "-DTORCH_API_INCLUDE_EXTENSION_H"]
     objects = [job.folder / f"{Path(source).stem}.{_digest(source)[:8]}.o" for source in job.sources]
     with _failures_of(job):
-        precompiled = _precompiled(flags, root, job.precompile, job.verbose)
         count = int(os.environ.get("MAX_JOBS") or os.cpu_count() or 1)
         with ThreadPoolExecutor(max(1, min(count, len(objects)))) as pool:
             made = [
-                pool.submit(compile_file, Path(source), target, [*precompiled, *own, *flags], job.verbose)
+                pool.submit(compile_file, Path(source), target, [*own, *flags], job.verbose)
                 for source, target in zip(job.sources, objects)
             ]
             for each in made:

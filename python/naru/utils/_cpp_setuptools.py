@@ -11,7 +11,8 @@ from . import _cpp_build
 
 
 class BuildExtension(build_ext):
-    """The command that builds `CppExtension`s: `setup(ext_modules=[CppExtension(...)], cmdclass={"build_ext": BuildExtension})`.
+    """The command that builds `CppExtension`s: `setup(ext_modules=[CppExtension(...)], cmdclass={"build_ext": BuildExtension})`. setuptools makes it,
+    with arguments of its own (`dist`, and `kw`, which sets the command's attributes).
 
     `with_options(**options)` is accepted; of its options, `no_python_abi_suffix=True` leaves Python's version out of the file's name.
 

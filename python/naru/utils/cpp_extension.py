@@ -88,7 +88,7 @@ def _build_and_load(job: _cpp_build.Job) -> Any:
     from ..ops import load_library  # type: ignore[attr-defined]
 
     with _cpp_build.locked(job.folder):
-        objects, key = _cpp_build.compile_sources(job, Path(get_default_build_root()))
+        objects, key = _cpp_build.compile_sources(job)
         if job.standalone:
             _cpp_build.link_objects(job, objects, job.folder / job.name)
             return str(job.folder / job.name)
@@ -166,15 +166,16 @@ def load_inline(
     is_python_module: bool = True, with_pytorch_error_handling: bool = True, keep_intermediates: bool = True, use_pch: bool = False,
     no_implicit_headers: bool = False, gil_not_used: bool = False,
 ) -> Any:  # fmt: skip
-    """Compiles C++ from strings into an extension, loads it and returns its module; otherwise as `load`.
+    """Compiles C++ from strings into an extension `name`, loads it and returns its module; otherwise as `load`.
 
     Args:
         cpp_sources: the source, or a list of pieces of it.
         cuda_sources, sycl_sources: NotImplementedError if they are given.
         functions: the names of the functions that the module has, or a dict of names and docstrings.
-        use_pch: precompile torch/extension.h, which is then kept: later builds with the same flags take a fraction of the time.
         no_implicit_headers: True: do not add `#include <torch/extension.h>`.
-        with_pytorch_error_handling, gil_not_used: ignored.
+        extra_cflags, extra_ldflags, extra_include_paths, build_directory, verbose, is_python_module: as in `load`.
+        extra_cuda_cflags, extra_sycl_cflags, keep_intermediates, with_pytorch_error_handling, gil_not_used: ignored, as is use_pch: the precompiled
+            header would be of 220 MB and save a third of the time. with_cuda, with_sycl: True is an error.
 
     >>> try:
     ...     naru.utils.cpp_extension.load_inline("mine", "", cuda_sources="__global__ void f() {}")
@@ -196,12 +197,13 @@ def load_inline(
             _cpp_build.write(source, text + "\n")
     flags = [*(extra_cflags or []), *(f"-I{os.path.abspath(each)}" for each in include)]
     return _build_and_load(
-        _cpp_build.Job(name, [str(source)], flags, list(extra_ldflags or []), folder, is_python_module, False, use_pch, verbose)
+        _cpp_build.Job(name, [str(source)], flags, list(extra_ldflags or []), folder, is_python_module, verbose=verbose)
     )
 
 
 def include_paths(device_type: str = "cpu", torch_include_dirs: bool = True) -> list[str]:
-    """The folders of headers that extensions are compiled with. NotImplementedError for another device than "cpu".
+    """The folders of headers that extensions are compiled with; none with `torch_include_dirs=False`. NotImplementedError for another
+    `device_type` than "cpu".
 
     >>> [path.rpartition("naru/")[2] for path in naru.utils.cpp_extension.include_paths()]
     ['include', 'torch/headers']
@@ -212,7 +214,8 @@ def include_paths(device_type: str = "cpu", torch_include_dirs: bool = True) -> 
 
 
 def library_paths(device_type: str = "cpu", torch_include_dirs: bool = True, cross_target_platform: str | None = None) -> list[str]:
-    """The folder of libnaru.so, which extensions are linked with. NotImplementedError for another device than "cpu".
+    """The folder of libnaru.so, which extensions are linked with; none with `torch_include_dirs=False`. NotImplementedError for another
+    `device_type` than "cpu". `cross_target_platform` is ignored.
 
     >>> [path.rpartition("naru/")[2] for path in naru.utils.cpp_extension.library_paths()]
     ['lib']
@@ -223,7 +226,7 @@ def library_paths(device_type: str = "cpu", torch_include_dirs: bool = True, cro
 
 
 def CppExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) -> Any:
-    """A `setuptools.Extension` with naru's headers and library, for `setup(ext_modules=[...], cmdclass={"build_ext": BuildExtension})`.
+    """A `setuptools.Extension` `name` with naru's headers and library, for `setup(ext_modules=[...], cmdclass={"build_ext": BuildExtension})`.
 
     NotImplementedError for CUDA sources. `extra_compile_args` may be a list, or a dict with the key "cxx".
 
@@ -240,7 +243,7 @@ def CppExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) -
 
 
 def CUDAExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) -> NoReturn:
-    """Raises NotImplementedError for all arguments: naru compiles no CUDA sources. The alternatives are `naru.kernel`, and `CppExtension` for C++.
+    """Raises NotImplementedError for each `name`: naru compiles no CUDA sources. The alternatives are `naru.kernel`, and `CppExtension` for C++.
 
     >>> try:
     ...     naru.utils.cpp_extension.CUDAExtension("mine", ["mine.cu"])
@@ -252,7 +255,7 @@ def CUDAExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) 
 
 
 def SyclExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) -> NoReturn:
-    """Raises NotImplementedError for all arguments: naru compiles no SYCL sources. The alternatives are `naru.kernel`, and `CppExtension` for C++.
+    """Raises NotImplementedError for each `name`: naru compiles no SYCL sources. The alternatives are `naru.kernel`, and `CppExtension` for C++.
 
     >>> try:
     ...     naru.utils.cpp_extension.SyclExtension("mine", ["mine.sycl"])
@@ -343,13 +346,10 @@ def verify_ninja_availability() -> None:
 
 
 def remove_extension_h_precompiler_headers() -> None:
-    """Removes the precompiled torch/extension.h that `load_inline(use_pch=True)` keeps.
+    """Does nothing: naru keeps no precompiled headers.
 
     >>> naru.utils.cpp_extension.remove_extension_h_precompiler_headers()
     """
-    import shutil
-
-    shutil.rmtree(Path(get_default_build_root()) / "precompiled", ignore_errors=True)
 
 
 def __getattr__(name: str) -> Any:

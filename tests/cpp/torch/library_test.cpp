@@ -72,7 +72,8 @@ TEST(TorchLibrary, WhatIsNotThereIsNamed) {
 
 TEST(TorchLibrary, SchemasAreMadeOfTypes) {
   EXPECT_EQ(naru::library::detail::SignatureOf<decltype(&sized)>::text(), "(Tensor _0, int[] _1, Tensor? _2) -> (Tensor, int)");
-  EXPECT_EQ(naru::library::detail::SignatureOf<void(double, at::Scalar, at::ScalarType)>::text(), "(float _0, Scalar _1, ScalarType _2) -> ()");
+  EXPECT_EQ(naru::library::detail::SignatureOf<void(double, at::Scalar, at::ScalarType)>::text(),
+            "(float _0, Scalar _1, ScalarType _2) -> ()");
 }
 
 TEST(TorchDispatch, EachTypeHasItsElements) {

@@ -51,7 +51,8 @@ at::Tensor kept_boxes(const at::Tensor& boxes, const at::Tensor& scores, double 
 
 at::Tensor nms(const at::Tensor& boxes, const at::Tensor& scores, double threshold) {
   TORCH_CHECK(boxes.dim() == 2 && boxes.size(1) == 4, "boxes should be a 2d tensor of 4 columns, got ", boxes.sizes());
-  TORCH_CHECK_VALUE(boxes.size(0) == scores.size(0), "boxes and scores should have the same number of rows, got ", boxes.size(0), " and ", scores.size(0));
+  TORCH_CHECK_VALUE(boxes.size(0) == scores.size(0), "boxes and scores should have the same number of rows, got ", boxes.size(0), " and ",
+                    scores.size(0));
   auto result = at::empty({0}, boxes.options());
   AT_DISPATCH_FLOATING_TYPES(boxes.scalar_type(), "nms", [&] { result = kept_boxes<scalar_t>(boxes, scores, threshold); });
   return result;
@@ -61,28 +62,28 @@ at::Tensor nms(const at::Tensor& boxes, const at::Tensor& scores, double thresho
 at::Tensor window_means(const at::Tensor& x, int64_t size) {
   auto result = torch::zeros({x.size(0) - size + 1, x.size(1) - size + 1}, x.options());
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, x.type().scalarType(), "window_means", ([&] {
-    using sum_t = at::acc_type<scalar_t, /*is_cuda=*/true>;
-    const auto from = x.accessor<scalar_t, 2>();
-    auto to = result.packed_accessor32<scalar_t, 2, torch::RestrictPtrTraits>();
-    for (int64_t i = 0; i < to.size(0); i++)
-      for (int64_t j = 0; j < to.size(1); j++) {
-        sum_t sum = 0;
-        for (int64_t a = 0; a < size; a++)
-          for (int64_t b = 0; b < size; b++) sum += static_cast<sum_t>(from[i + a][j + b]);
-        to[i][j] = static_cast<scalar_t>(sum / static_cast<sum_t>(size * size));
-      }
-  }));
+                                    using sum_t = at::acc_type<scalar_t, /*is_cuda=*/true>;
+                                    const auto from = x.accessor<scalar_t, 2>();
+                                    auto to = result.packed_accessor32<scalar_t, 2, torch::RestrictPtrTraits>();
+                                    for (int64_t i = 0; i < to.size(0); i++)
+                                      for (int64_t j = 0; j < to.size(1); j++) {
+                                        sum_t sum = 0;
+                                        for (int64_t a = 0; a < size; a++)
+                                          for (int64_t b = 0; b < size; b++) sum += static_cast<sum_t>(from[i + a][j + b]);
+                                        to[i][j] = static_cast<scalar_t>(sum / static_cast<sum_t>(size * size));
+                                      }
+                                  }));
   return result;
 }
 
 at::Tensor count_above(const at::Tensor& x, const at::Scalar& limit) {
   auto result = at::zeros({}, at::TensorOptions().dtype(at::kLong));
-  AT_DISPATCH_SWITCH(x.scalar_type(), "count_above",
-                     AT_DISPATCH_CASE_INTEGRAL_TYPES([&] {
+  AT_DISPATCH_SWITCH(x.scalar_type(), "count_above", AT_DISPATCH_CASE_INTEGRAL_TYPES([&] {
                        const auto flat = x.contiguous();
                        const scalar_t* data = flat.const_data_ptr<scalar_t>();
                        const auto least = limit.to<scalar_t>();
-                       *result.mutable_data_ptr<int64_t>() = std::count_if(data, data + flat.numel(), [&](scalar_t v) { return v > least; });
+                       *result.mutable_data_ptr<int64_t>() =
+                           std::count_if(data, data + flat.numel(), [&](scalar_t v) { return v > least; });
                      }) AT_DISPATCH_CASE(at::ScalarType::Float, [&] { result.fill_(x.gt(limit).sum()); }));
   return result;
 }
@@ -230,6 +231,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("set_all", &set_all);
   m.def("doubled_array", &doubled_array);
   m.def("made", &made, py::arg("sizes"), py::arg("dtype") = py::none(), py::arg("value") = 1.0);
-  m.def("maybe", &maybe, py::arg("x") = py::none(), py::arg("more") = std::vector<torch::Tensor>(), py::arg("device") = torch::Device(torch::kCPU));
+  m.def("maybe", &maybe, py::arg("x") = py::none(), py::arg("more") = std::vector<torch::Tensor>(),
+        py::arg("device") = torch::Device(torch::kCPU));
   m.def("fails", &fails);
 }

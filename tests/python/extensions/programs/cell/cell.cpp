@@ -20,7 +20,8 @@ torch::Tensor slope_of_elu(torch::Tensor z, torch::Scalar alpha = 1.0) {
 
 #define CHECK_FLOATING(x) TORCH_CHECK(x.is_floating_point(), #x " must be floating-point, got ", x.scalar_type())
 
-std::vector<at::Tensor> cell_forward(torch::Tensor input, torch::Tensor weights, torch::Tensor bias, torch::Tensor state, torch::Tensor memory) {
+std::vector<at::Tensor> cell_forward(torch::Tensor input, torch::Tensor weights, torch::Tensor bias, torch::Tensor state,
+                                     torch::Tensor memory) {
   CHECK_FLOATING(input);
   TORCH_CHECK(input.dim() == 2, "input must have 2 dimensions, got ", input.dim());
   auto joined = torch::cat({state, input}, /*dim=*/1);
@@ -34,9 +35,9 @@ std::vector<at::Tensor> cell_forward(torch::Tensor input, torch::Tensor weights,
   return {new_state, new_memory, let_in, let_out, candidate, joined, gate_inputs};
 }
 
-std::vector<torch::Tensor> cell_backward(torch::Tensor grad_state, torch::Tensor grad_memory, torch::Tensor new_memory, torch::Tensor let_in,
-                                         torch::Tensor let_out, torch::Tensor candidate, torch::Tensor joined, torch::Tensor gate_inputs,
-                                         torch::Tensor weights) {
+std::vector<torch::Tensor> cell_backward(torch::Tensor grad_state, torch::Tensor grad_memory, torch::Tensor new_memory,
+                                         torch::Tensor let_in, torch::Tensor let_out, torch::Tensor candidate, torch::Tensor joined,
+                                         torch::Tensor gate_inputs, torch::Tensor weights) {
   auto d_let_out = torch::tanh(new_memory) * grad_state;
   auto d_tanh_memory = let_out * grad_state;
   auto d_new_memory = slope_of_tanh(new_memory) * d_tanh_memory + grad_memory;
