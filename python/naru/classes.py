@@ -24,8 +24,8 @@ class _ClassNamespace(types.ModuleType):
             if name.startswith("__"):
                 raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")
             raise RuntimeError(
-                f"Class {space}.{name} not registered! Ensure that the library with its torch::class_ is loaded (torch.classes.load_library, "
-                f"torch.utils.cpp_extension.load); the classes that are there: {sorted(compiled.CLASSES)}"
+                f"Tried to instantiate class '{space}.{name}', but it does not exist! Ensure that it is registered via torch::class_ in a library that is "
+                f"loaded (torch.classes.load_library, torch.utils.cpp_extension.load); there are {sorted(compiled.CLASSES)}"
             )
         return found
 

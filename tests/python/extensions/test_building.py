@@ -81,6 +81,18 @@ def test_an_error_of_the_compiler_is_raised_with_its_text(tmp_path):
         cpp_extension.load_inline("unlinked", "int f();", no_implicit_headers=True, extra_ldflags=["-llibrary_of_no_name"], build_directory=tmp_path)
 
 
+def test_each_header_of_libtorchs_name_is_there(tmp_path):
+    names = sorted(path.relative_to(_cpp_build.HEADERS).as_posix() for path in _cpp_build.HEADERS.rglob("*.*h"))
+    of_cuda = [name for name in names if "/cuda/" in name]
+    assert len(names) > 60 and len(of_cuda) > 3 and "torch/extension.h" in names
+    command = [*_cpp_build.compiler(), *_cpp_build.common_flags([]), "-fsyntax-only", "-x", "c++", "-"]
+    text = "".join(f"#include <{name}>\n" for name in names if name not in of_cuda)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[:2000]
+    refused = subprocess.run(command, input="#include <c10/cuda/CUDAGuard.h>\n", capture_output=True, text=True, timeout=120)
+    assert refused.returncode != 0 and "naru compiles no CUDA sources: write the kernel for naru.kernel" in refused.stderr
+
+
 def test_a_program_and_a_library_without_python(tmp_path):
     (tmp_path / "main.cpp").write_text("#include <cstdio>\nint main() { std::puts(WORD); }\n")
     program = cpp_extension.load("hello", tmp_path / "main.cpp", extra_cflags=['-DWORD="hello"'], build_directory=tmp_path / "b", is_standalone=True)
