@@ -88,6 +88,11 @@ class TensorOptions {
   TensorOptions pinned_memory(bool on = true) const {
     return with([&](Options& o) { o.pin_memory = on; });
   }
+  // Strided is what all of them are.
+  template <class L>
+  TensorOptions layout(const L&) const {
+    return *this;
+  }
   TensorOptions memory_format(MemoryFormat f) const {
     return with([&](Options& o) { o.memory_format = f; });
   }
@@ -168,6 +173,7 @@ class Tensor {
   TensorImpl* impl() const noexcept { return impl_; }
   // True if both handles refer to the same tensor. Equal elements are not enough.
   bool is(const Tensor& o) const noexcept { return impl_ == o.impl_; }
+  bool is_same(const Tensor& o) const noexcept { return impl_ == o.impl_; }
 
   // Geometry.
   Device device() const;
@@ -179,10 +185,17 @@ class Tensor {
   int64_t size(int64_t dim) const;
   int64_t dim() const;
   int64_t ndimension() const { return dim(); }
+  // The index of its device; -1 on cpu.
+  int64_t get_device() const { return device().is_cpu() ? -1 : device().index; }
   int64_t numel() const;
   int64_t storage_offset() const;
   bool is_contiguous() const;
   bool is_contiguous(MemoryFormat format) const;
+  // ChannelsLast if its elements are in that order, else Contiguous.
+  MemoryFormat suggest_memory_format() const {
+    return dim() == 4 && !is_contiguous() && is_contiguous(MemoryFormat::ChannelsLast) ? MemoryFormat::ChannelsLast
+                                                                                       : MemoryFormat::Contiguous;
+  }
   size_t element_size() const { return size_of(dtype()); }
   size_t itemsize() const { return size_of(dtype()); }
   uint32_t version() const;
@@ -245,7 +258,16 @@ class Tensor {
   // Moving and converting. Returns `this` tensor if nothing changes and copy is false.
   Tensor to(Device device, bool non_blocking = false, bool copy = false, SourceLocation where = NARU_CURRENT_LOCATION) const;
   Tensor to(DType dtype, bool non_blocking = false, bool copy = false, SourceLocation where = NARU_CURRENT_LOCATION) const;
+  // libtorch's forms.
   Tensor toType(DType dtype) const { return to(dtype); }
+  Tensor to(Device device, DType dtype, bool non_blocking = false, bool copy = false) const {
+    return to(std::optional(device), std::optional(dtype), non_blocking, copy);
+  }
+  template <std::same_as<TensorOptions> O>
+  Tensor to(const O& o, bool non_blocking = false, bool copy = false) const {
+    const Options& options = o;
+    return to(options.device, options.dtype, non_blocking, copy);
+  }
   Tensor to(std::optional<Device> device, std::optional<DType> dtype, bool non_blocking, bool copy,
             MemoryFormat format = MemoryFormat::Preserve, SourceLocation where = NARU_CURRENT_LOCATION) const;
   Tensor cpu(SourceLocation where = NARU_CURRENT_LOCATION) const { return to(Device(DeviceType::Cpu), false, false, where); }
@@ -261,6 +283,7 @@ class Tensor {
   // Autograd (naru/autograd.h has the rest).
   bool requires_grad() const;
   const Tensor& requires_grad_(bool on = true) const;
+  const Tensor& set_requires_grad(bool on) const { return requires_grad_(on); }
   bool is_leaf() const;
   Tensor grad() const;  // undefined until backward accumulates into it
   void set_grad(const Tensor& grad) const;

@@ -8,6 +8,8 @@
 #include <pybind11/functional.h>
 #include <pybind11/stl.h>
 
+#include <iostream>
+
 #include "naru/torch.h"
 #include "naru/torch/python_table.h"
 

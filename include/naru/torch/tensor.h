@@ -83,6 +83,21 @@ IntegerRange<T> irange(A first, T last) {
   return {static_cast<T>(first), last};
 }
 
+inline const char* toString(ScalarType t) { return naru::traits_of(t).scalar_type; }
+inline size_t elementSize(ScalarType t) { return naru::size_of(t); }
+inline bool isFloatingType(ScalarType t) { return naru::is_floating(t); }
+inline bool isComplexType(ScalarType t) { return naru::is_complex(t); }
+inline bool isIntegralType(ScalarType t, bool with_bool) { return naru::is_integral(t) || (with_bool && t == naru::DType::Bool); }
+inline ScalarType typeMetaToScalarType(ScalarType t) { return t; }
+inline ScalarType promote_types(ScalarType a, ScalarType b) { return naru::promote(a, b); }
+inline ScalarType promoteTypes(ScalarType a, ScalarType b) { return naru::promote(a, b); }
+enum class Layout { Strided };
+inline constexpr Layout kStrided = Layout::Strided;
+template <class... A>
+std::string str(const A&... parts) {
+  return detail::text_of(parts...);
+}
+
 // --- devices. A DeviceType is a kind of device; as a Device, it means the current device of that kind.
 class DeviceType {
  public:
@@ -126,7 +141,16 @@ inline TensorOptions requires_grad(bool on = true) { return TensorOptions().requ
 
 // --- modes
 using NoGradGuard = naru::NoGrad;
-using AutoGradMode = naru::EnableGrad;
+class AutoGradMode {
+ public:
+  explicit AutoGradMode(bool on) : before_(naru::set_grad_enabled(on)) {}
+  ~AutoGradMode() { naru::set_grad_enabled(before_); }
+  AutoGradMode(const AutoGradMode&) = delete;
+
+ private:
+  bool before_;
+};
+using AutoGradGuard = AutoGradMode;
 using naru::InferenceMode;
 struct GradMode {
   static bool is_enabled() { return naru::grad_enabled(); }
@@ -144,6 +168,18 @@ inline Tensor flatten(const Tensor& x, int64_t start = 0, int64_t end = -1) { re
 inline Tensor unsqueeze(const Tensor& x, int64_t dim) { return x.unsqueeze(dim); }
 inline Tensor transpose(const Tensor& x, int64_t a, int64_t b) { return x.transpose(a, b); }
 inline Tensor permute(const Tensor& x, const Dims& dims) { return x.permute(dims); }
+// Functions with arguments in libtorch's order, or with those that naru does not need.
+using naru::eye;
+inline Tensor eye(int64_t n, const TensorOptions& o) { return naru::eye(n, n, o); }
+using naru::randint;
+inline Tensor randint(int64_t high, const Dims& sizes, const naru::Options& o = {}) { return naru::randint(0, high, sizes, o); }
+using naru::empty_like;
+inline Tensor empty_like(const Tensor& x, naru::MemoryFormat f) { return naru::empty_like(x, TensorOptions().memory_format(f)); }
+using naru::batch_norm;
+inline Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var, bool training,
+                         double momentum, double eps, bool /*cudnn_enabled*/) {
+  return naru::batch_norm(x, mean, var, weight, bias, training, momentum, eps);
+}
 // libtorch's constants for reductions.
 inline constexpr naru::Reduction kNone = naru::Reduction::None, kMean = naru::Reduction::Mean, kSum = naru::Reduction::Sum;
 

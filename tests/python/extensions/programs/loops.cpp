@@ -1,4 +1,5 @@
 // Functions for Python: loops over elements of any floating-point type, derivatives, a module, and NumPy's arrays.
+#include <ATen/AccumulateType.h>
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
 #include <c10/util/irange.h>
@@ -64,7 +65,7 @@ at::Tensor window_means(const at::Tensor& x, int64_t size) {
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, x.type().scalarType(), "window_means", ([&] {
                                     using sum_t = at::acc_type<scalar_t, /*is_cuda=*/true>;
                                     const auto from = x.accessor<scalar_t, 2>();
-                                    auto to = result.packed_accessor32<scalar_t, 2, torch::RestrictPtrTraits>();
+                                    auto to = result.packed_accessor32<scalar_t, 2, at::DefaultPtrTraits>();
                                     for (int64_t i = 0; i < to.size(0); i++)
                                       for (int64_t j = 0; j < to.size(1); j++) {
                                         sum_t sum = 0;
