@@ -5,6 +5,7 @@ CUDA and SYCL sources are not compiled: `naru.kernel` takes kernels, and runs th
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import re
@@ -50,7 +51,8 @@ def _check_languages(function: str, sources: Sequence[Any]) -> None:
 
 
 def get_default_build_root() -> str:
-    """The folder below which extensions are built: TORCH_EXTENSIONS_DIR, else `extensions` in naru's cache (NARU_CACHE_DIR, ~/.cache/naru).
+    """The folder below which extensions are built: TORCH_EXTENSIONS_DIR, else `extensions` in naru's cache (NARU_CACHE_DIR, ~/.cache/naru). Where that
+    is to be nowhere (NARU_CACHE_DIR is empty), a folder that is removed at the end.
 
     >>> import os
     >>> os.path.basename(naru.utils.cpp_extension.get_default_build_root()) != ""
@@ -58,8 +60,19 @@ def get_default_build_root() -> str:
     """
     if chosen := os.environ.get("TORCH_EXTENSIONS_DIR"):
         return os.path.expanduser(chosen)
-    cache = os.environ.get("NARU_CACHE_DIR") or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "naru")
-    return os.path.join(cache, "extensions")
+    cache = os.environ.get("NARU_CACHE_DIR", os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "naru"))
+    return os.path.join(cache, "extensions") if cache else _passing_root()
+
+
+@functools.cache
+def _passing_root() -> str:
+    import atexit
+    import shutil
+    import tempfile
+
+    folder = tempfile.mkdtemp(prefix="naru-extensions-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _folder_for(name: str, chosen: str | os.PathLike[str] | None) -> Path:

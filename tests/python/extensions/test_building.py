@@ -1,4 +1,5 @@
 """Building extensions: what is kept and what is built again, errors, flags, and what is refused. The sources are small: most use no tensor."""
+import os
 import shutil
 import subprocess
 import sys
@@ -156,6 +157,11 @@ def test_the_build_root(monkeypatch, tmp_path):
     monkeypatch.delenv("TORCH_EXTENSIONS_DIR")
     monkeypatch.setenv("NARU_CACHE_DIR", str(tmp_path / "cache"))
     assert cpp_extension.get_default_build_root() == str(tmp_path / "cache" / "extensions")
+    monkeypatch.setenv("NARU_CACHE_DIR", "")
+    assert "naru-extensions-" in cpp_extension.get_default_build_root()
+    code = "from naru.utils.cpp_extension import get_default_build_root as root; import os; print(root(), os.path.isdir(root()))"
+    folder, there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert there == "True" and not os.path.exists(folder), "it is removed at the end"
 
 
 def test_the_compiler_is_known():
