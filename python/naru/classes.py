@@ -1,7 +1,10 @@
 """`torch.classes`: classes that C++ libraries have declared with `torch::class_`, by namespace: `torch.classes.mine.Stack(...)`.
 
->>> naru.classes.loaded_libraries
-set()
+>>> try:
+...     naru.classes.mine.Stack()
+... except RuntimeError as error:
+...     print(str(error).partition("!")[0])
+Tried to instantiate class 'mine.Stack', but it does not exist
 """
 
 from __future__ import annotations

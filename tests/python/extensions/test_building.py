@@ -16,7 +16,17 @@ pytest.importorskip("pybind11", reason="pybind11 is not installed")
 PLAIN = """
 #include <pybind11/pybind11.h>
 #include "answer.h"
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("answer", [] { return ANSWER * FACTOR; }); }
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("answer", [] { return ANSWER; }); }
+"""
+# The same in C, which compiles in no time.
+IN_C = """
+#include <Python.h>
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+static PyObject* answer(PyObject*, PyObject*) { return PyLong_FromLong(FACTOR); }
+static PyMethodDef methods[] = {{"answer", answer, METH_NOARGS, ""}, {}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "inc", "", -1, methods};
+PyMODINIT_FUNC JOIN(PyInit_, TORCH_EXTENSION_NAME)() { return PyModule_Create(&module); }
 """
 
 
@@ -33,28 +43,33 @@ def test_only_what_changed_is_built_again(tmp_path, commands):
     header = tmp_path / "answer.h"
     header.write_text("#define ANSWER 6\n")
 
-    def load(factor=7):
+    def load():
         before = len(commands)
-        module = cpp_extension.load("plain", [tmp_path / "plain.cpp"], extra_cflags=["-O0", f"-DFACTOR={factor}"], build_directory=tmp_path / "build")
+        module = cpp_extension.load("plain", [tmp_path / "plain.cpp"], extra_cflags=["-O0"], build_directory=tmp_path / "build")
         return module, len(commands) - before
 
     first, count = load()
-    assert first.answer() == 42 and count == 2
+    assert first.answer() == 6 and count == 2
     again, count = load()
     assert again is first and count == 0
     header.write_text("#define ANSWER 50\n")
     changed, count = load()
-    assert changed.answer() == 350 and count == 2
-    assert first.answer() == 42, "what was loaded before stays as it was"
-    other, count = load(factor=2)
-    assert other.answer() == 100 and count == 2
-    assert sorted(path.name for path in (tmp_path / "build").glob("*.so")) == ["plain.so", "plain_v1.so", "plain_v2.so"]
-    # Another process takes what is there.
+    assert changed.answer() == 50 and count == 2
+    assert first.answer() == 6, "what was loaded before stays as it was"
+    assert sorted(path.name for path in (tmp_path / "build").glob("*.so")) == ["plain.so", "plain_v1.so"]
+
+
+def test_flags_count_and_another_process_takes_what_is_there(tmp_path, commands):
+    (tmp_path / "plain.cpp").write_text(IN_C)
+    for factor in (42, 100):
+        before = len(commands)
+        module = cpp_extension.load("inc", [tmp_path / "plain.cpp"], extra_cflags=[f"-DFACTOR={factor}"], build_directory=tmp_path / "build")
+        assert module.answer() == factor and len(commands) - before == 2
     code = f"""
         from naru.utils import _cpp_build, cpp_extension
         compiled = []
         run, _cpp_build.run = _cpp_build.run, lambda command, *more: (compiled.append("-c" in command), run(command, *more))
-        module = cpp_extension.load("plain", [r"{tmp_path}/plain.cpp"], extra_cflags=["-O0", "-DFACTOR=2"], build_directory=r"{tmp_path}/build")
+        module = cpp_extension.load("inc", [r"{tmp_path}/plain.cpp"], extra_cflags=["-DFACTOR=100"], build_directory=r"{tmp_path}/build")
         print(module.answer(), True in compiled)
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120)
@@ -62,12 +77,11 @@ def test_only_what_changed_is_built_again(tmp_path, commands):
 
 
 def test_processes_build_the_same_extension_one_after_the_other(tmp_path):
+    (tmp_path / "plain.cpp").write_text(IN_C)
     code = f"""
         from naru.utils import cpp_extension
-        source = '#include <pybind11/pybind11.h>\\nint one() {{ return 1; }}'
-        module = cpp_extension.load_inline("shared", source, functions="one", no_implicit_headers=True, extra_cflags=["-O0"], build_directory=r"{tmp_path}/b",
-                                           verbose=True)
-        print(module.one())
+        module = cpp_extension.load("inc", [r"{tmp_path}/plain.cpp"], extra_cflags=["-DFACTOR=1"], build_directory=r"{tmp_path}/b", verbose=True)
+        print(module.answer())
     """
     started = [subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     said = [process.communicate(timeout=120) for process in started]

@@ -77,7 +77,8 @@ at::Tensor window_means(const at::Tensor& x, int64_t size) {
   return result;
 }
 
-at::Tensor count_above(const at::Tensor& x, const at::Scalar& limit) {
+at::Tensor count_above(const at::Tensor& x, double above) {
+  const at::Scalar limit = above;
   auto result = at::zeros({}, at::TensorOptions().dtype(at::kLong));
   AT_DISPATCH_SWITCH(x.scalar_type(), "count_above", AT_DISPATCH_CASE_INTEGRAL_TYPES([&] {
                        const auto flat = x.contiguous();
