@@ -13,11 +13,19 @@ Tensor = _C.Tensor
 __all__ = ["Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer", "is_lazy"]
 
 
-class Parameter(Tensor):
+class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
+    """The type of `Parameter`: a tensor of another class is a parameter, too, if its `_is_param` is set. PyTorch's name, which packages derive from."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return super().__instancecheck__(instance) or (cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False))
+
+
+class Parameter(Tensor, metaclass=_ParameterMeta):
     """A tensor that is a module's parameter: when it is assigned to a `Module`, it is added to its `parameters()`.
 
     Args:
-        data: the values (any shape); an empty tensor if None. The parameter shares its storage.
+        data: the values (any shape); an empty tensor if None. The parameter shares its storage. It has the class of data, if that is a subclass
+            of Tensor, and `isinstance(parameter, Parameter)` is true all the same.
         requires_grad: whether gradients are computed for it.
 
     >>> import naru
@@ -33,7 +41,12 @@ class Parameter(Tensor):
             data = _C.empty(0)
         if not isinstance(data, Tensor):
             raise TypeError(f"Parameter: data must be a Tensor, got {type(data).__name__}; make one with torch.tensor(data)")
-        made = Tensor._make_subclass(cls, data, requires_grad)
+        bare = None if type(data) is Tensor or issubclass(type(data), Parameter) else data.detach()
+        if bare is not None and type(bare) is type(data):
+            made = bare.requires_grad_(requires_grad)
+            made._is_param = True
+        else:
+            made = Tensor._make_subclass(cls, data, requires_grad)
         _C._mark_memory(made, "parameter")  # its category in memory histories
         return made
 

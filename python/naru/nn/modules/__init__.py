@@ -17,6 +17,7 @@ from .container import *
 from .conv import *
 from .dropout import *
 from .flatten import *
+from . import image as _image
 from .image import *
 from .lazy import *
 from .linear import *
@@ -44,6 +45,8 @@ for _place, _names in _ELSEWHERE.items():
     vars(_module).update({_name: globals()[_name] for _name in _names.split()}, __all__=_names.split())
     _sys.modules[_module.__name__] = globals()[_place] = _module
 _sys.modules[f"{__name__}.instancenorm"]._InstanceNorm = _InstanceNorm  # type: ignore[attr-defined]
+for _kind in ("_CircularPadNd", "_ConstantPadNd", "_ReflectionPadNd", "_ReplicationPadNd"):  # packages have rules by these bases
+    setattr(_sys.modules[f"{__name__}.padding"], _kind, getattr(_image, _kind))
 
 if not TYPE_CHECKING:
     __all__ = [

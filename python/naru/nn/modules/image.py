@@ -44,7 +44,7 @@ class _Pad(Module):
         return f"{self.padding}"
 
 
-class _ConstantPad(_Pad):
+class _ConstantPadNd(_Pad):
     """Pads with `value`."""
 
     def __init__(self, padding: Any, value: float) -> None:
@@ -58,7 +58,7 @@ class _ConstantPad(_Pad):
         return f"padding={self.padding}, value={self.value}"
 
 
-class _ZeroPad(_ConstantPad):
+class _ZeroPad(_ConstantPadNd):
     """Pads with zeros."""
 
     def __init__(self, padding: Any) -> None:
@@ -66,6 +66,18 @@ class _ZeroPad(_ConstantPad):
 
     def extra_repr(self) -> str:
         return f"{self.padding}"
+
+
+class _ReflectionPadNd(_Pad):
+    """Pads with the elements as seen from the edge."""
+
+
+class _ReplicationPadNd(_Pad):
+    """Pads with the element at the edge."""
+
+
+class _CircularPadNd(_Pad):
+    """Pads with the elements of the other end."""
 
 
 def _pads(base: type, kind: str, mode: str, what: str, shown: str) -> None:
@@ -78,46 +90,47 @@ def _pads(base: type, kind: str, mode: str, what: str, shown: str) -> None:
         tensor({left}{shown}{right})
         """
         body = {"_dims": n, "_mode": mode, "__doc__": doc, "__module__": __name__}
-        globals()[f"{kind}{n}d"] = type(f"{kind}{n}d", (base,), body)
+        bases = (base, globals()[f"ConstantPad{n}d"]) if kind == "ZeroPad" else (base,)
+        globals()[f"{kind}{n}d"] = type(f"{kind}{n}d", bases, body)
 
 
-_pads(_ConstantPad, "ConstantPad", "constant", "with a value", "7, 1, 2, 3, 7")
+_pads(_ConstantPadNd, "ConstantPad", "constant", "with a value", "7, 1, 2, 3, 7")
 _pads(_ZeroPad, "ZeroPad", "constant", "with zeros", "0, 1, 2, 3, 0")
-_pads(_Pad, "ReflectionPad", "reflect", "with the elements as seen from the edge, which is not repeated", "2, 1, 2, 3, 2")
-_pads(_Pad, "ReplicationPad", "replicate", "with the element at the edge", "1, 1, 2, 3, 3")
-_pads(_Pad, "CircularPad", "circular", "with the elements of the other end", "3, 1, 2, 3, 1")
+_pads(_ReflectionPadNd, "ReflectionPad", "reflect", "with the elements as seen from the edge, which is not repeated", "2, 1, 2, 3, 2")
+_pads(_ReplicationPadNd, "ReplicationPad", "replicate", "with the element at the edge", "1, 1, 2, 3, 3")
+_pads(_CircularPadNd, "CircularPad", "circular", "with the elements of the other end", "3, 1, 2, 3, 1")
 
 if TYPE_CHECKING:
 
-    class ConstantPad1d(_ConstantPad): ...
+    class ConstantPad1d(_ConstantPadNd): ...
 
-    class ConstantPad2d(_ConstantPad): ...
+    class ConstantPad2d(_ConstantPadNd): ...
 
-    class ConstantPad3d(_ConstantPad): ...
+    class ConstantPad3d(_ConstantPadNd): ...
 
-    class ZeroPad1d(_ZeroPad): ...
+    class ZeroPad1d(_ZeroPad, ConstantPad1d): ...
 
-    class ZeroPad2d(_ZeroPad): ...
+    class ZeroPad2d(_ZeroPad, ConstantPad2d): ...
 
-    class ZeroPad3d(_ZeroPad): ...
+    class ZeroPad3d(_ZeroPad, ConstantPad3d): ...
 
-    class ReflectionPad1d(_Pad): ...
+    class ReflectionPad1d(_ReflectionPadNd): ...
 
-    class ReflectionPad2d(_Pad): ...
+    class ReflectionPad2d(_ReflectionPadNd): ...
 
-    class ReflectionPad3d(_Pad): ...
+    class ReflectionPad3d(_ReflectionPadNd): ...
 
-    class ReplicationPad1d(_Pad): ...
+    class ReplicationPad1d(_ReplicationPadNd): ...
 
-    class ReplicationPad2d(_Pad): ...
+    class ReplicationPad2d(_ReplicationPadNd): ...
 
-    class ReplicationPad3d(_Pad): ...
+    class ReplicationPad3d(_ReplicationPadNd): ...
 
-    class CircularPad1d(_Pad): ...
+    class CircularPad1d(_CircularPadNd): ...
 
-    class CircularPad2d(_Pad): ...
+    class CircularPad2d(_CircularPadNd): ...
 
-    class CircularPad3d(_Pad): ...
+    class CircularPad3d(_CircularPadNd): ...
 
 
 class Upsample(Module):
