@@ -199,6 +199,14 @@ class DataLoader(Generic[T_co]):
     def _index_sampler(self) -> Any:
         return self.sampler if self.batch_sampler is None else self.batch_sampler
 
+    @property
+    def _auto_collation(self) -> bool:
+        return self.batch_sampler is not None
+
+    @property
+    def _dataset_kind(self) -> int:
+        return _DatasetKind.Iterable if self._iterable else _DatasetKind.Map
+
     def __len__(self) -> int:
         if not self._iterable:
             return len(self._index_sampler)
@@ -208,18 +216,20 @@ class DataLoader(Generic[T_co]):
         return samples // self.batch_size if self.drop_last else -(-samples // self.batch_size)
 
     def __iter__(self) -> Iterator[Any]:  # batches, of the type that collate_fn returns
-        rows = self._rows_at_once()
-        if rows is not None:
-            return _RowsIterator(self, *rows)
-        if self.num_workers == 0:
-            return _Iterator(self)
-        if not self.persistent_workers:
-            return _WorkersIterator(self)
+        if self.num_workers == 0 or not self.persistent_workers:
+            return self._get_iterator()
         if self._iterator is None or self._iterator.broken:
-            self._iterator = _WorkersIterator(self)
+            self._iterator = self._get_iterator()
         else:
             self._iterator.begin(self)
         return self._iterator
+
+    def _get_iterator(self) -> Any:
+        """A new pass. PyTorch's name, which loaders that are made of this one call or replace."""
+        rows = self._rows_at_once()
+        if rows is not None:
+            return _RowsIterator(self, *rows)
+        return _SingleProcessDataLoaderIter(self) if self.num_workers == 0 else _WorkersIterator(self)
 
     def check_worker_number_rationality(self) -> None:
         """Warns if there are more workers than processors."""
@@ -269,20 +279,55 @@ def _check_iterable(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:
             raise ValueError(f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={value}")
 
 
-class _Iterator:
-    """One pass without workers: batches are loaded on request."""
+class _DatasetKind:
+    """PyTorch's private names for how samples are taken from a data set: by index, or by iteration."""
 
-    def __init__(self, loader: DataLoader) -> None:
-        self._pin = loader.pin_memory and _pins(loader)
-        self._open(loader)
-        if loader.timeout:
-            raise AssertionError("timeout is for workers: with num_workers=0 it must be 0")
-        self._fetch = loader._source().fetcher()
+    Map = 0
+    Iterable = 1
+
+
+class _LoaderByAttributes(DataLoader):
+    """What an iterator asks of a loader, read from an object that is not a DataLoader but has the attributes that PyTorch's has, private ones among
+    them: packages with loaders of their own (fastai's) give such objects to PyTorch's iterators."""
+
+    # The attributes that an object may leave out, and the values they then have.
+    _OPTIONAL = (("pin_memory", False), ("pin_memory_device", ""), ("timeout", 0), ("worker_init_fn", None), ("generator", None), ("num_workers", 0), ("prefetch_factor", None), ("persistent_workers", False), ("in_order", True))  # fmt: skip
+
+    def __init__(self, other: Any) -> None:
+        lacking = [name for name in ("dataset", "collate_fn", "drop_last", "_dataset_kind", "_auto_collation", "_index_sampler") if not hasattr(other, name)]
+        if lacking:
+            raise TypeError(
+                f"DataLoader's iterator: wanted a DataLoader, or an object with its attributes, got {type(other).__name__} without {', '.join(lacking)}; "
+                "iterate over torch.utils.data.DataLoader(dataset)"
+            )
+        for name, default in self._OPTIONAL:
+            setattr(self, name, getattr(other, name, default))
+        self.dataset, self.collate_fn, self.drop_last = other.dataset, other.collate_fn, other.drop_last
+        self._context = getattr(other, "multiprocessing_context", None)
+        self._length_told = getattr(other, "_IterableDataset_len_called", None)
+        self._iterable, self._batched, self._indices = other._dataset_kind == _DatasetKind.Iterable, bool(other._auto_collation), other._index_sampler
+        if self.num_workers > 0 and self.prefetch_factor is None:
+            self.prefetch_factor = 2
+
+    @property
+    def _index_sampler(self) -> Any:
+        return self._indices
+
+    def _source(self) -> Source:
+        return Source(self.dataset, self._batched, self.collate_fn, self.drop_last, self._iterable)
+
+
+def _loader_of(given: Any) -> DataLoader:
+    return given if isinstance(given, DataLoader) else _LoaderByAttributes(given)
+
+
+class _Iterator:
+    """One pass over a loader."""
 
     def _open(self, loader: DataLoader) -> int:
         """Initializes a pass; returns the base seed, which is drawn before the order is."""
         # No reference to the loader, which holds this object if workers are persistent: both must be released when they are dropped.
-        self._sampler, self._dataset, self._workers = loader._index_sampler, loader.dataset, loader.num_workers
+        self._sampler, self._dataset, self._num_workers = loader._index_sampler, loader.dataset, loader.num_workers
         self._given = 0
         self._length_told = loader._length_told
         self._indices = iter(loader._index_sampler)
@@ -296,8 +341,7 @@ class _Iterator:
         return len(self._sampler)
 
     def _next(self) -> Any:
-        batch = self._fetch(next(self._indices))
-        return pin_memory(batch) if self._pin else batch
+        raise NotImplementedError
 
     def __next__(self) -> Any:
         batch = self._next()
@@ -311,7 +355,7 @@ class _Iterator:
             f"Length of IterableDataset {self._dataset} was reported to be {self._length_told}(when accessing "
             f"len(dataloader)), but {self._given} samples have been fetched. "
         )
-        if self._workers > 0:
+        if self._num_workers > 0:
             text += (
                 "For multiprocessing data-loading, this could be caused by not properly configuring the IterableDataset replica "
                 "at each worker: each has a copy of the data set and gives all its samples, unless get_worker_info() tells it "
@@ -324,6 +368,22 @@ class _Iterator:
 
 
 _BaseDataLoaderIter = _Iterator  # PyTorch's name
+
+
+class _SingleProcessDataLoaderIter(_Iterator):
+    """One pass without workers: batches are loaded on request."""
+
+    def __init__(self, loader: Any) -> None:
+        loader = _loader_of(loader)
+        self._pin = loader.pin_memory and _pins(loader)
+        self._open(loader)
+        if loader.timeout:
+            raise AssertionError("timeout is for workers: with num_workers=0 it must be 0")
+        self._fetch = loader._source().fetcher()
+
+    def _next(self) -> Any:
+        batch = self._fetch(next(self._indices))
+        return pin_memory(batch) if self._pin else batch
 
 
 class _RowsIterator(_Iterator):
@@ -362,7 +422,8 @@ def _drop(pool: WorkerPool, running: list[Any]) -> None:
 class _WorkersIterator(_Iterator):
     """Passes over batches that workers load ahead of time."""
 
-    def __init__(self, loader: DataLoader) -> None:
+    def __init__(self, loader: Any) -> None:
+        loader = _loader_of(loader)
         pin = loader.pin_memory and _pins(loader)
         base_seed = self._open(loader)
         pool = loader._start_pool(base_seed, pin)
@@ -381,6 +442,16 @@ class _WorkersIterator(_Iterator):
     def broken(self) -> bool:
         """Whether the workers were stopped after an error."""
         return self._order.broken is not None
+
+    @property
+    def _workers(self) -> list[Any]:
+        """The worker processes: PyTorch's name."""
+        return self._pool.processes
+
+    def _shutdown_workers(self) -> None:
+        """Stops the workers: PyTorch's name, which programs call that take one pass for several."""
+        self._pool.stop()
+        forget(self._dropped)
 
     def begin(self, loader: DataLoader) -> None:
         """Starts a new pass with the same workers."""

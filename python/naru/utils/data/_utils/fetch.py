@@ -23,10 +23,16 @@ class Source:
     batched: bool  # indices come in lists, one per batch
     collate: Callable[[Any], Any]
     drop_last: bool
+    iterable: bool | None = None  # samples come by iteration; None: if the data set is an IterableDataset
+
+    @property
+    def streams(self) -> bool:
+        """Whether samples come by iteration rather than by index."""
+        return isinstance(self.dataset, IterableDataset) if self.iterable is None else self.iterable
 
     def fetcher(self) -> Callable[[Any], Any]:
         """Starts a pass: returns a function from an index, or a list of them, to a batch; it raises StopIteration at the end of an iterable data set."""
-        if isinstance(self.dataset, IterableDataset):
+        if self.streams:
             return self._stream()
         if not self.batched:
             return lambda index: self.collate(self.dataset[index])

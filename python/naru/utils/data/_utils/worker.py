@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from .... import _C
 from ..._exceptions import ExceptionWrapper
-from ..dataset import IterableDataset
 from .transport import Arena, Channel, pack
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ def serve(
         if failure is not None:
             reply(task, failure)
             continue
-        batch, failed = _caught(lambda: fetch(task.index), where, isinstance(source.dataset, IterableDataset))
+        batch, failed = _caught(lambda: fetch(task.index), where, source.streams)
         reply(task, failed or batch)
         del batch, failed, task
 

@@ -33,6 +33,8 @@ Answer = tuple[tuple[int, int], Any]
 class WorkerPool(Protocol):
     """The interface of a pool of workers."""
 
+    processes: list[Any]  # of `multiprocessing`; none if the workers are threads
+
     def put(self, worker: int, task: Task) -> None:
         """Gives a worker a task. Tasks of one worker are done in order."""
 
@@ -50,6 +52,7 @@ class ThreadPool:
     """Workers that are threads of this process, for data sets that spend their time outside of Python."""
 
     def __init__(self, source: Source, workers: int) -> None:
+        self.processes: list[Any] = []
         self._tasks: list[queue.SimpleQueue[Task | None]] = [queue.SimpleQueue() for _ in range(workers)]
         self._answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
         answers = self._answers
@@ -80,7 +83,7 @@ class ProcessPool:
     def __init__(self, job: Job, context: Any) -> None:
         self._owner = os.getpid()
         self._channels: list[Channel] = []
-        self._processes: list[Any] = []
+        self.processes: list[Any] = []
         self._views: list[Views] = []
         self._ready: list[int] = []
         self._stopped = False
@@ -105,7 +108,7 @@ class ProcessPool:
         with theirs:
             process = context.Process(target=run_process, args=(job, number, theirs), daemon=True)
             process.start()
-        self._processes.append(process)
+        self.processes.append(process)
 
     def put(self, worker: int, task: Task) -> None:
         message = pickle.dumps((task, self._views[worker].free()), 5)
@@ -121,7 +124,7 @@ class ProcessPool:
                 raise TimeoutError
             self._ready = [self._numbers[file] for file, _ in self._poll.poll(left * 1000)]
             if not self._ready:
-                for i, process in enumerate(self._processes):
+                for i, process in enumerate(self.processes):
                     # First read what it sent before it died.
                     if not process.is_alive() and not self._channels[i].wait(0):
                         self._fail(i)
@@ -132,7 +135,7 @@ class ProcessPool:
             self._fail(worker)
 
     def _fail(self, worker: int) -> Any:
-        process = self._processes[worker]
+        process = self.processes[worker]
         process.join(_GRACE_SECONDS)
         pid, code = process.pid, process.exitcode
         raise RuntimeError(f"DataLoader worker (pid(s) {pid}) exited unexpectedly with {_ending(code)}") from RuntimeError(
@@ -146,11 +149,11 @@ class ProcessPool:
         self.drop()
         deadline = time.monotonic() + grace
         try:
-            for process in self._processes:
+            for process in self.processes:
                 process.join(max(0, deadline - time.monotonic()))
         finally:
-            for end in (type(process).terminate, type(process).kill) if self._processes else ():
-                alive = [process for process in self._processes if process.is_alive()]
+            for end in (type(process).terminate, type(process).kill) if self.processes else ():
+                alive = [process for process in self.processes if process.is_alive()]
                 for process in alive:
                     end(process)
                 for process in alive:
@@ -201,6 +204,7 @@ class PinningPool:
 
     def __init__(self, pool: WorkerPool) -> None:
         self._pool = pool
+        self.processes = pool.processes
         self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
         # One entry per task: the thread waits for an answer only if one is due.
         self._expected: queue.SimpleQueue[bool] = queue.SimpleQueue()
