@@ -109,6 +109,43 @@ def test_a_pickle_that_calls_something_else_is_refused(tmp_path):
         datasets.CIFAR10(tmp_path)
 
 
+def write_stl10(root):
+    folder = root / "stl10_binary"
+    folder.mkdir()
+    pixels = {part: np.random.RandomState(i).randint(0, 256, (many, 3, 96, 96)).astype(np.uint8) for i, (part, many) in enumerate((("train", 4), ("test", 2), ("unlabeled", 3)))}
+    for part, array in pixels.items():
+        array.transpose(0, 1, 3, 2).tofile(folder / f"{part}_X.bin")  # by columns
+        if part != "unlabeled":
+            (np.arange(len(array), dtype=np.uint8) + 1).tofile(folder / f"{part}_y.bin")
+    (folder / "fold_indices.txt").write_text("0 2\n3 1\n")
+    (folder / "class_names.txt").write_text("airplane\nbird\n")
+    return pixels
+
+
+def test_stl10_is_read_from_its_files(tmp_path):
+    pixels = write_stl10(tmp_path)
+    train = datasets.STL10(tmp_path)
+    assert (len(train), train[3][1], train.classes, "Split: train" in repr(train)) == (4, 3, ["airplane", "bird"], True)
+    assert np.array_equal(np.asarray(train[3][0]), pixels["train"][3].transpose(1, 2, 0))
+    assert [label for _, label in datasets.STL10(tmp_path, folds=1)] == [3, 1]
+    both = datasets.STL10(tmp_path, "train+unlabeled", transform=transforms.ToTensor(), target_transform=lambda t: -t)
+    assert (len(both), both[5][0].shape, [label for _, label in both]) == (7, (3, 96, 96), [0, -1, -2, -3, 1, 1, 1])
+    assert np.array_equal(np.asarray(datasets.STL10(tmp_path, "test")[1][0]), pixels["test"][1].transpose(1, 2, 0))
+
+
+def test_stl10_refuses_what_it_cannot_read(tmp_path):
+    with pytest.raises(RuntimeError, match=r"STL10 needs train_X.bin, train_y.bin in .*stl10_binary.*tar -xzf stl10_binary.tar.gz"):
+        datasets.STL10(tmp_path)
+    write_stl10(tmp_path)
+    with pytest.raises(ValueError, match=r"wanted split to be one of 'train', .* got 'all'"):
+        datasets.STL10(tmp_path, "all")
+    with pytest.raises(ValueError, match=r"wanted folds to be None or an int from 0 to 9, got 10"):
+        datasets.STL10(tmp_path, folds=10)
+    (tmp_path / "stl10_binary" / "test_X.bin").write_bytes(b"short")
+    with pytest.raises(ValueError, match=r"test_X.bin is damaged: it should have 27648 bytes for each picture, 55296 in all, and has 5"):
+        datasets.STL10(tmp_path, "test")
+
+
 def test_folders_are_classes(tmp_path):
     for path, color in (("cat/b.png", 1), ("cat/in/a.png", 2), ("ant/z.JPG", 3), ("ant/no.txt", 4)):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)

@@ -14,6 +14,8 @@ from naru.vision import models
         ("resnet18", 11_689_512, ["conv1.weight", "bn1.running_var", "layer1.0.bn2.bias", "layer2.0.downsample.0.weight", "fc.bias"]),
         ("resnet50", 25_557_032, ["layer1.0.downsample.1.weight", "layer3.5.conv3.weight", "layer4.2.bn3.num_batches_tracked", "fc.weight"]),
         ("densenet121", 7_978_856, ["features.norm0.bias", "features.denseblock4.denselayer16.conv2.weight", "features.transition3.norm.running_var", "features.norm5.weight", "classifier.bias"]),
+        ("squeezenet1_0", 1_248_424, ["features.0.weight", "features.3.squeeze.bias", "features.12.expand3x3.weight", "classifier.1.weight"]),
+        ("squeezenet1_1", 1_235_496, ["features.0.weight", "features.12.expand1x1.weight", "classifier.1.bias"]),
         ("mobilenet_v2", 3_504_872, ["features.0.0.weight", "features.1.conv.1.weight", "features.17.conv.3.running_mean", "classifier.1.bias"]),
     ],
 )
@@ -48,6 +50,7 @@ def test_vggs_have_torchvisions_number_of_parameters(name, count, monkeypatch):
         lambda: models.resnet18(num_classes=5),
         lambda: models.ResNet(models.resnet.Bottleneck, [1, 1, 1, 1], 5, groups=2, replace_stride_with_dilation=[False, True, True]),
         lambda: models.mobilenet_v2(width_mult=0.25, num_classes=5),
+        lambda: models.squeezenet1_1(num_classes=5),
         lambda: models.DenseNet(4, (2, 2), 8, num_classes=5, drop_rate=0.1),
         lambda: models.DenseNet(4, (2, 2), 8, num_classes=5, memory_efficient=True),
     ],

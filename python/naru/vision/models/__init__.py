@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import _names
-from . import densenet, mobilenetv2, resnet, vgg
+from . import densenet, mobilenetv2, resnet, squeezenet, vgg
 from ._api import Weights, WeightsEnum, get_model, get_model_builder, get_model_weights, get_weight, list_models
 from .alexnet import AlexNet, AlexNet_Weights, alexnet
 from .densenet import (
@@ -47,6 +47,7 @@ from .resnet import (
     wide_resnet50_2,
     wide_resnet101_2,
 )
+from .squeezenet import SqueezeNet, SqueezeNet1_0_Weights, SqueezeNet1_1_Weights, squeezenet1_0, squeezenet1_1
 from .vgg import (
     VGG,
     VGG11_BN_Weights,
@@ -68,6 +69,6 @@ from .vgg import (
 )
 
 if not TYPE_CHECKING:
-    __all__ = [name for name in globals() if not name.startswith("_") and name not in ("annotations", "TYPE_CHECKING", "densenet", "mobilenetv2", "resnet", "vgg")]
+    __all__ = [name for name in globals() if not name.startswith("_") and name not in ("annotations", "TYPE_CHECKING", "densenet", "mobilenetv2", "resnet", "squeezenet", "vgg")]
 
 __getattr__ = _names.module_getattr(__name__)
