@@ -91,4 +91,4 @@ def install() -> None:
     from . import distribution
 
     known = distribution.distributions
-    distribution.distributions = lambda name: [] if _asks_in_vain("torch") else known(name)
+    distribution.distributions = lambda name, vision: [] if _asks_in_vain("torch") else known(name, vision)

@@ -1,4 +1,5 @@
-"""The package metadata of torch under `naru run`: `importlib.metadata` reports it as installed, in the version whose semantics naru has."""
+"""The package metadata of torch under `naru run`: `importlib.metadata` reports it as installed, in the version whose semantics naru has; torchvision, too,
+where naru.vision is in its place."""
 
 from __future__ import annotations
 
@@ -11,13 +12,16 @@ from ..torch_version import __version__
 
 
 class TorchDistribution(importlib.metadata.Distribution):
-    """An installed distribution named torch, without files of its own."""
+    """An installed distribution named torch (or torchvision), without files of its own."""
+
+    def __init__(self, name: str = "torch", version: str = __version__) -> None:
+        self._name, self._version = name, version
 
     def read_text(self, filename: str) -> str | None:
         """The contents of a file in the metadata folder."""
         texts = {
-            "METADATA": f"Metadata-Version: 2.1\nName: torch\nVersion: {__version__}\nSummary: naru, by PyTorch's name\n",
-            "top_level.txt": "torch\n",
+            "METADATA": f"Metadata-Version: 2.1\nName: {self._name}\nVersion: {self._version}\nSummary: naru, by PyTorch's name\n",
+            "top_level.txt": f"{self._name}\n",
         }
         return texts.get(filename)
 
@@ -26,6 +30,11 @@ class TorchDistribution(importlib.metadata.Distribution):
         return Path(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))) / path
 
 
-def distributions(name: str | None) -> list[importlib.metadata.Distribution]:
-    """naru's distributions of that name (None: of any name)."""
-    return [TorchDistribution()] if name is None or name.lower() == "torch" else []
+def distributions(name: str | None, vision: bool) -> list[importlib.metadata.Distribution]:
+    """naru's distributions of that name (None: of any name). vision: whether naru.vision is in torchvision's place."""
+    found = [TorchDistribution()] if name is None or name.lower() == "torch" else []
+    if vision and (name is None or name.lower() == "torchvision"):
+        from ..vision import __version__ as version
+
+        found.append(TorchDistribution("torchvision", version))
+    return list(found)

@@ -115,10 +115,11 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return spec.loader.get_code(real) if spec is not None and isinstance(spec.loader, importlib.abc.InspectLoader) else None
 
     def find_distributions(self, context: Any) -> Any:
-        """What `importlib.metadata` reports for torch: packages query its version."""
+        """What `importlib.metadata` reports for torch and torchvision: packages query their versions."""
         from .distribution import distributions
 
-        return distributions(context.name)
+        asked = context.name is None or context.name.lower() == _VISION
+        return distributions(context.name, asked and is_absent(_VISION))
 
 
 def install_torch_alias() -> None:

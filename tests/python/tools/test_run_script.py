@@ -185,6 +185,7 @@ def test_packages_find_an_installed_torch_of_the_version_whose_semantics_naru_ha
         assert importlib.util.find_spec("torch") is not None
         assert importlib.metadata.version("torch").startswith("2.15.0")
         assert "torch" in importlib.metadata.packages_distributions()
+        assert importlib.metadata.version("torchvision") == importlib.metadata.version("Torchvision") == __import__("torchvision").__version__
         import torch
         from torch import nn
         assert os.path.isfile(torch.__file__)

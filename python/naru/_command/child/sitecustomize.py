@@ -29,7 +29,7 @@ class _Waiting:
         return self._finder().find_spec(name, path, target) if name.partition(".")[0] in self._NAMES else None
 
     def find_distributions(self, context):
-        return self._finder().find_distributions(context) if context.name in (None, "torch") else ()
+        return self._finder().find_distributions(context) if context.name in (None, "torch", "torchvision") else ()
 
 
 def _others():
