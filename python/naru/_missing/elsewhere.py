@@ -11,6 +11,7 @@ SAME = {
     "cpu.amp.autocast_mode": "cpu.amp",
     "cpu.amp.grad_scaler": "cpu.amp",
     "cuda.amp.autocast_mode": "cuda.amp",
+    "cuda.amp.common": "cuda.amp",
     "cuda.amp.grad_scaler": "cuda.amp",
     "cuda.streams": "cuda",
     "distributed.distributed_c10d": "distributed",

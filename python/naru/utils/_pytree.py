@@ -7,7 +7,7 @@ including None.
 from __future__ import annotations
 
 from collections import defaultdict, deque, namedtuple
-from collections.abc import Mapping
+from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._tree_nodes import (
@@ -49,21 +49,39 @@ def _get_node_type(tree: Any) -> Any:
 
 
 class NodeDef(NamedTuple):
-    """How a class of nodes is flattened and unflattened."""
+    """How a class of nodes is flattened (also with the key of each child) and unflattened."""
 
     type: Any
     flatten_fn: Callable[[Any], tuple[list, Any]]
     unflatten_fn: Callable[[Iterable, Any], Any]
+    flatten_with_keys_fn: Callable[[Any], tuple[list, Any]] | None = None
 
 
-class _Supported(Mapping):
-    """A read-only dict of the registered classes of nodes."""
+def _with_keys(node: Any) -> Callable[[Any], tuple[list, Any]]:
+    def flatten_with_keys(tree: Any) -> tuple[list, Any]:
+        children, context = node.flatten(tree)
+        return list(zip(node.keys(tree, context), children)), context
+
+    return flatten_with_keys
+
+
+class _Supported(MutableMapping):
+    """The registered classes of nodes, as a dict. What is removed is a leaf, until it is set again: tensordict does so for a while."""
 
     def __getitem__(self, kind: Any) -> NodeDef:
         if kind not in NODES and kind is not namedtuple:
             raise KeyError(kind)
         node = node_of(tuple.__new__ if kind is namedtuple else kind)
-        return NodeDef(kind, node.flatten, node.unflatten)
+        return NodeDef(kind, node.flatten, node.unflatten, _with_keys(node))
+
+    def __setitem__(self, kind: Any, node: NodeDef) -> None:
+        NODES.pop(kind, None)
+        register_pytree_node(kind, node.flatten_fn, node.unflatten_fn, flatten_with_keys_fn=node.flatten_with_keys_fn)
+
+    def __delitem__(self, kind: Any) -> None:
+        if kind not in NODES:
+            raise KeyError(kind)
+        del NODES[kind]
 
     def __iter__(self) -> Iterator:
         return iter((*NODES, namedtuple))

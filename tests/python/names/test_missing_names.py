@@ -47,7 +47,7 @@ def test_a_module_that_is_missing_says_so_where_torch_means_naru(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("try:\n    import torch.jit.mobile_nothing\nexcept ImportError as e:\n    print(e)\ntry:\n    import torch.package\nexcept ImportError as e:\n    print(e)\n"
                       "try:\n    from torch.optim.sgd import functional_sgd\nexcept ImportError as e:\n    print(e)\nimport torch\n"
-                      "from torch.optim.adamw import AdamW\nfrom torch.cuda.amp.autocast_mode import autocast\nfrom torch.nn.modules.loss import CTCLoss\nimport torch.utils.benchmark.utils.timer as t\n"
+                      "from torch.optim.adamw import AdamW\nfrom torch.cuda.amp.autocast_mode import autocast\nfrom torch.cuda.amp.common import amp_definitely_not_available\nfrom torch.nn.modules.loss import CTCLoss\nimport torch.utils.benchmark.utils.timer as t\n"
                       "print(AdamW is torch.optim.AdamW, autocast is torch.cuda.amp.autocast, CTCLoss is torch.nn.CTCLoss, t.Timer is torch.utils.benchmark.Timer)\n"
                       "try:\n    from torch.optim.adamw import adamw\nexcept ImportError as e:\n    print(e)\n"
                       "print(hasattr(torch, 'package'), hasattr(torch.ones(1), 'to_mkldnn'))\n")

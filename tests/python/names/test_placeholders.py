@@ -31,6 +31,7 @@ def test_questions_are_answered():
     assert (is_fake(x), is_traceable_wrapper_subclass(x), has_triton(), get_proxy_mode()) == (False, False, False, None)
     assert torch._C._functorch.is_batchedtensor(x) is False and torch._C._get_tracing_state() is None
     assert torch._C._are_functorch_transforms_active() is False and torch._C._is_torch_function_mode_enabled() is False
+    assert not isinstance(x, torch._C._distributed_rpc.PyRRef)
     seen = []
     torch.vmap(lambda row: (seen.append(torch._C._are_functorch_transforms_active()), row)[1])(torch.ones(2, 2))
     assert seen == [True]

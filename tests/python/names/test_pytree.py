@@ -50,3 +50,19 @@ def test_classes_can_be_registered_once():
     assert tree.tree_map(lambda x: x + 1, [Box(1)])[0].inside == 2
     with pytest.raises(ValueError, match="already registered"):
         tree.register_pytree_node(Box, None, None)
+
+
+def test_registered_classes_can_be_removed_for_a_while():
+    class Couple:
+        def __init__(self, one, two):
+            self.one, self.two = one, two
+
+    tree.register_pytree_node(Couple, lambda p: ([p.one, p.two], None), lambda values, _: Couple(*values), flatten_with_keys_fn=lambda p: ([("one", p.one), ("two", p.two)], None))
+    node = tree.SUPPORTED_NODES.pop(Couple)
+    assert len(tree.tree_leaves(Couple(1, 2))) == 1 and Couple not in tree.SUPPORTED_NODES
+    assert tree.SUPPORTED_NODES.pop(Couple, None) is None
+    with pytest.raises(KeyError):
+        del tree.SUPPORTED_NODES[Couple]
+    tree.SUPPORTED_NODES[Couple] = node
+    assert tree.tree_leaves(Couple(1, 2)) == [1, 2] and node.type is Couple
+    assert [path for path, _ in tree.tree_flatten_with_path(Couple(1, 2))[0]] == [("one",), ("two",)]
