@@ -28,6 +28,8 @@ namespace naru::ir {
 //                   and classes c that are not labels
 //   Softmax         rows, out. numbers: elements per row, 1 for the logarithm
 //   CtcForward      emitted (T, N, L), skips (N, L), out (T + 1, N, L + 2), which holds the state before the first step (ops/loss/ctc_loss.cpp)
+//   Recurrent       the steps of a recurrent layer: ops/nn/recurrent_sequence.h has its arrays and numbers
+//   RecurrentGradient  the same, backward
 //   Pad             x, out: x somewhere inside out, a constant elsewhere. numbers: offset of x in out, in elements; the constant's bits
 struct HostLoop {
   enum class Kind : uint8_t {
@@ -44,7 +46,9 @@ struct HostLoop {
     LabelMargins,
     Softmax,
     CtcForward,
-    Pad
+    Pad,
+    Recurrent,
+    RecurrentGradient
   };
   struct Array {
     void* data = nullptr;

@@ -23,6 +23,10 @@ void run_host_loop(ir::HostLoop::Kind kind, std::initializer_list<const Tensor*>
   loop.arrays.reserve(reads.size() + writes.size());
   for (const auto* list : {&reads, &writes})
     for (const Tensor* t : *list) {
+      if (!t->defined()) {
+        loop.arrays.emplace_back();
+        continue;
+      }
       const TensorImpl& i = *t->impl();
       if (runtime::is_pending(*i.storage)) runtime::wait_for_host(*i.storage, list == &writes);
       if (!i.storage->data) runtime::allocate_storage(*i.storage);

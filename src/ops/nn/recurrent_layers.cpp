@@ -7,6 +7,7 @@
 #include "naru/ops.h"
 #include "naru/ops/recurrent.h"
 #include "ops/nn/recurrent.h"
+#include "ops/nn/recurrent_sequence.h"
 #include "ops/tensor/common.h"
 
 namespace naru {
@@ -62,6 +63,10 @@ struct Run {
 // Runs one direction of one layer over x (sum of sizes, in), with sizes[t] rows at step t, in descending order. A sequence that ends keeps its last
 // state. In reverse, a sequence joins at its last step with its row of `initial`.
 Run run_direction(Recurrent kind, const Tensor& x, const Sizes& sizes, const State& initial, const Weights& w, bool reverse) {
+  if (ops::takes_sequence(kind, x, sizes, initial, w)) {
+    ops::RecurrentRun run = ops::recurrent_sequence(kind, x, sizes, initial, w, reverse);
+    return {std::move(run.out), std::move(run.last)};
+  }
   const Tensors from_input = rows_of(linear(x, w.ih, w.b_ih), sizes);
   const size_t count = sizes.size();
   Tensors outs(count);

@@ -23,6 +23,8 @@ void label_margins(const ir::HostLoop&);
 void softmax_rows(const ir::HostLoop&);
 void ctc_forward(const ir::HostLoop&);
 void pad(const ir::HostLoop&);
+void recurrent_steps(const ir::HostLoop&);
+void recurrent_gradients(const ir::HostLoop&);
 
 // Throws IndexError, with the text of gather or scatter, unless all positions are in [0, bound).
 void check_positions(const ir::HostLoop::Array& positions, int64_t bound, int dimension, const char* op);
