@@ -83,11 +83,11 @@ ForwardSteps by_operators(Recurrent kind, const Tensor& from_input, const StepOr
 }
 
 // The same on the cpu, in one loop. keeps: what backward needs is kept.
-ForwardSteps by_loop(Recurrent kind, const Tensor& from_input, const StepOrder& order, const State& initial, const RecurrentWeights& w, bool keeps) {
+ForwardSteps by_loop(Recurrent kind, const Tensor& given, const StepOrder& order, const State& initial, const RecurrentWeights& w, bool keeps) {
   const bool lstm = kind == Recurrent::Lstm;
-  const int64_t width = w.hh.size(1), rows = from_input.size(0);
+  const int64_t width = w.hh.size(1), rows = given.size(0);
   const char* op = lstm ? "lstm" : "gru";
-  const auto made = [&](const Dims& sizes) { return make_result(sizes, from_input.dtype(), from_input.device(), op); };
+  const auto made = [&](const Dims& sizes) { return make_result(sizes, given.dtype(), given.device(), op); };
   const Dims state = {order.sizes[0], width}, all = {rows, width};
   ForwardSteps f;
   f.run.out = made(all);
@@ -95,9 +95,10 @@ ForwardSteps by_loop(Recurrent kind, const Tensor& from_input, const StepOrder& 
   if (lstm) f.run.last.c = made(state);
   if (keeps) f.gates = made({rows, 4 * width});
   if (keeps && lstm) f.cells = made(all), f.tanh_cells = made(all);
-  const Tensor sizes = tensor(order.sizes), x = from_input.contiguous(), hh = w.hh.contiguous(), bias = w.b_hh.defined() ? w.b_hh.contiguous() : w.b_hh;
-  const Tensor h0 = initial.h.contiguous(), c0 = lstm ? initial.c.contiguous() : Tensor();
-  run_host_loop(ir::HostLoop::Kind::Recurrent, {&x, &hh, &bias, &sizes, &h0, &c0},
+  const auto dense = [](const Tensor& t) { return t.defined() ? t.contiguous() : t; };
+  const Tensor sizes = tensor(order.sizes), x = dense(given), ih = dense(w.ih), hh = dense(w.hh), b_ih = dense(w.b_ih), b_hh = dense(w.b_hh);
+  const Tensor h0 = dense(initial.h), c0 = dense(initial.c);
+  run_host_loop(ir::HostLoop::Kind::Recurrent, {&x, &ih, &hh, &b_ih, &b_hh, &sizes, &h0, &c0},
                 {&f.run.out, &f.run.last.h, &f.run.last.c, &f.gates, &f.cells, &f.tanh_cells},
                 {static_cast<int64_t>(kind), order.reverse});
   return f;
@@ -128,6 +129,7 @@ Tensor before_steps(const Tensor& all, const Tensor& initial, const StepOrder& o
 struct SequenceGradients {
   Tensor to_input, to_hidden;  // of what the input and the hidden state give to the gates, (R, G H)
   State first;                 // of the initial state
+  Tensor x;                    // undefined if it is still to be computed
 };
 
 // The gradients that one step of an LSTM gives: of the gates before their activations, and of the cell before.
@@ -164,7 +166,7 @@ SequenceGradients gradients_by_operators(Recurrent kind, const Tensor& hh, const
     }
   }
   const Tensor all = cat(to_input);
-  return {all, kind == Recurrent::Lstm ? all : cat(to_hidden), last};
+  return {all, kind == Recurrent::Lstm ? all : cat(to_hidden), last, {}};
 }
 
 struct SavedSequence {
@@ -173,17 +175,18 @@ struct SavedSequence {
       : x(t[0]), w_ih(t[1]), w_hh(t[2]), b_ih(t[3]), b_hh(t[4]), h0(t[5]), c0(t[6]), out(t[10]), gates(t[7]), cells(t[8]), tanh_cells(t[9]) {}
 };
 
-SequenceGradients gradients_by_loop(Recurrent kind, const StepOrder& order, const SavedSequence& s, const Tensor& given, const State& last) {
+SequenceGradients gradients_by_loop(Recurrent kind, const StepOrder& order, const SavedSequence& s, const Tensor& given, const State& last,
+                                    bool for_x) {
   const bool lstm = kind == Recurrent::Lstm;
   const auto made = [&](int64_t rows, int64_t width) { return make_result({rows, width}, s.out.dtype(), s.out.device(), "backward"); };
   const int64_t rows = s.out.size(0), gates = s.w_hh.size(0), batch = s.h0.size(0), width = s.h0.size(1);
-  SequenceGradients g{made(rows, gates), lstm ? Tensor() : made(rows, gates), {made(batch, width), lstm ? made(batch, width) : Tensor()}};
+  SequenceGradients g{made(rows, gates), lstm ? Tensor() : made(rows, gates), {made(batch, width), lstm ? made(batch, width) : Tensor()}, for_x ? made(rows, s.x.size(1)) : Tensor()};
   g.first.h.copy_(last.h);
   if (lstm) g.first.c.copy_(last.c);
-  const Tensor sizes = tensor(order.sizes), hh = s.w_hh.contiguous(), dout = given.contiguous(), out = s.out.contiguous();
+  const Tensor sizes = tensor(order.sizes), ih = s.w_ih.contiguous(), hh = s.w_hh.contiguous(), dout = given.contiguous(), out = s.out.contiguous();
   const Tensor h0 = s.h0.contiguous(), c0 = lstm ? s.c0.contiguous() : Tensor();
-  run_host_loop(ir::HostLoop::Kind::RecurrentGradient, {&hh, &sizes, &s.gates, &h0, &c0, &out, &s.cells, &s.tanh_cells, &dout},
-                {&g.first.h, &g.first.c, &g.to_input, &g.to_hidden}, {static_cast<int64_t>(kind), order.reverse});
+  run_host_loop(ir::HostLoop::Kind::RecurrentGradient, {&ih, &hh, &sizes, &s.gates, &h0, &c0, &out, &s.cells, &s.tanh_cells, &dout},
+                {&g.first.h, &g.first.c, &g.to_input, &g.to_hidden, &g.x}, {static_cast<int64_t>(kind), order.reverse});
   if (lstm) g.to_hidden = g.to_input;
   return g;
 }
@@ -202,11 +205,11 @@ Tensors sequence_gradients(Recurrent kind, const StepOrder& order, const Tensors
   const bool loop = !grad_enabled() && in_loop(s.out) && in_loop(s.gates);
   const Tensor before = needed[2] || !loop ? before_steps(s.out, s.h0, order) : Tensor();
   const SequenceGradients g =
-      loop ? gradients_by_loop(kind, order, s, dout, last)
+      loop ? gradients_by_loop(kind, order, s, dout, last, needed[0])
            : gradients_by_operators(kind, s.w_hh, order, {s.gates, before, lstm ? before_steps(s.cells, s.c0, order) : Tensor(), s.tanh_cells},
                                     dout, last);
   Tensors out(7);
-  if (needed[0]) out[0] = mm(g.to_input, s.w_ih);
+  if (needed[0]) out[0] = g.x.defined() ? g.x : mm(g.to_input, s.w_ih);
   if (needed[1]) out[1] = mm(g.to_input.t(), s.x);
   if (needed[2]) out[2] = mm(g.to_hidden.t(), before);
   if (needed[3]) out[3] = sum(g.to_input, Dims{0});
@@ -226,7 +229,7 @@ bool takes_sequence(Recurrent kind, const Tensor& x, const Sizes& sizes, const S
   const auto fits = [&](const Tensor& t, const Dims& shape) {
     return t.defined() && t.sizes() == shape && t.dtype() == x.dtype() && t.device() == x.device() && product(shape) > 0;
   };
-  if (w.hh.dim() != 2 || x.numel() == 0) return false;
+  if (w.hh.dim() != 2 || x.numel() == 0 || w.b_ih.defined() != w.b_hh.defined()) return false;
   const int64_t width = w.hh.size(1), rows = recurrent_gates(kind) * width;
   for (const Tensor* bias : {&w.b_ih, &w.b_hh})
     if (bias->defined() && !fits(*bias, {rows})) return false;
@@ -243,8 +246,7 @@ RecurrentRun recurrent_sequence(Recurrent kind, const Tensor& x, const Sizes& si
   ForwardSteps f;
   {
     const NoGrad off;
-    const Tensor from_input = linear(x, w.ih, w.b_ih);
-    f = in_loop(from_input) ? by_loop(kind, from_input, order, initial, w, keeps) : by_operators(kind, from_input, order, initial, w);
+    f = in_loop(x) ? by_loop(kind, x, order, initial, w, keeps) : by_operators(kind, linear(x, w.ih, w.b_ih), order, initial, w);
   }
   if (!keeps) return f.run;
   const auto backward = [kind, order](const Tensors& grad, const Tensors& saved, autograd::Needed needed) {

@@ -4,11 +4,11 @@
 // values that a row keeps for backward (LSTM: i, f, g, o; GRU: r, z, n, and what the hidden state gives to n).
 //
 // The cpu runs the steps in host loops, which have the bits of the operators that other devices take. Their arrays:
-//   Recurrent          from_input (R, G H), w_hh (G H, H), b_hh (G H) or none, sizes (T), h0 (B, H), c0 (B, H) or none; out (R, H), the last h
-//                      and c (B, H), and for backward, else none: kept (R, K H), cells (R, H), tanh of the cells (R, H)
-//   RecurrentGradient  w_hh, sizes, kept, h0, c0, out, cells, tanh of the cells, gradient of out (R, H); dh and dc (B, H), which hold the gradients
-//                      of the last states and receive those of the first, gradients of from_input (R, G H) and of what the hidden state gave to the
-//                      gates (R, G H; none if that is the same)
+//   Recurrent          x (R, I), w_ih (G H, I), w_hh (G H, H), b_ih, b_hh (G H) or none, sizes (T), h0 (B, H), c0 (B, H) or none; out (R, H), the
+//                      last h and c (B, H), and for backward, else none: kept (R, K H), cells (R, H), tanh of the cells (R, H)
+//   RecurrentGradient  w_ih, w_hh, sizes, kept, h0, c0, out, cells, tanh of the cells, gradient of out (R, H); dh and dc (B, H), which hold the
+//                      gradients of the last states and receive those of the first, gradients of what the input and the hidden state gave to the
+//                      gates (R, G H; the second none if it is the same), dx (R, I) or none
 // numbers: the kind; 1 in reverse.
 #pragma once
 

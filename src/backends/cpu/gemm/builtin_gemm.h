@@ -20,6 +20,19 @@ struct OwnMatMul {
   bool add = false;  // continue the chains from the values in c; else start from 0
 };
 
+// c = a b, each chain from 0, for a packed `b` that many products use: panels of kPanelColumns columns, behind each other, each of k consecutive
+// rows, 64-byte aligned. n is a multiple of kPanelColumns; a and c have unit column strides.
+constexpr int64_t kPanelColumns = 32;
+template <class T>
+struct PanelProduct {
+  int64_t m, n, k;
+  const T* a;
+  int64_t a_row;
+  const T* b;
+  T* c;
+  int64_t c_row;
+};
+
 // y[i] = the chain of x[at[t] + i] * weights[t] over the taps t, starting from 0, plus the bias if there is one. Reads up to kTapsBehind
 // elements past the n of each tap.
 struct Taps {
@@ -38,6 +51,8 @@ constexpr int64_t kTapsBehind = 64;
   void builtin_gemm(const OwnMatMul<double>&);  \
   void builtin_gemm(const OwnMatMul<int32_t>&); \
   void builtin_gemm(const OwnMatMul<int64_t>&); \
+  void panel_product(const PanelProduct<float>&);  \
+  void panel_product(const PanelProduct<double>&); \
   void own_taps(const Taps&);                   \
   }
 NARU_OWN_PRODUCT(plain)
@@ -66,6 +81,19 @@ void own_product(const OwnMatMul<T>& q) {
   neon::builtin_gemm(q);
 #else
   plain::builtin_gemm(q);
+#endif
+}
+template <class T>
+void own_panel_product(const PanelProduct<T>& q) {
+#if defined(__x86_64__)
+  const int level = wide_level();
+  if (level == 2) return avx512::panel_product(q);
+  if (level == 1) return avx2::panel_product(q);
+  plain::panel_product(q);
+#elif defined(__aarch64__)
+  neon::panel_product(q);
+#else
+  plain::panel_product(q);
 #endif
 }
 inline auto own_taps_function() noexcept {

@@ -6,9 +6,11 @@
 #include <cstring>
 #include <vector>
 
+#include "backends/cpu/exec/buffer.h"
 #include "backends/cpu/exec/kernels.h"
 #include "backends/cpu/exec/layout.h"
 #include "backends/cpu/exec/simd.h"
+#include "backends/cpu/exec/transpose.h"
 #include "backends/cpu/gemm/builtin_gemm.h"
 #include "backends/cpu/loops/loops.h"
 #include "ir/op_ids.h"
@@ -22,7 +24,6 @@ using ir::ProgramBuilder;
 namespace op = ir::op;
 
 constexpr int64_t kLstm = 2;   // ops::Recurrent::Lstm
-constexpr int64_t kPanel = 32;  // columns of a packed panel
 
 // Writes programs whose values all have one type.
 class GateProgram {
@@ -113,54 +114,80 @@ uint64_t one_bits() {
   else return std::bit_cast<uint32_t>(T(1));
 }
 
-int64_t padded(int64_t n) { return (n + kPanel - 1) / kPanel * kPanel; }
+int64_t padded(int64_t columns) { return (columns + kPanelColumns - 1) / kPanelColumns * kPanelColumns; }
+// Threads share units by this many: few rows want two panels at once.
+constexpr int64_t kUnits = 2 * kPanelColumns;
 
-// A matrix (depth, cols) as panels of kPanel columns, each row of which is consecutive. Missing columns are 0.
+// 64-byte aligned memory for one sequence.
+template <class T>
+class Memory {
+ public:
+  explicit Memory(int64_t count = 0) : data_(count ? make_buffer({count}, sizeof(T)) : Buffer()) {}
+  T* get() const { return reinterpret_cast<T*>(data_.get()); }
+
+ private:
+  Buffer data_;
+};
+
+// A matrix (depth, cols), packed. Missing columns are 0.
 template <class T>
 class Panels {
  public:
-  Panels(const T* b, int64_t b_row, int64_t b_col, int64_t depth, int64_t cols) : depth_(depth), data_(static_cast<size_t>(depth * padded(cols))) {
-    const int64_t panels = padded(cols) / kPanel;
-    split(panels, 0.4 * static_cast<double>(depth * cols), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t p = begin; p < end; ++p) fill(b + p * kPanel * b_col, b_row, b_col, std::min(kPanel, cols - p * kPanel), at(p));
+  Panels(const T* b, int64_t b_row, int64_t b_col, int64_t depth, int64_t cols) : depth_(depth), data_(depth * padded(cols)) {
+    split(padded(cols) / kPanelColumns, 0.4 * static_cast<double>(depth * cols), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p)
+        fill(b + p * kPanelColumns * b_col, b_row, b_col, std::min(kPanelColumns, cols - p * kPanelColumns), at(p * kPanelColumns));
     });
   }
-  T* at(int64_t panel) { return data_.data() + panel * depth_ * kPanel; }
-  // c (m rows, c_row apart) = a times columns [begin, end) of the matrix; both are multiples of kPanel.
-  void multiply(int64_t m, const T* a, int64_t a_row, int64_t begin, int64_t end, T* c, int64_t c_row) {
-    for (int64_t j = begin; j < end; j += kPanel)
-      own_product<T>({m, kPanel, depth_, a, a_row, 1, at(j / kPanel), kPanel, 1, c + j, c_row});
+  // c (m rows, c_row apart) = a times columns [begin, end) of the matrix; both are multiples of kPanelColumns.
+  void multiply(int64_t m, const T* a, int64_t a_row, int64_t begin, int64_t end, T* c, int64_t c_row) const {
+    own_panel_product<T>({m, end - begin, depth_, a, a_row, at(begin), c + begin, c_row});
   }
 
  private:
+  T* at(int64_t column) const { return data_.get() + column * depth_; }
   void fill(const T* b, int64_t b_row, int64_t b_col, int64_t cols, T* to) const {
-    constexpr int64_t kBlock = 16;  // rows of the panel at a time, so that columns are read by whole cache lines
-    for (int64_t d = 0; d < depth_; d += kBlock) {
-      const int64_t rows = std::min(kBlock, depth_ - d);
-      if (b_col == 1)
-        for (int64_t r = 0; r < rows; ++r) std::memcpy(to + (d + r) * kPanel, b + (d + r) * b_row, static_cast<size_t>(cols) * sizeof(T));
-      else
-        for (int64_t x = 0; x < cols; ++x)
-          for (int64_t r = 0; r < rows; ++r) to[(d + r) * kPanel + x] = b[(d + r) * b_row + x * b_col];
-    }
+    constexpr int64_t kItem = sizeof(T);
+    if (cols < kPanelColumns) std::memset(to, 0, static_cast<size_t>(depth_ * kPanelColumns) * sizeof(T));
+    if (b_row == 1)
+      return transpose(reinterpret_cast<const char*>(b), b_col * kItem, kItem, depth_, cols, reinterpret_cast<char*>(to),
+                       kPanelColumns * kItem);
+    for (int64_t d = 0; d < depth_; ++d) std::memcpy(to + d * kPanelColumns, b + d * b_row, static_cast<size_t>(cols) * sizeof(T));
   }
   int64_t depth_;
-  std::vector<T> data_;
+  Memory<T> data_;
 };
 
-// y[i] = x[i] + (y[i] + bias[i]).
-NARU_WIDE void add_both(const float* x, const float* bias, float* y, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) y[i] = x[i] + (y[i] + bias[i]);
+template <class T>
+[[gnu::always_inline]] inline void gather_up(const T* x, const T* x_bias, const T* h_bias, T* h, int64_t n) {
+  if (x_bias && h_bias)
+    for (int64_t i = 0; i < n; ++i) h[i] = (x[i] + x_bias[i]) + (h[i] + h_bias[i]);
+  else
+    for (int64_t i = 0; i < n; ++i) h[i] = x[i] + h[i];
 }
-NARU_WIDE void add_both(const double* x, const double* bias, double* y, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) y[i] = x[i] + (y[i] + bias[i]);
+// h[i] = what the input and the state give to a gate, biases added to each.
+NARU_WIDE void both_parts(const float* x, const float* x_bias, const float* h_bias, float* h, int64_t n) {
+  gather_up(x, x_bias, h_bias, h, n);
 }
+NARU_WIDE void both_parts(const double* x, const double* x_bias, const double* h_bias, double* h, int64_t n) {
+  gather_up(x, x_bias, h_bias, h, n);
+}
+// y[i] = x[i] + y[i].
 NARU_WIDE void add_to(const float* x, float* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] + y[i];
 }
 NARU_WIDE void add_to(const double* x, double* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] + y[i];
 }
+
+// The rows of an array of the loop. `data` is null if there is none.
+template <class T>
+struct Rows {
+  T* data;
+  int64_t width;
+  Rows(const HostLoop& loop, size_t i) : data(loop.arrays[i].as<T>()), width(data ? loop.arrays[i].sizes.back() : 0) {}
+  T* at(int64_t row) const { return data + row * width; }
+};
 
 // The steps of a sequence, and where their rows lie.
 struct Steps {
@@ -177,10 +204,11 @@ struct Steps {
   int64_t row(int64_t t) const { return first[static_cast<size_t>(t)]; }
   // The rows of step k whose state is that of the step before; others begin with their initial state.
   int64_t continued(int64_t k) const { return k == 0 ? 0 : std::min(sizes[step(k)], sizes[step(k - 1)]); }
+  int64_t rows() const { return row(count - 1) + sizes[count - 1]; }
   // What row r of step k had before: a row of `all`, or of `initial`.
   template <class T>
-  T* before(int64_t k, int64_t r, T* all, T* initial, int64_t width) const {
-    return r < continued(k) ? all + (row(step(k - 1)) + r) * width : initial + r * width;
+  T* before(int64_t k, int64_t r, const Rows<T>& all, const Rows<T>& initial) const {
+    return r < continued(k) ? all.at(row(step(k - 1)) + r) : initial.at(r);
   }
   // Copies the last state of each sequence from `all` to `last`.
   template <class T>
@@ -198,141 +226,176 @@ template <class T>
 class Forward {
  public:
   explicit Forward(const HostLoop& loop)
-      : lstm_(loop.numbers[0] == kLstm), width_(loop.arrays[4].sizes[1]), gates_(lstm_ ? 4 : 3), steps_(loop.arrays[3], loop.numbers[1] != 0),
-        from_input_(at(loop, 0)), bias_(at(loop, 2)), h0_(at(loop, 4)), c0_(at(loop, 5)), out_(at(loop, 6)), last_h_(at(loop, 7)),
-        last_c_(at(loop, 8)), kept_(at(loop, 9)), cells_(at(loop, 10)), tanh_(at(loop, 11)), pitch_(padded(width_)) {
-    const T* w = at(loop, 1);
-    for (int g = 0; g < gates_; ++g) panels_.emplace_back(w + g * width_ * width_, 1, width_, width_, width_);
-    plane_ = steps_.sizes[0] * pitch_;
-    hidden_.resize(static_cast<size_t>(gates_ * plane_));
-    if (lstm_ && !kept_) std::memcpy(last_c_, c0_, static_cast<size_t>(steps_.sizes[0] * width_) * sizeof(T));
+      : lstm_(loop.numbers[0] == kLstm), gates_(lstm_ ? 4 : 3), steps_(loop.arrays[5], loop.numbers[1] != 0), x_(loop, 0), ih_bias_(loop, 3),
+        hh_bias_(loop, 4), h0_(loop, 6), c0_(loop, 7), out_(loop, 8), last_h_(loop, 9), last_c_(loop, 10), kept_(loop, 11), cells_(loop, 12),
+        tanh_(loop, 13), in_(loop.arrays[0].sizes[1]), width_(loop.arrays[6].sizes[1]), pitch_(padded(width_)) {
+    const Rows<T> ih(loop, 1), hh(loop, 2);
+    for (int g = 0; g < gates_; ++g) {
+      ih_.emplace_back(ih.data + g * width_ * in_, 1, in_, in_, width_);
+      hh_.emplace_back(hh.data + g * width_ * width_, 1, width_, width_, width_);
+    }
+    most_ = std::max(kBlockRows, steps_.sizes[0]);
+    hidden_ = Memory<T>(gates_ * steps_.sizes[0] * pitch_);
+    input_ = Memory<T>(gates_ * most_ * pitch_);
+    if (lstm_ && !kept_.data) std::memcpy(last_c_.data, c0_.data, static_cast<size_t>(steps_.sizes[0] * width_) * sizeof(T));
   }
   void run() {
     for (int64_t k = 0; k < steps_.count; ++k) {
-      const auto n = static_cast<double>(steps_.sizes[steps_.step(k)]), units = static_cast<double>(width_);
-      const double time = n * units * (gates_ * units / 60 + 3);
-      split(width_, time, kPanel, [&](int64_t begin, int64_t end) { part(k, begin, end); });
+      const bool fresh = take_block(k);
+      const auto n = static_cast<double>(steps_.sizes[steps_.step(k)] + (fresh ? rows_ : 0)), units = static_cast<double>(width_);
+      split(width_, n * units * (gates_ * units / 60 + 3), kUnits, [&](int64_t begin, int64_t end) {
+        if (fresh)
+          for (int g = 0; g < gates_; ++g) ih_[static_cast<size_t>(g)].multiply(rows_, x_.at(first_), in_, begin, padded(end), input(g, first_), pitch_);
+        part(k, begin, end);
+      });
     }
-    steps_.copy_last(out_, last_h_, width_);
-    if (lstm_ && kept_) steps_.copy_last(cells_, last_c_, width_);
+    steps_.copy_last(out_.data, last_h_.data, width_);
+    if (lstm_ && kept_.data) steps_.copy_last(cells_.data, last_c_.data, width_);
   }
 
  private:
-  static T* at(const HostLoop& loop, size_t i) { return loop.arrays[i].as<T>(); }
-  T* hidden(int g, int64_t r) { return hidden_.data() + g * plane_ + r * pitch_; }
+  static constexpr int64_t kBlockRows = 64;  // of the input at a time: what they give to the gates stays in L2
+  T* hidden(int g, int64_t r) const { return hidden_.get() + (g * steps_.sizes[0] + r) * pitch_; }
+  T* input(int g, int64_t row) const { return input_.get() + (g * most_ + row - first_) * pitch_; }
 
-  void part(int64_t k, int64_t begin, int64_t end) {
+  // Chooses the rows of the input to multiply before step k. False: that was done for an earlier step.
+  bool take_block(int64_t k) {
+    const int64_t row = steps_.row(steps_.step(k));
+    if (row >= first_ && row < first_ + rows_) return false;
+    first_ = row, rows_ = steps_.sizes[steps_.step(k)];
+    for (int64_t next = k + 1; next < steps_.count; ++next) {
+      const int64_t n = steps_.sizes[steps_.step(next)];
+      if (rows_ + n > most_) break;
+      rows_ += n;
+      first_ = std::min(first_, steps_.row(steps_.step(next)));
+    }
+    return true;
+  }
+  void part(int64_t k, int64_t begin, int64_t end) const {
     const int64_t t = steps_.step(k), n = steps_.sizes[t], old = steps_.continued(k), stop = padded(end);
     for (int g = 0; g < gates_; ++g) {
-      auto& panels = panels_[static_cast<size_t>(g)];
-      if (old > 0) panels.multiply(old, steps_.before(k, 0, out_, h0_, width_), width_, begin, stop, hidden(g, 0), pitch_);
-      if (old < n) panels.multiply(n - old, h0_ + old * width_, width_, begin, stop, hidden(g, old), pitch_);
+      const auto& panels = hh_[static_cast<size_t>(g)];
+      if (old > 0) panels.multiply(old, steps_.before(k, 0, out_, h0_), width_, begin, stop, hidden(g, 0), pitch_);
+      if (old < n) panels.multiply(n - old, h0_.at(old), width_, begin, stop, hidden(g, old), pitch_);
     }
-    for (int64_t r = 0; r < n; ++r) row(k, t, r, begin, end - begin);
+    for (int64_t r = 0; r < n; ++r) row(k, steps_.row(t) + r, r, begin, end - begin);
   }
-  void row(int64_t k, int64_t t, int64_t r, int64_t begin, int64_t n) {
-    const int64_t at = steps_.row(t) + r;
-    const StepKernels& kernels = step_kernels<T>(lstm_);
-    const T* const from_input = from_input_ + at * gates_ * width_ + begin;
+  // The units of one row: `at` of all, r of the step.
+  void row(int64_t k, int64_t at, int64_t r, int64_t begin, int64_t n) const {
+    T *gate[4], *const out = out_.at(at) + begin;
     for (int g = 0; g < gates_; ++g) {
-      T* const h = hidden(g, r) + begin;
-      const T* const x = from_input + g * width_;
-      const bool apart = !lstm_ && g == 2;  // the reset gate stands between what n gets from h and from the input
-      if (bias_ && apart) add_to(bias_ + g * width_ + begin, h, n);
-      else if (bias_) add_both(x, bias_ + g * width_ + begin, h, n);
-      else if (!apart) add_to(x, h, n);
+      gate[g] = hidden(g, r) + begin;
+      T* const from_input = input(g, at) + begin;
+      const T* const ih_bias = ih_bias_.data ? ih_bias_.data + g * width_ + begin : nullptr;
+      const T* const hh_bias = hh_bias_.data ? hh_bias_.data + g * width_ + begin : nullptr;
+      if (lstm_ || g < 2) {
+        both_parts(from_input, ih_bias, hh_bias, gate[g], n);
+      } else {  // the reset gate stands between what n gets from h and from the input
+        if (ih_bias) add_to(ih_bias, from_input, n), add_to(hh_bias, gate[g], n);
+        gate[3] = gate[2], gate[2] = from_input;
+      }
     }
-    T* const out = out_ + at * width_ + begin;
-    T* const kept = kept_ ? kept_ + at * 4 * width_ + begin : nullptr;
-    if (lstm_) {
-      T* const cell = kept ? steps_.before(k, r, cells_, c0_, width_) + begin : last_c_ + r * width_ + begin;
-      void* all[] = {hidden(0, r) + begin, hidden(1, r) + begin, hidden(2, r) + begin, hidden(3, r) + begin, cell, kept ? kept : cell,
-                     kept ? kept + width_ : out, kept + 2 * width_ * !!kept, kept + 3 * width_ * !!kept, cells_ + (at * width_ + begin) * !!kept,
-                     tanh_ + (at * width_ + begin) * !!kept, out};
-      (kept ? kernels.keeping : kernels.forward)->run(all, nullptr, n, 0);
-    } else {
-      T* const before = steps_.before(k, r, out_, h0_, width_) + begin;
-      void* all[] = {hidden(0, r) + begin, hidden(1, r) + begin, const_cast<T*>(from_input) + 2 * width_, hidden(2, r) + begin, before,
-                     kept ? kept : out, kept + width_ * !!kept, kept + 2 * width_ * !!kept, kept + 3 * width_ * !!kept, out};
-      (kept ? kernels.keeping : kernels.forward)->run(all, nullptr, n, 0);
+    const StepKernels& kernels = step_kernels<T>(lstm_);
+    T* const before = lstm_ && !kept_.data ? last_c_.at(r) + begin : steps_.before(k, r, lstm_ ? cells_ : out_, lstm_ ? c0_ : h0_) + begin;
+    if (!kept_.data) {
+      void* lstm[] = {gate[0], gate[1], gate[2], gate[3], before, before, out};
+      void* gru[] = {gate[0], gate[1], gate[2], gate[3], before, out};
+      kernels.forward->run(lstm_ ? lstm : gru, nullptr, n, 0);
+      return;
     }
+    T* const kept = kept_.at(at) + begin;
+    void* gru[] = {gate[0], gate[1], gate[2], gate[3], before, kept, kept + width_, kept + 2 * width_, kept + 3 * width_, out};
+    if (!lstm_) return kernels.keeping->run(gru, nullptr, n, 0);
+    void* lstm[] = {gate[0], gate[1],           gate[2],           gate[3],              before,               kept,
+                    kept + width_, kept + 2 * width_, kept + 3 * width_, cells_.at(at) + begin, tanh_.at(at) + begin, out};
+    kernels.keeping->run(lstm, nullptr, n, 0);
   }
 
   bool lstm_;
-  int64_t width_;
   int gates_;
   Steps steps_;
-  const T *from_input_, *bias_;
-  T *h0_, *c0_, *out_, *last_h_, *last_c_, *kept_, *cells_, *tanh_;
-  int64_t pitch_, plane_ = 0;
-  std::vector<Panels<T>> panels_;  // of each gate: the transposed weights
-  std::vector<T> hidden_;          // what h gives to each gate: (gate, row, unit)
+  Rows<T> x_, ih_bias_, hh_bias_, h0_, c0_, out_, last_h_, last_c_, kept_, cells_, tanh_;
+  int64_t in_, width_, pitch_;
+  std::vector<Panels<T>> ih_, hh_;  // of each gate: the transposed weights
+  Memory<T> hidden_, input_;        // what h, and what a block of rows of x gives to each gate: (gate, row, unit)
+  int64_t most_ = 0, first_ = 0, rows_ = 0;
 };
 
 template <class T>
 class Backward {
  public:
   explicit Backward(const HostLoop& loop)
-      : lstm_(loop.numbers[0] == kLstm), width_(loop.arrays[3].sizes[1]), gates_(lstm_ ? 4 : 3), steps_(loop.arrays[1], loop.numbers[1] != 0),
-        kept_(at(loop, 2)), h0_(at(loop, 3)), c0_(at(loop, 4)), out_(at(loop, 5)), cells_(at(loop, 6)), tanh_(at(loop, 7)), dout_(at(loop, 8)),
-        dh_(at(loop, 9)), dc_(at(loop, 10)), to_input_(at(loop, 11)), to_hidden_(lstm_ ? to_input_ : at(loop, 12)), pitch_(padded(width_)),
-        weights_(at(loop, 0), width_, 1, gates_ * width_, width_) {
+      : lstm_(loop.numbers[0] == kLstm), gates_(lstm_ ? 4 : 3), steps_(loop.arrays[2], loop.numbers[1] != 0), ih_(loop, 0), kept_(loop, 3),
+        h0_(loop, 4), c0_(loop, 5), out_(loop, 6), cells_(loop, 7), tanh_(loop, 8), dout_(loop, 9), dh_(loop, 10), dc_(loop, 11),
+        to_input_(loop, 12), to_hidden_(loop, lstm_ ? 12 : 13), dx_(loop, 14), width_(h0_.width), depth_(gates_ * width_), pitch_(padded(width_)),
+        hh_(loop.arrays[1].as<T>(), width_, 1, depth_, width_) {
     const int64_t batch = steps_.sizes[0];
-    product_.resize(static_cast<size_t>(batch * pitch_));
-    for (int64_t r = 0; r < batch; ++r) std::memcpy(product_.data() + r * pitch_, dh_ + r * width_, static_cast<size_t>(width_) * sizeof(T));
-    if (!lstm_) carry_.resize(static_cast<size_t>(batch * width_));
+    product_ = Memory<T>(batch * pitch_);
+    for (int64_t r = 0; r < batch; ++r) std::memcpy(product_.get() + r * pitch_, dh_.at(r), static_cast<size_t>(width_) * sizeof(T));
+    if (lstm_) return;
+    carry_ = Memory<T>(batch * width_);
+    std::memset(carry_.get(), 0, static_cast<size_t>(batch * width_) * sizeof(T));
   }
   void run() {
     // What the units of a step need of the step behind it are their own columns of the product.
     for (int64_t k = steps_.count; k >= 0; --k) {
       const auto n = static_cast<double>(steps_.sizes[steps_.step(std::max<int64_t>(k - 1, 0))]), units = static_cast<double>(width_);
-      const double time = n * units * (gates_ * units / 60 + 3);
-      split(width_, time, kPanel, [&](int64_t begin, int64_t end) {
+      split(width_, n * units * (gates_ * units / 60 + 3), kUnits, [&](int64_t begin, int64_t end) {
         if (k < steps_.count) multiply(k, begin, end);
         for (int64_t r = 0; k > 0 && r < steps_.sizes[steps_.step(k - 1)]; ++r) row(k - 1, r, begin, end - begin);
       });
     }
-    for (int64_t r = 0; r < steps_.sizes[0]; ++r) std::memcpy(dh_ + r * width_, product_.data() + r * pitch_, static_cast<size_t>(width_) * sizeof(T));
+    for (int64_t r = 0; r < steps_.sizes[0]; ++r) std::memcpy(dh_.at(r), product_.get() + r * pitch_, static_cast<size_t>(width_) * sizeof(T));
+    if (dx_.data) multiply_input();
   }
 
  private:
-  static T* at(const HostLoop& loop, size_t i) { return loop.arrays[i].as<T>(); }
-
   // The gradient of the state before step k.
-  void multiply(int64_t k, int64_t begin, int64_t end) {
-    const int64_t t = steps_.step(k), n = steps_.sizes[t], depth = gates_ * width_;
-    weights_.multiply(n, to_hidden_ + steps_.row(t) * depth, depth, begin, padded(end), product_.data(), pitch_);
-    for (int64_t r = 0; r < n && !lstm_; ++r) add_to(carry_.data() + r * width_ + begin, product_.data() + r * pitch_ + begin, end - begin);
+  void multiply(int64_t k, int64_t begin, int64_t end) const {
+    const int64_t t = steps_.step(k), n = steps_.sizes[t];
+    hh_.multiply(n, to_hidden_.at(steps_.row(t)), depth_, begin, padded(end), product_.get(), pitch_);
+    for (int64_t r = 0; r < n && !lstm_; ++r) add_to(carry_.get() + r * width_ + begin, product_.get() + r * pitch_ + begin, end - begin);
   }
-  void row(int64_t k, int64_t r, int64_t begin, int64_t n) {
-    const int64_t at = steps_.row(steps_.step(k)) + r, here = at * width_ + begin;
+  // dx = the gradients of all gates times w_ih.
+  void multiply_input() const {
+    const int64_t in = dx_.width, rows = steps_.rows(), wide = padded(in);
+    const Panels<T> panels(ih_.data, in, 1, depth_, in);
+    split(rows, static_cast<double>(rows * in) * static_cast<double>(depth_) / 60, kInputRows, [&](int64_t begin, int64_t end) {
+      const Memory<T> edge(wide == in ? 0 : kInputRows * wide);
+      for (int64_t r = begin; r < end; r += kInputRows) {
+        const int64_t n = std::min(kInputRows, end - r);
+        panels.multiply(n, to_input_.at(r), depth_, 0, wide, wide == in ? dx_.at(r) : edge.get(), wide);
+        for (int64_t i = 0; i < n && wide != in; ++i) std::memcpy(dx_.at(r + i), edge.get() + i * wide, static_cast<size_t>(in) * sizeof(T));
+      }
+    });
+  }
+  void row(int64_t k, int64_t r, int64_t begin, int64_t n) const {
+    const int64_t at = steps_.row(steps_.step(k)) + r;
     const uint64_t one[] = {one_bits<T>()};
-    T* const kept = kept_ + at * 4 * width_ + begin;
-    T* const product = product_.data() + r * pitch_ + begin;
-    T* const to = to_input_ + at * gates_ * width_ + begin;
+    T *const kept = kept_.at(at) + begin, *const product = product_.get() + r * pitch_ + begin, *const to = to_input_.at(at) + begin;
+    T *const dout = dout_.at(at) + begin, *const hidden = to_hidden_.at(at) + begin;
     const Kernel& kernel = *step_kernels<T>(lstm_).backward;
+    T* const before = steps_.before(k, r, lstm_ ? cells_ : out_, lstm_ ? c0_ : h0_) + begin;
     if (lstm_) {
-      T* const dc = dc_ + r * width_ + begin;
-      void* all[] = {kept, kept + width_, kept + 2 * width_, kept + 3 * width_, steps_.before(k, r, cells_, c0_, width_) + begin, tanh_ + here,
-                     dout_ + here, product, dc, to, to + width_, to + 2 * width_, to + 3 * width_, dc};
-      kernel.run(all, one, n, 0);
-    } else {
-      T* const hidden = to_hidden_ + at * gates_ * width_ + begin;
-      void* all[] = {kept, kept + width_, kept + 2 * width_, kept + 3 * width_, steps_.before(k, r, out_, h0_, width_) + begin, dout_ + here,
-                     product, to, to + width_, to + 2 * width_, hidden, hidden + width_, hidden + 2 * width_, carry_.data() + r * width_ + begin};
-      kernel.run(all, one, n, 0);
+      T* const dc = dc_.at(r) + begin;
+      void* all[] = {kept, kept + width_, kept + 2 * width_, kept + 3 * width_, before, tanh_.at(at) + begin, dout, product, dc,
+                     to,   to + width_,   to + 2 * width_,   to + 3 * width_,   dc};
+      return kernel.run(all, one, n, 0);
     }
+    void* all[] = {kept, kept + width_, kept + 2 * width_, kept + 3 * width_, before,   dout,
+                   product, to, to + width_, to + 2 * width_, hidden, hidden + width_, hidden + 2 * width_, carry_.get() + r * width_ + begin};
+    kernel.run(all, one, n, 0);
   }
 
+  static constexpr int64_t kInputRows = 64;
   bool lstm_;
-  int64_t width_;
   int gates_;
   Steps steps_;
-  T *kept_, *h0_, *c0_, *out_, *cells_, *tanh_, *dout_, *dh_, *dc_, *to_input_, *to_hidden_;
-  int64_t pitch_;
-  Panels<T> weights_;
-  std::vector<T> product_;  // the gradient of h that later steps give, (row, unit)
-  std::vector<T> carry_;    // GRU: the part of it that passes by the gates
+  Rows<T> ih_, kept_, h0_, c0_, out_, cells_, tanh_, dout_, dh_, dc_, to_input_, to_hidden_, dx_;
+  int64_t width_, depth_, pitch_;
+  Panels<T> hh_;
+  Memory<T> product_;  // the gradient of h that later steps give, (row, unit)
+  Memory<T> carry_;    // GRU: the part of it that passes by the gates
 };
 
 }  // namespace
