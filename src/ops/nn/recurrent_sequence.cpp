@@ -129,7 +129,6 @@ Tensor before_steps(const Tensor& all, const Tensor& initial, const StepOrder& o
 struct SequenceGradients {
   Tensor to_input, to_hidden;  // of what the input and the hidden state give to the gates, (R, G H)
   State first;                 // of the initial state
-  Tensor x;                    // undefined if it is still to be computed
 };
 
 // The gradients that one step of an LSTM gives: of the gates before their activations, and of the cell before.
@@ -166,7 +165,7 @@ SequenceGradients gradients_by_operators(Recurrent kind, const Tensor& hh, const
     }
   }
   const Tensor all = cat(to_input);
-  return {all, kind == Recurrent::Lstm ? all : cat(to_hidden), last, {}};
+  return {all, kind == Recurrent::Lstm ? all : cat(to_hidden), last};
 }
 
 struct SavedSequence {
@@ -175,18 +174,17 @@ struct SavedSequence {
       : x(t[0]), w_ih(t[1]), w_hh(t[2]), b_ih(t[3]), b_hh(t[4]), h0(t[5]), c0(t[6]), out(t[10]), gates(t[7]), cells(t[8]), tanh_cells(t[9]) {}
 };
 
-SequenceGradients gradients_by_loop(Recurrent kind, const StepOrder& order, const SavedSequence& s, const Tensor& given, const State& last,
-                                    bool for_x) {
+SequenceGradients gradients_by_loop(Recurrent kind, const StepOrder& order, const SavedSequence& s, const Tensor& given, const State& last) {
   const bool lstm = kind == Recurrent::Lstm;
   const auto made = [&](int64_t rows, int64_t width) { return make_result({rows, width}, s.out.dtype(), s.out.device(), "backward"); };
   const int64_t rows = s.out.size(0), gates = s.w_hh.size(0), batch = s.h0.size(0), width = s.h0.size(1);
-  SequenceGradients g{made(rows, gates), lstm ? Tensor() : made(rows, gates), {made(batch, width), lstm ? made(batch, width) : Tensor()}, for_x ? made(rows, s.x.size(1)) : Tensor()};
+  SequenceGradients g{made(rows, gates), lstm ? Tensor() : made(rows, gates), {made(batch, width), lstm ? made(batch, width) : Tensor()}};
   g.first.h.copy_(last.h);
   if (lstm) g.first.c.copy_(last.c);
-  const Tensor sizes = tensor(order.sizes), ih = s.w_ih.contiguous(), hh = s.w_hh.contiguous(), dout = given.contiguous(), out = s.out.contiguous();
+  const Tensor sizes = tensor(order.sizes), hh = s.w_hh.contiguous(), dout = given.contiguous(), out = s.out.contiguous();
   const Tensor h0 = s.h0.contiguous(), c0 = lstm ? s.c0.contiguous() : Tensor();
-  run_host_loop(ir::HostLoop::Kind::RecurrentGradient, {&ih, &hh, &sizes, &s.gates, &h0, &c0, &out, &s.cells, &s.tanh_cells, &dout},
-                {&g.first.h, &g.first.c, &g.to_input, &g.to_hidden, &g.x}, {static_cast<int64_t>(kind), order.reverse});
+  run_host_loop(ir::HostLoop::Kind::RecurrentGradient, {&hh, &sizes, &s.gates, &h0, &c0, &out, &s.cells, &s.tanh_cells, &dout},
+                {&g.first.h, &g.first.c, &g.to_input, &g.to_hidden}, {static_cast<int64_t>(kind), order.reverse});
   if (lstm) g.to_hidden = g.to_input;
   return g;
 }
@@ -205,11 +203,11 @@ Tensors sequence_gradients(Recurrent kind, const StepOrder& order, const Tensors
   const bool loop = !grad_enabled() && in_loop(s.out) && in_loop(s.gates);
   const Tensor before = needed[2] || !loop ? before_steps(s.out, s.h0, order) : Tensor();
   const SequenceGradients g =
-      loop ? gradients_by_loop(kind, order, s, dout, last, needed[0])
+      loop ? gradients_by_loop(kind, order, s, dout, last)
            : gradients_by_operators(kind, s.w_hh, order, {s.gates, before, lstm ? before_steps(s.cells, s.c0, order) : Tensor(), s.tanh_cells},
                                     dout, last);
   Tensors out(7);
-  if (needed[0]) out[0] = g.x.defined() ? g.x : mm(g.to_input, s.w_ih);
+  if (needed[0]) out[0] = mm(g.to_input, s.w_ih);
   if (needed[1]) out[1] = mm(g.to_input.t(), s.x);
   if (needed[2]) out[2] = mm(g.to_hidden.t(), before);
   if (needed[3]) out[3] = sum(g.to_input, Dims{0});

@@ -6,9 +6,9 @@
 // The cpu runs the steps in host loops, which have the bits of the operators that other devices take. Their arrays:
 //   Recurrent          x (R, I), w_ih (G H, I), w_hh (G H, H), b_ih, b_hh (G H) or none, sizes (T), h0 (B, H), c0 (B, H) or none; out (R, H), the
 //                      last h and c (B, H), and for backward, else none: kept (R, K H), cells (R, H), tanh of the cells (R, H)
-//   RecurrentGradient  w_ih, w_hh, sizes, kept, h0, c0, out, cells, tanh of the cells, gradient of out (R, H); dh and dc (B, H), which hold the
+//   RecurrentGradient  w_hh, sizes, kept, h0, c0, out, cells, tanh of the cells, gradient of out (R, H); dh and dc (B, H), which hold the
 //                      gradients of the last states and receive those of the first, gradients of what the input and the hidden state gave to the
-//                      gates (R, G H; the second none if it is the same), dx (R, I) or none
+//                      gates (R, G H; the second none if it is the same)
 // numbers: the kind; 1 in reverse.
 #pragma once
 

@@ -204,7 +204,6 @@ struct Steps {
   int64_t row(int64_t t) const { return first[static_cast<size_t>(t)]; }
   // The rows of step k whose state is that of the step before; others begin with their initial state.
   int64_t continued(int64_t k) const { return k == 0 ? 0 : std::min(sizes[step(k)], sizes[step(k - 1)]); }
-  int64_t rows() const { return row(count - 1) + sizes[count - 1]; }
   // What row r of step k had before: a row of `all`, or of `initial`.
   template <class T>
   T* before(int64_t k, int64_t r, const Rows<T>& all, const Rows<T>& initial) const {
@@ -325,10 +324,10 @@ template <class T>
 class Backward {
  public:
   explicit Backward(const HostLoop& loop)
-      : lstm_(loop.numbers[0] == kLstm), gates_(lstm_ ? 4 : 3), steps_(loop.arrays[2], loop.numbers[1] != 0), ih_(loop, 0), kept_(loop, 3),
-        h0_(loop, 4), c0_(loop, 5), out_(loop, 6), cells_(loop, 7), tanh_(loop, 8), dout_(loop, 9), dh_(loop, 10), dc_(loop, 11),
-        to_input_(loop, 12), to_hidden_(loop, lstm_ ? 12 : 13), dx_(loop, 14), width_(h0_.width), depth_(gates_ * width_), pitch_(padded(width_)),
-        hh_(loop.arrays[1].as<T>(), width_, 1, depth_, width_) {
+      : lstm_(loop.numbers[0] == kLstm), gates_(lstm_ ? 4 : 3), steps_(loop.arrays[1], loop.numbers[1] != 0), kept_(loop, 2), h0_(loop, 3),
+        c0_(loop, 4), out_(loop, 5), cells_(loop, 6), tanh_(loop, 7), dout_(loop, 8), dh_(loop, 9), dc_(loop, 10), to_input_(loop, 11),
+        to_hidden_(loop, lstm_ ? 11 : 12), width_(h0_.width), depth_(gates_ * width_), pitch_(padded(width_)),
+        hh_(loop.arrays[0].as<T>(), width_, 1, depth_, width_) {
     const int64_t batch = steps_.sizes[0];
     product_ = Memory<T>(batch * pitch_);
     for (int64_t r = 0; r < batch; ++r) std::memcpy(product_.get() + r * pitch_, dh_.at(r), static_cast<size_t>(width_) * sizeof(T));
@@ -346,7 +345,6 @@ class Backward {
       });
     }
     for (int64_t r = 0; r < steps_.sizes[0]; ++r) std::memcpy(dh_.at(r), product_.get() + r * pitch_, static_cast<size_t>(width_) * sizeof(T));
-    if (dx_.data) multiply_input();
   }
 
  private:
@@ -355,19 +353,6 @@ class Backward {
     const int64_t t = steps_.step(k), n = steps_.sizes[t];
     hh_.multiply(n, to_hidden_.at(steps_.row(t)), depth_, begin, padded(end), product_.get(), pitch_);
     for (int64_t r = 0; r < n && !lstm_; ++r) add_to(carry_.get() + r * width_ + begin, product_.get() + r * pitch_ + begin, end - begin);
-  }
-  // dx = the gradients of all gates times w_ih.
-  void multiply_input() const {
-    const int64_t in = dx_.width, rows = steps_.rows(), wide = padded(in);
-    const Panels<T> panels(ih_.data, in, 1, depth_, in);
-    split(rows, static_cast<double>(rows * in) * static_cast<double>(depth_) / 60, kInputRows, [&](int64_t begin, int64_t end) {
-      const Memory<T> edge(wide == in ? 0 : kInputRows * wide);
-      for (int64_t r = begin; r < end; r += kInputRows) {
-        const int64_t n = std::min(kInputRows, end - r);
-        panels.multiply(n, to_input_.at(r), depth_, 0, wide, wide == in ? dx_.at(r) : edge.get(), wide);
-        for (int64_t i = 0; i < n && wide != in; ++i) std::memcpy(dx_.at(r + i), edge.get() + i * wide, static_cast<size_t>(in) * sizeof(T));
-      }
-    });
   }
   void row(int64_t k, int64_t r, int64_t begin, int64_t n) const {
     const int64_t at = steps_.row(steps_.step(k)) + r;
@@ -387,11 +372,10 @@ class Backward {
     kernel.run(all, one, n, 0);
   }
 
-  static constexpr int64_t kInputRows = 64;
   bool lstm_;
   int gates_;
   Steps steps_;
-  Rows<T> ih_, kept_, h0_, c0_, out_, cells_, tanh_, dout_, dh_, dc_, to_input_, to_hidden_, dx_;
+  Rows<T> kept_, h0_, c0_, out_, cells_, tanh_, dout_, dh_, dc_, to_input_, to_hidden_;
   int64_t width_, depth_, pitch_;
   Panels<T> hh_;
   Memory<T> product_;  // the gradient of h that later steps give, (row, unit)
