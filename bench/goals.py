@@ -60,12 +60,33 @@ GOALS = (
     Goal("MLP 2-16-1 training step, batch 4, Adam, C++", "seconds", 6e-6),
     Goal("MLP 2-16-1 training step, batch 4, SGD, C++, replayed", "seconds", 2e-6),
     Goal("MLP 2-16-1 training step, batch 4, Adam, C++, replayed", "seconds", 2e-6),
+    Goal("matmul bf16", "torch", 1.05),
+    Goal("matmul fp16", "torch", 1.05),
+    Goal("LSTM", "best", 1.2),
+    Goal("GRU", "best", 1.2),
+    Goal("LSTM, T 64, B 16, 128 to 128, forward", "best", 1.2),
+    Goal("LSTM, T 64, B 16, 128 to 128, forward", "limits", {1: 1.15, 2: 1.3}),
+    Goal("GRU, T 64, B 16, 128 to 128, forward", "best", 1.2),
+    Goal("GRU, T 64, B 16, 128 to 128, forward", "limits", {1: 1.15, 2: 1.3}),
+    Goal("char-GPT step", "best", {1: 1.25, 2: 1.5}),
+    Goal("generation", "best", 3),
+    Goal("attention (8, 8, ", "best", 1.3),
+    Goal("conv ", "best", 1),
+    Goal("max pool", "best", 2),
+    Goal("batch norm, (32", "best", 1.5),
+    Goal("MNIST CNN step", "best", 1.4),
+    Goal("ResNet-18", "best", 1.2),
+    Goal("U-Net step", "best", 1.4),
+    Goal("program ", "best", 1),
     Goal("loader in memory, batch 64, a batch", "seconds", 15e-6),
     Goal("loader in memory, batch 64, the wait", "seconds", 1e-6),
     Goal("x += y, n = 1000, OpenCL: queued", "seconds", 1.5e-6),
     Goal("9 operators in a chain, 16 M, OpenCL", "best", 1 / 1.05),
     Goal("matmul fp32, OpenCL", "limits", 1 / 0.4),
 )
+
+# (the beginning of works' names, how many times as fast as the best peer the median of them shall be)
+MEDIANS = (("program", 2),)
 
 
 def goals_of(result):
