@@ -5,9 +5,10 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
+from side_jax_networks import NetworkLines  # noqa: E402
 
 
-class Side:
+class Side(NetworkLines):
     def __init__(self, library, threads, row, report, import_seconds):
         self.row, self.report, self.import_seconds = row, report, import_seconds
         self.rng = np.random.default_rng(0)
