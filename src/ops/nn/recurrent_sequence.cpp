@@ -41,7 +41,7 @@ Tensor with_rows(const Tensor& rows, const Tensor& whole) {
 
 // What a sequence leaves for backward, row by row.
 struct KeptRows {
-  Tensor gates;               // (R, 4 H)
+  Tensor gates;                 // (R, 4 H)
   Tensor before, cells_before;  // the states before each step, (R, H)
   Tensor tanh_cells;            // (R, H)
 };
@@ -51,7 +51,8 @@ struct ForwardSteps {
 };
 
 // The steps one by one, in operators. They are differentiable if grad mode is on.
-ForwardSteps by_operators(Recurrent kind, const Tensor& from_input, const StepOrder& order, const State& initial, const RecurrentWeights& w) {
+ForwardSteps by_operators(Recurrent kind, const Tensor& from_input, const StepOrder& order, const State& initial,
+                          const RecurrentWeights& w) {
   const bool lstm = kind == Recurrent::Lstm;
   const int64_t width = w.hh.size(1);
   const auto count = static_cast<size_t>(order.count());
@@ -83,7 +84,8 @@ ForwardSteps by_operators(Recurrent kind, const Tensor& from_input, const StepOr
 }
 
 // The same on the cpu, in one loop. keeps: what backward needs is kept.
-ForwardSteps by_loop(Recurrent kind, const Tensor& given, const StepOrder& order, const State& initial, const RecurrentWeights& w, bool keeps) {
+ForwardSteps by_loop(Recurrent kind, const Tensor& given, const StepOrder& order, const State& initial, const RecurrentWeights& w,
+                     bool keeps) {
   const bool lstm = kind == Recurrent::Lstm;
   const int64_t width = w.hh.size(1), rows = given.size(0);
   const char* op = lstm ? "lstm" : "gru";
@@ -96,11 +98,11 @@ ForwardSteps by_loop(Recurrent kind, const Tensor& given, const StepOrder& order
   if (keeps) f.gates = made({rows, 4 * width});
   if (keeps && lstm) f.cells = made(all), f.tanh_cells = made(all);
   const auto dense = [](const Tensor& t) { return t.defined() ? t.contiguous() : t; };
-  const Tensor sizes = tensor(order.sizes), x = dense(given), ih = dense(w.ih), hh = dense(w.hh), b_ih = dense(w.b_ih), b_hh = dense(w.b_hh);
+  const Tensor sizes = tensor(order.sizes), x = dense(given), ih = dense(w.ih), hh = dense(w.hh), b_ih = dense(w.b_ih),
+               b_hh = dense(w.b_hh);
   const Tensor h0 = dense(initial.h), c0 = dense(initial.c);
   run_host_loop(ir::HostLoop::Kind::Recurrent, {&x, &ih, &hh, &b_ih, &b_hh, &sizes, &h0, &c0},
-                {&f.run.out, &f.run.last.h, &f.run.last.c, &f.gates, &f.cells, &f.tanh_cells},
-                {static_cast<int64_t>(kind), order.reverse});
+                {&f.run.out, &f.run.last.h, &f.run.last.c, &f.gates, &f.cells, &f.tanh_cells}, {static_cast<int64_t>(kind), order.reverse});
   return f;
 }
 
@@ -147,7 +149,8 @@ std::array<Tensor, 3> gru_gradients(const Tensor& gates, const Tensor& before, c
   return {cat({dr, dz, dn}, -1), cat({dr, dz, dn * r}, -1), dh * z};
 }
 
-SequenceGradients gradients_by_operators(Recurrent kind, const Tensor& hh, const StepOrder& order, const KeptRows& kept, const Tensor& dout, State last) {
+SequenceGradients gradients_by_operators(Recurrent kind, const Tensor& hh, const StepOrder& order, const KeptRows& kept, const Tensor& dout,
+                                         State last) {
   Tensors to_input(static_cast<size_t>(order.count())), to_hidden(to_input.size());
   for (int64_t k = order.count() - 1; k >= 0; --k) {
     const int64_t t = order.step(k), n = order.rows(t);
@@ -171,10 +174,21 @@ SequenceGradients gradients_by_operators(Recurrent kind, const Tensor& hh, const
 struct SavedSequence {
   Tensor x, w_ih, w_hh, b_ih, b_hh, h0, c0, out, gates, cells, tanh_cells;
   explicit SavedSequence(const Tensors& t)
-      : x(t[0]), w_ih(t[1]), w_hh(t[2]), b_ih(t[3]), b_hh(t[4]), h0(t[5]), c0(t[6]), out(t[10]), gates(t[7]), cells(t[8]), tanh_cells(t[9]) {}
+      : x(t[0]),
+        w_ih(t[1]),
+        w_hh(t[2]),
+        b_ih(t[3]),
+        b_hh(t[4]),
+        h0(t[5]),
+        c0(t[6]),
+        out(t[10]),
+        gates(t[7]),
+        cells(t[8]),
+        tanh_cells(t[9]) {}
 };
 
-SequenceGradients gradients_by_loop(Recurrent kind, const StepOrder& order, const SavedSequence& s, const Tensor& given, const State& last) {
+SequenceGradients gradients_by_loop(Recurrent kind, const StepOrder& order, const SavedSequence& s, const Tensor& given,
+                                    const State& last) {
   const bool lstm = kind == Recurrent::Lstm;
   const auto made = [&](int64_t rows, int64_t width) { return make_result({rows, width}, s.out.dtype(), s.out.device(), "backward"); };
   const int64_t rows = s.out.size(0), gates = s.w_hh.size(0), batch = s.h0.size(0), width = s.h0.size(1);
@@ -204,8 +218,8 @@ Tensors sequence_gradients(Recurrent kind, const StepOrder& order, const Tensors
   const Tensor before = needed[2] || !loop ? before_steps(s.out, s.h0, order) : Tensor();
   const SequenceGradients g =
       loop ? gradients_by_loop(kind, order, s, dout, last)
-           : gradients_by_operators(kind, s.w_hh, order, {s.gates, before, lstm ? before_steps(s.cells, s.c0, order) : Tensor(), s.tanh_cells},
-                                    dout, last);
+           : gradients_by_operators(kind, s.w_hh, order,
+                                    {s.gates, before, lstm ? before_steps(s.cells, s.c0, order) : Tensor(), s.tanh_cells}, dout, last);
   Tensors out(7);
   if (needed[0]) out[0] = mm(g.to_input, s.w_ih);
   if (needed[1]) out[1] = mm(g.to_input.t(), s.x);
@@ -250,8 +264,8 @@ RecurrentRun recurrent_sequence(Recurrent kind, const Tensor& x, const Sizes& si
   const auto backward = [kind, order](const Tensors& grad, const Tensors& saved, autograd::Needed needed) {
     return sequence_gradients(kind, order, grad, saved, needed);
   };
-  const std::initializer_list<const Tensor*> saves = {&x,          &w.ih,    &w.hh,    &w.b_ih,      &w.b_hh, &initial.h,
-                                                      &initial.c, &f.gates, &f.cells, &f.tanh_cells};
+  const std::initializer_list<const Tensor*> saves = {&x,         &w.ih,      &w.hh,    &w.b_ih,  &w.b_hh,
+                                                      &initial.h, &initial.c, &f.gates, &f.cells, &f.tanh_cells};
   if (lstm)
     autograd::record_all({&f.run.out, &f.run.last.h, &f.run.last.c}, "LstmBackward0", inputs, saves, backward, 1);
   else

@@ -203,11 +203,14 @@ char* scratch(size_t bytes) {
 
 int wide_level() noexcept {
 #if defined(__x86_64__)
-  static const int level = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-                                   __builtin_cpu_supports("avx512vl")
-                               ? 2
-                           : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? 1
-                                                                                             : 0;
+  static const int level = [] {
+    const char* const limit = std::getenv("NARU_ISA");
+    const bool narrow = limit && std::strcmp(limit, "avx2") == 0;
+    if (!narrow && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
+      return 2;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? 1 : 0;
+  }();
   return level;
 #else
   return 0;

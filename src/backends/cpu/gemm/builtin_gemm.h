@@ -45,15 +45,15 @@ struct Taps {
 constexpr int64_t kTapsBehind = 64;
 
 // The same functions for each instruction set. float and double use fused multiply-add; int32_t and int64_t wrap.
-#define NARU_OWN_PRODUCT(set)                   \
-  namespace set {                               \
-  void builtin_gemm(const OwnMatMul<float>&);   \
-  void builtin_gemm(const OwnMatMul<double>&);  \
-  void builtin_gemm(const OwnMatMul<int32_t>&); \
-  void builtin_gemm(const OwnMatMul<int64_t>&); \
+#define NARU_OWN_PRODUCT(set)                      \
+  namespace set {                                  \
+  void builtin_gemm(const OwnMatMul<float>&);      \
+  void builtin_gemm(const OwnMatMul<double>&);     \
+  void builtin_gemm(const OwnMatMul<int32_t>&);    \
+  void builtin_gemm(const OwnMatMul<int64_t>&);    \
   void panel_product(const PanelProduct<float>&);  \
   void panel_product(const PanelProduct<double>&); \
-  void own_taps(const Taps&);                   \
+  void own_taps(const Taps&);                      \
   }
 NARU_OWN_PRODUCT(plain)
 #if defined(__x86_64__)

@@ -23,7 +23,7 @@ using ir::HostLoop;
 using ir::ProgramBuilder;
 namespace op = ir::op;
 
-constexpr int64_t kLstm = 2;   // ops::Recurrent::Lstm
+constexpr int64_t kLstm = 2;  // ops::Recurrent::Lstm
 
 // Writes programs whose values all have one type.
 class GateProgram {
@@ -54,8 +54,10 @@ const Kernel* lstm_forward(DType t, bool keeps) {
   const auto bi = p.in(), bf = p.in(), bg = p.in(), bo = p.in(), cell = p.in();
   const auto i = p.f(op::sigmoid, bi), f = p.f(op::sigmoid, bf), g = p.f(op::tanh, bg), o = p.f(op::sigmoid, bo);
   const auto kept = p.mul(f, cell), fresh = p.mul(i, g), c = p.add(kept, fresh), tc = p.f(op::tanh, c), h = p.mul(o, tc);
-  if (keeps) p.out({i, f, g, o, c, tc, h});
-  else p.out({c, h});
+  if (keeps)
+    p.out({i, f, g, o, c, tc, h});
+  else
+    p.out({c, h});
   return p.kernel();
 }
 
@@ -78,8 +80,10 @@ const Kernel* gru_forward(DType t, bool keeps) {
   const auto br = p.in(), bz = p.in(), nx = p.in(), nh = p.in(), before = p.in();
   const auto r = p.f(op::sigmoid, br), z = p.f(op::sigmoid, bz), n = p.f(op::tanh, p.add(nx, p.mul(r, nh)));
   const auto h = p.add(n, p.mul(z, p.sub(before, n)));
-  if (keeps) p.out({r, z, n, p.f(op::copy, nh), h});
-  else p.out({h});
+  if (keeps)
+    p.out({r, z, n, p.f(op::copy, nh), h});
+  else
+    p.out({h});
   return p.kernel();
 }
 
@@ -110,8 +114,10 @@ const StepKernels& step_kernels(bool lstm) {
 }
 template <class T>
 uint64_t one_bits() {
-  if constexpr (sizeof(T) == 8) return std::bit_cast<uint64_t>(T(1));
-  else return std::bit_cast<uint32_t>(T(1));
+  if constexpr (sizeof(T) == 8)
+    return std::bit_cast<uint64_t>(T(1));
+  else
+    return std::bit_cast<uint32_t>(T(1));
 }
 
 int64_t padded(int64_t columns) { return (columns + kPanelColumns - 1) / kPanelColumns * kPanelColumns; }
@@ -225,9 +231,23 @@ template <class T>
 class Forward {
  public:
   explicit Forward(const HostLoop& loop)
-      : lstm_(loop.numbers[0] == kLstm), gates_(lstm_ ? 4 : 3), steps_(loop.arrays[5], loop.numbers[1] != 0), x_(loop, 0), ih_bias_(loop, 3),
-        hh_bias_(loop, 4), h0_(loop, 6), c0_(loop, 7), out_(loop, 8), last_h_(loop, 9), last_c_(loop, 10), kept_(loop, 11), cells_(loop, 12),
-        tanh_(loop, 13), in_(loop.arrays[0].sizes[1]), width_(loop.arrays[6].sizes[1]), pitch_(padded(width_)) {
+      : lstm_(loop.numbers[0] == kLstm),
+        gates_(lstm_ ? 4 : 3),
+        steps_(loop.arrays[5], loop.numbers[1] != 0),
+        x_(loop, 0),
+        ih_bias_(loop, 3),
+        hh_bias_(loop, 4),
+        h0_(loop, 6),
+        c0_(loop, 7),
+        out_(loop, 8),
+        last_h_(loop, 9),
+        last_c_(loop, 10),
+        kept_(loop, 11),
+        cells_(loop, 12),
+        tanh_(loop, 13),
+        in_(loop.arrays[0].sizes[1]),
+        width_(loop.arrays[6].sizes[1]),
+        pitch_(padded(width_)) {
     const Rows<T> ih(loop, 1), hh(loop, 2);
     for (int g = 0; g < gates_; ++g) {
       ih_.emplace_back(ih.data + g * width_ * in_, 1, in_, in_, width_);
@@ -244,7 +264,8 @@ class Forward {
       const auto n = static_cast<double>(steps_.sizes[steps_.step(k)] + (fresh ? rows_ : 0)), units = static_cast<double>(width_);
       split(width_, n * units * (gates_ * units / 60 + 3), kUnits, [&](int64_t begin, int64_t end) {
         if (fresh)
-          for (int g = 0; g < gates_; ++g) ih_[static_cast<size_t>(g)].multiply(rows_, x_.at(first_), in_, begin, padded(end), input(g, first_), pitch_);
+          for (int g = 0; g < gates_; ++g)
+            ih_[static_cast<size_t>(g)].multiply(rows_, x_.at(first_), in_, begin, padded(end), input(g, first_), pitch_);
         part(k, begin, end);
       });
     }
@@ -305,8 +326,18 @@ class Forward {
     T* const kept = kept_.at(at) + begin;
     void* gru[] = {gate[0], gate[1], gate[2], gate[3], before, kept, kept + width_, kept + 2 * width_, kept + 3 * width_, out};
     if (!lstm_) return kernels.keeping->run(gru, nullptr, n, 0);
-    void* lstm[] = {gate[0], gate[1],           gate[2],           gate[3],              before,               kept,
-                    kept + width_, kept + 2 * width_, kept + 3 * width_, cells_.at(at) + begin, tanh_.at(at) + begin, out};
+    void* lstm[] = {gate[0],
+                    gate[1],
+                    gate[2],
+                    gate[3],
+                    before,
+                    kept,
+                    kept + width_,
+                    kept + 2 * width_,
+                    kept + 3 * width_,
+                    cells_.at(at) + begin,
+                    tanh_.at(at) + begin,
+                    out};
     kernels.keeping->run(lstm, nullptr, n, 0);
   }
 
@@ -324,9 +355,23 @@ template <class T>
 class Backward {
  public:
   explicit Backward(const HostLoop& loop)
-      : lstm_(loop.numbers[0] == kLstm), gates_(lstm_ ? 4 : 3), steps_(loop.arrays[1], loop.numbers[1] != 0), kept_(loop, 2), h0_(loop, 3),
-        c0_(loop, 4), out_(loop, 5), cells_(loop, 6), tanh_(loop, 7), dout_(loop, 8), dh_(loop, 9), dc_(loop, 10), to_input_(loop, 11),
-        to_hidden_(loop, lstm_ ? 11 : 12), width_(h0_.width), depth_(gates_ * width_), pitch_(padded(width_)),
+      : lstm_(loop.numbers[0] == kLstm),
+        gates_(lstm_ ? 4 : 3),
+        steps_(loop.arrays[1], loop.numbers[1] != 0),
+        kept_(loop, 2),
+        h0_(loop, 3),
+        c0_(loop, 4),
+        out_(loop, 5),
+        cells_(loop, 6),
+        tanh_(loop, 7),
+        dout_(loop, 8),
+        dh_(loop, 9),
+        dc_(loop, 10),
+        to_input_(loop, 11),
+        to_hidden_(loop, lstm_ ? 11 : 12),
+        width_(h0_.width),
+        depth_(gates_ * width_),
+        pitch_(padded(width_)),
         hh_(loop.arrays[0].as<T>(), width_, 1, depth_, width_) {
     const int64_t batch = steps_.sizes[0];
     product_ = Memory<T>(batch * pitch_);
@@ -344,7 +389,8 @@ class Backward {
         for (int64_t r = 0; k > 0 && r < steps_.sizes[steps_.step(k - 1)]; ++r) row(k - 1, r, begin, end - begin);
       });
     }
-    for (int64_t r = 0; r < steps_.sizes[0]; ++r) std::memcpy(dh_.at(r), product_.get() + r * pitch_, static_cast<size_t>(width_) * sizeof(T));
+    for (int64_t r = 0; r < steps_.sizes[0]; ++r)
+      std::memcpy(dh_.at(r), product_.get() + r * pitch_, static_cast<size_t>(width_) * sizeof(T));
   }
 
  private:
@@ -367,8 +413,20 @@ class Backward {
                      to,   to + width_,   to + 2 * width_,   to + 3 * width_,   dc};
       return kernel.run(all, one, n, 0);
     }
-    void* all[] = {kept, kept + width_, kept + 2 * width_, kept + 3 * width_, before,   dout,
-                   product, to, to + width_, to + 2 * width_, hidden, hidden + width_, hidden + 2 * width_, carry_.get() + r * width_ + begin};
+    void* all[] = {kept,
+                   kept + width_,
+                   kept + 2 * width_,
+                   kept + 3 * width_,
+                   before,
+                   dout,
+                   product,
+                   to,
+                   to + width_,
+                   to + 2 * width_,
+                   hidden,
+                   hidden + width_,
+                   hidden + 2 * width_,
+                   carry_.get() + r * width_ + begin};
     kernel.run(all, one, n, 0);
   }
 
