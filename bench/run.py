@@ -23,7 +23,7 @@ PROGRAMS = Path(os.environ.get("NARU_BUILD", ROOT / "build" / "release")) / "ben
 LINES = ("1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "13b", "14", "14b", "14c", "15", "15b", "16", "17", "20", "22")
 CPP_LINES = ("1", "10", "13")
 # Which peers a line is measured with, and whether memory counts there.
-COMPILED = ("4", "5", "6", "7", "8", "12", "13", "14", "14c", "15", "15b")
+COMPILED = ("4", "5", "6", "7", "8", "12", "13", "14", "15", "15b")
 CHANNELS_LAST = ("15", "15b")
 ARENA = ("3", "4", "5", "6", "7", "8", "12", "14", "14c", "15", "15b")
 # Everything held to AVX2, on a machine with more.

@@ -102,7 +102,7 @@ ForwardSteps by_loop(Recurrent kind, const Tensor& given, const StepOrder& order
                b_hh = dense(w.b_hh);
   const Tensor h0 = dense(initial.h), c0 = dense(initial.c);
   run_host_loop(ir::HostLoop::Kind::Recurrent, {&x, &ih, &hh, &b_ih, &b_hh, &sizes, &h0, &c0},
-                {&f.run.out, &f.run.last.h, &f.run.last.c, &f.gates, &f.cells, &f.tanh_cells}, {static_cast<int64_t>(kind), order.reverse});
+                {&f.run.out, &f.run.last.h, &f.run.last.c, &f.gates, &f.cells, &f.tanh_cells}, {recurrent_gates(kind), order.reverse});
   return f;
 }
 
@@ -198,7 +198,7 @@ SequenceGradients gradients_by_loop(Recurrent kind, const StepOrder& order, cons
   const Tensor sizes = tensor(order.sizes), hh = s.w_hh.contiguous(), dout = given.contiguous(), out = s.out.contiguous();
   const Tensor h0 = s.h0.contiguous(), c0 = lstm ? s.c0.contiguous() : Tensor();
   run_host_loop(ir::HostLoop::Kind::RecurrentGradient, {&hh, &sizes, &s.gates, &h0, &c0, &out, &s.cells, &s.tanh_cells, &dout},
-                {&g.first.h, &g.first.c, &g.to_input, &g.to_hidden}, {static_cast<int64_t>(kind), order.reverse});
+                {&g.first.h, &g.first.c, &g.to_input, &g.to_hidden}, {recurrent_gates(kind), order.reverse});
   if (lstm) g.to_hidden = g.to_input;
   return g;
 }
@@ -214,7 +214,7 @@ Tensors sequence_gradients(Recurrent kind, const StepOrder& order, const Tensors
   const auto or_zeros = [](const Tensor& t, const Tensor& like) { return t.defined() ? t : zeros_like(like); };
   const Tensor dout = or_zeros(grad[0], s.out);
   const State last{or_zeros(grad[1], s.h0), lstm ? or_zeros(grad[2], s.c0) : Tensor()};
-  const bool loop = !grad_enabled() && in_loop(s.out) && in_loop(s.gates);
+  const bool loop = !grad_enabled() && in_loop(s.out);
   const Tensor before = needed[2] || !loop ? before_steps(s.out, s.h0, order) : Tensor();
   const SequenceGradients g =
       loop ? gradients_by_loop(kind, order, s, dout, last)

@@ -188,7 +188,8 @@ std::unique_ptr<const Plan> make_plan(const Convolution& q) {
   c.stride = spatial.of(q.stride), c.dilation = spatial.of(q.dilation), c.before = spatial.of(q.padding),
   c.behind = padding_behind(q, spatial);
   p.work = Primitive::convolution(c);
-  if (!p.work && last) {  // no such kernel for channels_last, as for depthwise forward in oneDNN 2.6: copies to its own layout are cheap beside ours
+  if (!p.work &&
+      last) {  // no such kernel for channels_last, as for depthwise forward in oneDNN 2.6: copies to its own layout are cheap beside ours
     c.x = dnnl::layout(q.dtype, x, nullptr), c.y = dnnl::layout(q.dtype, y, nullptr);
     p.work = Primitive::convolution(c);
   }

@@ -23,8 +23,6 @@ using ir::HostLoop;
 using ir::ProgramBuilder;
 namespace op = ir::op;
 
-constexpr int64_t kLstm = 2;  // ops::Recurrent::Lstm
-
 // Writes programs whose values all have one type.
 class GateProgram {
  public:
@@ -108,9 +106,9 @@ struct StepKernels {
 };
 template <class T>
 const StepKernels& step_kernels(bool lstm) {
-  static const StepKernels& first = *new StepKernels(naru::dtype_of<T>(), true);
-  static const StepKernels& second = *new StepKernels(naru::dtype_of<T>(), false);
-  return lstm ? first : second;
+  static const StepKernels& of_lstm = *new StepKernels(naru::dtype_of<T>(), true);
+  static const StepKernels& of_gru = *new StepKernels(naru::dtype_of<T>(), false);
+  return lstm ? of_lstm : of_gru;
 }
 template <class T>
 uint64_t one_bits() {
@@ -231,7 +229,7 @@ template <class T>
 class Forward {
  public:
   explicit Forward(const HostLoop& loop)
-      : lstm_(loop.numbers[0] == kLstm),
+      : lstm_(loop.numbers[0] == 4),
         gates_(lstm_ ? 4 : 3),
         steps_(loop.arrays[5], loop.numbers[1] != 0),
         x_(loop, 0),
@@ -355,7 +353,7 @@ template <class T>
 class Backward {
  public:
   explicit Backward(const HostLoop& loop)
-      : lstm_(loop.numbers[0] == kLstm),
+      : lstm_(loop.numbers[0] == 4),
         gates_(lstm_ ? 4 : 3),
         steps_(loop.arrays[1], loop.numbers[1] != 0),
         kept_(loop, 2),
