@@ -1,6 +1,7 @@
 // Matrix products: selects the kernel and splits the work. The parts depend on the shape alone, never on the number of threads, so the bits
 // do not depend on it either.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -63,6 +64,41 @@ bool unit_stride(const Matrix& x, int64_t rows, int64_t cols) {
   return (x.col_stride == 1 || cols == 1) && (x.row_stride >= std::max<int64_t>(1, cols) || rows == 1);
 }
 
+// x in such a layout: as it is, or as a copy in `held`.
+Plain plain_of(const Matrix& x, int64_t rows, int64_t cols, int64_t batch, DType type, Buffer& held) {
+  const char* data = static_cast<const char*>(x.data);
+  if (unit_stride(x, rows, cols)) return {data, x.batch_stride, rows == 1 ? std::max<int64_t>(1, cols) : x.row_stride, false};
+  if (unit_stride({nullptr, 0, x.col_stride, x.row_stride}, cols, rows))
+    return {data, x.batch_stride, cols == 1 ? std::max<int64_t>(1, rows) : x.col_stride, true};
+  const int64_t copies = x.batch_stride == 0 ? 1 : batch;
+  held = make_buffer({copies, rows, cols}, size_of(type));
+  cpu::run(
+      copy_of({copies, rows, cols}, x.data, type, {x.batch_stride, x.row_stride, x.col_stride}, held.get(), type, {rows * cols, cols, 1}));
+  return {held.get(), x.batch_stride == 0 ? 0 : rows * cols, cols, false};
+}
+
+// Parts of a product of m rows and n columns, by its size alone: each has so many rows and columns.
+struct Cut {
+  int64_t rows, cols, down, right;
+  Cut(int64_t m, int64_t n, int64_t wanted) {
+    // Halve the longer side until there are enough parts.
+    down = right = 1;
+    while (down * right < wanted) {
+      rows = m / down, cols = n / right;
+      if (rows >= cols && rows >= 2 * kLeastRows)
+        down *= 2;
+      else if (cols >= 2 * kLeastCols)
+        right *= 2;
+      else if (rows >= 2 * kLeastRows)
+        down *= 2;
+      else
+        break;
+    }
+    rows = ((m + down - 1) / down + 15) / 16 * 16, cols = ((n + right - 1) / right + 31) / 32 * 32;
+    down = (m + rows - 1) / rows, right = (n + cols - 1) / cols;
+  }
+};
+
 template <class T>
 struct MatMulJob {
   MatMul q;  // operands of type T; c has unit column stride
@@ -75,7 +111,6 @@ struct MatMulJob {
                                  : std::is_same_v<T, int32_t> ? DType::I32
                                                               : DType::I64;
 
-  static Plain plain(const Matrix& x, int64_t rows, int64_t cols, int64_t batch, Buffer& held);
   void part(int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols) const;
   void vector_part(int64_t batch, int64_t first, int64_t count) const;
   void own_part(int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols) const;
@@ -87,24 +122,11 @@ struct MatMulJob {
   bool own_is_faster() const;
   // Packs operands if necessary; run() may follow.
   void prepare() {
-    a = plain(q.a, q.m, q.k, q.batch, held_a);
-    b = plain(q.b, q.k, q.n, q.batch, held_b);
+    a = plain_of(q.a, q.m, q.k, q.batch, kType, held_a);
+    b = plain_of(q.b, q.k, q.n, q.batch, kType, held_b);
   }
   void run() const;
 };
-
-template <class T>
-Plain MatMulJob<T>::plain(const Matrix& x, int64_t rows, int64_t cols, int64_t batch, Buffer& held) {
-  const char* data = static_cast<const char*>(x.data);
-  if (unit_stride(x, rows, cols)) return {data, x.batch_stride, rows == 1 ? std::max<int64_t>(1, cols) : x.row_stride, false};
-  if (unit_stride({nullptr, 0, x.col_stride, x.row_stride}, cols, rows))
-    return {data, x.batch_stride, cols == 1 ? std::max<int64_t>(1, rows) : x.col_stride, true};
-  const int64_t copies = x.batch_stride == 0 ? 1 : batch;
-  held = make_buffer({copies, rows, cols}, sizeof(T));
-  cpu::run(copy_of({copies, rows, cols}, x.data, kType, {x.batch_stride, x.row_stride, x.col_stride}, held.get(), kType,
-                   {rows * cols, cols, 1}));
-  return {held.get(), x.batch_stride == 0 ? 0 : rows * cols, cols, false};
-}
 
 template <class T>
 void MatMulJob<T>::put_bias(int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols) const {
@@ -218,23 +240,8 @@ void MatMulJob<T>::run() const {
       return parallel_for(q.batch * blocks, body, static_cast<double>(work * q.batch) * kVectorTime);
     }
   }
-  // Halve the longer side until there are enough parts.
-  const int64_t wanted = parts_for(work);
-  int64_t down = 1, right = 1;
-  while (down * right < wanted) {
-    const int64_t rows = q.m / down, cols = q.n / right;
-    if (rows >= cols && rows >= 2 * kLeastRows)
-      down *= 2;
-    else if (cols >= 2 * kLeastCols)
-      right *= 2;
-    else if (rows >= 2 * kLeastRows)
-      down *= 2;
-    else
-      break;
-  }
-  const int64_t rows = ((q.m + down - 1) / down + 15) / 16 * 16, cols = ((q.n + right - 1) / right + 31) / 32 * 32;
-  down = (q.m + rows - 1) / rows, right = (q.n + cols - 1) / cols;
-  const auto body = [&, this](int64_t i) {
+  const auto [rows, cols, down, right] = Cut(q.m, q.n, parts_for(work));
+  const auto body = [this, rows = rows, cols = cols, down = down, right = right](int64_t i) {
     const int64_t batch = i / (down * right), row = i / right % down * rows, col = i % right * cols;
     part(batch, row, std::min(rows, q.m - row), col, std::min(cols, q.n - col));
   };
@@ -300,18 +307,45 @@ void run_typed(const MatMul& asked) {
                 MatMulJob<T>::kType, {asked.c.batch_stride, asked.c.row_stride, asked.c.col_stride}));
 }
 
-// True if the processor's bfloat16 instruction is used. Small products, and products with a vector, are not worth the packing (an estimate,
+// True if the processor's bfloat16 instructions are used, by naru's kernel or by the library's. Small products, and products with a vector, are not worth the packing (an estimate,
 // not measured).
 bool by_bfloat_instruction(const MatMul& q) {
   return q.dtype == DType::BF16 && !q.precision.deterministic && q.m >= 8 && q.n >= 8 && q.m * q.n * q.k >= kWorthHanding &&
-         has_bfloat_products();
+         (has_bfloat_products() || (products().bfloat_gemm && fits_library(q)));
 }
 
-void run_bfloat(const MatMul& asked) {
+// q by the library, where q.c is row-major float32. False, with nothing of use in c, in a process that is ending.
+bool bfloat_by_library(const MatMul& q) {
+  Buffer held_a, held_b;
+  const Plain a = plain_of(q.a, q.m, q.k, q.batch, DType::BF16, held_a), b = plain_of(q.b, q.k, q.n, q.batch, DType::BF16, held_b);
+  const int64_t work = q.m * q.n * q.k;
+  const Cut cut(q.m, q.n, parts_for(work));
+  const BfloatGemm gemm = products().bfloat_gemm;
+  std::atomic<bool> done{true};
+  parallel_for(
+      q.batch * cut.down * cut.right,
+      [&](int64_t i) {
+        constexpr int64_t kItem = 2;
+        const int64_t batch = i / (cut.down * cut.right), row = i / cut.right % cut.down * cut.rows, col = i % cut.right * cut.cols;
+        const char* const pa = a.data + (batch * a.batch + row * (a.transposed ? 1 : a.ld)) * kItem;
+        const char* const pb = b.data + (batch * b.batch + col * (b.transposed ? b.ld : 1)) * kItem;
+        float* const c = static_cast<float*>(q.c.data) + batch * q.c.batch_stride + row * q.c.row_stride + col;
+        const int64_t rows = std::min(cut.rows, q.m - row), cols = std::min(cut.cols, q.n - col);
+        if (!gemm(a.transposed, b.transposed, rows, cols, q.k, pa, a.ld, pb, b.ld, c, q.c.row_stride)) done = false;
+      },
+      static_cast<double>(work * q.batch) * kTime / 2);
+  return done;
+}
+
+// False in a process that is ending.
+bool run_bfloat(const MatMul& asked) {
   const Buffer held = make_buffer({asked.batch, asked.m, asked.n}, sizeof(float));
   MatMul q = asked;
   q.c = {held.get(), q.m * q.n, q.n, 1};
-  bfloat_product(q);
+  if (has_bfloat_products())
+    bfloat_product(q);
+  else if (!bfloat_by_library(q))
+    return false;
   ir::Map out = copy_of({q.batch, q.m, q.n}, q.c.data, DType::F32, {q.m * q.n, q.n, 1}, asked.c.data, DType::BF16,
                         {asked.c.batch_stride, asked.c.row_stride, asked.c.col_stride});
   if (asked.bias) {
@@ -319,11 +353,12 @@ void run_bfloat(const MatMul& asked) {
     out.inputs.push_back({const_cast<void*>(asked.bias), DType::BF16, {0, 0, asked.bias_stride}});
   }
   run(out);
+  return true;
 }
 
 // Computes narrow types in a wider one and converts back.
 void run_wider(const MatMul& asked, DType wide) {
-  if (by_bfloat_instruction(asked)) return run_bfloat(asked);
+  if (by_bfloat_instruction(asked) && run_bfloat(asked)) return;
   const size_t item = size_of(wide);
   MatMul q = asked;
   q.dtype = wide;

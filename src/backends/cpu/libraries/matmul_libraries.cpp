@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/cpu/exec/execute.h"
+#include "backends/cpu/exec/simd.h"
 #include "backends/cpu/gemm/builtin_gemm.h"
 #include "backends/cpu/libraries/library_call.h"
 #include "backends/cpu/libraries/onednn.h"
@@ -154,10 +155,45 @@ bool computes() {
   return call_sgemm('N', 'N', 2, 2, 2, a, 2, b, 2, 0, c, 2) == 0 && c[0] == 19 && c[3] == 50;
 }
 
+// The library's own product of bfloat16, which its header does not declare.
+using DnnlBfloatGemm = int (*)(char, char, int64_t, int64_t, int64_t, float, const void*, int64_t, const void*, int64_t, float, float*,
+                               int64_t);
+DnnlBfloatGemm dnnl_bfloat_gemm;
+
+bool onednn_bfloat_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const void* a, int64_t lda, const void* b, int64_t ldb, float* c,
+                        int64_t ldc) {
+  const OneOpenMpThread one;
+  static constinit std::atomic<bool> known{false};
+  const LibraryCall call(known, LibraryCall::OrNone());
+  if (!call) [[unlikely]]
+    return false;
+  if (const int status = dnnl_bfloat_gemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1, a, lda, b, ldb, 0, c, ldc); status != 0)
+    throw RuntimeError("matmul: oneDNN failed with status {} for bfloat16, m = {}, n = {}, k = {}", status, m, n, k);
+  return true;
+}
+
+bool multiplies_bfloat() {
+#if defined(__x86_64__)
+  return wide_level() == 2 && __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}
+
+// (1, 2; 3, 4) times (5, 6; 7, 8).
+bool computes_bfloat() {
+  const uint16_t a[4] = {0x3f80, 0x4000, 0x4040, 0x4080}, b[4] = {0x40a0, 0x40c0, 0x40e0, 0x4100};
+  float c[4] = {};
+  const OneOpenMpThread one;
+  return dnnl_bfloat_gemm('N', 'N', 2, 2, 2, 1, a, 2, b, 2, 0, c, 2) == 0 && c[0] == 19 && c[1] == 22 && c[2] == 43 && c[3] == 50;
+}
+
 bool open_onednn(Products& p) {
   dnnl_sgemm = reinterpret_cast<DnnlSgemm>(onednn_function("dnnl_sgemm"));
   if (!dnnl_sgemm || !computes()) return false;
   p.big_sgemm = onednn_sgemm;
+  dnnl_bfloat_gemm = reinterpret_cast<DnnlBfloatGemm>(onednn_function("dnnl_gemm_bf16bf16f32"));
+  if (dnnl_bfloat_gemm && multiplies_bfloat() && computes_bfloat()) p.bfloat_gemm = onednn_bfloat_gemm;
   p.names = onednn_name();
   p.convolutions = dnnl::available();
   return true;
