@@ -27,7 +27,7 @@ COMPILED = ("4", "5", "6", "7", "8", "12", "13", "14", "15", "15b")
 CHANNELS_LAST = ("15", "15b")
 ARENA = ("3", "4", "5", "6", "7", "8", "12", "14", "14c", "15", "15b")
 # Everything held to AVX2, on a machine with more.
-AVX2 = {"NARU_ISA": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ATEN_CPU_CAPABILITY": "avx2",
+AVX2 = {"NARU_ISA": "avx2", "NARU_LOOP_ISA": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ATEN_CPU_CAPABILITY": "avx2",
         "OPENBLAS_CORETYPE": "Haswell", "XLA_FLAGS": "--xla_cpu_max_isa=AVX2"}
 # glibc gives nothing back, and maps nothing by the piece.
 KEEP_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=68719476736:glibc.malloc.arena_max=1"}

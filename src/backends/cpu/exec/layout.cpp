@@ -204,7 +204,7 @@ char* scratch(size_t bytes) {
 int wide_level() noexcept {
 #if defined(__x86_64__)
   static const int level = [] {
-    const char* const limit = std::getenv("NARU_ISA");
+    const char* const limit = std::getenv("NARU_LOOP_ISA");
     const bool narrow = limit && std::strcmp(limit, "avx2") == 0;
     if (!narrow && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl"))

@@ -12,7 +12,7 @@
 
 namespace naru::cpu {
 
-// 2: AVX-512 (F, BW, DQ, VL); 1: AVX2 with FMA, or NARU_ISA=avx2; 0: neither.
+// 2: AVX-512 (F, BW, DQ, VL); 1: AVX2 with FMA, or NARU_LOOP_ISA=avx2; 0: neither.
 int wide_level() noexcept;
 
 }  // namespace naru::cpu
