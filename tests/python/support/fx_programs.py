@@ -1,6 +1,6 @@
 """Programs that use torch.fx: `python tests/python/support/fx_programs.py`, run with PyTorch's interpreter, writes fx_facts.json.
 
-Each gives texts (graphs, code, names) and numbers; naru's must be those of PyTorch 2.15 (tests/python/fx/test_programs.py).
+Each gives texts (graphs, code, names) and numbers; naru's must be those of PyTorch 2.15 (tests/python/fx/test_fx_programs.py).
 """
 import copy
 import json
