@@ -6,7 +6,6 @@ import builtins
 import enum
 import keyword
 import math
-import operator
 import re
 import types
 import typing

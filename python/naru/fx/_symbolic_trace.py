@@ -23,7 +23,7 @@ from ._names import as_recorded, library_functions
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import Argument
-from .proxy import Attribute as Attribute, Proxy, TracerBase, _proxies
+from .proxy import Attribute as Attribute, Proxy as Proxy, TracerBase, _proxies
 
 if TYPE_CHECKING:
     from collections.abc import Callable

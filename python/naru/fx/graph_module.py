@@ -87,7 +87,7 @@ class GraphModule(Module):
 
     @property
     def graph(self) -> Graph:
-        """The program; assigning one writes `forward` anew."""
+        """The program; assigning one writes a new `forward`."""
         return self._graph
 
     @graph.setter
@@ -112,7 +112,7 @@ class GraphModule(Module):
         return self._code
 
     def recompile(self) -> Any:
-        """Writes `forward` anew from the graph."""
+        """Writes `forward` from the graph as it is now."""
         code = self._graph.python_code("self")
         self.__dict__["_code"] = code.src
         type(self).forward = _compiled(code)
@@ -207,7 +207,7 @@ def reduce_graph_module(body: dict[str, Any], graph: Graph) -> GraphModule:
     tensor([0., 1.])
     """
     if not isinstance(graph, Graph):
-        raise NotImplementedError("reduce_graph_module: wanted a GraphModule that naru stored, got PyTorch's; store its state_dict, and trace the model anew")
+        raise NotImplementedError("reduce_graph_module: wanted a GraphModule that naru stored, got PyTorch's; store its state_dict, and trace the model here")
     return _restored(dict(body), graph)
 
 

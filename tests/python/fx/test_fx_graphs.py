@@ -170,7 +170,7 @@ def test_every_module_of_a_graph_has_its_own_program():
     assert place() is None
 
 
-def test_the_program_changes_when_it_is_compiled_anew():
+def test_the_program_changes_when_it_is_compiled_again():
     traced = fx.symbolic_trace(lambda x: x + 1)
     traced.graph.find_nodes(op="call_function")[0].target = torch.sub
     assert traced(torch.ones(1)).item() == 2.0

@@ -8,7 +8,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from ... import fx
-from ...nn import Module, ModuleDict
+from ...nn import Module
 from .. import _names, ops
 
 if TYPE_CHECKING:
