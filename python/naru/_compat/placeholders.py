@@ -21,6 +21,8 @@ _REAL = "naru."
 _PARTS = frozenset(("distributed.constants", "distributed.distributed_c10d"))
 # Placeholder packages, and the modules whose names are theirs, too.
 _ROOTS = {"fx": "fx", "_dynamo": "_dynamo", "_library": "library"}
+# Older names of modules that naru has under newer ones.
+_OLDER = {"distributed._tensor": "distributed.tensor", "distributed._tensor.placement_types": "distributed.tensor.placement_types"}
 # Functions that ask for what is active: nothing is.
 _NOTHING = frozenset(
     "active_fake_mode detect_fake_mode get_proxy_mode get_innermost_proxy_mode maybe_get_fake_mode peek_interpreter_stack".split()
@@ -68,6 +70,8 @@ def _stand_in(module: str, name: str) -> Any:
     root = _ROOTS.get(module.partition(".")[0])
     if root and name in vars(import_module(_REAL + root)):
         return vars(import_module(_REAL + root))[name]
+    if module in _OLDER and hasattr(import_module(_REAL + _OLDER[module]), name):
+        return getattr(import_module(_REAL + _OLDER[module]), name)
     if name.lstrip("_").startswith(("is_", "has_")):
         return _no
     if name in _NOTHING:

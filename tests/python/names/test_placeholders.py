@@ -101,3 +101,17 @@ def test_collective_operators_are_keys_too(space):
 def test_storages_are_asked_for_what_they_can_hold():
     x = torch.ones(2)
     assert torch._has_compatible_shallow_copy_type(x, torch.ones(3)) and not torch._has_compatible_shallow_copy_type(x, x.to_sparse())
+
+
+def test_plans_for_parallel_modules_are_values():
+    from naru.distributed._tensor import DTensor, Replicate, Shard
+    from naru.distributed._tensor.placement_types import DTensorSpec
+    from naru.distributed.tensor import parallel
+    from naru.distributed.tensor.parallel.style import ParallelStyle, RowwiseParallel
+
+    assert Shard is torch.distributed.tensor.Shard and DTensor is torch.distributed.tensor.DTensor
+    style = RowwiseParallel(input_layouts=Replicate(), use_local_output=False)
+    assert isinstance(style, ParallelStyle) and repr(style) == "RowwiseParallel(input_layouts=Replicate(), use_local_output=False)"
+    for call in (lambda: parallel.parallelize_module(torch.nn.Linear(1, 1), None, {"": style}), DTensorSpec):
+        with pytest.raises(NotImplementedError, match="is in PyTorch 2.15 but not in naru yet"):
+            call()
