@@ -260,9 +260,9 @@ class Tensor {
   Tensor to(DType dtype, bool non_blocking = false, bool copy = false, SourceLocation where = NARU_CURRENT_LOCATION) const;
   // libtorch's forms.
   Tensor toType(DType dtype) const { return to(dtype); }
-  Tensor to(Device device, DType dtype, bool non_blocking = false, bool copy = false) const {
-    return to(std::optional(device), std::optional(dtype), non_blocking, copy);
-  }
+  template <class D>
+  requires std::convertible_to<const D&, Device> Tensor to(const D& device, DType dtype, bool non_blocking = false, bool copy = false)
+  const { return to(std::optional<Device>(device), std::optional(dtype), non_blocking, copy); }
   template <std::same_as<TensorOptions> O>
   Tensor to(const O& o, bool non_blocking = false, bool copy = false) const {
     const Options& options = o;
