@@ -8,7 +8,7 @@ from torch import nn
 from torchrl.collectors import Collector
 from torchrl.data import LazyTensorStorage, ReplayBuffer, TensorDictReplayBuffer
 from torchrl.data.replay_buffers.samplers import SamplerWithoutReplacement
-from torchrl.envs import Compose, DoubleToFloat, GymEnv, RewardSum, StepCounter, TransformedEnv
+from torchrl.envs import Compose, DoubleToFloat, GymEnv, ParallelEnv, RewardSum, SerialEnv, StepCounter, TransformedEnv
 from torchrl.envs.utils import ExplorationType, check_env_specs, set_exploration_type
 from torchrl.modules import EGreedyModule, MaskedCategorical, NormalParamExtractor, ProbabilisticActor, QValueActor, TanhNormal, ValueOperator
 from torchrl.objectives import ClipPPOLoss, DDPGLoss, DQNLoss, SACLoss, SoftUpdate
@@ -19,6 +19,10 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 def network(inside, outside, *last):
     return nn.Sequential(nn.Linear(inside, 8), nn.Tanh(), nn.Linear(8, outside), *last)
+
+
+def cart():
+    return GymEnv("CartPole-v1", categorical_action_encoding=True)
 
 
 def norms(module):
@@ -48,6 +52,17 @@ def test_an_environment_is_stepped():
     torch.manual_seed(2)
     steps = world.rollout(20, break_when_any_done=False)
     return {"seen": steps["observation"], "sum": steps["next", "episode_reward"], "count": steps["step_count"], "done": steps["next", "done"]}
+
+
+@recorded
+@pytest.mark.parametrize("kind", ["one", "processes"])
+def test_environments_are_stepped_together(kind):
+    worlds = (SerialEnv if kind == "one" else ParallelEnv)(2, cart)
+    worlds.set_seed(3)
+    torch.manual_seed(3)
+    found = worlds.rollout(6, break_when_any_done=False)["observation"]
+    worlds.close()
+    return found
 
 
 @recorded

@@ -268,4 +268,10 @@ def _products(gradients: list[Tensor], start: Tensor, tangents: list[Any]) -> An
     return _C._grad(gradients, [start], tangents, True, differentiable, True)[0]
 
 
-__getattr__ = _missing.module_getattr(__name__)
+_missing_name = _missing.module_getattr(__name__)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "_current_level":  # PyTorch's name, by which packages ask whether a level is active: 0, or -1 without one
+        return -1 if _here.duals is None else 0
+    return _missing_name(name)

@@ -220,3 +220,12 @@ def test_gradients_within_a_checkpointed_function_may_ask_for_a_part_of_it():
     with set_checkpoint_early_stop(False):
         checkpoint(f, x, use_reentrant=False).backward()
     assert x.grad.item() == 1.0
+
+
+def test_packages_can_ask_whether_a_level_is_active():
+    assert fwad._current_level == -1
+    with fwad.dual_level():
+        assert fwad._current_level == 0
+    assert fwad._current_level == -1
+    with pytest.raises(AttributeError, match="has no attribute '_another'"):
+        fwad._another

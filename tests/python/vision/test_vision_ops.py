@@ -130,3 +130,12 @@ def test_frozen_batch_norm_is_batch_norm_that_does_not_train():
     x = torch.rand(2, 3, 4, 4)
     np.testing.assert_allclose(frozen(x).numpy(), norm.eval()(x).detach().numpy(), rtol=1e-5, atol=1e-6)
     assert not list(frozen.parameters())
+
+
+def test_operators_have_torchvisions_names():
+    table, scores = boxes(20), torch.linspace(1, 0, 20)
+    assert torch.equal(torch.ops.torchvision.nms(table, scores, 0.3), ops.nms(table, scores, 0.3))
+    assert torch.equal(torch.ops.torchvision.nms.default(table, scores, 0.7), ops.nms(table, scores, 0.7))
+    pixels, regions = torch.arange(2 * 3 * 64.0).reshape(2, 3, 8, 8), torch.tensor([[0.0, 1, 1, 6, 5], [1.0, 0, 2, 7, 7]])
+    found = torch.ops.torchvision.roi_align(pixels, regions, 0.5, 3, 2, 2, True)
+    assert found.shape == (2, 3, 3, 2) and torch.equal(found, ops.roi_align(pixels, regions, (3, 2), 0.5, 2, True))

@@ -3,6 +3,9 @@ gradients."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..._functions.operators import OPERATORS as _OPERATORS
 from .. import _names
 from . import boxes, misc
 from .boxes import (
@@ -29,5 +32,17 @@ __all__ = [
     "distance_box_iou", "distance_box_iou_loss", "generalized_box_iou", "generalized_box_iou_loss", "masks_to_boxes", "misc", "nms",
     "remove_small_boxes", "roi_align", "sigmoid_focal_loss", "stochastic_depth",
 ]  # fmt: skip
+
+
+
+def _roi_align_by_sizes(
+    input: Any, rois: Any, spatial_scale: float, pooled_height: int, pooled_width: int, sampling_ratio: int = -1, aligned: bool = False
+) -> Any:
+    return roi_align(input, rois, (pooled_height, pooled_width), spatial_scale, sampling_ratio, aligned)
+
+
+# torchvision's operators by the names under which programs call them: torch.ops.torchvision.nms.
+_OPERATORS.setdefault("torchvision::nms", nms)
+_OPERATORS.setdefault("torchvision::roi_align", _roi_align_by_sizes)
 
 __getattr__ = _names.module_getattr(__name__)
