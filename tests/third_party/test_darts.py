@@ -8,7 +8,8 @@ import torch
 from darts import TimeSeries
 from darts.dataprocessing.transformers import Scaler
 from darts.metrics import mae, mape, smape
-from darts.models import BlockRNNModel, DLinearModel, NBEATSModel, NHiTSModel, NLinearModel, RNNModel, TCNModel, TFTModel, TiDEModel, TransformerModel, TSMixerModel
+from darts.models import BlockRNNModel, DLinearModel, NBEATSModel, NHiTSModel, NLinearModel, RNNModel
+from darts.models import TCNModel, TFTModel, TiDEModel, TransformerModel, TSMixerModel
 from darts.utils.likelihood_models.torch import GaussianLikelihood, QuantileRegression
 from facts import recorded
 
@@ -22,7 +23,8 @@ def series(shift=0.0):
 
 
 def options(tmp_path, device="cpu"):
-    trainer = {"accelerator": "gpu" if device == "cuda" else device, "devices": 1, "enable_progress_bar": False, "logger": False, "enable_model_summary": False, "enable_checkpointing": False}  # fmt: skip
+    quiet = dict.fromkeys(("enable_progress_bar", "logger", "enable_model_summary", "enable_checkpointing"), False)
+    trainer = {"accelerator": "gpu" if device == "cuda" else device, "devices": 1, **quiet}
     return {"n_epochs": 1, "batch_size": 8, "random_state": 1, "pl_trainer_kwargs": trainer, "work_dir": str(tmp_path), "dropout": 0.0}
 
 
@@ -70,4 +72,5 @@ def test_forecasts_are_drawn(name, tmp_path):
     model.fit(series(), past_covariates=series(0.5))
     torch.manual_seed(2)
     drawn = model.predict(3, past_covariates=series(0.5), num_samples=5, random_state=4)
-    return {"drawn": drawn.all_values().ravel().tolist(), "parameters": model.predict(3, past_covariates=series(0.5), predict_likelihood_parameters=True).values().tolist()}
+    parameters = model.predict(3, past_covariates=series(0.5), predict_likelihood_parameters=True)
+    return {"drawn": drawn.all_values().ravel().tolist(), "parameters": parameters.values().tolist()}

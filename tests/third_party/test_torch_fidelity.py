@@ -82,7 +82,8 @@ OPTIONS = {"feature_extractor": "made", "verbose": False, "cache": False, "save_
 @recorded
 def test_data_sets_are_compared(device):
     return torch_fidelity.calculate_metrics(
-        input1=Pictures(0.0), input2=Pictures(0.3), isc=True, fid=True, kid=True, prc=True, kid_subset_size=10, kid_subsets=4, cuda=device == "cuda", **OPTIONS
+        input1=Pictures(0.0), input2=Pictures(0.3), isc=True, fid=True, kid=True, prc=True,
+        kid_subset_size=10, kid_subsets=4, cuda=device == "cuda", **OPTIONS
     )
 
 
@@ -91,5 +92,6 @@ def test_a_generator_is_scored(device):
     torch.manual_seed(0)
     model = GenerativeModelModuleWrapper(Generator().to(device), 5, "normal", 0)
     return torch_fidelity.calculate_metrics(
-        input1=model, input2=Pictures(0.3), input1_model_num_samples=24, fid=True, isc=True, ppl=True, ppl_sample_similarity="square", ppl_epsilon=0.1, ppl_discard_percentile_lower=None, ppl_discard_percentile_higher=None, ppl_reduction="mean", cuda=device == "cuda", **OPTIONS
+        input1=model, input2=Pictures(0.3), input1_model_num_samples=24, fid=True, isc=True, ppl=True, ppl_sample_similarity="square", ppl_epsilon=0.1,
+        ppl_discard_percentile_lower=None, ppl_discard_percentile_higher=None, ppl_reduction="mean", cuda=device == "cuda", **OPTIONS
     )

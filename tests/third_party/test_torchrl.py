@@ -35,7 +35,8 @@ def steps_of_a_world(device="cpu", many=12):
     reward = torch.linspace(0, 5, many, device=device).cos()[:, None]
     done = (torch.arange(many, device=device) % 5 == 4)[:, None]
     after = {"observation": seen[1:], "reward": reward, "done": done, "terminated": done.clone()}
-    return TensorDict({"observation": seen[:-1], "done": torch.zeros_like(done), "terminated": torch.zeros_like(done), "next": after}, [many], device=device)
+    begun = torch.zeros_like(done)
+    return TensorDict({"observation": seen[:-1], "done": begun, "terminated": begun.clone(), "next": after}, [many], device=device)
 
 
 def gaussian_actor(device="cpu"):
@@ -159,6 +160,6 @@ def test_returns_and_distributions():
     buffer = ReplayBuffer(storage=LazyTensorStorage(10), batch_size=4)
     buffer.extend(torch.arange(10))
     return {
-        "returns": returns, "log": gaussian.log_prob(at), "mode": gaussian.deterministic_sample, "drawn": gaussian.sample(), "masked": masked.sample((5,)),
-        "masked log": masked.log_prob(torch.tensor([1, 0, 3])), "buffer": buffer.sample(),
+        "returns": returns, "log": gaussian.log_prob(at), "mode": gaussian.deterministic_sample, "drawn": gaussian.sample(),
+        "masked": masked.sample((5,)), "masked log": masked.log_prob(torch.tensor([1, 0, 3])), "buffer": buffer.sample(),
     }  # fmt: skip

@@ -78,7 +78,8 @@ def test_boxes_are_suppressed_as_in_pytorch(device):
     kept = non_max_suppression(found, conf_thres=0.4, iou_thres=0.3)[0]
     agnostic = non_max_suppression(found, conf_thres=0.4, iou_thres=0.3, agnostic=True, multi_label=True)[0]
     iou = bbox_iou(boxes.T[:5], boxes.T[5:10], xywh=True, CIoU=True)
-    return {"kept": kept, "agnostic": agnostic, "iou": iou, "xyxy": ops.xywh2xyxy(boxes.T[:4]), "scaled": ops.scale_boxes((64, 64), ops.xywh2xyxy(boxes.T[:4]).clone(), (100, 80))}
+    corners = ops.xywh2xyxy(boxes.T[:4])
+    return {"kept": kept, "agnostic": agnostic, "iou": iou, "xyxy": corners, "scaled": ops.scale_boxes((64, 64), corners.clone(), (100, 80))}
 
 
 @recorded
@@ -105,7 +106,8 @@ def test_a_detector_is_trained_and_detects(device, tmp_path):
     torch.manual_seed(0)
     model = YOLO("yolov8n.yaml", verbose=False)
     quiet = {"device": "0" if device == "cuda" else device, "workers": 0, "verbose": False, "plots": False, "project": str(tmp_path), "imgsz": 64}
-    model.train(data=data_set(tmp_path), epochs=2, batch=4, optimizer="SGD", lr0=0.01, amp=False, pretrained=False, val=False, save=True, exist_ok=True, name="run", seed=1, mosaic=0.5, **quiet)
+    options = {"amp": False, "pretrained": False, "val": False, "save": True, "exist_ok": True, "name": "run", "seed": 1, "mosaic": 0.5}
+    model.train(data=data_set(tmp_path), epochs=2, batch=4, optimizer="SGD", lr0=0.01, **options, **quiet)
     rows = [line.split(",") for line in (tmp_path / "run" / "results.csv").read_text().splitlines()]
     losses = {name.strip(): [float(row[i]) for row in rows[1:]] for i, name in enumerate(rows[0]) if "train/" in name or "lr/" in name}
     again = YOLO(str(tmp_path / "run" / "weights" / "last.pt"), verbose=False)

@@ -1,5 +1,7 @@
-"""The package metadata of torch under `naru run`: `importlib.metadata` reports it as installed, in the version whose semantics naru has; torchvision, too,
-where naru.vision is in its place."""
+"""The package metadata of torch under `naru run`: `importlib.metadata` reports it as installed, in the version whose semantics naru has.
+
+It reports torchvision, too, where naru.vision is in its place.
+"""
 
 from __future__ import annotations
 

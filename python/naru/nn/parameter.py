@@ -14,7 +14,7 @@ __all__ = ["Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer
 
 
 class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
-    """The type of `Parameter`: a tensor of another class is a parameter, too, if its `_is_param` is set. PyTorch's name, which packages derive from."""
+    """The type of `Parameter`: a tensor of another class is a parameter, too, if its `_is_param` is set. Packages derive from it, by PyTorch's name."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return super().__instancecheck__(instance) or (cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False))

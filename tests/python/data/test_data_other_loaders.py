@@ -53,7 +53,8 @@ def test_iterators_take_loaders_of_others(workers, dataset, kind, together, indi
 
 
 def test_an_object_without_the_attributes_is_refused():
-    with pytest.raises(TypeError, match=r"wanted a DataLoader, or an object with its attributes, got list without dataset, collate_fn.*iterate over torch.utils.data.DataLoader"):
+    said = r"wanted a DataLoader, or an object with its attributes, got list without dataset, collate_fn.*iterate over torch.utils.data.DataLoader"
+    with pytest.raises(TypeError, match=said):
         _SingleProcessDataLoaderIter([1, 2])
 
 

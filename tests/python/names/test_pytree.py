@@ -57,7 +57,8 @@ def test_registered_classes_can_be_removed_for_a_while():
         def __init__(self, one, two):
             self.one, self.two = one, two
 
-    tree.register_pytree_node(Couple, lambda p: ([p.one, p.two], None), lambda values, _: Couple(*values), flatten_with_keys_fn=lambda p: ([("one", p.one), ("two", p.two)], None))
+    with_keys = {"flatten_with_keys_fn": lambda p: ([("one", p.one), ("two", p.two)], None)}
+    tree.register_pytree_node(Couple, lambda p: ([p.one, p.two], None), lambda values, _: Couple(*values), **with_keys)
     node = tree.SUPPORTED_NODES.pop(Couple)
     assert len(tree.tree_leaves(Couple(1, 2))) == 1 and Couple not in tree.SUPPORTED_NODES
     assert tree.SUPPORTED_NODES.pop(Couple, None) is None

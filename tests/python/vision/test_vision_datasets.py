@@ -112,7 +112,8 @@ def test_a_pickle_that_calls_something_else_is_refused(tmp_path):
 def write_stl10(root):
     folder = root / "stl10_binary"
     folder.mkdir()
-    pixels = {part: np.random.RandomState(i).randint(0, 256, (many, 3, 96, 96)).astype(np.uint8) for i, (part, many) in enumerate((("train", 4), ("test", 2), ("unlabeled", 3)))}
+    random = np.random.RandomState(0)
+    pixels = {part: random.randint(0, 256, (many, 3, 96, 96)).astype(np.uint8) for part, many in (("train", 4), ("test", 2), ("unlabeled", 3))}
     for part, array in pixels.items():
         array.transpose(0, 1, 3, 2).tofile(folder / f"{part}_X.bin")  # by columns
         if part != "unlabeled":

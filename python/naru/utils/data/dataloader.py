@@ -291,16 +291,20 @@ class _LoaderByAttributes(DataLoader):
     them: packages with loaders of their own (fastai's) give such objects to PyTorch's iterators."""
 
     # The attributes that an object may leave out, and the values they then have.
-    _OPTIONAL = (("pin_memory", False), ("pin_memory_device", ""), ("timeout", 0), ("worker_init_fn", None), ("generator", None), ("num_workers", 0), ("prefetch_factor", None), ("persistent_workers", False), ("in_order", True))  # fmt: skip
+    _OPTIONAL = {
+        "pin_memory": False, "pin_memory_device": "", "timeout": 0, "worker_init_fn": None, "generator": None, "num_workers": 0, "prefetch_factor": None,
+        "persistent_workers": False, "in_order": True,
+    }  # fmt: skip
+    _WANTED = ("dataset", "collate_fn", "drop_last", "_dataset_kind", "_auto_collation", "_index_sampler")
 
     def __init__(self, other: Any) -> None:
-        lacking = [name for name in ("dataset", "collate_fn", "drop_last", "_dataset_kind", "_auto_collation", "_index_sampler") if not hasattr(other, name)]
+        lacking = [name for name in self._WANTED if not hasattr(other, name)]
         if lacking:
             raise TypeError(
-                f"DataLoader's iterator: wanted a DataLoader, or an object with its attributes, got {type(other).__name__} without {', '.join(lacking)}; "
-                "iterate over torch.utils.data.DataLoader(dataset)"
+                f"DataLoader's iterator: wanted a DataLoader, or an object with its attributes, got {type(other).__name__} without "
+                f"{', '.join(lacking)}; iterate over torch.utils.data.DataLoader(dataset)"
             )
-        for name, default in self._OPTIONAL:
+        for name, default in self._OPTIONAL.items():
             setattr(self, name, getattr(other, name, default))
         self.dataset, self.collate_fn, self.drop_last = other.dataset, other.collate_fn, other.drop_last
         self._context = getattr(other, "multiprocessing_context", None)

@@ -20,8 +20,8 @@ class STL10(VisionDataset):
     """STL-10: pairs of (96 x 96 RGB PIL image, label 0..9, or -1 without one), after `transform` and `target_transform`. `split` is "train", "test",
     "unlabeled" or "train+unlabeled"; `folds` (0..9) takes one of the ten predefined parts of the training set.
 
-    The unpacked files (train_X.bin, train_y.bin, ...) are expected in `root`/stl10_binary. Raises RuntimeError if those of the split are missing: nothing
-    is downloaded, and `download` is ignored. ValueError for other splits and folds.
+    The unpacked files (train_X.bin, train_y.bin, ...) are expected in `root`/stl10_binary. Raises RuntimeError if those of the split are missing:
+    nothing is downloaded, and `download` is ignored. ValueError for other splits and folds.
 
     >>> import pathlib, tempfile
     >>> STL10 = naru.vision.datasets.STL10
@@ -73,7 +73,8 @@ class STL10(VisionDataset):
         else:
             labels = np.fromfile(os.path.join(self._folder, f"{part}_y.bin"), np.uint8).astype(np.int64) - 1
         if pixels.size != len(labels) * _BYTES:
-            raise ValueError(f"{path} is damaged: it should have {_BYTES} bytes for each picture, {len(labels) * _BYTES} in all, and has {pixels.size}")
+            wanted = len(labels) * _BYTES
+            raise ValueError(f"{path} is damaged: it should have {_BYTES} bytes for each picture, {wanted} in all, and has {pixels.size}")
         pixels = pixels.reshape(-1, 3, 96, 96).transpose(0, 1, 3, 2)  # a picture's bytes run down its columns
         if part == "train" and self.folds is not None:
             with open(os.path.join(self._folder, self.folds_list_file), encoding="utf-8") as file:

@@ -45,8 +45,8 @@ class Fire(Module):
 
 
 class SqueezeNet(Module):
-    """SqueezeNet: maps (N, 3, H, W), with H and W at least 21 (17 in version 1_1), to (N, `num_classes`). `version` is "1_0" or "1_1"; `dropout`: dropout
-    probability in the classifier. ValueError for other versions.
+    """SqueezeNet: maps (N, 3, H, W), with H and W at least 21 (17 in version 1_1), to (N, `num_classes`). `version` is "1_0" or "1_1"; `dropout`:
+    dropout probability in the classifier. ValueError for other versions.
 
     >>> with naru.device("meta"):
     ...     naru.vision.models.SqueezeNet("1_1", num_classes=10)(naru.empty(2, 3, 32, 32)).shape
@@ -82,8 +82,12 @@ class SqueezeNet(Module):
         return naru.flatten(self.classifier(self.features(x)), 1)
 
 
-SqueezeNet1_0_Weights = weights_enum("SqueezeNet1_0_Weights", {"IMAGENET1K_V1": classification("squeezenet1_0-b66bff10.pth")}, "IMAGENET1K_V1", __name__)
-SqueezeNet1_1_Weights = weights_enum("SqueezeNet1_1_Weights", {"IMAGENET1K_V1": classification("squeezenet1_1-b8a52dc0.pth")}, "IMAGENET1K_V1", __name__)
+SqueezeNet1_0_Weights = weights_enum(
+    "SqueezeNet1_0_Weights", {"IMAGENET1K_V1": classification("squeezenet1_0-b66bff10.pth")}, "IMAGENET1K_V1", __name__
+)
+SqueezeNet1_1_Weights = weights_enum(
+    "SqueezeNet1_1_Weights", {"IMAGENET1K_V1": classification("squeezenet1_1-b8a52dc0.pth")}, "IMAGENET1K_V1", __name__
+)
 
 
 @register(SqueezeNet1_0_Weights)
