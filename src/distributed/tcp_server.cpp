@@ -24,7 +24,7 @@ std::span<const char> Message::bytes() {
 
 namespace {
 
-// A stranger may be connected so long without a word, and somebody known may take so long for one message.
+// A stranger may be connected so long without a word, and a known client may take so long for one message.
 constexpr Milliseconds kGreetingTime{10'000}, kMessageTime{60'000}, kFarewellTime{1'000}, kPause{100};
 // Who comes to greet has done so by then, and makes no room for others before.
 constexpr Milliseconds kChance{1'000};

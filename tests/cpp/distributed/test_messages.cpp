@@ -52,7 +52,9 @@ TEST(Messages, TheReceiverStoresAFewMiBOfWhatItHasNotAskedFor) {
   for (int i = 0; i < 16; ++i) sent.push_back(send(*pair.ranks[0], 1, i, large));
   for (int i = 0; i < 100; ++i) sent.push_back(send(*pair.ranks[0], 1, 100, small));
   // The last small message has come, so all that was to be stored has come.
-  for (int i = 0; i < 100; ++i) receive(*pair.ranks[1], 0, 100, small)->wait();
+  Bytes small_got(small.size());
+  for (int i = 0; i < 100; ++i) receive(*pair.ranks[1], 0, 100, small_got)->wait();
+  EXPECT_TRUE(small_got == small);
   EXPECT_EQ(pair.ranks[1]->held(), 0u);  // each large message is larger than what may be stored
   for (int i = 0; i < 16; ++i) EXPECT_FALSE(sent[static_cast<size_t>(i)]->is_completed());
   for (int i = 15; i >= 0; --i) {
