@@ -7,6 +7,7 @@ import naru.distributed as dist
 import naru.distributed.nn.functional as F
 import naru.multiprocessing as mp
 import pytest
+from naru.distributed import _rendezvous
 from naru.nn.parallel import DistributedDataParallel
 
 
@@ -126,8 +127,6 @@ def test_timeouts_can_be_set(alone):
 
 
 def test_programs_meet_by_handlers_of_their_own(tmp_path, monkeypatch):
-    from naru.distributed import _rendezvous
-
     monkeypatch.setattr(_rendezvous, "_handlers", {})
     seen = []
 
