@@ -21,6 +21,15 @@ def network(inside, outside, *last):
     return nn.Sequential(nn.Linear(inside, 8), nn.Tanh(), nn.Linear(8, outside), *last)
 
 
+@pytest.fixture(autouse=True)
+def unchecked():
+    """torchrl turns the checks of distributions' arguments off when it is imported; pyro turns them on. Its own distributions need them off."""
+    before = torch.distributions.Distribution._validate_args
+    torch.distributions.Distribution.set_default_validate_args(False)
+    yield
+    torch.distributions.Distribution.set_default_validate_args(before)
+
+
 def cart():
     return GymEnv("CartPole-v1", categorical_action_encoding=True)
 
