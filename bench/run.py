@@ -20,7 +20,7 @@ from operands import difference
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 PROGRAMS = Path(os.environ.get("NARU_BUILD", ROOT / "build" / "release")) / "bench" / "cpp"
-LINES = ("1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "13b", "14", "14b", "14c", "15", "15b", "16", "17", "20", "22")
+LINES = ("1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "13b", "14", "14b", "14c", "15", "15b", "16", "17", "20", "22", "22b")
 CPP_LINES = ("1", "10", "13")
 # Which peers a line is measured with, and whether memory counts there.
 COMPILED = ("4", "5", "6", "7", "8", "12", "13", "14", "15", "15b")
@@ -48,13 +48,18 @@ def program(name):
     return found[0]
 
 
-def libtorch_program(peers, source):
-    """A C++ program of PyTorch's side, compiled against the torch package of the peers' environment (kept in build/)."""
+def libtorch_home(peers):
+    """The folder of the torch package of the peers' environment, and whether it has the new ABI of strings (0 or 1); None without PyTorch."""
     where = subprocess.run([peers, "-c", "import torch, os; print(os.path.dirname(torch.__file__)); print(int(torch._C._GLIBCXX_USE_CXX11_ABI))"],
                            capture_output=True, text=True)
-    if where.returncode != 0:
+    return where.stdout.split() if where.returncode == 0 else None
+
+
+def libtorch_program(peers, source):
+    """A C++ program of PyTorch's side, compiled against the torch package of the peers' environment (kept in build/)."""
+    if not (found := libtorch_home(peers)):
         return None, {}
-    home, abi = where.stdout.split()
+    home, abi = found
     target = ROOT / "build" / f"libtorch_{source.stem.removeprefix('libtorch_')}"
     env = {"LD_LIBRARY_PATH": f"{home}/lib:" + os.environ.get("LD_LIBRARY_PATH", "")}
     if not target.exists() or target.stat().st_mtime < max(file.stat().st_mtime for file in (source, HERE / "cpp" / "report.h")):
@@ -117,6 +122,12 @@ def sides_of(line, threads, peers):
     if line == "17":  # as many threads as PoCL takes
         xpu = {"NARU_OPENCL_CPU": "1", "NARU_VIRTUAL": ""}
         return [("naru", [program("opencl"), "naru"], xpu), ("hand", [program("opencl"), "hand"], xpu)]
+    if line == "22b":
+        compile_time = [sys.executable, HERE / "compile_time.py"]
+        sides.append(("naru", [*compile_time, "naru/naru.h", ROOT / "include"], {}))
+        if home := libtorch_home(peers) if peers else None:
+            sides.append(("torch", [*compile_time, "torch/torch.h", f"{home[0]}/include", f"{home[0]}/include/torch/csrc/api/include"], {}))
+        return sides
     if line == "22":
         sides.append(("naru", [program("side_by_side")], {"NARU_NUM_THREADS": "1"}))
     if line in ("1", "22"):
@@ -159,7 +170,7 @@ def measure(lines, thread_counts, peers, rounds):
     results = []
     for line in lines:
         for threads in thread_counts:
-            if (line in ("1", "2", "22") and threads != thread_counts[0]) or (line == "17" and threads != thread_counts[-1]):
+            if (line in ("1", "2", "22", "22b") and threads != thread_counts[0]) or (line == "17" and threads != thread_counts[-1]):
                 continue
             print(f"line {line}, {threads} thread{'s' if threads > 1 else ''}", flush=True)
             times, checks = {}, {}
