@@ -16,7 +16,7 @@ torch::Tensor doubled_by_name(const torch::Tensor& x) {
   static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("library_test::doubled", "").typed<decltype(doubled)>();
   return op.call(x);
 }
-struct Doubled : torch::autograd::Function<Doubled> {
+struct TwiceInCpp : torch::autograd::Function<TwiceInCpp> {
   static torch::Tensor forward(torch::autograd::AutogradContext*, torch::Tensor x) {
     const at::AutoDispatchBelowAutograd guard;
     return doubled_by_name(x);
@@ -25,7 +25,7 @@ struct Doubled : torch::autograd::Function<Doubled> {
     return {grads[0] * 2};
   }
 };
-torch::Tensor doubled_recording(const torch::Tensor& x) { return Doubled::apply(x); }
+torch::Tensor doubled_recording(const torch::Tensor& x) { return TwiceInCpp::apply(x); }
 at::Tensor& filled(at::Tensor& out, double value) {
   out.fill_(value);
   return out;
