@@ -99,13 +99,14 @@ def test_a_page_of_a_tutorial_is_a_notebook_and_shows_what_the_page_shows(kernel
         assert text is None or doc_blocks.same(plain.sub("FILE", text), plain.sub("FILE", text_of(cell))), cell.source
 
 
-def test_the_extension_makes_torch_naru_shows_tensors_and_the_memory_of_a_cell(kernels, tmp_path):
-    alias, value, picture, memory, off = run(
+def test_the_extension_makes_torch_naru_shows_tensors_the_memory_of_a_cell_and_the_devices(kernels, tmp_path):
+    alias, value, picture, memory, top, off = run(
         [
             "%load_ext naru\nimport torch, naru\ntorch is naru",
             "torch.ones(3)",
             "torch.eye(16, device='cuda:0')",
             "%%memory cuda:0\nx = torch.ones(1 << 20, device='cuda:0'); torch.cuda.synchronize()",
+            "y = torch.ones(1 << 20, device='cuda:0'); torch.cuda.synchronize()\n%top 0",
             "%unload_ext naru\ntorch.ones(3)",
         ],
         "plain", tmp_path)  # fmt: skip
@@ -113,6 +114,7 @@ def test_the_extension_makes_torch_naru_shows_tensors_and_the_memory_of_a_cell(k
     assert value.outputs[0].data["text/plain"] == "tensor([1., 1., 1.])" and "(3,) · torch.float32 · cpu" in value.outputs[0].data["text/html"]
     assert "data:image/png;base64," in picture.outputs[0].data["text/html"] and "cuda:0" in picture.outputs[0].data["text/html"]
     assert "<iframe srcdoc=" in memory.outputs[-1].data["text/html"] and str(4 << 20) in memory.outputs[-1].data["text/html"]
+    assert "<th>device</th>" in top.outputs[-1].data["text/html"] and "<td>cuda:0</td>" in top.outputs[-1].data["text/html"]
     assert "text/html" not in off.outputs[-1].data
 
 

@@ -1,4 +1,4 @@
-"""HTML display of tensors: shape, dtype and device, a small image if possible, and the text."""
+"""HTML display of tensors: shape, dtype and device, a small image if possible, a histogram of the values, and the text."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 MOST = 128  # pixels across; larger tensors are subsampled on their device before they are read
 LEAST = 4  # smaller ones are easier to read as numbers
 SHOWN = 192  # size on the page, in pixels, to which small images are enlarged
+BINS, HIGH = 32, 48  # of a histogram: the bars, and its height in pixels
+FEWEST, COUNTED = 16, 1 << 16  # values of which a histogram is shown, and of how many at most
 
 
 def png(width: int, height: int, channels: int, rows: bytes) -> bytes:
@@ -40,6 +42,7 @@ def _planes(x: Tensor) -> Tensor | None:
         if found.shape[2] in (1, 3, 4) and min(found.shape[:2]) >= LEAST:
             return found[:: -(-found.shape[0] // MOST), :: -(-found.shape[1] // MOST)]
     return None
+
 
 def _samples(x: Tensor) -> tuple[Tensor, str]:
     """Scales values to 0 ... 255; returns also the values of black and white. uint8 images and floats within 0 ... 1 are not rescaled."""
@@ -76,6 +79,32 @@ def picture(x: Tensor) -> str:
     return f'<img src="{source}" {size} style="image-rendering:pixelated;border:1px solid #8888" alt="" title="{extent}"><br><small>{extent}</small>'
 
 
+def histogram(x: Tensor) -> str:
+    """An `svg` element: how often values occur between the least and the greatest finite one, of at most 65,536 values at equal distances; below
+    it these two, the mean and the standard deviation, and how many are not finite. "" for few values, or where they have no order."""
+    import naru
+
+    if x.is_sparse or x.is_complex() or x.dtype == naru.bool or x.device.type == "meta" or x.numel() < FEWEST:
+        return ""
+    with naru.no_grad():
+        values = x.detach().flatten()[:: -(-x.numel() // COUNTED)].to(naru.float32)
+        finite = values[values.isfinite()]
+        lost, some = values.numel() - finite.numel(), f" of {values.numel():,} of {x.numel():,} values" if values.numel() < x.numel() else ""
+        words = [f"{lost:,} not finite"] if lost else []
+        if finite.numel() == 0:
+            return f"<small>{words[0]}{some}</small><br>"
+        low, high = finite.min().item(), finite.max().item()
+        counts = naru.histc(finite.cpu(), BINS, low, high).tolist()
+        deviation, mean = naru.std_mean(finite, correction=0)
+    words.insert(0, f"{low:.4g} … {high:.4g}, mean {mean.item():.4g} ± {deviation.item():.4g}")
+    most, wide = max(counts), SHOWN / BINS
+    bars = "".join(
+        f'<rect x="{i * wide:g}" y="{HIGH * (1 - n / most):.1f}" width="{wide - 1:g}" height="{HIGH * n / most:.1f}"/>' for i, n in enumerate(counts) if n
+    )
+    picture = f'<svg width="{SHOWN}" height="{HIGH}" fill="#48c" style="border-bottom:1px solid #8888">{bars}</svg>'
+    return f"{picture}<br><small>{', '.join(words)}{some}</small><br>"
+
+
 def tensor_html(x: Tensor) -> str:
     """The HTML of a tensor in a notebook, used after `naru.set_printoptions(html=True)`.
 
@@ -88,7 +117,7 @@ def tensor_html(x: Tensor) -> str:
     if x.requires_grad:
         facts.append("requires_grad")
     head = " · ".join(html.escape(str(fact)) for fact in facts)
-    shown = picture(x)
+    shown = "<br>".join(part for part in (picture(x), histogram(x)) if part)
     text = f'<pre style="margin:0">{html.escape(repr(x))}</pre>'
     if shown:
         text = f"<details><summary><small>values</small></summary>{text}</details>"

@@ -82,6 +82,32 @@ def test_a_large_tensor_is_thinned_out_and_what_is_no_picture_has_none():
         assert "<img" not in tensor_html(x) and "<pre" in tensor_html(x)
 
 
+def bars(text):
+    """The heights of a histogram's bars, by the number of the bar."""
+    return {round(float(x) / 6): float(height) for x, height in re.findall(r'<rect x="([\d.]+)" .*? height="([\d.]+)"/>', text)}
+
+
+@pytest.mark.parametrize("dtype", [naru.float32, naru.float64, naru.bfloat16, naru.int64, naru.uint8], ids=str)
+def test_values_have_a_histogram(device, dtype):
+    x = naru.tensor([0] * 10 + [31] * 5 + [62] * 20, device=device).to(dtype)
+    for shape in ((35,), (5, 7), (5, 1, 7, 1)):
+        text = tensor_html(x.reshape(shape).requires_grad_() if dtype.is_floating_point else x.reshape(shape))
+        assert bars(text) == {0: 24.0, 16: 12.0, 31: 48.0}
+        assert "0 … 62, mean 39.86 ± 27.3" in text
+    assert bars(tensor_html(x.reshape(5, 7).T)) == bars(tensor_html(x))
+
+
+def test_a_histogram_counts_finite_values_at_equal_distances(device):
+    x = naru.arange(1e6, device=device)
+    x[0], x[16] = float("nan"), float("inf")
+    text = tensor_html(x)
+    assert len(bars(text)) == 32 and min(bars(text).values()) > 46 and "2 not finite of 62,500 of 1,000,000 values" in text
+    assert "20 not finite" in tensor_html(naru.full((20,), float("nan"), device=device))
+    assert bars(tensor_html(naru.full((20,), 3.0, device=device))).popitem()[1] == 48
+    for y in (naru.ones(15), naru.ones(32, dtype=naru.bool), naru.ones(32, dtype=naru.complex64), naru.eye(8).to_sparse(), naru.ones(32, device="meta")):
+        assert "<svg" not in tensor_html(y)
+
+
 def test_the_kernel_runs_this_python_under_naru_run(tmp_path, monkeypatch, capsys):
     from naru._notebook import kernel
 
@@ -116,7 +142,7 @@ naru.as_torch()
 def test_the_extension_makes_torch_naru_and_shows_tensors_as_html(tmp_path):
     env = {**os.environ, "PYTHONPATH": HOME}
     done = subprocess.run([sys.executable, "-c", SHELL], env=env, capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("True [('cell', 'memory')] True\n", "")
+    assert (done.stdout, done.stderr) == ("True [('cell', 'memory'), ('line', 'top')] True\n", "")
     (tmp_path / "torch.py").write_text("")
     done = subprocess.run([sys.executable, "-c", "import torch" + SHELL], env={**env, "PYTHONPATH": f"{tmp_path}:{HOME}"}, capture_output=True, text=True)
     assert done.stdout.startswith("False [('cell'") and "restart the kernel and load naru first" in done.stderr and "RuntimeError: torch is already loaded" in done.stderr
