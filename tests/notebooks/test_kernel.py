@@ -125,7 +125,7 @@ from torch.utils.data import DataLoader, TensorDataset
 loader = DataLoader(TensorDataset(torch.arange(8)), batch_size=4, num_workers=2)
 print([b.tolist() for (b,) in loader])
 """
-    started = "print(subprocess.run([sys.executable, '-c', 'import torch; print(torch.__name__)'], capture_output=True, text=True).stdout)"
+    started = "print(subprocess.run([sys.executable, '-c', 'import torch; print(torch.__spec__.name)'], capture_output=True, text=True).stdout)"
     loaded, told = run([code, started], "naru", tmp_path)
     assert text_of(loaded) == "[[0, 1, 2, 3], [4, 5, 6, 7]]\n" and text_of(told) == "naru\n\n"
 
