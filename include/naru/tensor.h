@@ -260,9 +260,10 @@ class Tensor {
   Tensor to(DType dtype, bool non_blocking = false, bool copy = false, SourceLocation where = NARU_CURRENT_LOCATION) const;
   // libtorch's forms.
   Tensor toType(DType dtype) const { return to(dtype); }
-  template <class D>
-  requires std::convertible_to<const D&, Device> Tensor to(const D& device, DType dtype, bool non_blocking = false, bool copy = false)
-  const { return to(std::optional<Device>(device), std::optional(dtype), non_blocking, copy); }
+  // (A template, so that {} is never taken for a dtype or a device: it means "as it is" in the general form below.)
+  template <class D, std::same_as<DType> T>
+  requires std::convertible_to<const D&, Device> Tensor to(const D& device, T dtype, bool non_blocking = false, bool copy = false)
+  const { return to(std::optional<Device>(device), std::optional<DType>(dtype), non_blocking, copy); }
   template <std::same_as<TensorOptions> O>
   Tensor to(const O& o, bool non_blocking = false, bool copy = false) const {
     const Options& options = o;
