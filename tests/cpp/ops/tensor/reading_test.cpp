@@ -60,5 +60,26 @@ TEST(Spans, GiveIteratorsOverElementsInRowMajorOrder) {
   expect_starts(text_of<RuntimeError>([&] { (void)x.to("cuda").span<double>(); }), "span: wanted a tensor on cpu, got one on cuda:0");
 }
 
+TEST(To, BracesLeaveTheDtypeOrTheDeviceAsItIs) {
+  const VirtualDevices devices(DeviceType::Cuda, {});
+  for (const DType type : {DType::F64, DType::F16, DType::I32, DType::Bool}) {
+    const Tensor x = counted({2, 3}).to(type);
+    for (const bool late : {false, true}) {
+      const Tensor same = x.to(x.device(), {}, late, false), copied = x.to(Device("cpu"), {}, late, true),
+                   there = x.to(Device("cuda:0"), {}, late, false);
+      EXPECT_EQ(same.impl(), x.impl());
+      EXPECT_NE(copied.impl(), x.impl());
+      for (const Tensor& t : {copied, there}) {
+        EXPECT_EQ(t.dtype(), type);
+        EXPECT_EQ(t.to_doubles(), x.to_doubles());
+      }
+      EXPECT_TRUE(there.is_cuda());
+      const Tensor halves = there.to({}, DType::F16, late, false);
+      EXPECT_TRUE(halves.is_cuda() && halves.dtype() == DType::F16);
+      EXPECT_TRUE(x.to("cuda:0", DType::F32).is_cuda() && x.to(Device("cuda:0"), DType::F32).dtype() == DType::F32);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace naru
