@@ -10,6 +10,7 @@ from ._C import _version
 __all__ = ["TorchVersion", "__version__"]
 
 NARU_VERSION = _version
+TORCHVISION_VERSION = "0.25.0+naru"  # of torchvision, in whose place naru.vision may be
 
 _PRE_ORDER = {"dev": 0, "a": 1, "alpha": 1, "b": 2, "beta": 2, "rc": 3, "c": 3, "": 4, "post": 5}
 

@@ -113,9 +113,11 @@ class DeviceType {
  private:
   naru::DeviceType kind_ = naru::DeviceType::Cpu;
 };
-inline constexpr DeviceType DeviceType::CPU = naru::DeviceType::Cpu, DeviceType::CUDA = naru::DeviceType::Cuda,
-                            DeviceType::MPS = naru::DeviceType::Mps, DeviceType::XPU = naru::DeviceType::Xpu,
-                            DeviceType::Meta = naru::DeviceType::Meta;
+inline constexpr DeviceType DeviceType::CPU = naru::DeviceType::Cpu;
+inline constexpr DeviceType DeviceType::CUDA = naru::DeviceType::Cuda;
+inline constexpr DeviceType DeviceType::MPS = naru::DeviceType::Mps;
+inline constexpr DeviceType DeviceType::XPU = naru::DeviceType::Xpu;
+inline constexpr DeviceType DeviceType::Meta = naru::DeviceType::Meta;
 inline constexpr DeviceType kCPU = naru::DeviceType::Cpu;
 inline constexpr DeviceType kCUDA = naru::DeviceType::Cuda;
 inline constexpr DeviceType kMPS = naru::DeviceType::Mps;

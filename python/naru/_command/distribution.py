@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ..torch_version import __version__
+from ..torch_version import TORCHVISION_VERSION, __version__
 
 
 class TorchDistribution(importlib.metadata.Distribution):
@@ -36,7 +36,5 @@ def distributions(name: str | None, vision: bool) -> list[importlib.metadata.Dis
     """naru's distributions of that name (None: of any name). vision: whether naru.vision is in torchvision's place."""
     found = [TorchDistribution()] if name is None or name.lower() == "torch" else []
     if vision and (name is None or name.lower() == "torchvision"):
-        from ..vision import __version__ as version
-
-        found.append(TorchDistribution("torchvision", version))
+        found.append(TorchDistribution("torchvision", TORCHVISION_VERSION))
     return list(found)

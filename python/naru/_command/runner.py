@@ -119,7 +119,8 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         from .distribution import distributions
 
         asked = context.name is None or context.name.lower() == _VISION
-        return distributions(context.name, asked and is_absent(_VISION))
+        # Only looks into folders: other finders may refuse imports (pip's, while it installs).
+        return distributions(context.name, asked and importlib.machinery.PathFinder.find_spec(_VISION) is None)
 
 
 def install_torch_alias() -> None:

@@ -65,8 +65,8 @@ from ._messages import (
     send,
     send_object_list,
 )
-from ._rendezvous import register_rendezvous_handler, rendezvous
 from ._stores import FileStore, HashStore, PrefixStore, QueueEmptyError, Store, TCPStore
+from .rendezvous import register_rendezvous_handler, rendezvous
 
 __all__ = [
     "Backend", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "GradBucket", "GroupMember", "HashStore",

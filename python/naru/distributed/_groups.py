@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
-from ._rendezvous import meet
+from .rendezvous import meet
 from ._stores import HashStore, PrefixStore, Store, milliseconds
 
 if TYPE_CHECKING:

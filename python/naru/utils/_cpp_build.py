@@ -17,6 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .._serialization.atomic_file import atomic_file
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -110,7 +112,7 @@ def locked(folder: Path) -> Iterator[None]:
     import fcntl
 
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "lock", "w") as file:
+    with open(folder / "lock", "ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -132,9 +134,8 @@ def up_to_date(target: Path, key: str) -> bool:
 
 def _note(target: Path, key: str, read: list[str]) -> None:
     path = Path(f"{target}.json")
-    partial = path.with_suffix(f".{os.getpid()}")
-    partial.write_text(json.dumps({"key": key, "read": {each: _identity(each) for each in read}}))
-    partial.replace(path)
+    with atomic_file(path, "w", encoding="utf-8") as file:
+        json.dump({"key": key, "read": {each: _identity(each) for each in read}}, file)
 
 
 def compile_file(source: Path, target: Path, flags: list[str], verbose: bool) -> bool:
@@ -183,9 +184,8 @@ def common_flags(cflags: list[str]) -> list[str]:
 
 def write(path: Path, text: str) -> None:
     """Writes a whole file at once: a process that reads it never sees a part."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}")
-    partial.write_text(text)
-    partial.replace(path)
+    with atomic_file(path, "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 @contextlib.contextmanager

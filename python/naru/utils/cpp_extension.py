@@ -355,7 +355,7 @@ def verify_ninja_availability() -> None:
     ...     pass
     """
     if not is_ninja_available():
-        raise RuntimeError("Ninja is required to load C++ extensions (pip install ninja to get it); naru builds them without it")
+        raise RuntimeError("Ninja is required to load C++ extensions (pip install ninja to get it)")
 
 
 def remove_extension_h_precompiler_headers() -> None:

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..torch_version import TORCHVISION_VERSION
 from . import _names
 
 if TYPE_CHECKING:
     from . import datasets, io, models, ops, transforms, tv_tensors, utils
 
 # The release number is torchvision's, whose semantics these are; the local part names the package.
-__version__ = "0.25.0+naru"
+__version__ = TORCHVISION_VERSION
 
 # Imported on first access: torchvision imports all of these submodules.
 _SUBMODULES = frozenset("datasets io models ops transforms tv_tensors utils".split())

@@ -4,6 +4,11 @@
 #include <utility>
 
 namespace naru::autograd {
+
+thread_local constinit bool tangents_carried = false;
+thread_local constinit bool tangents_only = false;
+std::atomic<size_t> uncopied_count{0};
+
 namespace {
 
 // Guards `uncopied` and the fields of Kept. Never release a tensor while holding it: destructors may run arbitrary code.

@@ -12,11 +12,12 @@
 
 namespace naru::autograd {
 
+// (Not inline: the Python extension, which sets them, and libnaru.so would each have their own.)
 // True while forward-mode tangents are carried on this thread.
-inline thread_local constinit bool tangents_carried = false;
+extern thread_local constinit bool tangents_carried;
 
 // True if the program has disabled gradients meanwhile. That does not stop tangents: only operators that a tangent flows through are recorded.
-inline thread_local constinit bool tangents_only = false;
+extern thread_local constinit bool tangents_only;
 
 struct Kept;
 using KeptMap = std::multimap<const Storage*, std::weak_ptr<Kept>>;
@@ -33,7 +34,7 @@ struct Kept {
 };
 
 // Number of kept tensors without a copy.
-inline std::atomic<size_t> uncopied_count{0};
+extern std::atomic<size_t> uncopied_count;
 
 std::shared_ptr<Kept> keep(const Tensor& t);
 // Returns the kept tensors of a storage that have no copy yet, and removes them from the list.

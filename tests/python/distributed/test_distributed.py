@@ -12,7 +12,7 @@ import naru as torch
 import naru.distributed as dist
 import naru.multiprocessing as mp
 import pytest
-from naru.distributed._rendezvous import meet
+from naru.distributed.rendezvous import meet
 from naru.distributed.run import _host_and_port, _Plan, parse_args
 from naru.nn.parallel import DistributedDataParallel as DDP
 

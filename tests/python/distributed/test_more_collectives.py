@@ -1,4 +1,5 @@
 """Further names of torch.distributed: newer forms of collectives, split groups, handlers, timeouts, the fake backend, differentiable collectives."""
+import importlib
 import threading
 from datetime import timedelta
 
@@ -7,7 +8,6 @@ import naru.distributed as dist
 import naru.distributed.nn.functional as F
 import naru.multiprocessing as mp
 import pytest
-from naru.distributed import _rendezvous
 from naru.nn.parallel import DistributedDataParallel
 
 
@@ -127,7 +127,7 @@ def test_timeouts_can_be_set(alone):
 
 
 def test_programs_meet_by_handlers_of_their_own(tmp_path, monkeypatch):
-    monkeypatch.setattr(_rendezvous, "_handlers", {})
+    monkeypatch.setattr(importlib.import_module("naru.distributed.rendezvous"), "_handlers", {})  # the attribute is the function
     seen = []
 
     def handler(url, timeout):

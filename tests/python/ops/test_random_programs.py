@@ -1,4 +1,5 @@
 """Random programs, run on NumPy arrays and on tensors: views, in-place writes, index assignment and broadcasting have the same effect on both."""
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

@@ -160,3 +160,16 @@ def test_each_system_answers_all_that_is_asked_of_it():
         text = "".join((runtime / f"system_{each}.cpp").read_text() for each in files)
         missing = sorted(name for name in asked if not re.search(rf"^[\w:<>*& ]+?[ *&]{name}\([^;]*\)(?: noexcept)? \{{", text, re.M))
         assert not missing, f"{files}: {missing}"
+
+
+@pytest.mark.skipif(shutil.which("nm") is None, reason="there is no nm to read objects")
+def test_the_extension_has_no_variable_of_its_own_that_the_library_has_too():
+    """An inline variable of a header would be one in libnaru.so and another in the extension, which shows nothing: only constants may be inline."""
+    folder = ROOT / "build" / "release" / "python" / "bindings"
+    objects = [str(path) for path in folder.rglob("*.o")]
+    if not objects:
+        pytest.skip(f"there are no objects under {folder}: ./run build")
+    lines = subprocess.run(["nm", "-C", "--defined-only", *objects], capture_output=True, text=True, check=True).stdout.splitlines()
+    shared = {match[1] for line in lines if (match := re.match(r"[0-9a-f]+ [uV] (naru::\S+)$", line))}
+    assert "naru::kDTypeTraits" in shared, "nm shows no inline variables at all"
+    assert {name for name in shared if not re.search(r"(^|::)(k[A-Z]\w*|__\w+)$", name)} == set()

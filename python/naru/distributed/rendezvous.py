@@ -12,6 +12,8 @@ from ._stores import FileStore, PrefixStore, Store, TCPStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+__all__ = ["register_rendezvous_handler", "rendezvous"]
+
 _OWN = ("env", "tcp", "file")
 _handlers: dict[str, Callable[..., Iterator[tuple[Store, int, int]]]] = {}
 
