@@ -98,8 +98,7 @@ void ProcessGroup::Collectives::perform(const std::function<void()>& job) {
 void refuse_in_child() {
   throw RuntimeError(
       "this process was forked from a rank of a group and is none itself: it can't take part in what the group does. Call collectives in "
-      "the "
-      "process that called init_process_group, or make a group in this one");
+      "the process that called init_process_group, or make a group in this one");
 }
 
 void ProcessGroup::Collectives::require_own_process() const {

@@ -359,7 +359,7 @@ void Messages::end(int peer, Done& done) {
       offered(peer, done);
       break;
     case Kind::Ask:
-      asked_for(peer, done);
+      asked_for(peer);
       break;
     case Kind::Room:
       p.unread -= std::min<size_t>(p.unread, p.head.number);
@@ -414,7 +414,7 @@ void Messages::offered(int peer, Done& done) {
   accept(std::move(taken), peer, head, done);
 }
 
-void Messages::asked_for(int peer, Done&) {
+void Messages::asked_for(int peer) {
   Peer& p = peers_[static_cast<size_t>(peer)];
   auto known = p.offers.extract(p.head.number);
   if (known.empty()) return push(p, Kind::Refusal, p.head.number, "rank " + std::to_string(rank_) + " has given up the send");

@@ -134,7 +134,7 @@ class Messages {
   void end(int peer, Done& done);
   void end_data(int peer, Done& done);
   void offered(int peer, Done& done);
-  void asked_for(int peer, Done& done);
+  void asked_for(int peer);
   void accept(Receiving r, int peer, const Head& offer, Done& done);
   void make_room(int peer, uint64_t bytes);
   void drop_offers(Peer& p, const std::string& text, Done& done);

@@ -33,14 +33,7 @@ std::string without_overload(const std::string& name) { return name.substr(0, na
 
 // "CPU" for a device "cpu", as dispatch keys have it.
 std::string key_of(Device device) {
-  switch (device.type) {
-    case DeviceType::Cpu:
-      return "CPU";
-    case DeviceType::Meta:
-      return "Meta";
-    default:
-      break;
-  }
+  if (device.is_meta()) return "Meta";
   std::string key(name_of(device.type()));
   for (char& c : key) c = static_cast<char>(c - 'a' + 'A');
   return key;

@@ -57,10 +57,6 @@ struct CppTypeOf<naru::kUInt64> {
   using type = uint64_t;
 };
 
-// The dtype that AT_DISPATCH was given: a ScalarType, or x.type().
-inline naru::DType dispatched(naru::DType t) { return t; }
-inline naru::DType dispatched(const naru::TensorType& t) { return t; }
-
 }  // namespace detail
 
 // The type in which sums are accumulated, and in which elements are computed.
@@ -87,7 +83,7 @@ struct CppTypeToScalarType {
   }
 #define AT_DISPATCH_SWITCH(TYPE, NAME, ...)                                                                                     \
   [&] {                                                                                                                         \
-    const naru::DType naru_dispatched = torch::detail::dispatched(TYPE);                                                        \
+    const naru::DType naru_dispatched = TYPE; /* a ScalarType, or x.type() */                                                   \
     switch (naru_dispatched) {                                                                                                  \
       __VA_ARGS__                                                                                                               \
       default:                                                                                                                  \
@@ -147,7 +143,7 @@ struct CppTypeToScalarType {
 // The type of indices: int or int64_t, as index_t.
 #define AT_DISPATCH_INDEX_TYPES(TYPE, NAME, ...)                                                                              \
   [&] {                                                                                                                       \
-    const naru::DType naru_dispatched = torch::detail::dispatched(TYPE);                                                      \
+    const naru::DType naru_dispatched = TYPE;                                                                                 \
     if (naru_dispatched == torch::kInt) {                                                                                     \
       using index_t [[maybe_unused]] = int32_t;                                                                               \
       return __VA_ARGS__();                                                                                                   \

@@ -81,9 +81,6 @@ Function boxed(F f) {
   return SignatureOf<F>::boxed(std::move(f));
 }
 
-template <class T>
-struct Constructor;  // torch::init<A...>()
-
 }  // namespace detail
 
 // A function with the dispatch key that it is for: torch::dispatch(c10::DispatchKey::CPU, &f).

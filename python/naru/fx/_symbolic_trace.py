@@ -40,10 +40,7 @@ def is_fx_tracing() -> bool:
     return _tracing[0] > 0
 
 
-def is_fx_symbolic_tracing() -> bool:
-    """Whether a trace is going on."""
-    return _tracing[0] > 0
-
+is_fx_symbolic_tracing = is_fx_tracing  # PyTorch distinguishes traces of other kinds, which naru has not
 
 ScriptObject = type("ScriptObject", (), {"__doc__": "The class of TorchScript's objects, of which naru has none."})
 

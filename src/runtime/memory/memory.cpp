@@ -78,33 +78,45 @@ void mark_storage_failed(Storage& s) noexcept {
   s.lost = true;
 }
 
-Ref<Storage> make_storage(Device device, size_t bytes, Origin origin) {
+namespace {
+Ref<Storage> without_memory(Device device, size_t bytes, Origin origin) {
   auto s = make_ref<Storage>(device.is_cpu() ? device : resolve(device), bytes);
   s->origin = origin;
+  return s;
+}
+
+// The allocator that a result's memory comes from, after deferred work has run if there is no room. Null if no allocator is needed.
+CachingAllocator* allocator_with_room(const Storage& s) {
+  if (pooled(s) || s.bytes == 0 || s.device.is_meta()) return nullptr;
+  CachingAllocator& allocator = allocator_of(s.device);
+  if (!allocator.has_room(s.bytes)) flush_all();
+  return &allocator;
+}
+}  // namespace
+
+Ref<Storage> make_storage(Device device, size_t bytes, Origin origin) {
+  auto s = without_memory(device, bytes, origin);
   allocate_storage(*s);
   return s;
 }
 
 Ref<Storage> make_result_storage(Device device, size_t bytes, Origin origin) {
-  auto s = make_ref<Storage>(device.is_cpu() ? device : resolve(device), bytes);
-  s->origin = origin;
-  if (!pooled(*s) && bytes && !s->device.is_meta() && !allocator_of(s->device).has_room(bytes)) flush_all();
+  auto s = without_memory(device, bytes, origin);
+  allocator_with_room(*s);
   allocate_storage(*s);
   return s;
 }
 
 Ref<Storage> make_lazy_storage(Device device, size_t bytes, Origin origin) {
-  auto s = make_ref<Storage>(device.is_cpu() ? device : resolve(device), bytes);
-  s->origin = origin;
-  if (pooled(*s) || bytes == 0 || s->device.is_meta()) return s;
-  CachingAllocator& allocator = allocator_of(s->device);
-  if (!allocator.has_room(bytes)) flush_all();
-  allocator.check_plausible(bytes);
-  if (!allocator.promise(bytes)) {
+  auto s = without_memory(device, bytes, origin);
+  CachingAllocator* const allocator = allocator_with_room(*s);
+  if (!allocator) return s;
+  allocator->check_plausible(bytes);
+  if (!allocator->promise(bytes)) {
     allocate_storage(*s);
     return s;
   }
-  s->owner = &allocator;
+  s->owner = allocator;
   s->release_memory = release_promised;
   return s;
 }

@@ -307,8 +307,8 @@ void run_typed(const MatMul& asked) {
                 MatMulJob<T>::kType, {asked.c.batch_stride, asked.c.row_stride, asked.c.col_stride}));
 }
 
-// True if the processor's bfloat16 instructions are used, by naru's kernel or by the library's. Small products, and products with a vector, are not worth the packing (an estimate,
-// not measured).
+// True if the processor's bfloat16 instructions are used, by naru's kernel or by the library's. Small products, and products with a vector, are
+// not worth the packing (an estimate, not measured).
 bool by_bfloat_instruction(const MatMul& q) {
   return q.dtype == DType::BF16 && !q.precision.deterministic && q.m >= 8 && q.n >= 8 && q.m * q.n * q.k >= kWorthHanding &&
          (has_bfloat_products() || (products().bfloat_gemm && fits_library(q)));
