@@ -88,6 +88,11 @@ struct CachingAllocator::State {
   std::vector<DeviceStream*> streams;
   std::atomic<size_t> scratch{0};                 // bytes of the streams' scratch memory
   std::atomic<size_t> promised{0}, allocated{0};  // allocated: a copy of stats.allocated(), readable without the lock
+  // The bytes that may be in use; 0: unknown.
+  size_t most() const noexcept {
+    const size_t set = limit.load(std::memory_order_relaxed);
+    return set ? set : total;
+  }
 
   State(Backend& b, Device d, MemoryKind k) : backend(b), device(d), kind(k) {
     measure();
@@ -419,13 +424,13 @@ MemoryRecord CachingAllocator::history() const {
 bool CachingAllocator::has_room(size_t bytes) const noexcept {
   const State& s = *state_;
   if (s.in_one_piece && bytes > s.in_one_piece) return false;
-  const size_t limit = s.limit.load(std::memory_order_relaxed), most = limit ? limit : s.total;
+  const size_t most = s.most();
   return !most || s.allocated.load(std::memory_order_relaxed) + s.promised.load(std::memory_order_relaxed) + bytes <= most;
 }
 
 bool CachingAllocator::promise(size_t bytes) noexcept {
   State& s = *state_;
-  const size_t limit = s.limit.load(std::memory_order_relaxed), most = limit ? limit : s.total;
+  const size_t most = s.most();
   const size_t promised = s.promised.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   if (!most || s.allocated.load(std::memory_order_relaxed) + promised <= most) return true;
   s.promised.fetch_sub(bytes, std::memory_order_relaxed);
