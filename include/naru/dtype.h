@@ -38,6 +38,8 @@ enum class DType : uint8_t {
 inline constexpr DType kComplex32{10}, kComplex64{11}, kComplex128{12};
 // Also past the enumerators: operators compute with signed integers over the same memory, or with wider ones (ops/elementwise/unsigned.h).
 inline constexpr DType kUInt16{13}, kUInt32{14}, kUInt64{15};
+// Floating-point formats of one byte, for storage: operators convert them from and to float32 (ops/elementwise/small_floats.h).
+inline constexpr DType kFloat8E4M3FN{16}, kFloat8E5M2{17}, kFloat8E4M3FNUZ{18}, kFloat8E5M2FNUZ{19}, kFloat8E8M0FNU{20};
 
 // In order of promotion.
 enum class Category : uint8_t { Bool, Integer, Floating, Complex };
@@ -73,6 +75,11 @@ inline constexpr auto kDTypeTraits = std::to_array<DTypeTraits>({
     {"uint16", "UInt16", "uint16_t", Category::Integer, false, 2, 16, 0, DType::I64, kUInt16},
     {"uint32", "UInt32", "uint32_t", Category::Integer, false, 4, 32, 0, DType::I64, kUInt32},
     {"uint64", "UInt64", "uint64_t", Category::Integer, false, 8, 64, 0, DType::I64, kUInt64},
+    {"float8_e4m3fn", "Float8_e4m3fn", "c10::Float8_e4m3fn", Category::Floating, true, 1, 4, 448, DType::F32, kFloat8E4M3FN},
+    {"float8_e5m2", "Float8_e5m2", "c10::Float8_e5m2", Category::Floating, true, 1, 3, 57344, DType::F32, kFloat8E5M2},
+    {"float8_e4m3fnuz", "Float8_e4m3fnuz", "c10::Float8_e4m3fnuz", Category::Floating, true, 1, 4, 240, DType::F32, kFloat8E4M3FNUZ},
+    {"float8_e5m2fnuz", "Float8_e5m2fnuz", "c10::Float8_e5m2fnuz", Category::Floating, true, 1, 3, 57344, DType::F32, kFloat8E5M2FNUZ},
+    {"float8_e8m0fnu", "Float8_e8m0fnu", "c10::Float8_e8m0fnu", Category::Floating, false, 1, 1, 0x1p127, DType::F32, kFloat8E8M0FNU},
 });
 // The number of types that programs support, and of all types.
 constexpr int kDTypes = 10, kElementTypes = static_cast<int>(kDTypeTraits.size());
@@ -80,15 +87,7 @@ constexpr int kDTypes = 10, kElementTypes = static_cast<int>(kDTypeTraits.size()
 constexpr int kDTypeBits = 5;
 static_assert(kDTypes <= 1 << kDTypeBits);
 
-// What a sparse tensor stores in place of its dtype. It is in no program and no per-type table, so code that computes or reads memory
-// rejects it. Its traits are those of the values' dtype.
-constexpr int kSparseForm = 16;
-static_assert(kElementTypes <= kSparseForm);
-constexpr DType sparse_form(DType t) noexcept { return static_cast<DType>(static_cast<int>(t) | kSparseForm); }
-constexpr bool is_sparse_form(DType t) noexcept { return static_cast<int>(t) >= kSparseForm; }
-constexpr DType element_type(DType t) noexcept { return static_cast<DType>(static_cast<int>(t) & (kSparseForm - 1)); }
-
-constexpr const DTypeTraits& traits_of(DType t) noexcept { return kDTypeTraits[static_cast<size_t>(element_type(t))]; }
+constexpr const DTypeTraits& traits_of(DType t) noexcept { return kDTypeTraits[static_cast<size_t>(t)]; }
 
 // A table with a value for each type of programs, in the order of DType. Does not compile with more or fewer values.
 template <class T>
@@ -126,11 +125,15 @@ constexpr bool is_integral(DType t) noexcept { return category_of(t) == Category
 constexpr bool is_signed(DType t) noexcept { return traits_of(t).is_signed; }
 // True if instructions accept operands of this type.
 constexpr bool in_programs(DType t) noexcept { return static_cast<int>(t) < kDTypes; }
-// uint16, uint32 and uint64, and the signed type that replaces each in instructions.
-constexpr bool is_wide_unsigned(DType t) noexcept { return t >= kUInt16; }
-constexpr DType signed_of(DType t) noexcept {
-  return t == kUInt16 ? DType::I16 : t == kUInt32 ? DType::I32 : t == kUInt64 ? DType::I64 : t;
+// uint16, uint32 and uint64.
+constexpr bool is_wide_unsigned(DType t) noexcept { return t >= kUInt16 && t <= kUInt64; }
+// The floating-point types of one byte.
+constexpr bool is_float8(DType t) noexcept { return t >= kFloat8E4M3FN; }
+// The type of programs that has the size of the real type t: instructions that copy elements see it in t's place. Otherwise t itself.
+constexpr DType storage_type(DType t) noexcept {
+  return t == kUInt16 ? DType::I16 : t == kUInt32 ? DType::I32 : t == kUInt64 ? DType::I64 : is_float8(t) ? DType::U8 : t;
 }
+constexpr bool has_storage_type(DType t) noexcept { return storage_type(t) != t; }
 
 std::string_view name_of(DType t) noexcept;  // "float32"
 // PyTorch's other names: "half", "float", "long" ...
@@ -141,7 +144,8 @@ inline constexpr std::pair<const char*, DType> kDTypeAliases[] = {{"half", DType
 DType parse_dtype(std::string_view name);
 
 // torch.promote_types: the type of the higher category; within a category, the smallest type that represents all values of both, if there
-// is one. Throws RuntimeError for uint16, uint32 or uint64 with any type but itself and floating-point types.
+// is one. Throws RuntimeError for uint16, uint32 or uint64 with any type but itself and floating-point types, and for float8 types with any type
+// but themselves.
 DType promote(DType a, DType b);
 
 // The dtype of floating-point results of integer inputs, and of Python floats: float32 unless set.

@@ -234,8 +234,7 @@ if TYPE_CHECKING:
     )
     from ._compat.absent_types import (
         bcomplex32 as bcomplex32, bit as bit, bits16 as bits16, bits1x8 as bits1x8, bits2x4 as bits2x4, bits4x2 as bits4x2, bits8 as bits8,
-        float4_e2m1fn_x2 as float4_e2m1fn_x2, float8_e4m3fn as float8_e4m3fn, float8_e4m3fnuz as float8_e4m3fnuz,
-        float8_e5m2 as float8_e5m2, float8_e5m2fnuz as float8_e5m2fnuz, float8_e8m0fnu as float8_e8m0fnu, int1 as int1, int2 as int2,
+        float4_e2m1fn_x2 as float4_e2m1fn_x2, int1 as int1, int2 as int2,
         int3 as int3, int4 as int4, int5 as int5, int6 as int6, int7 as int7, qint32 as qint32, qint8 as qint8, quint2x4 as quint2x4,
         quint4x2 as quint4x2, quint8 as quint8, uint1 as uint1, uint2 as uint2, uint3 as uint3, uint4 as uint4, uint5 as uint5,
         uint6 as uint6, uint7 as uint7,
@@ -331,9 +330,8 @@ _LAZY = {
         "_compat.checks",
     ),
     **dict.fromkeys(
-        """bcomplex32 bit bits16 bits1x8 bits2x4 bits4x2 bits8 float4_e2m1fn_x2 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz
-        float8_e8m0fnu int1 int2 int3 int4 int5 int6 int7 qint32 qint8 quint2x4 quint4x2 quint8 uint1 uint2 uint3 uint4 uint5 uint6
-        uint7""".split(),
+        """bcomplex32 bit bits16 bits1x8 bits2x4 bits4x2 bits8 float4_e2m1fn_x2 int1 int2 int3 int4 int5 int6 int7
+        qint32 qint8 quint2x4 quint4x2 quint8 uint1 uint2 uint3 uint4 uint5 uint6 uint7""".split(),
         "_compat.absent_types",
     ),
     **dict.fromkeys(
@@ -345,7 +343,7 @@ _LAZY = {
         ),
         "_compat.functions",
     ),
-    **dict.fromkeys(("_int_mm", "_segment_reduce", "_standard_gamma"), "_C"),
+    **dict.fromkeys(("_int_mm", "_scaled_mm", "_segment_reduce", "_standard_gamma"), "_C"),
     "autocast": "amp.autocast_mode",
     "GradScaler": "amp",
     "ScriptModule": "jit",

@@ -58,6 +58,9 @@ DType parse_dtype(std::string_view name) {
 }
 
 DType promote(DType a, DType b) {
+  if ((is_float8(a) || is_float8(b)) && a != b) [[unlikely]]
+    throw RuntimeError("Promotion for Float8 Types is not supported, attempted to promote {} and {} (convert with to() first)",
+                       traits_of(a).scalar_type, traits_of(b).scalar_type);
   if ((is_wide_unsigned(a) || is_wide_unsigned(b)) && a != b && !is_floating(a) && !is_floating(b)) [[unlikely]]
     throw RuntimeError("Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {} and {}",
                        traits_of(a).scalar_type, traits_of(b).scalar_type);

@@ -45,7 +45,7 @@ Device Tensor::device() const {
   const Device d = checked(*this).storage->device;
   return d.is_cpu() ? Device(DeviceType::Cpu) : d;
 }
-DType Tensor::dtype() const { return element_type(checked(*this).dtype); }
+DType Tensor::dtype() const { return checked(*this).dtype; }
 const Dims& Tensor::sizes() const { return checked(*this).sizes; }
 const Dims& Tensor::strides() const { return checked(*this).strides; }
 int64_t Tensor::size(int64_t dim) const {

@@ -51,6 +51,13 @@ struct LayoutParts : RefCounted<LayoutParts> {
   virtual ~LayoutParts() = default;
 };
 
+// Why a tensor is not a dense array of a type that instructions compute with. One test of these bits, for all operands together, tells
+// operators whether the plain path serves.
+enum Special : uint8_t { kNotSpecial = 0, kSparse = 1, kComplexElements = 2, kUnsignedElements = 4, kFloat8Elements = 8 };
+constexpr uint8_t special_type(DType t) noexcept {
+  return in_programs(t) ? kNotSpecial : is_complex(t) ? kComplexElements : is_float8(t) ? kFloat8Elements : kUnsignedElements;
+}
+
 // Called by the destructor of a tensor that owns its Python object. The Python module sets it.
 extern void (*release_python)(void* object) noexcept;
 
@@ -58,7 +65,8 @@ struct TensorImpl : RefCounted<TensorImpl> {
   Ref<Storage> storage;
   int64_t offset = 0;  // in elements
   int64_t numel = 1;
-  DType dtype = DType::F32;
+  DType dtype = DType::F32;       // changed by set_dtype only
+  uint8_t special = kNotSpecial;  // bits of Special
   bool contiguous = true;
   bool silent_version = false;  // writes through it do not increment the version (Tensor.data)
   ViewKind view_kind = ViewKind::Tracked;
@@ -69,14 +77,22 @@ struct TensorImpl : RefCounted<TensorImpl> {
   AutogradSlot autograd;
   // Views only: the base, which is never a view itself, so that an in-place write can reach its history.
   Ref<TensorImpl> base;
-  // Sparse tensors only; their dtype is a sparse one.
+  // Sparse tensors only; dtype is that of their values. Set by set_parts only.
   Ref<LayoutParts> parts;
   // The Python object that wraps this tensor, if any; that object's destructor clears it.
   void* python = nullptr;
 
-  TensorImpl(Ref<Storage> s, DType t) : storage(std::move(s)), dtype(t) {}
+  TensorImpl(Ref<Storage> s, DType t) : storage(std::move(s)), dtype(t), special(special_type(t)) {}
   ~TensorImpl() {
     if (owns_python) release_python(python);
+  }
+  void set_dtype(DType t) noexcept {
+    dtype = t;
+    special = static_cast<uint8_t>(special_type(t) | (parts ? kSparse : kNotSpecial));
+  }
+  void set_parts(Ref<LayoutParts> p) noexcept {
+    parts = std::move(p);
+    set_dtype(dtype);
   }
   void set_geometry(Dims new_sizes, Dims new_strides, int64_t new_offset);
   // The device address of the first element. The storage must have memory.

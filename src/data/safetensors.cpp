@@ -22,21 +22,26 @@ struct TypeName {
   const char* name;
   DType type;
 };
-constexpr TypeName kTypes[] = {{"BOOL", DType::Bool}, {"U8", DType::U8},   {"I8", DType::I8},   {"I16", DType::I16}, {"U16", kUInt16},
-                               {"U32", kUInt32},      {"U64", kUInt64},    {"I32", DType::I32}, {"I64", DType::I64}, {"F16", DType::F16},
-                               {"BF16", DType::BF16}, {"F32", DType::F32}, {"F64", DType::F64}, {"C64", kComplex64}};
+constexpr TypeName kTypes[] = {{"BOOL", DType::Bool},      {"U8", DType::U8},   {"I8", DType::I8},          {"I16", DType::I16},
+                               {"U16", kUInt16},           {"U32", kUInt32},    {"U64", kUInt64},           {"I32", DType::I32},
+                               {"I64", DType::I64},        {"F16", DType::F16}, {"BF16", DType::BF16},      {"F32", DType::F32},
+                               {"F64", DType::F64},        {"C64", kComplex64}, {"F8_E4M3", kFloat8E4M3FN}, {"F8_E5M2", kFloat8E5M2},
+                               {"F8_E8M0", kFloat8E8M0FNU}};
 
 const char* name_in_file(DType t) {
   for (const TypeName& n : kTypes)
     if (n.type == t) return n.name;
-  throw ValueError("safetensors: the format has no {}; of complex types it has complex64", name_of(t));
+  throw ValueError(
+      "safetensors: the format has no {}; of complex types it has complex64, of float8 types float8_e4m3fn, float8_e5m2 and float8_e8m0fnu",
+      name_of(t));
 }
 
 DType type_of(const std::string& tensor, const std::string& name) {
   for (const TypeName& n : kTypes)
     if (name == n.name) return n.type;
   throw ValueError(
-      "safetensors: tensor '{}' has type {}, which naru does not have; wanted BOOL, U8 to U64, I8 to I64, F16, BF16, F32, F64 or C64",
+      "safetensors: tensor '{}' has type {}, which naru does not have; wanted BOOL, U8 to U64, I8 to I64, F16, BF16, F32, F64, F8_E4M3, "
+      "F8_E5M2, F8_E8M0 or C64",
       tensor, name);
 }
 

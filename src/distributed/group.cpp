@@ -6,6 +6,7 @@
 #include "distributed/collectives.h"
 #include "naru/autograd.h"
 #include "naru/ops.h"
+#include "ops/sparse/sparse.h"
 #include "ops/tensor/common.h"
 #include "runtime/os/fork.h"
 
@@ -69,7 +70,7 @@ class Lent {
  public:
   Lent(const Tensor& t, const char* what, Use use) : tensor_(t), use_(use) {
     ops::require_defined(t, what, "tensor");
-    if (is_sparse_form(t.dtype())) throw RuntimeError("{}: sparse tensors can't be exchanged between processes; use to_dense()", what);
+    if (ops::has_sparse_form(t)) throw RuntimeError("{}: sparse tensors can't be exchanged between processes; use to_dense()", what);
     if (t.device().is_meta()) throw RuntimeError("{}: a tensor on the meta device has no elements to exchange", what);
     host_ = t.detach();
     if (!own()) {

@@ -200,7 +200,8 @@ const char* name_of(ReduceOp op) noexcept { return kNames[static_cast<size_t>(op
 
 Reduction reduction_of(ReduceOp op, DType type) {
   const auto row = static_cast<size_t>(type);
-  if (row >= kRows.size()) throw TypeError("Invalid scalar type: sparse tensors can't be reduced between processes; use to_dense()");
+  if (row >= kRows.size())
+    throw TypeError("Invalid scalar type: {} tensors can't be reduced between processes; convert them to float32", naru::name_of(type));
   const Reduction found = kRows[row][static_cast<size_t>(op)];
   if (!found.fold)
     throw RuntimeError("Cannot use ReduceOp.{} with {} tensors: {}", name_of(op), kDTypeTraits[row].name,

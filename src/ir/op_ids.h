@@ -1,6 +1,8 @@
 // The ids of the elementwise table's operators, of their derivatives and of the internal operators.
 #pragma once
 
+#include <initializer_list>
+
 #include "ir/program.h"
 
 namespace naru::ir::op {
@@ -48,6 +50,12 @@ enum : OpId {
   is_close,   // (a, b, rtol, atol, equal_nan) -> Bool
   kCount
 };
+
+constexpr bool is_one_of(OpId id, std::initializer_list<OpId> list) noexcept {
+  for (const OpId one : list)
+    if (one == id) return true;
+  return false;
+}
 
 // A cheaper operator with the same operands and the same bits, for a scalar b as operand 1.
 constexpr OpId with_number(OpId r, double b) noexcept {

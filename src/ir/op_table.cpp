@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "ir/math/math.h"
+#include "ir/math/small_floats.h"
 #include "ir/math/special.h"
 #include "ir/special_ids.h"
 
@@ -174,6 +175,13 @@ const ElementwiseOp kInternal[] = {
     {"softshrink", 2, [](Args a) { return where(abs(a[0]) <= a[1], 0.0, a[0] - minimum(maximum(a[0], -a[1]), a[1])); }},
 };
 
+template <size_t... K>
+constexpr std::array<ElementwiseOp, 2 * sizeof...(K)> float8_ops(std::index_sequence<K...>) {
+  return {{{"float8_to_float32", 1, [](Args a) { return decoded(kFloatFormats[K], a[0]); }}...,
+           {"float32_to_float8", 1, [](Args a) { return encoded(kFloatFormats[K], a[0]); }}...}};
+}
+constexpr auto kFloat8 = float8_ops(std::make_index_sequence<kFloatFormats.size()>());
+
 }  // namespace
 
 std::span<const ElementwiseOp> op_table() {
@@ -182,10 +190,11 @@ std::span<const ElementwiseOp> op_table() {
     std::vector<ElementwiseOp>& v = *made;
     v.insert(v.end(), std::begin(kDerivatives), std::end(kDerivatives));
     v.insert(v.end(), std::begin(kInternal), std::end(kInternal));
+    v.insert(v.end(), std::begin(kFloat8), std::end(kFloat8));
     return made;
   }();
   static_assert(std::size(kForward) == op::kTable && std::size(kDerivatives) == op::kTable * 3 &&
-                op::copy + std::size(kInternal) == op::kAll);
+                op::copy + std::size(kInternal) == op::decode_float8 && op::decode_float8 + kFloat8.size() == op::kAll);
   return all;
 }
 

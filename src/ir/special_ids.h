@@ -1,6 +1,7 @@
 // More internal operators (ir/op_ids.h), each a formula that whole compositions would be of: torch.special's, and others of one kernel.
 #pragma once
 
+#include "ir/math/small_floats.h"
 #include "ir/op_ids.h"
 
 namespace naru::ir::op {
@@ -16,7 +17,10 @@ enum : OpId {
   next_after,   // (a, b)
   hard_shrink,  // (a, lambda)
   soft_shrink,  // (a, lambda)
-  kAll
+  // One for each of kFloatFormats.
+  decode_float8,                                             // (a): F32 of a U8 code
+  encode_float8 = decode_float8 + ir::kFloatFormats.size(),  // (a): U8 code of an F32
+  kAll = encode_float8 + ir::kFloatFormats.size()
 };
 
 }  // namespace naru::ir::op

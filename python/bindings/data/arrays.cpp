@@ -140,7 +140,8 @@ int buffer_get(PyObject* o, Py_buffer* view, int flags) {
   auto* b = reinterpret_cast<BufferObject*>(o);
   const Tensor& t = b->tensor;
   constexpr std::array<const char*, kElementTypes> kFormats{"?", "B",  "b",  "h", "i", sizeof(long) == 8 ? "l" : "q", "e", "", "f", "d",
-                                                            "",  "Zf", "Zd", "H", "I", sizeof(long) == 8 ? "L" : "Q"};
+                                                            "",  "Zf", "Zd", "H", "I", sizeof(long) == 8 ? "L" : "Q", "",  "", "",  "",
+                                                            ""};
   static char nothing[8];
   const bool any_strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
   const bool dense = (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS || (flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS;
@@ -297,7 +298,7 @@ PyObject* array_from(const Tensor& t) {
                     t.device().str());
   if (layout(t) != Layout::Strided)
     throw TypeError("can't convert {} layout tensor to numpy. Use Tensor.to_dense() first.", ops::torch_layout(layout(t)));
-  if (t.dtype() == DType::BF16 || t.dtype() == kComplex32)
+  if (t.dtype() == DType::BF16 || t.dtype() == kComplex32 || is_float8(t.dtype()))
     throw TypeError("Got unsupported ScalarType {}", traits_of(t.dtype()).scalar_type);
   nb::object held = exported(t);
   numpy(true);
@@ -315,7 +316,8 @@ int get_buffer(PyObject* o, Py_buffer* view, int flags) {
     return refuse("a buffer needs memory of the host; the tensor is on " + t.device().str() + ". Use tensor.cpu() first");
   if (layout(t) != Layout::Strided) return refuse("a sparse tensor has no buffer; use tensor.to_dense() first");
   if (t.requires_grad()) return refuse("a tensor that requires grad has no buffer; use tensor.detach() first");
-  if (t.dtype() == DType::BF16) return refuse("the buffer protocol has no bfloat16; use tensor.float() first");
+  if (t.dtype() == DType::BF16 || is_float8(t.dtype()))
+    return refuse("the buffer protocol has no " + std::string(name_of(t.dtype())) + "; use tensor.float() first");
   if (t.dtype() == kComplex32) return refuse("the buffer protocol has no complex32; use tensor.cfloat() first");
   try {
     return PyObject_GetBuffer(exported(t).ptr(), view, flags);

@@ -74,21 +74,26 @@ class Filler {
            fmt::format("a sequence of {} elements is too large for any memory (shape {})", checked_product(at_least_one), sizes_.str()));
     Found found;
     if (!wanted) find(data, 0, found);
-    type_ = wanted ? *wanted : found.any ? found.type : default_dtype();
+    wanted_ = wanted ? *wanted : found.any ? found.type : default_dtype();
+    type_ = is_float8(wanted_) ? DType::F32 : wanted_;
   }
   Tensor make(PyObject* data) {
     Tensor t = empty(sizes_, Options(type_, Device(DeviceType::Cpu)));
     t.impl()->origin.op = t.impl()->storage->origin.op = "tensor";
     if (t.numel() == 0) {
       check_lengths(data, 0);
-      return t;
+      return converted(t);
     }
     at_ = static_cast<char*>(t.data_ptr());
     fill(data, 0);
-    return t;
+    return converted(t);
   }
 
  private:
+  Tensor converted(const Tensor& t) const {
+    const NoGrad off;
+    return t.to(wanted_);
+  }
   // Lists and tuples as they are; other sequences are converted to lists once and cached.
   PyObject* listed(PyObject* o) {
     if (is_sequence(o)) return o;
@@ -289,7 +294,7 @@ class Filler {
   static constexpr int64_t kLook = 4096;              // lists between checks for signals
 
   Dims sizes_;
-  DType type_ = DType::F32;
+  DType wanted_ = DType::F32, type_ = DType::F32;  // numbers are written as type_, then converted
   char* at_ = nullptr;
   int64_t lists_read_ = 0;
   std::unordered_map<PyObject*, std::pair<nb::object, nb::object>> lists_;  // other sequences, converted to lists

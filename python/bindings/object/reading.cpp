@@ -64,6 +64,7 @@ PyObject* list_of(const char* at, const Tensor& t, size_t depth) {
 
 PyObject* tolist(const Tensor& t) {
   Tensor host = t.detach();
+  if (is_float8(t.dtype())) host = host.to(DType::F32);
   if (!t.device().is_cpu()) {
     GilRelease scope;
     host = host.cpu();

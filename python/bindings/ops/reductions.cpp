@@ -133,6 +133,12 @@ void define_products() {
   def(kBoth, "mm", "input, mat2, *, out=None", "The product of two matrices.", [](const Tensor& a, const Tensor& b) { return mm(a, b); });
   def(kFunction, "_int_mm", "input, mat2, *, out=None", "The product of two matrices of int8 or uint8, in int32.",
       [](const Tensor& a, const Tensor& b) { return ops::int_mm(a, b); });
+  def(kFunction, "_scaled_mm",
+      "input, mat2, scale_a, scale_b, bias=None, scale_result=None, out_dtype=None, use_fast_accum=False, *, out=None",
+      "The product of two float8 matrices whose elements stand for themselves times float32 scales, of one element or of a row each.",
+      [](const Tensor& a, const Tensor& b, const Tensor& scale_a, const Tensor& scale_b, const std::optional<Tensor>& bias,
+         const std::optional<Tensor>& scale_result, std::optional<DType> type,
+         bool) { return ops::scaled_mm(a, b, scale_a, scale_b, bias.value_or(Tensor()), scale_result.value_or(Tensor()), type); });
   def(kBoth, "bmm", "input, mat2, *, out=None", "Products of two batches of matrices, (b, n, m) and (b, m, p).",
       [](const Tensor& a, const Tensor& b) { return bmm(a, b); });
   def(kBoth, "mv", "input, vec, *, out=None", "A matrix times a vector.", [](const Tensor& a, const Tensor& b) { return mv(a, b); });

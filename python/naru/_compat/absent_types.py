@@ -24,11 +24,7 @@ class _AbsentType:
         return self._name
 
 
-float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float4_e2m1fn_x2 = (
-    _AbsentType(name, 1, True, False, True)
-    for name in "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float4_e2m1fn_x2".split()
-)
-float8_e8m0fnu = _AbsentType("float8_e8m0fnu", 1, True, False, False)
+float4_e2m1fn_x2 = _AbsentType("float4_e2m1fn_x2", 1, True, False, True)
 bcomplex32 = _AbsentType("bcomplex32", 4, False, True, True)
 int1, int2, int3, int4, int5, int6, int7 = (
     _AbsentType(name, 1, False, False, True)

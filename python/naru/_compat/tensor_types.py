@@ -22,8 +22,11 @@ _DTYPES = {
     "BoolTensor": "bool",
 }
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()} | {
-    "complex32": "ComplexHalfTensor", "complex64": "ComplexFloatTensor", "complex128": "ComplexDoubleTensor"
+    "complex32": "ComplexHalfTensor", "complex64": "ComplexFloatTensor", "complex128": "ComplexDoubleTensor",
+    **{f"uint{bits}": f"UInt{bits}Tensor" for bits in (16, 32, 64)},
+    **{f"float8_{form}": f"Float8_{form}Tensor" for form in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz", "e8m0fnu")},
 }
+_OF_NAMES = {name: dtype for dtype, name in _NAMES.items()}
 
 
 class _TensorType(type):
@@ -134,8 +137,8 @@ def parse_type(wanted: Any) -> tuple[Any, Any]:
         return _C.get_default_dtype(), None
     if isinstance(wanted, str):
         parts = wanted.split(".")
-        if parts[0] == "torch" and parts[-1] in _DTYPES and len(parts) in (2, 3):
-            return getattr(_C, _DTYPES[parts[-1]]), parts[1] if len(parts) == 3 else "cpu"
+        if parts[0] == "torch" and parts[-1] in _OF_NAMES and len(parts) in (2, 3):
+            return getattr(_C, _OF_NAMES[parts[-1]]), parts[1] if len(parts) == 3 else "cpu"
         if parts[0] == "torch" and len(parts) == 2 and isinstance(getattr(_C, parts[1], None), _C.dtype):
             return getattr(_C, parts[1]), None
         raise ValueError(f"invalid type: '{wanted}'")

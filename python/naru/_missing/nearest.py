@@ -17,9 +17,8 @@ _ROWS = {
         quantized_lstm fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation fbgemm_linear_int8_weight
         fbgemm_linear_int8_weight_fp32_activation fbgemm_linear_quantize_weight fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix
         backends.quantized jit.quantized Tensor.dequantize Tensor.int_repr Tensor.q_scale Tensor.q_zero_point Tensor.q_per_channel_scales
-        Tensor.q_per_channel_zero_points Tensor.q_per_channel_axis Tensor.qscheme nn.functional.scaled_mm nn.functional.scaled_addmm
-        nn.functional.scaled_addmm_ nn.functional.scaled_grouped_mm float8_e4m3fn
-        float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2 bcomplex32""",
+        Tensor.q_per_channel_zero_points Tensor.q_per_channel_axis Tensor.qscheme nn.functional.scaled_addmm
+        nn.functional.scaled_addmm_ nn.functional.scaled_grouped_mm float4_e2m1fn_x2 bcomplex32""",
     "torch.int8 and torch.uint8": """
         int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7 bits16 bits1x8 bits2x4 bits4x2 bits8""",
     "torch.nn.parallel.DistributedDataParallel and the collectives of torch.distributed": "distributed",

@@ -16,7 +16,8 @@ Tensor = _C.Tensor
 # The storage types in PyTorch's files, and their dtypes.
 STORAGES = {**NAMES, "ComplexHalfStorage": "complex32", "UntypedStorage": "uint8"}
 DTYPE_NAMES = (
-    "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex32 complex64 complex128".split()
+    "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex32 complex64 complex128"
+    " float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu".split()
 )
 
 

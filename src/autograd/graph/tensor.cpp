@@ -16,7 +16,7 @@ Tensor Tensor::detach() const {
   impl->numel = i.numel;
   impl->contiguous = i.contiguous;
   impl->origin = i.origin;
-  impl->parts = i.parts;
+  if (i.parts) impl->set_parts(i.parts);
   return t;
 }
 

@@ -30,7 +30,7 @@ void add_gradient(Meta& m, Tensor g, Tensor& replaced) {
         "a leaf of shape {} on {} can't take a gradient of shape {} on {}: its data was replaced (x.data = ...) between forward and "
         "backward",
         leaf.sizes.str(), leaf.storage->device.is_cpu() ? "cpu" : leaf.storage->device.str(), g.sizes().str(), g.device().str());
-  if (const DType type = element_type(leaf.dtype); g.dtype() != type) g = ops::gradient_as(g, type);
+  if (const DType type = leaf.dtype; g.dtype() != type) g = ops::gradient_as(g, type);
   if (!m.grad.defined()) {
     // Reuse a gradient that has no other owner; otherwise give the leaf a copy.
     if (ops::has_sparse_form(g)) {
@@ -107,7 +107,7 @@ Tensor take_over(const Tensor& t, const Tensor& source) {
   Tensor made(impl);
   impl->set_geometry(from.sizes, from.strides, from.offset);
   impl->origin = from.origin;
-  impl->parts = from.parts;
+  if (from.parts) impl->set_parts(from.parts);
   if (const Storage* const s = t.impl()->storage.get(); s && s->role.load(std::memory_order_relaxed) == MemoryRole::Parameter)
     impl->serves(MemoryRole::Parameter);
   Meta* old = meta_of(t);

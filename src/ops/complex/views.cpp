@@ -42,7 +42,7 @@ Tensor raw(const Tensor& t, DType type, Geometry g) {
 }
 Tensor tracked(const Tensor& t, DType type, Geometry g, const char* op) {
   Tensor v = ops::make_view(t, std::move(g.sizes), std::move(g.strides), g.offset, op);
-  v.impl()->dtype = type;
+  v.impl()->set_dtype(type);
   return v;
 }
 

@@ -30,8 +30,8 @@ class FastCall {
     if (!t || !is_host_ready(*t)) return false;
     if (!first_) {
       first_ = t;
-      if (t->numel > kSmall || t->numel == 0 || !in_programs(t->dtype)) return false;
-    } else if (t->dtype != first_->dtype || !(t->sizes == first_->sizes)) {
+      if (t->numel > kSmall || t->numel == 0 || t->special) return false;
+    } else if (t->dtype != first_->dtype || t->special || !(t->sizes == first_->sizes)) {
       return false;
     }
     input_of_[count_++] = static_cast<int8_t>(tensors_);

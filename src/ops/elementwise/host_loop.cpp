@@ -10,7 +10,7 @@ bool can_use_host_loop(std::initializer_list<const Tensor*> tensors) {
   if (recording_host()) return false;
   for (const Tensor* t : tensors) {
     const TensorImpl& i = *t->impl();
-    if (!i.storage->device.is_cpu() || !in_programs(i.dtype) || i.numel == 0) return false;
+    if (!i.storage->device.is_cpu() || i.special || i.numel == 0) return false;
     if (grad_enabled() && t->requires_grad()) return false;
   }
   return true;

@@ -122,6 +122,8 @@ Types apply_rule(Rule rule, std::span<const Operand> operands, const char* op) {
     return complex_types(rule, t, op);
   const DType first = operands[0].is_tensor() ? operands[0].tensor().dtype() : t;
   if (!is_inexact(t) || !is_inexact(first) || rule == Rule::Bits || rule == Rule::Shift) refuse_missing(t, first, op);
+  if (is_float8(t) && rule == Rule::Logical) [[unlikely]]
+    refuse(op, t);
   if (is_wide_unsigned(t)) [[unlikely]]
     return unsigned_types(rule, t, op);
   switch (rule) {

@@ -27,16 +27,14 @@ Tensor seen_as(const Tensor& t, DType type) {
   return v;
 }
 
-bool is_one_of(ir::OpId id, std::initializer_list<ir::OpId> list) { return std::find(list.begin(), list.end(), id) != list.end(); }
-
 // Operators whose result has the same bits for signed operands.
 bool keeps_bits(ir::OpId id) {
-  return is_one_of(id, {o::copy, o::mul, o::eq, o::ne, o::bitwise_and, o::bitwise_or, o::bitwise_xor, o::where, o::positive});
+  return o::is_one_of(id, {o::copy, o::mul, o::eq, o::ne, o::bitwise_and, o::bitwise_or, o::bitwise_xor, o::where, o::positive});
 }
 // Operators that change no integer, or no nonnegative integer.
-bool changes_nothing(ir::OpId id) { return is_one_of(id, {o::floor, o::ceil, o::trunc, o::round, o::relu}); }
+bool changes_nothing(ir::OpId id) { return o::is_one_of(id, {o::floor, o::ceil, o::trunc, o::round, o::relu}); }
 bool is_ordered(ir::OpId id) {
-  return is_one_of(id, {o::maximum, o::minimum, o::fmax, o::fmin, o::clamp, o::clamp_min, o::clamp_max, o::relu6});
+  return o::is_one_of(id, {o::maximum, o::minimum, o::fmax, o::fmin, o::clamp, o::clamp_min, o::clamp_max, o::relu6});
 }
 
 // uint64 as floating point, rounded once. Values beyond int64 are halved (the last bit is kept as a sticky bit, for correct rounding), converted, and
@@ -49,7 +47,7 @@ Tensor uint64_as_floating(const Tensor& bits, DType type) {
 
 // Converts a tensor of dtype uint16, uint32 or uint64 to a type that instructions support.
 Tensor widened(const Tensor& t, DType type) {
-  const Tensor bits = as_signed(t);
+  const Tensor bits = as_stored(t);
   if (type == DType::Bool) return bits != 0;
   if (is_integral(type) && size_of(type) <= size_of(t.dtype())) return bits.to(type);
   if (t.dtype() == kUInt64) return uint64_as_floating(bits, type);
@@ -60,7 +58,7 @@ Tensor widened(const Tensor& t, DType type) {
 
 // Converts x, of any other dtype, to the signed form of `type`.
 Tensor narrowed(const Tensor& x, DType type) {
-  if (is_wide_unsigned(x.dtype())) return size_of(x.dtype()) >= size_of(type) ? as_signed(x) : widened(x, DType::I64);
+  if (is_wide_unsigned(x.dtype())) return size_of(x.dtype()) >= size_of(type) ? as_stored(x) : widened(x, DType::I64);
   if (is_complex(x.dtype())) return narrowed(real_part(x).clone(), type);
   if (!is_floating(x.dtype())) return x;
   if (type != kUInt64) return x.to(type == kUInt16 ? DType::I32 : DType::I64);
@@ -98,7 +96,7 @@ void apply_ordered(ir::OpId id, std::span<const OpOperand> operands, DType type,
   if (id == o::relu6) id = o::clamp_max, seen[count++] = {nullptr, in_order(6, type), wide};
   const Tensor value = make_result(out.sizes(), wide, out.device(), "copy_", true);
   apply_into(id, {seen.data(), count}, value);
-  write(out, as_unsigned(type == kUInt64 ? bitwise_xor(value, kSignBit) : value.to(signed_of(type)), type));
+  write(out, as_elements(type == kUInt64 ? bitwise_xor(value, kSignBit) : value.to(storage_type(type)), type));
 }
 
 // The unsigned dtype that the operator computes in, if any.
@@ -110,13 +108,13 @@ std::optional<DType> computed_in(std::span<const OpOperand> operands) {
 
 }  // namespace
 
-Tensor as_signed(const Tensor& t) { return is_wide_unsigned(t.dtype()) ? seen_as(t, signed_of(t.dtype())) : t; }
-Tensor as_unsigned(const Tensor& t, DType type) { return is_wide_unsigned(type) ? seen_as(t, type) : t; }
+Tensor as_stored(const Tensor& t) { return has_storage_type(t.dtype()) ? seen_as(t, storage_type(t.dtype())) : t; }
+Tensor as_elements(const Tensor& t, DType type) { return has_storage_type(type) ? seen_as(t, type) : t; }
 
 Tensor in_signed_order(const Tensor& t) {
   if (!is_wide_unsigned(t.dtype())) return t;
   const NoGrad off;
-  return t.dtype() == kUInt64 ? bitwise_xor(as_signed(t), kSignBit) : widened(t, t.dtype() == kUInt16 ? DType::I32 : DType::I64);
+  return t.dtype() == kUInt64 ? bitwise_xor(as_stored(t), kSignBit) : widened(t, t.dtype() == kUInt16 ? DType::I32 : DType::I64);
 }
 
 Tensor as_computed(const Tensor& t, DType type) {
@@ -151,22 +149,22 @@ void apply_unsigned(ir::OpId id, std::span<const OpOperand> operands, const Tens
     const bool own = is_wide_unsigned(x.as);
     if (x.tensor && (own || is_wide_unsigned(x.tensor->dtype()))) {
       // These integers include no special values, so a predicate only needs to see whether they are 0.
-      held[i] = predicate ? as_signed(*x.tensor) != 0 : own ? narrowed(*x.tensor, x.as) : widened(*x.tensor, real_of(x.as));
+      held[i] = predicate ? as_stored(*x.tensor) != 0 : own ? narrowed(*x.tensor, x.as) : widened(*x.tensor, real_of(x.as));
       x.tensor = &held[i];
     } else if (own) {
       x.scalar = static_cast<int64_t>(x.scalar.to_bits());
     }
-    if (own) x.as = predicate ? DType::I32 : signed_of(x.as);
+    if (own) x.as = predicate ? DType::I32 : storage_type(x.as);
   }
   const std::span<const OpOperand> all(seen.data(), operands.size());
   if (type && changes_nothing(id)) id = o::copy;
-  if (type && (out.dtype() == *type || out.dtype() == DType::Bool)) return apply_into(id, all, as_signed(out));
+  if (type && (out.dtype() == *type || out.dtype() == DType::Bool)) return apply_into(id, all, as_stored(out));
   if (!type && !is_wide_unsigned(out.dtype())) return apply_into(id, all, out);
   // The compute type differs from the result's dtype: convert afterwards.
-  const DType made = type ? signed_of(*type) : is_floating(all[0].as) ? all[0].as : DType::I64;
+  const DType made = type ? storage_type(*type) : is_floating(all[0].as) ? all[0].as : DType::I64;
   const Tensor value = make_result(out.sizes(), made, out.device(), name, true);
   apply_into(id, all, value);
-  write(out, as_unsigned(value, type.value_or(made)));
+  write(out, as_elements(value, type.value_or(made)));
 }
 
 }  // namespace naru::ops

@@ -9,10 +9,10 @@
 
 namespace naru::ops {
 
-// as_signed views a tensor of these dtypes as signed integers; as_unsigned views signed integers as elements of `type`. Both share memory and record
-// nothing for autograd. A tensor of another dtype is returned unchanged.
-Tensor as_signed(const Tensor& t);
-Tensor as_unsigned(const Tensor& t, DType type);
+// as_stored views a tensor of one of these dtypes, or of a float8 type, as elements of its storage_type; as_elements views such elements as those of
+// `type`. Both share memory and record nothing for autograd. For other dtypes both return the tensor unchanged.
+Tensor as_stored(const Tensor& t);
+Tensor as_elements(const Tensor& t, DType type);
 // Signed integers that have the order of t's elements: the wider signed type, or, for uint64, int64 with the sign bit flipped. Other tensors are
 // returned unchanged.
 Tensor in_signed_order(const Tensor& t);

@@ -66,7 +66,8 @@ int64_t values_for_a_place(const Addressing& at) {
 void write_at(const Tensor& target, const Addressing& at, const Positions& positions, const Tensor& value, bool add) {
   if (product(at.shape) == 0) return;
   if (is_complex(target.dtype())) return write_at(as_real(target), of_parts(at), of_parts(positions), as_real(value), add);
-  if (is_wide_unsigned(target.dtype())) return write_at(as_signed(target), at, positions, as_signed(value), add);
+  if (add && is_float8(target.dtype())) refuse(static_cast<const char*>(at.op), target.dtype());
+  if (has_storage_type(target.dtype())) return write_at(as_stored(target), at, positions, as_stored(value), add);
   // Sums of 16-bit types are rounded once: rounded after each value, 300 ones of bfloat16 are 256.
   // Few values for a large target are worth no copy of it.
   constexpr int64_t kFew = 64;
@@ -107,7 +108,7 @@ namespace {
 
 Tensor raw_gather(const Tensor& source, const Addressing& at, const Positions& positions) {
   if (is_complex(source.dtype())) return as_complex(raw_gather(as_real(source), of_parts(at), of_parts(positions)));
-  if (is_wide_unsigned(source.dtype())) return as_unsigned(raw_gather(as_signed(source), at, positions), source.dtype());
+  if (has_storage_type(source.dtype())) return as_elements(raw_gather(as_stored(source), at, positions), source.dtype());
   Tensor out = make_result(at.shape, source.dtype(), source.device(), at.op, true);
   if (product(at.shape) > 0) {
     ir::Gather g;

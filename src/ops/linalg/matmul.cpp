@@ -4,6 +4,7 @@
 #include "naru/ops.h"
 #include "ops/complex/complex.h"
 #include "ops/elementwise/elementwise.h"
+#include "ops/elementwise/float8.h"
 #include "ops/linalg/lapack.h"
 #include "ops/sparse/sparse.h"
 #include "ops/tensor/autocast.h"
@@ -67,6 +68,14 @@ void count_product(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_
   count_flops(batched ? "bmm" : !composed ? op : bias.defined() ? "addmm" : "mm", 2 * a.numel() * b.size(b_transposed ? -2 : -1));
 }
 
+// Products of float8 matrices, in float32 and rounded once. As in PyTorch there are none of vectors or batches.
+Tensor float8_product(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_transposed, const char* op) {
+  const std::string_view name = op;
+  if (a.dim() != 2 || name == "mv" || name == "dot") refuse(op, a.dtype());
+  const FlopsOfAll counted;
+  return product_of(as_float32(a), as_float32(b), bias.defined() ? as_float32(bias) : bias, b_transposed, op).to(a.dtype());
+}
+
 }  // namespace
 
 Tensor product_of(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_transposed, const char* op) {
@@ -77,6 +86,8 @@ Tensor product_of(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_t
     const Tensor product = complex_matmul(a, b_transposed ? b.detach().transpose(-1, -2) : b, op);
     return bias.defined() ? product + bias.detach() : product;
   }
+  if (is_float8(a.dtype())) [[unlikely]]
+    return float8_product(a, b, bias, b_transposed, op);
   const Dims &sa = a.sizes(), &sb = b.sizes();
   const size_t rank = sa.size();
   const int64_t m = sa[rank - 2], k = sa[rank - 1], n = b_transposed ? sb[rank - 2] : sb[rank - 1];
@@ -148,6 +159,32 @@ Tensor ops::int_mm(const Tensor& a, const Tensor& b) {
   }
   if (a.size(1) != b.size(0)) throw_not_multiplicable(a.sizes(), b.sizes(), "_int_mm");
   return mm_as(a.to(DType::I32), b.to(DType::I32), "_int_mm");
+}
+
+Tensor ops::scaled_mm(const Tensor& a, const Tensor& b, const Tensor& scale_a, const Tensor& scale_b, const Tensor& bias,
+                      const Tensor& scale_result, std::optional<DType> out) {
+  const char* const op = "_scaled_mm";
+  require_matrix(a, "mat1", op);
+  require_matrix(b, "mat2", op);
+  ops::require_defined(scale_a, op, "scale_a");
+  ops::require_defined(scale_b, op, "scale_b");
+  if (a.size(1) != b.size(0)) throw_not_multiplicable(a.sizes(), b.sizes(), op);
+  const bool one = scale_a.numel() == 1 && scale_b.numel() == 1;
+  const bool rows = scale_a.sizes() == Dims{a.size(0), 1} && scale_b.sizes() == Dims{1, b.size(1)};
+  if (!is_float8(a.dtype()) || !is_float8(b.dtype()) || scale_a.dtype() != DType::F32 || scale_b.dtype() != DType::F32 || !(one || rows))
+    throw ValueError(
+        "Invalid scaling configuration. {}: wanted float8 matrices and float32 scales, of one element each or of shapes ({}, 1) and (1, "
+        "{}); "
+        "got matrices of {} and {}, scales of {} {} and {} {}",
+        op, a.size(0), b.size(1), name_of(a.dtype()), name_of(b.dtype()), name_of(scale_a.dtype()), scale_a.sizes().str(),
+        name_of(scale_b.dtype()), scale_b.sizes().str());
+  const NoGrad off;
+  const auto scaled = [&](const Tensor& t, const Tensor& scale) { return as_float32(t) * (one ? scale.reshape({}) : scale); };
+  Tensor product = mm_as(scaled(a, scale_a), scaled(b, scale_b), op);
+  if (bias.defined()) product.add_(bias);
+  const DType type = out.value_or(a.dtype());
+  if (is_float8(type) && scale_result.defined()) product = product / scale_result;
+  return product.to(type);
 }
 
 // a (batch, m, k), b (batch, k, n) -> (batch, m, n)
@@ -251,6 +288,8 @@ Tensor addmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Sca
     throw RuntimeError("self and mat2 must have the same dtype, but got {} and {}", ops::torch_name(c.dtype()), ops::torch_name(b.dtype()));
   check_factors(a, b, "addmm");
   check_factors(a, c, "addmm");
+  if (is_float8(a.dtype())) [[unlikely]]
+    return addmm(ops::as_float32(c), ops::as_float32(a), ops::as_float32(b), beta, alpha).to(a.dtype());
   const Dims sizes{a.sizes()[0], b.sizes()[1]};
   const DType type = a.dtype();
   if (!is_inexact(type)) beta = ops::converted(beta, type), alpha = ops::converted(alpha, type);

@@ -1,6 +1,8 @@
 // Matrix products. Nothing is recorded for autograd.
 #pragma once
 
+#include <optional>
+
 #include "naru/tensor.h"
 
 namespace naru::ops {
@@ -16,5 +18,9 @@ Tensor product_of(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_t
 
 // The product of int8 or uint8 matrices, in int32.
 Tensor int_mm(const Tensor& a, const Tensor& b);
+// The product of float8 matrices a (m, k) and b (k, n), whose elements stand for a * scale_a and b * scale_b: float32 scales of one element, or of
+// (m, 1) and (1, n). Computes in float32, adds `bias` (n), if any, and rounds to `out`; a float8 result is divided by scale_result, if any.
+Tensor scaled_mm(const Tensor& a, const Tensor& b, const Tensor& scale_a, const Tensor& scale_b, const Tensor& bias,
+                 const Tensor& scale_result, std::optional<DType> out);
 
 }  // namespace naru::ops

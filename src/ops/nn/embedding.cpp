@@ -1,6 +1,7 @@
 // embedding.
 #include "autograd/history/history.h"
 #include "naru/ops/complex.h"
+#include "ops/elementwise/unsigned.h"
 #include "ops/reduce/reductions.h"
 #include "ops/sparse/sparse.h"
 #include "ops/tensor/common.h"
@@ -15,6 +16,7 @@ namespace {
 
 // Rows of a table (n, width) chosen by `index`.
 Tensor rows_of(const Tensor& table, const Tensor& index) {
+  if (has_storage_type(table.dtype())) return ops::as_elements(rows_of(ops::as_stored(table), index), table.dtype());
   Dims shape = index.sizes();
   shape.push_back(table.size(1));
   Tensor out = ops::make_result(shape, table.dtype(), table.device(), "embedding");

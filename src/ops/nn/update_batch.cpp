@@ -27,7 +27,7 @@ bool is_batchable(const ir::Program& program, std::span<const Tensor* const> ten
   if (first.numel == 0 || !(first.contiguous || is_dense(first.sizes, first.strides))) return false;
   for (size_t k = 0; k < tensors.size(); ++k) {
     const TensorImpl& t = *tensors[k]->impl();
-    if (!t.storage || !in_programs(t.dtype) || !(t.storage->device == first.storage->device)) return false;
+    if (!t.storage || t.special || !(t.storage->device == first.storage->device)) return false;
     if (program.inputs[k].scalar ? t.numel != 1 : !same_order(t, first)) return false;
     for (size_t i = 0; i < k; ++i)
       if (tensors[i]->impl()->storage.get() == t.storage.get()) return false;

@@ -3,6 +3,7 @@
 #include "naru/ops/complex.h"
 #include "naru/ops/functions.h"
 #include "ops/complex/complex.h"
+#include "ops/elementwise/float8.h"
 #include "ops/elementwise/unsigned.h"
 #include "ops/reduce/reductions.h"
 #include "ops/sparse/sparse.h"
@@ -167,7 +168,7 @@ Tensor any_or_all(ReduceOp op, const Tensor& t, const OptionalDims& dims, bool k
     if (op != ReduceOp::Any || dims || keepdim) ops::throw_no_sparse(name, t);
     return any_or_all(op, ops::values_of(is_compressed(t) ? t : coalesce(t)), dims, keepdim, name);
   }
-  if (!in_programs(t.dtype())) return any_or_all(op, t.detach() != 0, dims, keepdim, name);
+  if (!in_programs(t.dtype())) return any_or_all(op, ops::as_float32(t.detach()) != 0, dims, keepdim, name);
   const DimSet set = ops::dim_set(dims, t.dim(), true);
   // PyTorch keeps uint8, the type its masks once had.
   const DType out = t.dtype() == DType::U8 ? DType::U8 : DType::Bool;
@@ -183,7 +184,7 @@ Tensor all(const Tensor& t, const OptionalDims& dims, bool keepdim) { return any
 
 Tensor count_nonzero(const Tensor& t, const OptionalDims& dims) {
   ops::require_defined(t, "count_nonzero", "input");
-  if (!in_programs(t.dtype())) return count_nonzero(t.detach() != 0, dims);
+  if (!in_programs(t.dtype())) return count_nonzero(ops::as_float32(t.detach()) != 0, dims);
   const DimSet set = ops::dim_set(dims, t.dim());
   return ops::reduce(ReduceOp::Sum, FusedProducer(ir::op::not_zero, DType::I64, {FusedProducer::of(t, t.dtype())}), t.sizes(), set, false,
                      DType::I64, "count_nonzero");

@@ -45,8 +45,7 @@ Device list_device(const std::vector<Tensor>& tensors, const char* op) {
 // Copies small parts that are ready on the host immediately. Returns false if it did nothing.
 bool cat_immediate(const std::vector<Tensor>& parts, const std::vector<bool>& skip, int64_t dim, const Tensor& out) {
   const TensorImpl& to = *out.impl();
-  if (!to.storage->device.is_cpu() || to.numel == 0 || to.numel > ops::kSmall || ops::recording_host() || !in_programs(to.dtype))
-    return false;
+  if (!to.storage->device.is_cpu() || to.numel == 0 || to.numel > ops::kSmall || ops::recording_host() || to.special) return false;
   for (size_t i = 0; i < parts.size(); ++i)
     if (!skip[i] && (parts[i].dtype() != to.dtype || !(parts[i].numel() == 0 || ops::is_host_ready(*parts[i].impl())))) return false;
   int64_t rows = 1, place = 0;

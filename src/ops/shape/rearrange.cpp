@@ -163,7 +163,7 @@ Tensor flip(const Tensor& t, const Dims& dims) {
     turned[d] = true;
   }
   Tensor out = is_complex(t.dtype()) ? ops::as_complex(flipped(ops::as_real(t), turned))
-                                     : ops::as_unsigned(flipped(ops::as_signed(t), turned), t.dtype());
+                                     : ops::as_elements(flipped(ops::as_stored(t), turned), t.dtype());
   return autograd::record(out, "FlipBackward0", {&t}, {},
                           [dims](Grads g, Grads) { return std::vector{g[0].defined() ? flip(g[0], dims) : Tensor()}; });
 }

@@ -115,7 +115,7 @@ Tensor Tensor::view(DType type) const {
   const int64_t offset = reinterpreted(*this, type, new_sizes, new_strides);
   Tensor v = ops::make_view(*this, new_sizes, new_strides, offset, "view");
   if (runtime::Queue* q = impl_->storage->pending.load()) q->flush();
-  v.impl()->dtype = type;
+  v.impl()->set_dtype(type);
   return v;
 }
 

@@ -185,7 +185,7 @@ void run_sparse_in_place(ir::OpId id, const Tensor& target, std::span<const Oper
   if (made.dtype() != target.dtype())
     throw RuntimeError("result type {} can't be cast to the desired output type {}", torch_name(made.dtype()), torch_name(target.dtype()));
   autograd::before_write(target);
-  target.impl()->parts = made.impl()->parts;
+  target.impl()->set_parts(made.impl()->parts);
   bump_version(target);
 }
 

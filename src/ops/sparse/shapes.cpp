@@ -257,7 +257,8 @@ void take_parts(const Tensor& t, const Tensor& made, const char* op) {
         op);
   autograd::before_write(t);
   TensorImpl& impl = *t.impl();
-  impl.parts = made.impl()->parts, impl.dtype = made.impl()->dtype;
+  impl.set_dtype(made.impl()->dtype);
+  impl.set_parts(made.impl()->parts);
   impl.sizes = made.sizes(), impl.strides = made.strides(), impl.numel = made.numel();
   bump_version(t);
 }

@@ -27,15 +27,14 @@ Tensor ops::sparse_shell(Ref<ops::SparseParts> parts, const Dims& sizes) {
         "sparse tensors of dtype {} are not supported; integers are to be signed or uint8, complex numbers complex64 or complex128",
         name_of(type));
   const Device device = parts->values.device();
-  auto* impl =
-      new TensorImpl(runtime::make_storage(device.is_cpu() ? Device(DeviceType::Cpu, 0) : device, 0), sparse_form(parts->values.dtype()));
+  auto* impl = new TensorImpl(runtime::make_storage(device.is_cpu() ? Device(DeviceType::Cpu, 0) : device, 0), parts->values.dtype());
   Tensor t(impl);
   impl->sizes = sizes;
   impl->strides = Dims(sizes.size(), 0);
   impl->numel = product(sizes);
   impl->contiguous = false;
   impl->origin.op = "sparse";
-  impl->parts = Ref<LayoutParts>(std::move(parts));
+  impl->set_parts(Ref<LayoutParts>(std::move(parts)));
   return t;
 }
 
@@ -110,7 +109,7 @@ void set_coalesced(const Tensor& t, bool coalesced) {
   const SparseParts& own = parts_of(t);
   auto parts = make_ref<SparseParts>();
   parts->layout = own.layout, parts->indices = own.indices, parts->values = own.values, parts->coalesced = coalesced;
-  t.impl()->parts = std::move(parts);
+  t.impl()->set_parts(std::move(parts));
 }
 
 Tensor keys_of(const Tensor& indices, const Dims& sizes) {

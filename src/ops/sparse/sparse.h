@@ -23,7 +23,7 @@ const SparseParts& parts_of(const Tensor& t);
 // Sets the flag of a COO tensor without a check.
 void set_coalesced(const Tensor& t, bool coalesced);
 
-inline bool has_sparse_form(const Tensor& t) noexcept { return t.defined() && is_sparse_form(t.impl()->dtype); }
+inline bool has_sparse_form(const Tensor& t) noexcept { return t.defined() && (t.impl()->special & kSparse) != 0; }
 
 // Makes a differentiable COO tensor from parts that need no check. `values` may have a history; values_of returns them with it.
 Tensor with_values(const Tensor& indices, const Tensor& values, const Dims& sizes, bool coalesced);

@@ -8,6 +8,7 @@
 #include "naru/ops.h"
 #include "ops/complex/complex.h"
 #include "ops/elementwise/fast_call.h"
+#include "ops/elementwise/float8.h"
 #include "ops/elementwise/unsigned.h"
 #include "ops/shape/strides.h"
 #include "ops/sparse/sparse.h"
@@ -77,7 +78,7 @@ void submit(ir::Instruction&& instruction, std::span<const Tensor* const> reads,
     if (t->defined()) accesses.writes.push_back(t->impl()->storage.get());
   for (const auto tensors : {reads, writes})
     for (const Tensor* t : tensors)
-      if (t->defined() && !in_programs(t->impl()->dtype)) refuse_instruction(instruction, *t);
+      if (t->defined() && t->impl()->special) refuse_instruction(instruction, *t);
   const Device device = writes[0]->impl()->storage->device;
   // An index out of bounds is reported long after the call, so keep the source location.
   if (!device.is_cpu() && current_line)
@@ -95,16 +96,14 @@ void submit(ir::Instruction&& instruction, std::initializer_list<const Tensor*> 
 
 namespace {
 
-// The kind of dtype among operands and result that instructions do not support.
-enum class DtypeClass : uint8_t { KnownTypes, Complex, Unsigned, Sparse };
-DtypeClass classify_dtypes(std::span<const OpOperand> operands, const TensorImpl& out) noexcept {
-  DType greatest = out.dtype;
+// What among operands and result instructions do not support: bits of Special.
+uint8_t special_among(std::span<const OpOperand> operands, const TensorImpl& out) noexcept {
+  uint8_t special = out.special;
   for (const OpOperand& o : operands) {
-    greatest = std::max(greatest, o.as);
-    if (o.tensor) greatest = std::max(greatest, o.tensor->impl()->dtype);
+    special |= special_type(o.as);
+    if (o.tensor) special |= o.tensor->impl()->special;
   }
-  if (in_programs(greatest)) return DtypeClass::KnownTypes;
-  return is_sparse_form(greatest) ? DtypeClass::Sparse : is_wide_unsigned(greatest) ? DtypeClass::Unsigned : DtypeClass::Complex;
+  return special;
 }
 
 }  // namespace
@@ -112,13 +111,14 @@ DtypeClass classify_dtypes(std::span<const OpOperand> operands, const TensorImpl
 void apply_into(ir::OpId id, std::span<const OpOperand> operands, const Tensor& out) {
   const TensorImpl& o = *out.impl();
   if (o.numel == 0) return;
-  if (const DtypeClass m = classify_dtypes(operands, o); m != DtypeClass::KnownTypes) [[unlikely]] {
-    if (m == DtypeClass::Sparse) {
+  if (const uint8_t special = special_among(operands, o)) [[unlikely]] {
+    if (special & kSparse) {
       for (const OpOperand& x : operands)
         if (x.tensor) refuse_sparse(*x.tensor, ir::op_table()[id].name);
       refuse_sparse(out, ir::op_table()[id].name);
     }
-    return m == DtypeClass::Unsigned ? apply_unsigned(id, operands, out) : apply_complex(id, operands, out);
+    if (special & kFloat8Elements) return apply_float8(id, operands, out);
+    return special & kUnsignedElements ? apply_unsigned(id, operands, out) : apply_complex(id, operands, out);
   }
   if (operands.size() > 1 && !operands[1].tensor) id = ir::op::with_number(id, operands[1].scalar.to_double());
   std::array<runtime::Source, ir::kMaxArgs> sources;

@@ -27,6 +27,8 @@ struct DlType {
   uint16_t lanes;
 };
 enum : uint8_t { kDlInt = 0, kDlUInt = 1, kDlFloat = 2, kDlBfloat = 4, kDlComplex = 5, kDlBool = 6 };
+// In the order of the dtypes.
+constexpr uint8_t kDlFloat8[] = {10, 12, 11, 13, 14};
 
 struct DlTensor {
   void* data;
@@ -57,6 +59,7 @@ DlType dl_type(DType t) {
   const auto bits = static_cast<uint8_t>(size_of(t) * 8);
   if (t == DType::Bool) return {kDlBool, 8, 1};
   if (t == DType::BF16) return {kDlBfloat, 16, 1};
+  if (is_float8(t)) return {kDlFloat8[static_cast<size_t>(t) - static_cast<size_t>(kFloat8E4M3FN)], 8, 1};
   if (is_complex(t)) return {kDlComplex, bits, 1};
   if (is_floating(t)) return {kDlFloat, bits, 1};
   return {is_signed(t) ? kDlInt : kDlUInt, bits, 1};

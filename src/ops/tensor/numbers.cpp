@@ -37,8 +37,6 @@ constexpr PerDType<const char*> kNames{"bool",    "uint8_t",   "int8_t",        
                      in_programs(type) ? kNames[type] : ops::c_name(type), text, name_of(type), r.low, r.high);
 }
 
-bool is_one_of(ir::OpId id, std::initializer_list<ir::OpId> list) { return std::find(list.begin(), list.end(), id) != list.end(); }
-
 // A limit outside the dtype's range that excludes nothing is clamped to the range; one that no element could satisfy is an error.
 Scalar limit(Scalar number, DType type, bool lower) {
   const Range r = range_of(type);
@@ -91,7 +89,7 @@ Scalar as_half(Scalar number, DType type) {
 bool rounds_number(ir::OpId id, size_t operand) noexcept {
   namespace r = ir::op;
   if (id == r::floor_divide) return operand == 0;
-  return is_one_of(id, {r::add, r::sub, r::remainder, r::fmod, r::pow, r::eq, r::ne, r::lt, r::le, r::gt, r::ge, r::xlogy});
+  return ir::op::is_one_of(id, {r::add, r::sub, r::remainder, r::fmod, r::pow, r::eq, r::ne, r::lt, r::le, r::gt, r::ge, r::xlogy});
 }
 
 void fit_numbers(ir::OpId id, Types types, std::span<OpOperand> operands) {
@@ -101,13 +99,13 @@ void fit_numbers(ir::OpId id, Types types, std::span<OpOperand> operands) {
     for (size_t i = 0; i < operands.size(); ++i)
       if (!operands[i].tensor && rounds_number(id, i)) operands[i].scalar = as_half(operands[i].scalar, types.compute);
   if (is_complex(types.compute) || (is_floating(types.compute) && !choice)) return;
-  const bool writes = choice || is_one_of(id, {r::threshold, r::pow});
+  const bool writes = choice || ir::op::is_one_of(id, {r::threshold, r::pow});
   for (size_t i = 1; i < operands.size(); ++i) {
     if (operands[i].tensor) continue;
     Scalar& number = operands[i].scalar;
     if (writes || (id == r::add_scaled && i == 2))
       number = converted(number, types.compute);
-    else if (is_one_of(id, {r::clamp, r::clamp_min, r::clamp_max}) && is_integral(types.compute) && types.compute != DType::I64)
+    else if (ir::op::is_one_of(id, {r::clamp, r::clamp_min, r::clamp_max}) && is_integral(types.compute) && types.compute != DType::I64)
       number = limit(number, types.compute, id == r::clamp_min || (id == r::clamp && i == 1));
   }
 }

@@ -6,6 +6,7 @@
 
 #include "naru/ops.h"
 #include "ops/complex/complex.h"
+#include "ops/elementwise/float8.h"
 #include "ops/elementwise/unsigned.h"
 #include "ops/sparse/sparse.h"
 #include "ops/tensor/common.h"
@@ -23,7 +24,7 @@ void* Tensor::data_ptr() const {
   const TensorImpl& i = *impl_;
   if (runtime::Queue* q = i.storage->pending.load(std::memory_order_acquire)) q->flush();
   if (!i.storage->data) runtime::allocate_storage(*i.storage);
-  if (is_sparse_form(i.dtype))
+  if (i.special & kSparse)
     throw RuntimeError("Cannot access data pointer of Tensor that doesn't have storage (a sparse tensor; use to_dense())");
   if (i.storage->device.is_cpu()) runtime::wait_for_host(*i.storage, true);
   return i.address();
@@ -49,10 +50,11 @@ Scalar read_scalar(const Tensor& t) {
   const TensorImpl& i = *t.impl();
   if (i.storage->device.is_meta()) throw RuntimeError("Tensor.item() cannot be called on meta tensors");
   if (!i.storage->device.is_cpu()) return read_scalar(t.cpu());
-  if (!in_programs(i.dtype)) [[unlikely]] {
+  if (i.special) [[unlikely]] {
     refuse_sparse(t, "_local_scalar_dense");
     if (is_complex(i.dtype)) return std::complex(read_scalar(real_part(t)).to_double(), read_scalar(imaginary_part(t)).to_double());
-    const int64_t bits = read_scalar(as_signed(t)).to_int();
+    if (is_float8(i.dtype)) return read_scalar(as_float32(t));
+    const int64_t bits = read_scalar(as_stored(t)).to_int();
     return i.dtype == kUInt64 ? Scalar::of_unsigned(static_cast<uint64_t>(bits))
                               : Scalar(bits & (i.dtype == kUInt16 ? 0xffff : 0xffffffff));
   }

@@ -213,7 +213,7 @@ void run_on_host(Queue& queue, ir::Instruction instruction, const Accesses& acce
 }
 
 void require_type(Device device, DType type, const char* op) {
-  if (queue_of(device).capabilities().supports(signed_of(real_of(type)))) return;
+  if (queue_of(device).capabilities().supports(storage_type(real_of(type)))) return;
   const std::string_view name = name_of(type);
   if (const char* words = kind_of(device.type).no_dtype)
     throw TypeError("{} ({}, on {})", fmt::format(fmt::runtime(words), name), op, device.str());

@@ -79,11 +79,11 @@ def test_operators_without_a_function_of_their_name():
 def test_quantization_can_be_imported_and_says_that_it_is_not_there():
     """Packages for it (torchao) are imported by others where they are installed."""
     from naru.ao.quantization import QConfig, default_observer
-    from naru.nn.functional import ScalingType, SwizzleType, scaled_grouped_mm, scaled_mm
+    from naru.nn.functional import ScalingType, SwizzleType, scaled_grouped_mm
     from naru.sparse import SparseSemiStructuredTensorCUSPARSELT
 
     assert (ScalingType.RowWise, SwizzleType.NO_SWIZZLE) == (1, 0) and torch._C.Tag.pointwise is not torch._C.Tag.core
-    for call in (QConfig, default_observer, scaled_mm, scaled_grouped_mm, SparseSemiStructuredTensorCUSPARSELT):
+    for call in (QConfig, default_observer, scaled_grouped_mm, SparseSemiStructuredTensorCUSPARSELT):
         with pytest.raises(NotImplementedError, match="is in PyTorch 2.15 but not in naru yet"):
             call(torch.ones(2, 2), torch.ones(2, 2))
     with pytest.raises(ImportError):
