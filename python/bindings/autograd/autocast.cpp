@@ -16,7 +16,7 @@ DType half_type(DType t) {
   return t;
 }
 
-const char* word(autocast::Rule rule) {
+const char* word(operators::Cast rule) {
   constexpr const char* kWords[] = {"", "lower", "float32", "widest", "refused"};
   return kWords[static_cast<int>(rule)];
 }
@@ -35,10 +35,16 @@ void define_autocast() {
   def(kFunction, "_autocast_rules", "", "What is cast for the functions on PyTorch's lists: (on cpu, on other kinds) by name.",
       []() -> nb::object {
         nb::dict rules;
-        for (const auto& [name, r] : autocast::all_rules())
-          rules[nb::str(name.data(), name.size())] = nb::make_tuple(word(r.cpu), word(r.others));
+        for (const auto& [name, r] : operators::rows())
+          if (r.autocast.cpu != operators::Cast::None || r.autocast.others != operators::Cast::None)
+            rules[nb::str(name.data(), name.size())] = nb::make_tuple(word(r.autocast.cpu), word(r.autocast.others));
         return rules;
       });
+  def(kFunction, "_operator_records", "", "The names of the operators that have records (core/operators.h).", []() -> nb::object {
+    nb::list names;
+    for (const auto& row : operators::rows()) names.append(nb::str(row.name.data(), row.name.size()));
+    return names;
+  });
   def(kFunction, "is_autocast_cpu_enabled", "", "Whether this thread is in a block of autocast for the cpu.", [] { return state().on[0]; });
   def(kFunction, "is_autocast_cache_enabled", "", "Whether weights are cast once in a block.", [] { return state().cache; });
   def(kFunction, "set_autocast_cache_enabled", "enabled", "Sets whether weights are cast once in a block.",

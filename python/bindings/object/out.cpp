@@ -18,126 +18,11 @@ using ops::torch_name;
 // "long int", as PyTorch's messages about out write it.
 const char* c_type(DType t) { return t == DType::I64 ? "long int" : ops::c_name(t); }
 
-// What is not here casts. The message names the result's type, then out's; without one it is that of most functions.
-struct Entry {
-  std::string_view function;
-  OutRule rule;
-  const char* message = nullptr;
-};
-constexpr const char* kFound = "Found dtype {1} but expected {0}";
-constexpr const char* kMatch = "Expected the dtype for input and out to match, but got {0} for input's dtype and {1} for out's dtype.";
-constexpr const char* kScalarType = "expected scalar_type {0} but found {1}";
-constexpr const char* kFactors = "addmv input tensors must have the same dtype, but got {1}, {0}, and {0}";
-constexpr const char* kPositions =
-    "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on "
-    "whether out_int32 flag is True, but we got output tensor's dtype {1}";
-constexpr Entry kEntries[] = {
-    {"abs", OutRule::Same, kFound},
-    {"absolute", OutRule::Same, kFound},
-    {"neg", OutRule::Same, kFound},
-    {"negative", OutRule::Same, kFound},
-    {"ceil", OutRule::Same, kFound},
-    {"floor", OutRule::Same, kFound},
-    {"round", OutRule::Same, kFound},
-    {"trunc", OutRule::Same, kFound},
-    {"fix", OutRule::Same, kFound},
-    {"frac", OutRule::Same, kFound},
-    {"sgn", OutRule::Same, kFound},
-    {"sign", OutRule::Same, kFound},
-    {"clamp", OutRule::Same, kFound},
-    {"clip", OutRule::Same, kFound},
-    {"clamp_min", OutRule::Same, kFound},
-    {"clamp_max", OutRule::Same, kFound},
-    {"where", OutRule::Same, "Expected out type to be {0} but got {1}"},
-    {"nan_to_num", OutRule::Same, "nan_to_num: dtype of out: {1} should be same as input: {0}"},
-    {"heaviside", OutRule::Same, "heaviside is not yet implemented for tensors with different dtypes. (result {0}, out {1})"},
-    {"isposinf", OutRule::Boolean},
-    {"isneginf", OutRule::Boolean},
-    {"signbit", OutRule::Boolean},
-    {"any", OutRule::Mask},
-    {"all", OutRule::Mask},
-    {"sum", OutRule::Own},
-    {"prod", OutRule::Own},
-    {"cumsum", OutRule::Own},
-    {"cumprod", OutRule::Own},
-    {"nansum", OutRule::Own},
-    {"logsumexp", OutRule::Floating, "logsumexp(): Expected floating point type for result tensor, but got: {1}"},
-    {"norm", OutRule::Same},
-    {"amax", OutRule::Same, kMatch},
-    {"amin", OutRule::Same, kMatch},
-    {"aminmax", OutRule::Same},
-    {"argmax", OutRule::Same},
-    {"argmin", OutRule::Same},
-    {"median", OutRule::Same},
-    {"mm", OutRule::Same},
-    {"bmm", OutRule::Same},
-    {"addmm", OutRule::Same},
-    {"addmv", OutRule::Same},
-    {"baddbmm", OutRule::Same},
-    {"mv", OutRule::Same, kFactors},
-    {"matmul", OutRule::Same},
-    {"dot", OutRule::Same, "result dtype {1} does not match input dtype {0}"},
-    {"vdot", OutRule::Same, "result dtype {1} does not match input dtype {0}"},
-    {"gather", OutRule::Same},
-    {"scatter", OutRule::Same},
-    {"scatter_add", OutRule::Same},
-    {"index_add", OutRule::Same},
-    {"take_along_dim", OutRule::Same},
-    {"index_select", OutRule::Same, "index_select(): self and result must have the same scalar type (got {0} and {1})"},
-    {"masked_select", OutRule::Same, "masked_select(): self and result must have the same scalar type (got {0} and {1})"},
-    {"take", OutRule::Same, "take(): self and out expected to have the same dtype, but got self.dtype = {0} and out.dtype = {1}"},
-    {"nonzero", OutRule::Same, "nonzero: Expected out tensor to have scalar type Long but got scalar type{1}"},
-    {"multinomial", OutRule::Same, "multinomial expects Long tensor out, got: {1}"},
-    {"tril", OutRule::Same},
-    {"triu", OutRule::Same},
-    {"diag", OutRule::Same},
-    {"cross", OutRule::Same},
-    {"linalg_multi_dot", OutRule::Same},
-    {"chain_matmul", OutRule::Same},
-    {"sort", OutRule::Same},
-    {"msort", OutRule::Same},
-    {"argsort", OutRule::Same},
-    {"topk", OutRule::Same},
-    {"kthvalue", OutRule::Same, "output values must be of same type as input (got {0} and {1})"},
-    {"isin", OutRule::Same},
-    {"histc", OutRule::Same, "torch.histogram: input tensor and hist tensor should have the same dtype, but got input {0} and hist {1}"},
-    {"quantile", OutRule::Same, "quantile() out tensor must be same dtype as the input tensor (got {0} and {1})"},
-    {"cummax", OutRule::Same, kScalarType},
-    {"cummin", OutRule::Same, kScalarType},
-    {"logcumsumexp", OutRule::Same, kScalarType},
-    {"complex", OutRule::Same, "Expected object of scalar type {0} but got scalar type {1} for argument 'out'"},
-    {"searchsorted", OutRule::Same, kPositions},
-    {"bucketize", OutRule::Same, kPositions},
-    {"cat", OutRule::Cast, "torch.cat(): input types can't be cast to the desired output type {1} (result {0})"},
-    {"concat", OutRule::Cast, "torch.cat(): input types can't be cast to the desired output type {1} (result {0})"},
-    {"concatenate", OutRule::Cast, "torch.cat(): input types can't be cast to the desired output type {1} (result {0})"},
-    {"stack", OutRule::Cast, "torch.cat(): input types can't be cast to the desired output type {1} (result {0})"},
-    {"bernoulli", OutRule::Made},
-    {"empty", OutRule::Made},
-    {"zeros", OutRule::Made},
-    {"ones", OutRule::Made},
-    {"full", OutRule::Made},
-    {"eye", OutRule::Made},
-    {"rand", OutRule::Made},
-    {"randn", OutRule::Made},
-    {"randint", OutRule::Made},
-    {"randperm", OutRule::Made},
-    {"arange", OutRule::Range},
-    {"range", OutRule::Range},
-    {"linspace", OutRule::Range},
-    {"logspace", OutRule::Range},
-};
-
-const Entry* entry_of(std::string_view function) {
-  const auto at = std::find_if(std::begin(kEntries), std::end(kEntries), [&](const Entry& e) { return e.function == function; });
-  return at == std::end(kEntries) ? nullptr : &*at;
-}
-
 int category(DType t) { return static_cast<int>(category_of(t)); }
 
 [[noreturn]] void fail_dtype(const char* function, DType wanted, DType got) {
-  if (const Entry* e = entry_of(function); e && e->message)
-    throw RuntimeError("{}", fmt::format(fmt::runtime(e->message), torch_name(wanted), torch_name(got)));
+  if (const char* const message = operators::record_of(function).out.message)
+    throw RuntimeError("{}", fmt::format(fmt::runtime(message), torch_name(wanted), torch_name(got)));
   throw RuntimeError("Expected out tensor to have dtype {}, but got {} instead ({})", c_type(wanted), c_type(got), function);
 }
 
@@ -145,8 +30,8 @@ void check_dtype(const char* function, OutRule rule, DType result, DType out) {
   switch (rule) {
     case OutRule::Cast:
       if (category(result) <= category(out)) return;
-      if (const Entry* e = entry_of(function); e && e->message)
-        throw TypeError("{}", fmt::format(fmt::runtime(e->message), torch_name(result), torch_name(out)));
+      if (const char* const message = operators::record_of(function).out.message)
+        throw TypeError("{}", fmt::format(fmt::runtime(message), torch_name(result), torch_name(out)));
       throw RuntimeError("result type {} can't be cast to the desired output type {} ({}: out)", torch_name(result), torch_name(out),
                          function);
     case OutRule::Boolean:
@@ -193,11 +78,6 @@ void resize(const char* function, OutRule rule, const Tensor& out, const Dims& s
 }
 
 }  // namespace
-
-OutRule out_rule(std::string_view function) {
-  const Entry* e = entry_of(function);
-  return e ? e->rule : OutRule::Cast;
-}
 
 void follow_out(const char* function, OutRule rule, const Tensor& out, PyObject** dtype, PyObject** device) {
   const bool made = rule == OutRule::Made || rule == OutRule::Range;

@@ -1,25 +1,15 @@
-// out=: what the tensor that a result is written to must be, and how it becomes so. One table for all functions.
+// out=: what the tensor that a result is written to must be, and how it becomes so, by the functions' records.
 #pragma once
 
 #include <string_view>
 
+#include "core/operators.h"
 #include "object/object.h"
 #include "object/overlap.h"
 
 namespace naru::py {
 
-// How a function treats the dtype of out.
-enum class OutRule : uint8_t {
-  Cast,      // what promotion may turn the result into
-  Same,      // the result's own
-  Floating,  // out's own floating dtype, as if dtype= were given
-  Own,       // out's own dtype, as if dtype= were given
-  Boolean,   // bool alone
-  Mask,      // bool or uint8
-  Made,      // a new tensor: made in out's dtype and on its device; dtype= must not say otherwise
-  Range,     // the same; an out of as many elements keeps its shape
-};
-OutRule out_rule(std::string_view function);
+using operators::OutRule;
 
 // Before the call: the slots of dtype and device (or null) take out's, where the rule says so. Throws RuntimeError where dtype= says otherwise.
 void follow_out(const char* function, OutRule rule, const Tensor& out, PyObject** dtype, PyObject** device);

@@ -10,79 +10,6 @@
 namespace naru::py {
 namespace {
 
-// Functions that may not read the memory that they write, even at the same positions.
-constexpr std::string_view kDisjoint[] = {"cat",          "concat",          "concatenate",  "cross",         "gather", "index_add_",
-                                          "index_copy_",  "index_put_",      "index_select", "linalg_cross",  "put_",   "scatter_",
-                                          "scatter_add_", "scatter_reduce_", "take",         "take_along_dim"};
-constexpr std::string_view kFills[] = {"fill_", "index_fill_", "masked_fill_"};
-// Functions whose overlap PyTorch does not check.
-constexpr std::string_view kUnchecked[] = {"addbmm",
-                                           "addmm",
-                                           "addmv",
-                                           "all",
-                                           "amax",
-                                           "amin",
-                                           "any",
-                                           "argmax",
-                                           "argmin",
-                                           "baddbmm",
-                                           "bmm",
-                                           "bucketize",
-                                           "cholesky_inverse",
-                                           "cholesky_solve",
-                                           "cummax",
-                                           "cummin",
-                                           "diag",
-                                           "diff",
-                                           "dot",
-                                           "float_power",
-                                           "geqrf",
-                                           "histc",
-                                           "histogram",
-                                           "isin",
-                                           "linear",
-                                           "logsigmoid",
-                                           "log_softmax",
-                                           "logsumexp",
-                                           "lu_solve",
-                                           "lu_unpack",
-                                           "masked_scatter",
-                                           "matmul",
-                                           "mean",
-                                           "median",
-                                           "mm",
-                                           "multinomial",
-                                           "mv",
-                                           "mvlgamma",
-                                           "nanmean",
-                                           "nanmedian",
-                                           "nanquantile",
-                                           "nansum",
-                                           "norm",
-                                           "orgqr",
-                                           "ormqr",
-                                           "prod",
-                                           "qr",
-                                           "quantile",
-                                           "resize_as",
-                                           "searchsorted",
-                                           "set",
-                                           "softmax",
-                                           "special_ndtr",
-                                           "std",
-                                           "sum",
-                                           "svd",
-                                           "triangular_solve",
-                                           "tril",
-                                           "triu",
-                                           "var",
-                                           "vdot"};
-
-template <size_t N>
-bool among(const std::string_view (&names)[N], std::string_view name) {
-  return std::ranges::find(names, name) != std::end(names);
-}
-
 bool one_storage(const Tensor& a, const Tensor& b) {
   if (!a.defined() || !b.defined()) return false;
   const TensorImpl &x = *a.impl(), &y = *b.impl();
@@ -108,13 +35,12 @@ Overlap overlap_of(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 Sharing sharing_of(std::string_view function) {
-  if (among(kDisjoint, function)) return Sharing::Apart;
-  if (among(kFills, function)) return Sharing::Fill;
-  const std::string_view name = function.ends_with('_') ? function.substr(0, function.size() - 1) : function;
-  if (name.starts_with("linalg_") || name.starts_with("fft_") || (name.ends_with("_copy") && name != "index_copy") ||
-      among(kUnchecked, name))
-    return Sharing::Any;
-  return Sharing::Same;
+  const bool in_place = function.ends_with('_');
+  const std::string_view name = in_place ? function.substr(0, function.size() - 1) : function;
+  const operators::Record& record = operators::record_of(name);
+  if (const Sharing known = in_place ? record.in_place : record.sharing; known != Sharing::Same) return known;
+  const bool unchecked = name.starts_with("linalg_") || name.starts_with("fft_") || (name.ends_with("_copy") && name != "index_copy");
+  return unchecked ? Sharing::Any : Sharing::Same;
 }
 
 void check_sharing(const char* function, Sharing sharing, const Tensor& written, const Tensor& read) {

@@ -4,17 +4,13 @@
 #include <span>
 #include <string_view>
 
+#include "core/operators.h"
 #include "object/object.h"
 
 namespace naru::py {
 
-// What a function may read of the memory that it writes, which is its out=, or its first argument if its name ends in _.
-enum class Sharing : uint8_t {
-  Same,   // all of it, at the same positions: full overlap
-  Apart,  // nothing: no overlap
-  Fill,   // as Same; 0-d values may overlap anywhere
-  Any,    // anything: PyTorch does not check, and the result is complete before it is written
-};
+using operators::Sharing;
+// What a function may read of the memory that it writes: its out=, or its first argument if its name ends in _.
 Sharing sharing_of(std::string_view function);
 
 // Throws RuntimeError, with PyTorch's text, if `read` overlaps `written` in a way that `sharing` does not allow. Like PyTorch it compares dense

@@ -11,7 +11,7 @@ void define_vectors() {
       [](PyObject* function, const Tensor& out, const Tensor& result) -> PyObject* {
         const char* name = PyUnicode_AsUTF8(function);
         if (!name) throw nb::python_error();
-        write_out(name, out_rule(name), out, result);
+        write_out(name, operators::record_of(name).out.rule, out, result);
         return wrap(out);
       });
   def(kBoth, "dist", "input, other, p=2", "The p-norm of the difference.",

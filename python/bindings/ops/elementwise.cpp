@@ -18,22 +18,12 @@ using ops::run_op_in_place;
 
 namespace op = ir::op;
 using OptOperand = std::optional<Operand>;
+using operators::Numbers;
 
 // Rows with parameters of their own in PyTorch, defined below.
 constexpr std::array kSpecial = {"add",  "sub",        "div",       "clamp",      "where",   "gelu",     "gelu_tanh",
                                  "pow",  "add_scaled", "div_trunc", "leaky_relu", "elu",     "softplus", "threshold",
                                  "lerp", "clamp_min",  "clamp_max", "round",      "positive"};
-
-// The rows that take Python numbers, as PyTorch's overloads do; the operands of all others are tensors.
-enum class Numbers : uint8_t { None, Second, One, Both };
-Numbers numbers_of(std::string_view row) {
-  static constexpr std::string_view kSecond[] = {"copysign", "fmod", "eq", "ne", "lt", "le", "gt", "ge"};
-  static constexpr std::string_view kOne[] = {
-      "remainder", "xlogy", "zeta", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift"};
-  static constexpr std::string_view kBothNumbers[] = {"mul", "floor_divide"};
-  const auto among = [row](auto& names) { return std::ranges::find(names, row) != std::end(names); };
-  return among(kSecond) ? Numbers::Second : among(kOne) ? Numbers::One : among(kBothNumbers) ? Numbers::Both : Numbers::None;
-}
 
 // The function and method of a row, and the method in place.
 template <class A, class B>
@@ -69,7 +59,7 @@ void define_table() {
         return Self();
       });
     } else if (r.arity == 2) {
-      const Numbers numbers = numbers_of(r.name);
+      const Numbers numbers = ops::record_of(id).numbers;
       if (numbers == Numbers::None) {
         define_binary<Tensor, Tensor>(kBoth, r, id);
         define_binary_in_place<Tensor>(in_place, r, id);

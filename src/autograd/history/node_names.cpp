@@ -11,23 +11,6 @@
 namespace naru::ops {
 namespace {
 
-// Node names in PyTorch that do not follow the pattern "add" -> "AddBackward0". They depend on which operands are scalars (bit k for
-// operand k; kAny: all other cases).
-constexpr unsigned kAny = ~0u;
-struct NodeName {
-  ir::OpId id;
-  unsigned numbers;
-  const char* name;
-};
-constexpr NodeName kNodeNames[] = {
-    {ir::op::sub, 1, "RsubBackward1"},          {ir::op::pow, 1, "PowBackward2"},
-    {ir::op::pow, 0, "PowBackward1"},           {ir::op::remainder, 0, "RemainderBackward1"},
-    {ir::op::fmod, 0, "FmodBackward1"},         {ir::op::clamp, kAny, "ClampBackward1"},
-    {ir::op::lerp, 0, "LerpBackward1"},         {ir::op::square, kAny, "PowBackward0"},
-    {ir::op::add_scaled, kAny, "AddBackward0"}, {ir::op::log1p, kAny, "Log1PBackward0"},
-    {ir::op::relu6, kAny, "HardtanhBackward0"}, {ir::op::logsigmoid, kAny, "LogSigmoidBackward0"},
-};
-
 std::string camel_case(const char* name) {
   std::string s;
   bool up = true;
@@ -37,25 +20,6 @@ std::string camel_case(const char* name) {
   }
   return s;
 }
-
-// Names of operands that are not "self" and "other".
-struct OperandNames {
-  ir::OpId id;
-  std::array<std::string_view, 3> names;
-};
-constexpr OperandNames kOperandNames[] = {
-    {ir::op::pow, {"self", "exponent"}},
-    {ir::op::lerp, {"self", "end", "weight"}},
-    {ir::op::clamp, {"self", "min", "max"}},
-    {ir::op::clamp_min, {"self", "min"}},
-    {ir::op::clamp_max, {"self", "max"}},
-    {ir::op::leaky_relu, {"self", "negative_slope"}},
-    {ir::op::elu, {"self", "alpha"}},
-    {ir::op::softplus, {"self", "beta", "threshold"}},
-    {ir::op::threshold, {"self", "threshold", "value"}},
-    {ir::op::where, {"condition", "self", "other"}},
-    {ir::op::add_scaled, {"self", "other", "alpha"}},
-};
 
 // Names of the saved tensors of other operators' nodes, in order.
 struct SavedNames {
@@ -90,9 +54,7 @@ constexpr SavedNames kSavedNames[] = {
 }  // namespace
 
 size_t operand_called(ir::OpId id, std::string_view name) {
-  std::array<std::string_view, 3> names{"self", "other"};
-  for (const OperandNames& n : kOperandNames)
-    if (n.id == id) names = n.names;
+  const auto& names = record_of(id).operands;
   return static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
 }
 
@@ -103,8 +65,8 @@ const char* backward_name(ir::OpId id, std::span<const Operand> operands) {
     for (size_t r = 0; r < table().size(); ++r)
       for (unsigned numbers = 0; numbers < 8; ++numbers) {
         std::string name = camel_case(table()[r].name) + "Backward0";
-        for (const NodeName& n : kNodeNames)
-          if (n.id == r && (n.numbers == kAny || n.numbers == numbers)) name = n.name;
+        for (const operators::NodeName& n : record_of(static_cast<ir::OpId>(r)).nodes)
+          if (n.name && (n.numbers == operators::kAnyNumbers || n.numbers == numbers)) name = n.name;
         all->push_back(std::move(name));
       }
     return all;

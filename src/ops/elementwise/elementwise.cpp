@@ -360,6 +360,15 @@ std::span<const TableEntry> table() {
   return rows;
 }
 
+const operators::Record& record_of(ir::OpId id) {
+  static const auto& all = *[] {
+    auto* const made = new std::vector<const operators::Record*>;
+    for (const ir::ElementwiseOp& op : ir::op_table()) made->push_back(&operators::record_of(op.name));
+    return made;
+  }();
+  return *all[id];
+}
+
 ir::OpId id_of(std::string_view op) {
   const auto found = std::find_if(std::begin(kTable), std::end(kTable), [op](const TableEntry& e) { return op == e.name; });
   return found == std::end(kTable) ? static_cast<ir::OpId>(ir::op::kCount) : static_cast<ir::OpId>(found - std::begin(kTable));

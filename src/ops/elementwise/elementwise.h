@@ -4,6 +4,7 @@
 #include <span>
 #include <string_view>
 
+#include "core/operators.h"
 #include "ir/program.h"
 #include "naru/tensor.h"
 #include "ops/elementwise/rules.h"
@@ -22,6 +23,8 @@ struct TableEntry {
 std::span<const TableEntry> table();
 // The OpId of that name; ir::op::kCount if the table has none.
 ir::OpId id_of(std::string_view op);
+// What is known of an operator: the record of its name.
+const operators::Record& record_of(ir::OpId id);
 
 // Runs operator `id`. The number of operands is its arity; at least one is a tensor.
 Tensor run_op(ir::OpId id, std::span<const Operand> operands);

@@ -7,6 +7,7 @@
 #include "naru/autograd.h"
 #include "naru/ops.h"
 #include "ops/complex/complex.h"
+#include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/unsigned.h"
 
 namespace naru::ops {
@@ -29,12 +30,6 @@ Tensor codes_of(const Scalar& number, DType type) {
   return codes_of(full({}, number.to_double(), Options(DType::F32, Device(DeviceType::Cpu))), type);
 }
 
-// Operators whose result has the bits of one of the operands. (where: the condition is not one of them.)
-bool moves_bits(ir::OpId id) { return o::is_one_of(id, {o::copy, o::positive, o::where}); }
-bool computes_in_float32(ir::OpId id) {
-  return o::is_one_of(id, {o::abs, o::eq, o::ne, o::not_zero}) || (id < o::kTable && table()[id].rule == Rule::Predicate);
-}
-
 }  // namespace
 
 Tensor as_float32(const Tensor& t) {
@@ -50,8 +45,9 @@ void apply_float8(ir::OpId id, std::span<const OpOperand> operands, const Tensor
   const ForceFusion fuse;
   const auto computed = std::ranges::find_if(operands, [](const OpOperand& x) { return is_float8(x.as); });
   const DType type = computed != operands.end() ? computed->as : out.dtype();
-  if (computed != operands.end() && !moves_bits(id) && !computes_in_float32(id)) refuse(ir::op_table()[id].name, type);
-  const bool bits = moves_bits(id) && out.dtype() == type && is_float8(type);
+  const operators::Float8 way = record_of(id).float8;
+  if (computed != operands.end() && way == operators::Float8::Refused) refuse(ir::op_table()[id].name, type);
+  const bool bits = way == operators::Float8::SameBits && out.dtype() == type && is_float8(type);
   if (!bits && is_float8(out.dtype())) {
     if (computed == operands.end()) refuse(ir::op_table()[id].name, out.dtype());
     // Compute in float32, or in the operands' own types, and round once.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/operators.h"
 #include "ops/complex/complex.h"
 #include "ops/elementwise/unsigned.h"
 #include "ops/tensor/type_names.h"
@@ -53,56 +54,15 @@ void refuse_bool(std::span<const Operand> operands, std::string_view op) {
   if (op == "neg") throw NotImplementedError("Negation, the `-` operator, on a bool tensor is not supported. {}", kMask);
 }
 
-// Operators for which PyTorch's cpu lacks kernels for some types, and PyTorch's name of the missing kernel.
-struct Missing {
-  std::string_view op, kernel;
-  bool bools, integers, floats;
-  bool by_first = false;  // the first operand's type decides, whatever the scalars are
-};
-constexpr Missing kMissing[] = {
-    {"abs", "abs_cpu", true, false, false},
-    {"softsign", "abs_cpu", true, false, false},
-    {"floor", "floor_vml_cpu", true, false, false},
-    {"ceil", "ceil_vml_cpu", true, false, false},
-    {"round", "round_vml_cpu", true, false, false},
-    {"trunc", "trunc_vml_cpu", true, false, false},
-    {"pow", "pow", true, false, false},
-    {"floor_divide", "div_floor_cpu", true, false, false},
-    {"div_trunc", "div_trunc_cpu", true, false, false},
-    {"remainder", "remainder_cpu", true, false, false},
-    {"fmod", "fmod_cpu", true, false, false},
-    {"add_scaled", "addcmul_cpu_out", true, false, false},
-    {"threshold", "threshold_cpu", true, false, false, true},
-    {"frac", "frac_cpu", true, true, false},
-    {"hypot", "hypot_cpu", true, true, false},
-    {"logaddexp", "logaddexp_cpu", true, true, false},
-    {"lerp", "lerp_kernel_scalar", true, true, false, true},
-    {"elu", "elu_cpu", true, true, false, true},
-    {"gelu", "GeluKernelImpl", true, true, false},
-    {"gelu_tanh", "GeluKernelImpl", true, true, false},
-    {"silu", "silu_cpu", true, true, false},
-    {"mish", "mish_cpu", true, true, false},
-    {"softplus", "softplus_cpu", true, true, false, true},
-    {"hardsigmoid", "hardsigmoid_cpu", true, true, false},
-    {"hardswish", "hardswish_cpu", true, true, false},
-    {"leaky_relu", "leaky_relu_cpu", true, true, false, true},
-    {"logsigmoid", "log_sigmoid_cpu", true, true, false},
-    {"bitwise_left_shift", "lshift_cpu", true, false, true},
-    {"bitwise_right_shift", "rshift_cpu", true, false, true},
-    {"bitwise_and", "bitwise_and_cpu", false, false, true},
-    {"bitwise_or", "bitwise_or_cpu", false, false, true},
-    {"bitwise_xor", "bitwise_xor_cpu", false, false, true},
-    {"bitwise_not", "bitwise_not_cpu", false, false, true},
-};
-
 // all: the promoted type of all operands.
 void refuse_missing(DType all, DType first, std::string_view op) {
-  for (const Missing& m : kMissing)
-    if (const DType t = m.by_first ? first : all; m.op == op && (t == DType::Bool ? m.bools : is_inexact(t) ? m.floats : m.integers))
-      throw NotImplementedError("\"{}\" not implemented for '{}' ({}: convert to {} first)", m.kernel, torch_name(t), op,
-                                m.floats     ? "integers"
-                                : m.integers ? "floating point"
-                                             : "numbers");
+  const operators::Lacks& lacks = operators::record_of(op).lacks;
+  const DType t = lacks.by_first ? first : all;
+  if (lacks.types & (t == DType::Bool ? operators::kBool : is_inexact(t) ? operators::kFloats : operators::kIntegers))
+    throw NotImplementedError("\"{}\" not implemented for '{}' ({}: convert to {} first)", lacks.kernel, torch_name(t), op,
+                              lacks.types & operators::kFloats     ? "integers"
+                              : lacks.types & operators::kIntegers ? "floating point"
+                                                                   : "numbers");
   if (all == DType::Bool && op == "relu") throw NotImplementedError("Boolean inputs not supported for relu");
   if (all == DType::Bool && op == "relu6") throw NotImplementedError("Bool inputs not supported for hardtanh");
 }

@@ -16,6 +16,7 @@ namespace naru::ops {
 namespace {
 
 namespace o = ir::op;
+using operators::WideUnsigned;
 
 constexpr int64_t kSignBit = std::numeric_limits<int64_t>::min();
 
@@ -25,16 +26,6 @@ Tensor seen_as(const Tensor& t, DType type) {
   v.impl()->set_geometry(t.sizes(), t.strides(), t.storage_offset());
   v.impl()->origin = t.impl()->origin;
   return v;
-}
-
-// Operators whose result has the same bits for signed operands.
-bool keeps_bits(ir::OpId id) {
-  return o::is_one_of(id, {o::copy, o::mul, o::eq, o::ne, o::bitwise_and, o::bitwise_or, o::bitwise_xor, o::where, o::positive});
-}
-// Operators that change no integer, or no nonnegative integer.
-bool changes_nothing(ir::OpId id) { return o::is_one_of(id, {o::floor, o::ceil, o::trunc, o::round, o::relu}); }
-bool is_ordered(ir::OpId id) {
-  return o::is_one_of(id, {o::maximum, o::minimum, o::fmax, o::fmin, o::clamp, o::clamp_min, o::clamp_max, o::relu6});
 }
 
 // uint64 as floating point, rounded once. Values beyond int64 are halved (the last bit is kept as a sticky bit, for correct rounding), converted, and
@@ -129,7 +120,7 @@ Types unsigned_types(Rule rule, DType t, const char* op) {
   if (rule == Rule::Predicate) return {t, DType::Bool};
   const ir::OpId id = id_of(op);
   if (rule == Rule::Compare && (id == o::eq || id == o::ne)) return {t, DType::Bool};
-  if (!keeps_bits(id) && !changes_nothing(id) && !is_ordered(id)) refuse(op, t);
+  if (record_of(id).wide_unsigned == WideUnsigned::Refused) refuse(op, t);
   return {t, t};
 }
 
@@ -140,8 +131,9 @@ void apply_unsigned(ir::OpId id, std::span<const OpOperand> operands, const Tens
   const char* const name = ir::op_table()[id].name;
   const std::optional<DType> type = computed_in(operands);
   const bool predicate = type && id < o::kTable && table()[id].rule == Rule::Predicate;
-  if (type && is_ordered(id)) return apply_ordered(id, operands, *type, out);
-  if (type && !predicate && !keeps_bits(id) && !changes_nothing(id)) refuse(name, *type);
+  const WideUnsigned way = record_of(id).wide_unsigned;
+  if (type && way == WideUnsigned::Ordered) return apply_ordered(id, operands, *type, out);
+  if (type && !predicate && way == WideUnsigned::Refused) refuse(name, *type);
   Operands seen;
   Held held;
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -157,7 +149,7 @@ void apply_unsigned(ir::OpId id, std::span<const OpOperand> operands, const Tens
     if (own) x.as = predicate ? DType::I32 : storage_type(x.as);
   }
   const std::span<const OpOperand> all(seen.data(), operands.size());
-  if (type && changes_nothing(id)) id = o::copy;
+  if (type && way == WideUnsigned::Unchanged) id = o::copy;
   if (type && (out.dtype() == *type || out.dtype() == DType::Bool)) return apply_into(id, all, as_stored(out));
   if (!type && !is_wide_unsigned(out.dtype())) return apply_into(id, all, out);
   // The compute type differs from the result's dtype: convert afterwards.

@@ -274,7 +274,7 @@ bool reads_as_float32(const Tensor& x, const Tensor& target, const Tensor& weigh
   if (!autocast::anywhere() || !x.defined() || !target.defined() || weight.defined() || smoothing != 0) return false;
   if (!ops::is_half(x.dtype()) || is_floating(target.dtype()) || x.sizes() == target.sizes()) return false;
   const Tensor* tensors[] = {&x, &target};
-  const auto decision = autocast::decide(autocast::rules_of("cross_entropy"), "cross_entropy", tensors, false);
+  const auto decision = autocast::decide(operators::record_of("cross_entropy").autocast, "cross_entropy", tensors, false);
   return decision && decision->to == DType::F32;
 }
 

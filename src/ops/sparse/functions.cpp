@@ -16,23 +16,11 @@ namespace {
 namespace o = ir::op;
 using ops::has_sparse_form;
 
-template <size_t N>
-bool is_one_of(ir::OpId id, const ir::OpId (&list)[N]) {
-  return std::find(std::begin(list), std::end(list), id) != std::end(list);
-}
-
-// Operators of one operand with f(0) = 0 (or false): elements that are not stored stay zero.
-constexpr ir::OpId kKeepZero[] = {o::abs,   o::asin, o::asinh, o::atan,  o::atanh, o::ceil,     o::erf,      o::erfinv, o::expm1,
-                                  o::floor, o::frac, o::isinf, o::isnan, o::log1p, o::isneginf, o::isposinf, o::round,  o::sign,
-                                  o::sin,   o::sinh, o::sqrt,  o::tan,   o::tanh,  o::trunc,    o::relu,     o::square, o::signbit};
-// Operators with f(a + b) = f(a) + f(b): they need no coalesced operand.
-constexpr ir::OpId kLinear[] = {o::neg, o::positive};
-
 Tensor from_run(ir::OpId id, std::initializer_list<Operand> operands) { return ops::run_op(id, {operands.begin(), operands.size()}); }
 
 Tensor unary(ir::OpId id, const Tensor& t) {
   const auto f = [id](const Tensor& values) { return from_run(id, {values}); };
-  return is_one_of(id, kLinear) ? ops::like_with_values(t, f(ops::values_of(t))) : ops::map_stored(t, f);
+  return ops::record_of(id).zero == operators::Zero::Linear ? ops::like_with_values(t, f(ops::values_of(t))) : ops::map_stored(t, f);
 }
 
 void require_same_sizes(const Tensor& a, const Tensor& b, const char* op) {
@@ -139,7 +127,7 @@ void throw_no_sparse(const char* op, const Tensor& t) {
 }
 
 Tensor run_sparse(ir::OpId id, std::span<const Operand> operands) {
-  if (operands.size() == 1 && (is_one_of(id, kKeepZero) || is_one_of(id, kLinear))) return unary(id, operands[0].tensor());
+  if (operands.size() == 1 && ops::record_of(id).zero != operators::Zero::Changes) return unary(id, operands[0].tensor());
   if (id == o::add) return added(operands[0], operands[1], 1, "add");
   if (id == o::sub) return added(operands[0], operands[1], -1, "sub");
   if (id == o::add_scaled && !operands[2].is_tensor()) return added(operands[0], operands[1], operands[2].scalar(), "add");

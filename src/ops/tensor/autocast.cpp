@@ -1,4 +1,4 @@
-// Autocast: PyTorch's function lists, and the casts.
+// Autocast: what is cast to what.
 #include "ops/tensor/autocast.h"
 
 #include "core/per_thread.h"
@@ -10,85 +10,6 @@ namespace naru {
 namespace autocast {
 namespace {
 
-// PyTorch's lists, for the cpu and for other kinds of devices.
-struct List {
-  Rule rule;
-  bool cpu, others;
-  std::initializer_list<std::string_view> functions;
-};
-const List kLists[] = {
-    {Rule::Lower,
-     true,
-     true,
-     {"matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "linear", "conv1d", "conv2d", "conv3d", "conv_tbc", "vecdot", "conv_transpose1d",
-      "conv_transpose2d", "conv_transpose3d", "prelu", "scaled_dot_product_attention"}},
-    {Rule::Lower, false, true, {"mv", "addmv", "addr", "chain_matmul", "multi_dot"}},
-    {Rule::Float32,
-     true,
-     true,
-     {"prod", "cdist", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "nll_loss", "cross_entropy", "kl_div", "poisson_nll_loss",
-      "hinge_embedding_loss", "cosine_embedding_loss", "margin_ranking_loss", "soft_margin_loss", "triplet_margin_loss",
-      "multi_margin_loss", "multilabel_margin_loss", "binary_cross_entropy_with_logits"}},
-    {Rule::Float32,
-     true,
-     false,
-     {"binary_cross_entropy",
-      "quantile",
-      "nanquantile",
-      "trace",
-      "inverse",
-      "pinverse",
-      "cholesky",
-      "qr",
-      "svd",
-      "polar",
-      "stft",
-      "fft",
-      "ifft",
-      "rfft",
-      "irfft",
-      "hfft",
-      "ihfft",
-      "fftn",
-      "ifftn",
-      "rfftn",
-      "irfftn",
-      "ctc_loss",
-      "solve",
-      "inv_ex",
-      "lstsq",
-      "cholesky_ex",
-      "cholesky_solve",
-      "cholesky_inverse",
-      "householder_product",
-      "eig",
-      "eigvals",
-      "eigh",
-      "eigvalsh",
-      "svdvals",
-      "matrix_rank",
-      "cond",
-      "tensorinv",
-      "tensorsolve",
-      "triangular_solve",
-      "lu_solve",
-      "geqrf",
-      "ormqr"}},
-    {Rule::Float32, false, true, {"acos",    "asin",   "arccos", "arcsin",      "cosh",        "erfinv",           "exp",
-                                  "expm1",   "log",    "log10",  "log2",        "log1p",       "reciprocal",       "rsqrt",
-                                  "sinh",    "tan",    "pow",    "softplus",    "layer_norm",  "group_norm",       "norm",
-                                  "dist",    "pdist",  "renorm", "logsumexp",   "softmax",     "softmin",          "log_softmax",
-                                  "cumprod", "cumsum", "sum",    "vector_norm", "matrix_norm", "cosine_similarity"}},
-    {Rule::Widest, true, true, {"cat", "concat", "concatenate", "stack"}},
-    {Rule::Widest, true, false, {"index_copy"}},
-    {Rule::Widest,
-     false,
-     true,
-     {"addcdiv", "addcmul", "atan2", "arctan2", "bilinear", "cross", "dot", "vdot", "grid_sample", "index_put", "scatter_add",
-      "tensordot"}},
-    {Rule::Refused, false, true, {"binary_cross_entropy"}},
-};
-
 struct Cached {
   Tensor original, cast;  // `original` is kept alive, so that no other tensor gets its address, which is the key
   uint32_t version;
@@ -98,25 +19,6 @@ struct CastCache {
 };
 
 }  // namespace
-
-const std::unordered_map<std::string_view, Rules>& all_rules() {
-  static const auto* const all = [] {
-    auto* rules = new std::unordered_map<std::string_view, Rules>;
-    for (const List& list : kLists)
-      for (const std::string_view f : list.functions) {
-        Rules& r = (*rules)[f];
-        if (list.cpu) r.cpu = list.rule;
-        if (list.others) r.others = list.rule;
-      }
-    return rules;
-  }();
-  return *all;
-}
-
-Rules rules_of(std::string_view function) {
-  const auto found = all_rules().find(function);
-  return found == all_rules().end() ? Rules() : found->second;
-}
 
 bool eligible(const Tensor& t) {
   return t.defined() && is_floating(t.dtype()) && t.dtype() != DType::F64 && state().on[static_cast<size_t>(t.device().type)];
@@ -157,27 +59,27 @@ std::optional<Decision> decide(Rules rules, std::string_view function, std::span
   if (kind < 0) return {};
   Decision d{static_cast<DeviceType>(kind), {}};
   switch (kind == 0 ? rules.cpu : rules.others) {
-    case Rule::None:
+    case Cast::None:
       return {};
-    case Rule::Refused:
+    case Cast::Refused:
       throw RuntimeError(
           "torch.nn.functional.{0} and torch.nn.BCELoss are unsafe to autocast: 16-bit probabilities round to 0 and 1. Take "
           "binary_cross_entropy_with_logits (BCEWithLogitsLoss) and leave the sigmoid out, or disable autocast for this call",
           function);
-    case Rule::Widest:
+    case Cast::Widest:
       if (mixed) d.to = widest;
       break;
-    case Rule::Float32:
+    case Cast::Float32:
       if (!keeps_dtype) d.to = DType::F32;
       break;
-    case Rule::Lower:
+    case Cast::Lower:
       d.to = state().dtype[static_cast<size_t>(kind)];
   }
   return d;
 }
 
 Casts::Entered Casts::enter(std::string_view function, std::span<const Tensor* const> tensors, bool keeps_dtype) {
-  const auto decision = decide(rules_of(function), function, tensors, keeps_dtype);
+  const auto decision = decide(operators::record_of(function).autocast, function, tensors, keeps_dtype);
   if (!decision) return {};
   std::vector<Tensor> all;
   for (const Tensor* t : tensors) all.push_back(decision->to ? cast(*t, *decision->to) : *t);

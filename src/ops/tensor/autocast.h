@@ -9,19 +9,14 @@
 #include <vector>
 
 #include "core/autocast.h"
+#include "core/operators.h"
 #include "naru/tensor.h"
 
 namespace naru::autocast {
 
-// No cast; the block's 16-bit type; float32; the widest type among the arguments; or not allowed under autocast.
-enum class Rule : uint8_t { None, Lower, Float32, Widest, Refused };
-// The rule on the cpu, and on other kinds of devices.
-struct Rules {
-  Rule cpu = Rule::None, others = Rule::None;
-};
-// PyTorch's lists, by function name. Its list for cuda is used for every kind but cpu.
-Rules rules_of(std::string_view function);
-const std::unordered_map<std::string_view, Rules>& all_rules();
+// PyTorch's lists are in the operators' records. Its list for cuda is used for every kind but cpu.
+using operators::Cast;
+using Rules = operators::Autocast;
 
 // True if an open block casts this tensor at all.
 bool eligible(const Tensor& t);

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "naru/error.h"
+#include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/half.h"
 #include "ops/tensor/type_names.h"
 
@@ -87,9 +88,8 @@ Scalar as_half(Scalar number, DType type) {
 }
 
 bool rounds_number(ir::OpId id, size_t operand) noexcept {
-  namespace r = ir::op;
-  if (id == r::floor_divide) return operand == 0;
-  return ir::op::is_one_of(id, {r::add, r::sub, r::remainder, r::fmod, r::pow, r::eq, r::ne, r::lt, r::le, r::gt, r::ge, r::xlogy});
+  const operators::Rounded rounded = record_of(id).rounded;
+  return rounded == operators::Rounded::All || (rounded == operators::Rounded::First && operand == 0);
 }
 
 void fit_numbers(ir::OpId id, Types types, std::span<OpOperand> operands) {
