@@ -6,11 +6,13 @@
 #include <structmember.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "object/out.h"
 #include "object/overrides.h"
 #include "object/parameter_list.h"
+#include "ops/elementwise/elementwise.h"
 #include "ops/tensor/type_names.h"
 
 namespace naru::py {
@@ -203,6 +205,34 @@ PyObject* with_out(const Definition& d, PyObject* out, std::span<PyObject* const
   throw TypeError("{}(): argument 'out' must be Tensor, not {}", d.name, short_name(out));
 }
 
+// The result of an operator of the elementwise table, computed into out. Returns false if it has to be made and copied.
+bool computed_into(const Definition& d, const Overload& o, const Tensor& target, std::span<PyObject* const> arguments) {
+  if (o.elementwise < 0) return false;
+  const auto count = static_cast<size_t>(o.operands);
+  std::array<Arg<Operand>, 3> loaded;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const Param& p = o.params[i];
+    if (i >= count) {
+      if (arguments[i] && arguments[i] != p.fallback) return false;
+    } else {
+      if (!arguments[i] || !loaded[i].load(&arguments[i])) return false;
+      const bool fits = is_tensor(arguments[i]) ? std::string_view(p.type) != "Number" : std::string_view(p.hint) != "Tensor";
+      if (!fits) return false;
+    }
+  }
+  check_sharing(d.name, d.sharing, target, arguments);
+  const Tensor out = target;
+  const auto run = [&] {
+    std::array<Operand, 3> operands{Operand(0), Operand(0), Operand(0)};
+    for (size_t i = 0; i < count; ++i) operands[i] = loaded[i].get();
+    return ops::run_op_into(static_cast<ir::OpId>(o.elementwise), {operands.data(), count}, out);
+  };
+  if (out.numel() < detail::kLongWork) return run();
+  for (size_t i = 0; i < count; ++i) loaded[i].hold();
+  const GilRelease scope;
+  return run();
+}
+
 void warn_of_deprecated(const Definition& d, const Overload& o, PyObject*& result) {
   const std::string text =
       fmt::format("This overload of {0} is deprecated:\n\t{0}{1}\nConsider using one of the following signatures instead:\n\t{0}{2}",
@@ -234,6 +264,7 @@ PyObject* matched(PyObject* self, const Definition& d, PyObject* const* args, in
     if (o->out >= 0) binding.slots[o->out] = nullptr;  // out is no argument of the function
     const std::span<PyObject* const> arguments(binding.slots, o->params.size());
     if (d.writes_first && is_tensor(target)) check_sharing(d.name, d.sharing, tensor_of(target), arguments.subspan(1));
+    if (out != Py_None && is_tensor(out) && computed_into(d, *o, tensor_of(out), arguments)) return Py_NewRef(out);
     const nb::object copy = d.in_place ? copy_to_be_read(target, arguments.subspan(1)) : nb::object();
     if (copy.is_valid()) [[unlikely]]
       binding.slots[0] = copy.ptr();
@@ -423,6 +454,13 @@ void add_made(Definitions& all, std::string_view name, Definition* d) {
   at = d;
 }
 }  // namespace
+
+void is_elementwise(const char* name, ir::OpId id, int operands) {
+  for (auto* map : {&functions(), &methods()})
+    if (const auto it = map->find(name); it != map->end())
+      for (const auto& o : it->second->overloads)
+        if (o->out >= 0) o->elementwise = id, o->operands = operands;
+}
 
 void add_alias(const char* alias, const char* name) {
   for (auto* map : {&functions(), &methods()}) {

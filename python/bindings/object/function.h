@@ -40,6 +40,8 @@ struct Overload {
   int device = -1;          // "device"
   bool deprecated = false;  // still taken, with a warning; no message speaks of it
   int out = -1;             // "out": the result is written there; not passed to the function
+  // An operator of the elementwise table whose operands are the first parameters, if all others have their defaults: it can write to out directly.
+  int elementwise = -1, operands = 0;
   Thunk thunk = nullptr;
   const void* state = nullptr;
   const char* result = "Any";
@@ -69,6 +71,8 @@ struct TypeInfo {
 
 void add_overload(unsigned where, const char* name, const char* params, const char* doc, Thunk thunk, const void* state,
                   const std::vector<TypeInfo>& types, const char* result);
+// Says that `name`, where its other parameters have their defaults, is the elementwise operator `id` of its first `operands` parameters.
+void is_elementwise(const char* name, ir::OpId id, int operands);
 // A second name for what is defined under `name` so far (functions and methods).
 void add_alias(const char* alias, const char* name);
 // A method (and function, where there is one) `name`_ that writes what `name` gives to its first argument.

@@ -244,6 +244,11 @@ void define_elementwise() {
   define_scaled_sums();
   define_choices();
   define_activations();
+  constexpr std::array kWithDefaults = {"add", "sub", "div", "pow"};  // of the special ones, these are the operator but for their other parameters
+  for (const ops::TableEntry& r : ops::table())
+    if (std::ranges::find(kSpecial, std::string_view(r.name)) == kSpecial.end() ||
+        std::ranges::find(kWithDefaults, std::string_view(r.name)) != kWithDefaults.end())
+      is_elementwise(r.name, ops::id_of(r.name), r.arity);
   for (auto [alias, name] : kAliases) add_alias(alias, name);
   def(kFunction, "_elementwise_table", "",
       "The operators: (name, arity, rule, low, high, differentiable operands, docstring); operands are drawn from low to "

@@ -418,6 +418,27 @@ Tensor run_op(ir::OpId id, std::span<const Operand> operands) {
   return out;
 }
 
+bool run_op_into(ir::OpId id, std::span<const Operand> operands, const Tensor& out) {
+  const TableEntry& r = kTable[id];
+  if (meets_sparse(operands) || has_sparse_form(out) || autograd::tangents_carried || wants_history(id, operands) ||
+      autograd::recording_write(out) || std::none_of(operands.begin(), operands.end(), [](const Operand& o) { return o.is_tensor(); }))
+    return false;
+  const Device device = check_devices(operands, r.name);
+  const Types types = apply_rule(r.rule, operands, r.name);
+  if (types.out != out.dtype() || !(device == out.device())) return false;
+  Dims shape;
+  for (const Operand& o : operands)
+    if (o.is_tensor()) shape = shape.empty() ? o.tensor().sizes() : broadcast_shapes(shape, o.tensor().sizes());
+  if (!(shape == out.sizes()) || may_overlap(out.sizes(), out.strides())) return false;
+  check_divisor(id, types, operands);
+  std::array<OpOperand, 3> steps;
+  fill_operands(id, operands, types, r.rule, steps);
+  autograd::before_write(out);
+  apply_into(id, {steps.data(), operands.size()}, out);
+  bump_version(out);
+  return true;
+}
+
 void run_op_in_place(ir::OpId id, const Tensor& target, std::span<const Operand> others) {
   const TableEntry& r = kTable[id];
   std::array<Operand, 3> all{Operand(target), Operand(0), Operand(0)};

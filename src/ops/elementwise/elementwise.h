@@ -28,6 +28,9 @@ const operators::Record& record_of(ir::OpId id);
 
 // Runs operator `id`. The number of operands is its arity; at least one is a tensor.
 Tensor run_op(ir::OpId id, std::span<const Operand> operands);
+// out = op(operands) without a temporary. Does nothing and returns false unless `out` is what run_op would make: of the result's dtype, shape and device,
+// each element at an address of its own; and no history is recorded.
+bool run_op_into(ir::OpId id, std::span<const Operand> operands, const Tensor& out);
 // target = op(target, others...) in place; `others` are the operands after the first.
 void run_op_in_place(ir::OpId id, const Tensor& target, std::span<const Operand> others);
 
