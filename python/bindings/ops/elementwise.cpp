@@ -226,6 +226,19 @@ void define_activations() {
       [](const Tensor& a, const Scalar& limit, const Scalar& value) {
         return run(op::threshold, {a, Operand(limit), Operand(value)});
       });
+  def(kFunction, "leaky_relu_", "input, negative_slope=0.01", "leaky_relu in place.", [](const Tensor& a, const Scalar& slope) {
+    run_in_place(op::leaky_relu, a, {Operand(slope)});
+    return Self();
+  });
+  def(kFunction, "elu_", "input, alpha=1.0", "elu in place.", [](const Tensor& a, const Scalar& alpha) {
+    run_in_place(op::elu, a, {Operand(alpha)});
+    return Self();
+  });
+  def(kFunction, "threshold_", "input, threshold, value", "threshold in place.",
+      [](const Tensor& a, const Scalar& limit, const Scalar& value) {
+        run_in_place(op::threshold, a, {Operand(limit), Operand(value)});
+        return Self();
+      });
 }
 
 constexpr std::pair<const char*, const char*> kAliases[] = {

@@ -78,8 +78,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     >>> naru.nn.functional.relu6(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([0.0000, 0.5000, 3.0000])
     """
-    x = _apart(input, inplace)
-    return _finish(input, _C.relu6(x), inplace)
+    return _C.relu6_(input) if inplace else _C.relu6(input)
 
 
 @takes_tensors
@@ -118,8 +117,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     >>> naru.nn.functional.hardsigmoid(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([0.1667, 0.5833, 1.0000])
     """
-    x = _apart(input, inplace)
-    return _finish(input, _C.hardsigmoid(x), inplace)
+    return _C.hardsigmoid_(input) if inplace else _C.hardsigmoid(input)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -131,8 +129,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     >>> naru.nn.functional.hardswish(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.3333,  0.2917,  3.0000])
     """
-    x = _apart(input, inplace)
-    return _finish(input, _C.hardswish(x), inplace)
+    return _C.hardswish_(input) if inplace else _C.hardswish(input)
 
 
 @takes_tensors
@@ -195,8 +192,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     >>> naru.nn.functional.threshold(naru.tensor([-2.0, 0.5, 3.0]), 1.0, 20.0)
     tensor([20., 20.,  3.])
     """
-    x = _apart(input, inplace)
-    return _finish(input, _C.threshold(x, threshold, value), inplace)
+    return _C.threshold_(input, threshold, value) if inplace else _C.threshold(input, threshold, value)
 
 
 @takes_tensors
@@ -210,7 +206,7 @@ def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     >>> naru.nn.functional.threshold_(naru.tensor([-2.0, 0.5, 3.0]), 1.0, 20.0)
     tensor([20., 20.,  3.])
     """
-    return _finish(input, _C.threshold(_apart(input, True), threshold, value), True)
+    return _C.threshold_(input, threshold, value)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
@@ -222,8 +218,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     >>> naru.nn.functional.leaky_relu(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.0200,  0.5000,  3.0000])
     """
-    x = _apart(input, inplace)
-    return _finish(input, _C.leaky_relu(x, negative_slope), inplace)
+    return _C.leaky_relu_(input, negative_slope) if inplace else _C.leaky_relu(input, negative_slope)
 
 
 @takes_tensors
@@ -249,8 +244,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     >>> naru.nn.functional.elu(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.8647,  0.5000,  3.0000])
     """
-    x = _apart(input, inplace)
-    return _finish(input, _C.elu(x, alpha), inplace)
+    return _C.elu_(input, alpha) if inplace else _C.elu(input, alpha)
 
 
 @takes_tensors
@@ -339,8 +333,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> naru.nn.functional.silu(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.2384,  0.3112,  2.8577])
     """
-    x = _apart(input, inplace)
-    return _finish(input, _C.silu(x), inplace)
+    return _C.silu_(input) if inplace else _C.silu(input)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -352,8 +345,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     >>> naru.nn.functional.mish(naru.tensor([-2.0, 0.5, 3.0]))
     tensor([-0.2525,  0.3752,  2.9865])
     """
-    x = _apart(input, inplace)
-    return _finish(input, _C.mish(x), inplace)
+    return _C.mish_(input) if inplace else _C.mish(input)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: Tensor | None = None) -> Tensor:
