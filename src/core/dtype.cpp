@@ -70,7 +70,8 @@ DType promote(DType a, DType b) {
 DType default_dtype() noexcept { return default_type.load(std::memory_order_relaxed); }
 
 void set_default_dtype(DType t) {
-  if (!is_floating(t)) throw TypeError("only floating-point types are supported as the default type, got {}", name_of(t));
+  if (!is_floating(t) || is_float8(t))
+    throw TypeError("only floating-point types that operators compute with are supported as the default type, got {}", name_of(t));
   default_type.store(t, std::memory_order_relaxed);
 }
 

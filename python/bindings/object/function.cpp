@@ -425,7 +425,9 @@ nb::object make_function(PyTypeObject* type, Definition* d) {
 void add_to(Definitions& map, const char* name, const char* doc, bool method, bool is_static, std::string_view params, Thunk thunk,
             const void* state, const std::vector<TypeInfo>& types, const char* result, bool deprecated) {
   Definition*& d = map[name];
-  if (!d) d = new Definition{.name = name, .method = method, .is_static = is_static, .out_rule = operators::record_of(name).out.rule, .overloads = {}};
+  if (!d)
+    d = new Definition{
+        .name = name, .method = method, .is_static = is_static, .out_rule = operators::record_of(name).out.rule, .overloads = {}};
   auto o = read_params(params, types);
   if (method) remove_out(*o);
   o->thunk = thunk;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/autocast.h"
+#include "ir/op_ids.h"
 #include "object/convert.h"
 #include "object/out.h"
 

@@ -257,7 +257,8 @@ void define_elementwise() {
   define_scaled_sums();
   define_choices();
   define_activations();
-  constexpr std::array kWithDefaults = {"add", "sub", "div", "pow"};  // of the special ones, these are the operator but for their other parameters
+  constexpr std::array kWithDefaults = {"add", "sub", "div",
+                                        "pow"};  // of the special ones, these are the operator but for their other parameters
   for (const ops::TableEntry& r : ops::table())
     if (std::ranges::find(kSpecial, std::string_view(r.name)) == kSpecial.end() ||
         std::ranges::find(kWithDefaults, std::string_view(r.name)) != kWithDefaults.end())

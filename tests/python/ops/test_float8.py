@@ -214,6 +214,13 @@ def test_types_do_not_promote():
             x == torch.ones(2)
 
 
+@pytest.mark.parametrize("name", TYPES)
+def test_they_are_no_default_type(name):
+    with pytest.raises(TypeError):
+        torch.set_default_dtype(dtype(name))
+    assert torch.get_default_dtype() == torch.float32
+
+
 def test_numbers_that_do_not_fit_are_refused_by_fill():
     with pytest.raises(RuntimeError, match="value cannot be converted to type c10::Float8_e4m3fn without overflow"):
         torch.full((2,), 1000.0, dtype=torch.float8_e4m3fn)
