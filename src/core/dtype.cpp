@@ -71,7 +71,7 @@ DType default_dtype() noexcept { return default_type.load(std::memory_order_rela
 
 void set_default_dtype(DType t) {
   if (!is_floating(t) || is_float8(t))
-    throw TypeError("only floating-point types that operators compute with are supported as the default type, got {}", name_of(t));
+    throw TypeError("only floating-point types are supported as the default type, got {}; float8 types are for storage", name_of(t));
   default_type.store(t, std::memory_order_relaxed);
 }
 

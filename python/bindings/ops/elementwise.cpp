@@ -226,15 +226,17 @@ void define_activations() {
       [](const Tensor& a, const Scalar& limit, const Scalar& value) {
         return run(op::threshold, {a, Operand(limit), Operand(value)});
       });
-  def(kFunction, "leaky_relu_", "input, negative_slope=0.01", "leaky_relu in place.", [](const Tensor& a, const Scalar& slope) {
-    run_in_place(op::leaky_relu, a, {Operand(slope)});
-    return Self();
-  });
-  def(kFunction, "elu_", "input, alpha=1.0", "elu in place.", [](const Tensor& a, const Scalar& alpha) {
-    run_in_place(op::elu, a, {Operand(alpha)});
-    return Self();
-  });
-  def(kFunction, "threshold_", "input, threshold, value", "threshold in place.",
+  def(kFunction, "leaky_relu_", "input, negative_slope=0.01", "In place: input where positive, else negative_slope * input.",
+      [](const Tensor& a, const Scalar& slope) {
+        run_in_place(op::leaky_relu, a, {Operand(slope)});
+        return Self();
+      });
+  def(kFunction, "elu_", "input, alpha=1.0", "In place: input where positive, else alpha * (exp(input) - 1).",
+      [](const Tensor& a, const Scalar& alpha) {
+        run_in_place(op::elu, a, {Operand(alpha)});
+        return Self();
+      });
+  def(kFunction, "threshold_", "input, threshold, value", "In place: input where above the threshold, else value.",
       [](const Tensor& a, const Scalar& limit, const Scalar& value) {
         run_in_place(op::threshold, a, {Operand(limit), Operand(value)});
         return Self();
