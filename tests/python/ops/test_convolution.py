@@ -143,3 +143,48 @@ def test_deterministic_training_gives_the_same_bits_on_every_device_and_number_o
             naru.set_num_threads(before)
 
     assert weights(device, 2) == weights("cpu", 1)
+
+
+def pointwise_case(rng):
+    """Images, weights and a gradient of random sizes and layouts for a convolution with kernel 1."""
+    dims = int(rng.integers(1, 4))
+    batch, ins, outs = int(rng.integers(1, 6)), int(rng.integers(1, 150)), int(rng.integers(1, 150))
+    sizes = [int(n) for n in rng.integers(1, {1: 900, 2: 30, 3: 10}[dims], dims)]
+
+    def arranged(channels):
+        x = naru.from_numpy(rng.standard_normal((batch, channels, *sizes)).astype("float32"))
+        kind = int(rng.integers(0, 6))
+        if kind == 1:
+            return x.movedim(1, -1).contiguous().movedim(-1, 1)  # channels last
+        if kind == 2:
+            return naru.cat([x, x], 1)[:, channels:]  # gaps between images
+        if kind == 3:
+            return naru.stack([x, x], -1).flatten(-2)[..., ::2]
+        if kind == 4:
+            return x[:, :1].expand(x.shape)
+        if kind == 5:
+            return naru.cat([x, x], 1).movedim(1, -1).contiguous().movedim(-1, 1)[:, :channels]  # channels last, with gaps
+        return x
+
+    return [F.conv1d, F.conv2d, F.conv3d][dims - 1], arranged(ins), naru.from_numpy(rng.standard_normal((outs, ins, *[1] * dims)).astype("float32")), arranged(outs)
+
+
+def test_weight_gradients_of_pointwise_convolutions():
+    """By float64, and with the same bits for one thread and two."""
+    rng = np.random.default_rng(11)
+    threads = naru.get_num_threads()
+    for _ in range(60):
+        convolution, x, w, g = pointwise_case(rng)
+        w.requires_grad_()
+        y = convolution(x, w)
+        found = []
+        try:
+            for n in (1, 2):
+                naru.set_num_threads(n)
+                found.append(naru.autograd.grad(y, [w], g, retain_graph=True)[0])
+        finally:
+            naru.set_num_threads(threads)
+        wanted = naru.einsum("ncp,nkp->kc", x.double().flatten(2), g.double().flatten(2))
+        scale = naru.einsum("ncp,nkp->kc", x.double().flatten(2).abs(), g.double().flatten(2).abs()) + 1e-30
+        assert ((found[0].flatten(1).double() - wanted).abs() / scale).max().item() < 2e-6, (x.shape, x.stride(), g.shape, g.stride())
+        assert naru.equal(found[0], found[1]), (x.shape, x.stride(), g.shape, g.stride())
