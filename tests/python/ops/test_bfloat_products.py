@@ -20,6 +20,14 @@ def apart(t: naru.Tensor) -> naru.Tensor:
     return wide[..., ::2]
 
 
+@pytest.fixture(autouse=True, params=["", "own"])
+def libraries(request):
+    """With the libraries that there are, and with naru's own kernels."""
+    naru._C.set_matmul_libraries(request.param)
+    yield
+    naru._C.set_matmul_libraries("")
+
+
 LAYOUTS = {"dense": lambda t: t, "transposed": lambda t: t.mT.contiguous().mT, "apart": apart, "part of more": lambda t: naru.cat([t, t], -1)[..., : t.shape[-1]]}
 
 
@@ -68,3 +76,22 @@ def test_deterministic_products_of_bfloat16_are_naru_s_own():
         assert naru.equal((x.to("cuda") @ y.to("cuda")).cpu(), x @ y)
     finally:
         naru.use_deterministic_algorithms(False)
+
+
+def test_sizes_that_fill_no_tile_and_depths_beyond_one_block():
+    """Random sizes around the kernels' tiles (12 rows, 32 columns, pairs and blocks of 512 of the depth), layouts and batches."""
+    rng, before = np.random.default_rng(4), naru.get_num_threads()
+    for _ in range(40):
+        m, n = (int(v) for v in rng.integers(8, 150, 2))
+        k = int(rng.choice([int(rng.integers(3, 600)), 511, 512, 513, 1025, 1536]))
+        a, b = (LAYOUTS[str(rng.choice(list(LAYOUTS)))] for _ in range(2))
+        batch = (int(rng.integers(1, 4)),) if rng.random() < 0.4 else ()
+        x, y = a(drawn(*batch, m, k, seed=m)), b(drawn(*batch, k, n, seed=n))
+        close(x @ y, x.float() @ y.float(), k)
+        try:
+            naru.set_num_threads(1)
+            one = x @ y
+            naru.set_num_threads(3)
+            assert naru.equal(x @ y, one), (m, k, n)
+        finally:
+            naru.set_num_threads(before)

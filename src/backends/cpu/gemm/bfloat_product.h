@@ -1,4 +1,5 @@
-// Products of bfloat16 matrices with the processor's own instruction, if it has one (aarch64: BFMMLA of FEAT_BF16).
+// Products of bfloat16 matrices with the processor's own instruction, if it has one (aarch64: BFMMLA of FEAT_BF16; x86-64: VDPBF16PS of
+// AVX512-BF16).
 #pragma once
 
 #include "ir/instruction.h"
@@ -9,8 +10,8 @@ namespace naru::cpu {
 bool has_bfloat_products() noexcept;
 
 // c = a b, where a and b of `q` are BF16 (any strides) and q.c is row-major F32. Ignores q.bias and q.dtype. Products are exact. Sums are
-// float32, rounded to odd, without subnormals (Arm's manual, BFMMLA without FEAT_EBF16), in an order that the instruction defines: not for
-// deterministic products. Requires has_bfloat_products().
+// float32 without subnormals, rounded as the instruction does (aarch64: to odd; Arm's manual, BFMMLA without FEAT_EBF16), in an order that it
+// defines: not for deterministic products. The bits do not depend on the number of threads. Requires has_bfloat_products().
 void bfloat_product(const ir::MatMul& q);
 
 }  // namespace naru::cpu

@@ -113,7 +113,7 @@ void bfloat_product(const ir::MatMul& q) {
 #pragma GCC pop_options
 #endif
 
-#else
+#elif !defined(__x86_64__)
 
 namespace naru::cpu {
 bool has_bfloat_products() noexcept { return false; }

@@ -342,7 +342,8 @@ bool run_bfloat(const MatMul& asked) {
   const Buffer held = make_buffer({asked.batch, asked.m, asked.n}, sizeof(float));
   MatMul q = asked;
   q.c = {held.get(), q.m * q.n, q.n, 1};
-  if (has_bfloat_products())
+  // Where there is a library, its product is as fast as naru's or faster (it may know AMX).
+  if (!products().bfloat_gemm || !fits_library(asked))
     bfloat_product(q);
   else if (!bfloat_by_library(q))
     return false;
