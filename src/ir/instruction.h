@@ -6,7 +6,7 @@
 //   program, params   members of those that compute by a program
 //   parts             a member of those made of other instructions, each part's in `work`
 //   kHostOnly         that there is no text for devices: on others than hosts it is a fallback
-// A new kind is its struct here, its lowering to the host (src/host), its text for devices (src/render/c), and nothing else.
+// docs/architecture.md lists the files to change for a new kind.
 #pragma once
 
 #include <algorithm>
