@@ -25,6 +25,17 @@ void define_errors(nb::module_& m) {
   define(linalg_error, "naru._C._LinAlgError", "A matrix is singular, not positive-definite, or an algorithm does not converge.");
 }
 
+class PythonLanguage final : public Language {
+ public:
+  bool is_python() const noexcept override { return true; }
+  uint32_t line() noexcept override { return program_line(); }
+  std::string line_text(uint32_t line) override { return program_line_text(line); }
+  uint32_t call_stack() noexcept override { return program_calls(); }
+  std::optional<std::string> stack_text() override { return program_stack(); }
+  void release(void* object) noexcept override { give_up(object); }
+};
+constinit PythonLanguage python_language;
+
 }  // namespace
 }  // namespace naru::py
 
@@ -99,7 +110,5 @@ NB_MODULE(_C, m) {
   if (!path.empty()) set_package_folder(path.substr(0, path.rfind('/') + 1));
   runtime::watch_interrupts(true);
   set_warner(warn_user);
-  program_in_python = true;
-  current_line = program_line;
-  line_text = program_line_text;
+  program_language = &python_language;
 }

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <string_view>
 
-#include "core/tensor_impl.h"
+#include "core/language.h"
 
 namespace naru {
 namespace {
@@ -47,6 +47,15 @@ std::string text_of(uint32_t number) {
   return number < all.list.size() ? all.list[number].str() : std::string();
 }
 
+// Of a C++ program: the scopes' lines.
+class ScopedLines final : public Language {
+ public:
+  bool is_python() const noexcept override { return false; }
+  uint32_t line() noexcept override { return line_here(); }
+  std::string line_text(uint32_t line) override { return text_of(line); }
+};
+constinit ScopedLines scoped_lines;
+
 }  // namespace
 
 std::string SourceLocation::str() const {
@@ -58,9 +67,8 @@ std::string SourceLocation::str() const {
 SourceLocationScope::SourceLocationScope(SourceLocation where) noexcept : place_(where), outer_(innermost) {
   if (where.line == 0) return;
   innermost = this;
-  if (current_line) return;
-  current_line = line_here;
-  line_text = text_of;
+  Language* none = nullptr;
+  if (!language()) program_language.compare_exchange_strong(none, &scoped_lines, std::memory_order_release, std::memory_order_relaxed);
 }
 SourceLocationScope::~SourceLocationScope() {
   if (place_.line != 0) innermost = outer_;

@@ -20,7 +20,7 @@ inline std::atomic<uint32_t> captures_begun{0};
 extern constinit thread_local bool inference_enabled;
 
 // Where a tensor was made, for error messages: the operator, and the source location in the user's program (0: not recorded). context:
-// while a memory history is recorded, the number of the call stack (see memory_context in core/tensor_impl.h).
+// while a memory history is recorded, the number of the call stack (see Language::call_stack in core/language.h).
 struct Origin {
   const char* op = nullptr;
   uint32_t where = 0;

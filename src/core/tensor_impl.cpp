@@ -14,11 +14,6 @@ namespace naru {
 
 constinit thread_local bool inference_enabled = false;
 
-uint32_t (*current_line)() noexcept = nullptr;
-std::atomic<uint32_t (*)() noexcept> memory_context{nullptr};
-std::string (*line_text)(uint32_t) = nullptr;
-void (*release_python)(void*) noexcept = nullptr;
-
 bool is_contiguous(const Dims& sizes, const Dims& strides) noexcept {
   int64_t step = 1;
   bool dense = true;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 
+#include "core/language.h"
 #include "core/storage.h"
 #include "naru/dims.h"
 #include "naru/dtype.h"
@@ -58,9 +59,6 @@ constexpr uint8_t special_type(DType t) noexcept {
   return in_programs(t) ? kNotSpecial : is_complex(t) ? kComplexElements : is_float8(t) ? kFloat8Elements : kUnsignedElements;
 }
 
-// Called by the destructor of a tensor that owns its Python object. The Python module sets it.
-extern void (*release_python)(void* object) noexcept;
-
 struct TensorImpl : RefCounted<TensorImpl> {
   Ref<Storage> storage;
   int64_t offset = 0;  // in elements
@@ -84,7 +82,7 @@ struct TensorImpl : RefCounted<TensorImpl> {
 
   TensorImpl(Ref<Storage> s, DType t) : storage(std::move(s)), dtype(t), special(special_type(t)) {}
   ~TensorImpl() {
-    if (owns_python) release_python(python);
+    if (owns_python) language()->release(python);
   }
   void set_dtype(DType t) noexcept {
     dtype = t;
@@ -109,13 +107,5 @@ struct TensorImpl : RefCounted<TensorImpl> {
 bool is_contiguous(const Dims& sizes, const Dims& strides) noexcept;
 // False only if no two elements share an address; true for expanded and overlapping views.
 bool may_overlap(const Dims& sizes, const Dims& strides);
-
-// Returns the current source location in the user's program as a number; 0 if unknown. The Python module sets it; in C++ programs without
-// it there are no locations.
-extern uint32_t (*current_line)() noexcept;
-// Returns the number of the current call stack; null unless a memory history needs it.
-extern std::atomic<uint32_t (*)() noexcept> memory_context;
-// "train.py:12", or "" for 0. Set together with current_line.
-extern std::string (*line_text)(uint32_t where);
 
 }  // namespace naru

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/tensor_impl.h"
+#include "core/language.h"
 
 namespace naru::ir {
 
@@ -18,7 +18,7 @@ std::string bad_index_text(const IndexOperand& index, const Dims& shape, int num
       "index {} is out of bounds for dimension {} with size {} ({}: wanted {} <= index < {}, got {} at position {} of "
       "the indices{})",
       value, index.dimension >= 0 ? index.dimension : number, index.bound, op, index.least(), index.bound, value, position.str(),
-      where && line_text ? "; called at " + line_text(where) : "");
+      where ? "; called at " + line_text(where) : "");
 }
 
 }  // namespace naru::ir

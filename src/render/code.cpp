@@ -13,8 +13,6 @@ asmjit::JitRuntime& runtime() {
 
 }  // namespace
 
-void (*code_written)() noexcept = nullptr;
-
 void FirstError::handleError(asmjit::Error error, const char* message, asmjit::BaseEmitter*) {
   if (error_ == asmjit::kErrorOk) error_ = error;
 #ifndef NDEBUG
@@ -52,7 +50,6 @@ void* Code::finish() {
   if (machine_.compiler->finalize() != asmjit::kErrorOk || errors_.error() != asmjit::kErrorOk) return nullptr;
   void* address = nullptr;
   if (runtime().add(&address, &holder_) != asmjit::kErrorOk) return nullptr;
-  if (code_written != nullptr) code_written();
   return address;
 }
 

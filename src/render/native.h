@@ -30,13 +30,10 @@ bool can_run(Isa isa) noexcept;
 // What this processor runs (NARU_ISA=avx2|avx512|none lowers it; NARU_JIT=0 means none).
 Isa best_isa() noexcept;
 
-// Called after a function's bytes are written and before its address is published, for systems that need more than asmjit does. nullptr unless a
-// higher layer sets it.
-extern void (*code_written)() noexcept;
-
 // Compiles a kernel to code that is kept until the process ends. Returns nullptr if the instruction set is None or memory cannot be made
 // executable; the interpreter then runs the kernel, with the same bits. streaming: outputs are written with non-temporal stores (they must be
-// 64-byte aligned), and the caller must issue a store fence after the last call. The functions accept any n >= 0 and access nothing outside the n
+// 64-byte aligned), and the caller must issue a store fence after the last call. Before other
+// threads may call the code, the caller must call runtime::system::code_written(). The functions accept any n >= 0 and access nothing outside the n
 // elements. Thread-safe.
 ir::MapFunction compile(const ir::MapKernel& kernel, Isa isa, bool streaming = false);
 ir::ContiguousFunction compile_contiguous(const ir::ReduceKernel& kernel, Isa isa);

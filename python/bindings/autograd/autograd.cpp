@@ -128,19 +128,7 @@ void define_functions(nb::module_& m) {
       });
 }
 
-// The Python stack, formatted by traceback.format_stack(); empty if that fails.
-std::string python_stack() {
-  GilAcquire gil;
-  try {
-    nb::object lines = nb::module_::import_("traceback").attr("format_stack")();
-    return nb::cast<std::string>(nb::str("").attr("join")(lines));
-  } catch (nb::python_error&) {
-    return "";
-  }
-}
-
 void define_anomaly() {
-  autograd::stack_text = python_stack;
   def(kFunction, "_set_anomaly_mode", "mode, check_nan=True", "Switches anomaly mode on or off, for all threads.",
       [](bool on, bool check_nan) { set_detect_anomaly(on, check_nan); });
   def(kFunction, "is_anomaly_enabled", "", "Whether backward looks for anomalies.", [] { return anomaly_enabled(); });

@@ -1,6 +1,7 @@
 // Memory histories, with the call stack of each allocation, and the log of instructions.
 #include <nanobind/stl/string.h>
 
+#include <atomic>
 #include <map>
 #include <mutex>
 
@@ -28,7 +29,7 @@ struct Contexts {
   std::mutex mutex;
   std::map<Calls, uint32_t> numbers;
   std::vector<const Calls*> list;
-  int recording = 0;
+  std::atomic<int> recording = 0;  // how many histories are
 };
 Contexts& contexts() {
   static auto& c = *new Contexts;
@@ -67,21 +68,10 @@ uint32_t calls_here() {
   return number_of(std::move(calls));
 }
 
-// For naru::memory_context: twice the index of the call stack, plus one within backward.
-uint32_t context_here() noexcept {
-  try {
-    if (has_gil()) noted_calls = calls_here();
-    return noted_calls * 2 + (autograd::current_backward() ? 1 : 0);
-  } catch (const std::bad_alloc&) {
-    return 0;
-  }
-}
-
 void record_contexts(bool on) {
   Contexts& c = contexts();
   const std::lock_guard lock(c.mutex);
   c.recording = std::max(0, c.recording + (on ? 1 : -1));
-  memory_context.store(c.recording ? context_here : nullptr);
 }
 
 nb::object context_of(int64_t number) {
@@ -103,8 +93,8 @@ nb::object history_of(Device d) {
   nb::list events, slabs;
   for (const runtime::MemoryEvent& e : record.events)
     events.append(nb::make_tuple(e.seconds, e.bytes, e.number, e.allocated, e.reserved, e.origin.op ? e.origin.op : "",
-                                 e.origin.where && line_text ? line_text(e.origin.where) : std::string(), runtime::name_of(e.role),
-                                 reinterpret_cast<uintptr_t>(e.address), e.origin.context));
+                                 line_text(e.origin.where), runtime::name_of(e.role), reinterpret_cast<uintptr_t>(e.address),
+                                 e.origin.context));
   for (const runtime::SlabEvent& s : record.slabs) slabs.append(nb::make_tuple(s.seconds, s.bytes, reinterpret_cast<uintptr_t>(s.address)));
   return nb::make_tuple(events, slabs);
 }
@@ -141,6 +131,17 @@ nb::object end_log() {
 }
 
 }  // namespace
+
+uint32_t program_calls() noexcept {
+  if (contexts().recording.load(std::memory_order_relaxed) == 0) [[likely]]
+    return 0;
+  try {
+    if (has_gil()) noted_calls = calls_here();
+    return noted_calls * 2 + (autograd::current_backward() ? 1 : 0);
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
+}
 
 void define_histories() {
   def(kFunction, "_record_memory_history", "device, on", "Starts a history of a device's allocations, or stops and forgets it.",

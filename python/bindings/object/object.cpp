@@ -211,6 +211,16 @@ std::string program_line_text(uint32_t place) {
   return f.names[file] + ":" + std::to_string(place & ((1u << kLineBits) - 1));
 }
 
+std::string program_stack() {
+  GilAcquire gil;
+  try {
+    nb::object lines = nb::module_::import_("traceback").attr("format_stack")();
+    return nb::cast<std::string>(nb::str("").attr("join")(lines));
+  } catch (nb::python_error&) {
+    return "";
+  }
+}
+
 void set_package_folder(std::string folder) {
   package_folder = std::move(folder);
   for (auto& [name, number] : files().known) Py_DECREF(name);
@@ -236,8 +246,7 @@ void block_if_finalizing(F&& take) {
 
 GilRelease::GilRelease() : line_before_(noted_line) {
   noted_line = program_line();
-  if (const auto context = memory_context.load(std::memory_order_relaxed)) [[unlikely]]
-    context();  // records it as well
+  program_calls();  // notes them for what is computed without the GIL
   state_ = PyEval_SaveThread();
 }
 GilRelease::~GilRelease() {

@@ -61,18 +61,6 @@ void reclaim_ownership(TensorObject* self) {
   self->owned_by_tensor = impl->owns_python = false;
 }
 
-// The tensor is destroyed, so its object is too.
-void give_up(void* object) noexcept {
-  call_with_gil(
-      [](void* p) {
-        auto* self = static_cast<TensorObject*>(p);
-        new (&self->tensor) Tensor();
-        self->owned_by_tensor = false;
-        Py_DECREF(static_cast<PyObject*>(p));
-      },
-      object);
-}
-
 void tensor_dealloc(PyObject* o) {
   auto* self = reinterpret_cast<TensorObject*>(o);
   PyTypeObject* type = Py_TYPE(o);
@@ -163,6 +151,17 @@ Py_hash_t tensor_hash(PyObject* o) {
 
 }  // namespace
 
+void give_up(void* object) noexcept {
+  call_with_gil(
+      [](void* p) {
+        auto* self = static_cast<TensorObject*>(p);
+        new (&self->tensor) Tensor();
+        self->owned_by_tensor = false;
+        Py_DECREF(static_cast<PyObject*>(p));
+      },
+      object);
+}
+
 PyObject* wrap(const Tensor& t) {
   if (!t.defined()) Py_RETURN_NONE;
   if (auto* known = static_cast<PyObject*>(t.impl()->python)) {
@@ -217,7 +216,6 @@ void make_tensor_type(nb::module_& m) {
   slots.push_back({0, nullptr});
   PyType_Spec spec = {"naru.Tensor", sizeof(TensorObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
   tensor_type = reinterpret_cast<PyTypeObject*>(check(PyType_FromSpec(&spec)));
-  release_python = give_up;
   tensor_type->tp_name = "Tensor";  // for messages; __module__ and __qualname__ are already set
   m.attr("Tensor") = nb::handle(reinterpret_cast<PyObject*>(tensor_type));
 }

@@ -15,6 +15,8 @@ namespace naru::py {
 runtime::CachingAllocator& allocator(Device device);
 
 void make_tensor_type(nb::module_& m);
+// Releases the Python object that a tensor owns; its tensor is being destroyed.
+void give_up(void* object) noexcept;
 void add_attributes(std::vector<PyGetSetDef>& getset);  // attributes.cpp
 // The docstring of an attribute: the text followed by its example.
 const char* attribute_text(const char* name, const char* text);  // attribute_examples.cpp

@@ -40,9 +40,12 @@ std::string native_stack() {
 
 std::atomic<bool> anomaly_mode{false};
 std::atomic<bool> anomaly_checks_nan{true};
-std::string (*stack_text)() = native_stack;
 
-void note_stack(Node& node) { node.ensure_extras().made_at = stack_text(); }
+void note_stack(Node& node) {
+  Language* const l = language();
+  std::optional<std::string> text = l ? l->stack_text() : std::nullopt;
+  node.ensure_extras().made_at = text ? *std::move(text) : native_stack();
+}
 
 void report_failure(const Node& node) {
   const Node::Extras* x = node.extras();

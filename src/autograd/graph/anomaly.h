@@ -10,9 +10,8 @@ namespace naru::autograd {
 
 extern std::atomic<bool> anomaly_mode;
 extern std::atomic<bool> anomaly_checks_nan;
-// The user's call stack as text: the native one by default; the Python module replaces it by Python's.
-extern std::string (*stack_text)();
 
+// Notes the user's call stack: the language's, or the native one.
 void note_stack(Node& node);
 // Reports the call stack of the operator that created `node`, whose backward has failed.
 void report_failure(const Node& node);

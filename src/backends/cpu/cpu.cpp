@@ -10,11 +10,9 @@
 #include "backends/cpu/exec/thread_pool.h"
 #include "backends/cpu/loops/loops.h"
 #include "core/aligned.h"
-#include "render/native.h"
 #include "runtime/device/backend.h"
 #include "runtime/os/system.h"
-#include "runtime/queue/host_loops.h"
-#include "runtime/queue/small_work.h"
+#include "runtime/queue/host_work.h"
 
 namespace naru::backends {
 namespace {
@@ -56,6 +54,16 @@ class CpuStream final : public DeviceStream {
 
  private:
   std::atomic<uint64_t> done_{0};
+};
+
+class CpuWork final : public HostWork {
+ public:
+  const DirectKernel& kernel(const ir::Program& program) override { return cpu::small_kernel(program); }
+  bool multiply(DType type, int64_t m, int64_t n, int64_t k, const void* a, const void* b, void* c) override {
+    return cpu::small_matmul(type, m, n, k, a, b, c);
+  }
+  bool add_up(DType type, int64_t n, const void* in, void* out) override { return cpu::small_sum(type, n, in, out); }
+  void run(const ir::HostLoop& loop) override { cpu::run_loop(loop); }
 };
 
 class CpuBackend final : public Backend {
@@ -100,23 +108,20 @@ class CpuBackend final : public Backend {
   }
 
   std::unique_ptr<DeviceStream> create_stream(Device, int) override { return std::make_unique<CpuStream>(); }
+  HostWork* host_work() noexcept override { return &work_; }
   Capabilities capabilities(Device) override {
     Capabilities c;
     c.unified_memory = c.row_fused = true;
     c.longest_chosen_row = std::numeric_limits<int64_t>::max();
     return c;
   }
+
+ private:
+  CpuWork work_;
 };
 
 }  // namespace
 
-std::unique_ptr<runtime::Backend> make_cpu() {
-  runtime::small_work.kernel_of = cpu::small_kernel;
-  runtime::small_work.matmul = cpu::small_matmul;
-  runtime::small_work.sum = cpu::small_sum;
-  runtime::run_host_loop = cpu::run_loop;
-  render::code_written = runtime::system::code_written;
-  return std::make_unique<CpuBackend>();
-}
+std::unique_ptr<runtime::Backend> make_cpu() { return std::make_unique<CpuBackend>(); }
 
 }  // namespace naru::backends

@@ -19,7 +19,7 @@ constexpr int64_t kMostThreads = 1024, kMostShared = 1 << 20;
 
 // "float32" with PyTorch's prefix in Python; and the dtype as a caller writes it.
 std::string type_name(DType t) { return fmt::format("{}{}", spelled("", "torch."), name_of(t)); }
-std::string written(DType t) { return program_in_python ? type_name(t) : fmt::format("parse_dtype(\"{}\")", name_of(t)); }
+std::string written(DType t) { return program_in_python() ? type_name(t) : fmt::format("parse_dtype(\"{}\")", name_of(t)); }
 std::string parameter(const Kernel::Plan& plan, const KernelParam& p) {
   return fmt::format("{}(): parameter '{}' ({})", plan.entry().name, p.name, p.text());
 }

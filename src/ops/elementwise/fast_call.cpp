@@ -17,7 +17,7 @@ const FastCall::Prepared* FastCall::prepare(std::atomic<const Prepared*>& slot, 
   for (int i = 0; i < count_; ++i)
     args[i] = input_of_[i] == kNumber ? b.param(types.compute) : b.input_at(static_cast<size_t>(input_of_[i]), types.compute);
   b.output(b.node(id, types.out, {args.data(), static_cast<size_t>(count_)}));
-  std::unique_ptr<Prepared> made(new Prepared{&runtime::small_work.kernel(program), types});
+  std::unique_ptr<Prepared> made(new Prepared{&runtime::host_work().kernel(program), types});
   const Prepared* before = nullptr;
   return slot.compare_exchange_strong(before, made.get()) ? made.release() : before;
 }
@@ -46,7 +46,7 @@ bool run_immediate(ir::OpId id, std::span<const runtime::Source> sources, const 
     operands[args[k].index] = s.tensor->address();
   }
   b.output(b.node(id, out.dtype, {args.data(), sources.size()}));
-  const runtime::DirectKernel& kernel = runtime::small_work.kernel(program);
+  const runtime::DirectKernel& kernel = runtime::host_work().kernel(program);
   if (!out.storage->data) runtime::allocate_storage(*out.storage);
   operands[program.inputs_count] = out.address();
   kernel.run(operands.data(), params.data(), out.numel);

@@ -11,7 +11,7 @@
 #include "ops/tensor/common.h"
 #include "ops/tensor/numbers.h"
 #include "runtime/memory/memory.h"
-#include "runtime/queue/small_work.h"
+#include "runtime/queue/host_work.h"
 
 namespace naru::ops {
 

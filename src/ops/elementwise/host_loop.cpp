@@ -2,7 +2,7 @@
 
 #include "naru/autograd.h"
 #include "runtime/memory/memory.h"
-#include "runtime/queue/host_loops.h"
+#include "runtime/queue/host_work.h"
 
 namespace naru::ops {
 
@@ -32,7 +32,7 @@ void run_host_loop(ir::HostLoop::Kind kind, std::initializer_list<const Tensor*>
       if (!i.storage->data) runtime::allocate_storage(*i.storage);
       loop.arrays.push_back({i.address(), i.dtype, i.sizes});
     }
-  runtime::run_host_loop.load(std::memory_order_acquire)(loop);
+  runtime::host_work().run(loop);
 }
 
 }  // namespace naru::ops

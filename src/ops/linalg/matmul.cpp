@@ -12,7 +12,7 @@
 #include "ops/tensor/flops.h"
 #include "ops/tensor/numbers.h"
 #include "ops/tensor/type_names.h"
-#include "runtime/queue/small_work.h"
+#include "runtime/queue/host_work.h"
 
 namespace naru {
 
@@ -97,7 +97,7 @@ Tensor product_of(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_t
   if (out.numel() == 0) return out;
   const Precision precision = precision_of(a.dtype());
   if (rank == 2 && !b_transposed && !bias.defined() && is_host_ready(*a.impl()) && is_host_ready(*b.impl()) && !precision.deterministic &&
-      runtime::small_work.multiply(a.dtype(), m, n, k, a.impl()->address(), b.impl()->address(), out.impl()->address()))
+      runtime::host_work().multiply(a.dtype(), m, n, k, a.impl()->address(), b.impl()->address(), out.impl()->address()))
     return out;
   ir::MatMul q;
   q.dtype = a.dtype();

@@ -17,7 +17,7 @@
 #include "ops/sparse/sparse.h"
 #include "ops/tensor/common.h"
 #include "runtime/queue/capture.h"
-#include "runtime/queue/small_work.h"
+#include "runtime/queue/host_work.h"
 
 namespace naru {
 namespace {
@@ -100,7 +100,7 @@ bool Update::run_immediate() {
   static thread_local ir::Program known;
   static thread_local const runtime::DirectKernel* kernel = nullptr;
   if (!kernel || !known.same(program_)) {
-    kernel = &runtime::small_work.kernel(program_);
+    kernel = &runtime::host_work().kernel(program_);
     known = program_;
   }
   kernel->run(addresses.data(), params_.data(), first.numel);

@@ -8,7 +8,7 @@
 #include "ops/complex/complex.h"
 #include "ops/elementwise/unsigned.h"
 #include "ops/tensor/common.h"
-#include "runtime/queue/small_work.h"
+#include "runtime/queue/host_work.h"
 
 namespace naru::ops {
 
@@ -271,7 +271,7 @@ Tensor reduce_sum(const Tensor& t, const DimSet& set, bool keepdim, DType as, DT
   const TensorImpl& i = *t.impl();
   if (i.numel > 0 && i.numel <= kSmall && as == i.dtype && out == as && set.count() == i.sizes.size() && is_host_ready(i)) {
     Tensor result = make_result(reduced_shape(i.sizes, set, keepdim), out, i.storage->device, name);
-    if (runtime::small_work.add_up(out, i.numel, i.address(), result.impl()->address())) return result;
+    if (runtime::host_work().add_up(out, i.numel, i.address(), result.impl()->address())) return result;
   }
   return reduce(ir::ReduceOp::Sum, FusedProducer::copy(t, as, accumulator_of(as)), t.sizes(), set, keepdim, out, name);
 }

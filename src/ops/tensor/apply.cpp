@@ -81,7 +81,7 @@ void submit(ir::Instruction&& instruction, std::span<const Tensor* const> reads,
       if (t->defined() && t->impl()->special) refuse_instruction(instruction, *t);
   const Device device = writes[0]->impl()->storage->device;
   // An index out of bounds is reported long after the call, so keep the source location.
-  if (!device.is_cpu() && current_line)
+  if (!device.is_cpu())
     std::visit(
         [](auto& i) {
           if constexpr (requires { i.where; }) i.where = current_line();

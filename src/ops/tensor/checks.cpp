@@ -17,7 +17,7 @@ namespace {
 std::string describe(const Tensor& t, const char* role) {
   const TensorImpl& i = *t.impl();
   std::string text = fmt::format("\n  {}: shape {}, {}, on {}", role, i.sizes.str(), name_of(i.dtype), t.device().str());
-  if (i.origin.where && line_text)
+  if (i.origin.where)
     text += fmt::format(", made by {} at {}", i.origin.op ? i.origin.op : "an operator", line_text(i.origin.where));
   else if (i.origin.op)
     text += fmt::format(", made by {}", i.origin.op);

@@ -113,7 +113,7 @@ Tensor converted(const Tensor& t, Device device, DType dtype, bool non_blocking,
   const bool plain = t.is_contiguous() && format == MemoryFormat::Preserve;
   Tensor out = ops::make_result(t.sizes(), plain ? t.strides() : ops::strides_like(t.sizes(), t.strides(), format), dtype, device, name,
                                 device == t.device());
-  if (current_line) out.impl()->origin.where = current_line();
+  out.impl()->origin.where = current_line();
   out.impl()->storage->origin = out.impl()->origin;
   copy_into(out, t, non_blocking);
   return out;

@@ -26,7 +26,7 @@ Tensor fresh(const Dims& sizes, const Options& o, const char* op, DType fallback
     t.impl()->set_geometry(sizes, model ? ops::strides_like(sizes, *model, format) : ops::format_strides(sizes, format), 0);
   }
   if (o.pin_memory && device.is_cpu()) t.impl()->storage = runtime::make_pinned_storage(t.impl()->storage->bytes);
-  if (current_line) t.impl()->origin.where = current_line();
+  t.impl()->origin.where = current_line();
   t.impl()->storage->origin = t.impl()->origin;
   return t;
 }
@@ -252,7 +252,7 @@ Tensor from_data(const void* data, const Dims& sizes, DType dtype, const Options
       runtime::make_storage(Device(DeviceType::Cpu, 0), static_cast<size_t>(checked_product(sizes)) * size_of(dtype)), dtype));
   host.impl()->set_geometry(sizes, contiguous_strides(sizes), 0);
   host.impl()->origin.op = "tensor";
-  if (current_line) host.impl()->origin.where = current_line();
+  host.impl()->origin.where = current_line();
   if (host.numel()) std::memcpy(host.impl()->storage->data, data, host.impl()->storage->bytes);
   host.impl()->storage->host_wrote = true;
   Tensor t = host.to(o.device.value_or(default_device()), o.dtype.value_or(dtype), false, false);
@@ -283,7 +283,7 @@ Tensor ops::from_external_memory(Device device, void* data, const Dims& sizes, c
   Tensor t(new TensorImpl(std::move(storage), dtype));
   t.impl()->set_geometry(sizes, strides, 0);
   t.impl()->origin.op = device.is_cpu() ? "from_numpy" : "from_dlpack";
-  if (current_line) t.impl()->origin.where = current_line();
+  t.impl()->origin.where = current_line();
   return t;
 }
 

@@ -10,6 +10,7 @@
 #include "ops/sparse/sparse.h"
 #include "ops/tensor/common.h"
 #include "runtime/memory/memory.h"
+#include "runtime/queue/fallback.h"
 
 namespace naru {
 namespace {
@@ -53,11 +54,7 @@ Tensor make_result(const Dims& sizes, DType dtype, Device device, const char* op
   const Device d = device.is_cpu() ? Device(DeviceType::Cpu, 0) : device.has_index() ? device : runtime::resolve(device);
   if (!d.is_cpu()) runtime::require_type(d, dtype, op);
   Origin origin{op, 0};
-  if (current_line && (bytes > kRemember || !d.is_cpu())) {
-    origin.where = current_line();
-    if (const auto context = memory_context.load(std::memory_order_relaxed)) [[unlikely]]
-      origin.context = context();
-  }
+  if (Language* const l = language(); l && (bytes > kRemember || !d.is_cpu())) origin.where = l->line(), origin.context = l->call_stack();
   Dims strides = contiguous_strides(sizes);
   auto* impl = new TensorImpl(lazy ? runtime::make_lazy_storage(d, bytes, origin) : runtime::make_result_storage(d, bytes, origin), dtype);
   Tensor t(impl);

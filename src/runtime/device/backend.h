@@ -130,6 +130,8 @@ class DeviceStream {
   DeferredErrors* errors_ = &own_;
 };
 
+class HostWork;
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -166,6 +168,8 @@ class Backend {
   virtual std::optional<SharedName> shared_name(Device device) { return static_cast<void>(device), std::nullopt; }
   // Waits for the work that other libraries in the process have submitted to such a device.
   virtual void wait_for_others(Device device) { static_cast<void>(device); }
+  // The cpu backend only: small work that needs no stream (runtime/queue/host_work.h).
+  virtual HostWork* host_work() noexcept { return nullptr; }
   // Optional: what the device supports; by default everything that an instruction can need. See runtime/queue/fallback.h.
   virtual Capabilities capabilities(Device device) { return static_cast<void>(device), Capabilities(); }
   // Optional: true if its streams can run an instruction that capabilities() leaves out, by means of an optional library. Called for each

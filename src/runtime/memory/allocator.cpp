@@ -285,7 +285,7 @@ struct CachingAllocator::State {
     std::map<std::string, Holder> by_line;
     for (const auto& [size, origin] : blocks) {
       std::string made = origin.op ? fmt::format(" made by {}", origin.op) : std::string();
-      if (origin.where && line_text) made += " at " + line_text(origin.where);
+      if (origin.where) made += " at " + line_text(origin.where);
       Holder& h = by_line[made];
       h.bytes += size, ++h.blocks;
     }

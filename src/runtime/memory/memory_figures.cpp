@@ -187,9 +187,8 @@ std::vector<MemoryChange> MemoryHistory::events() const {
   runtime::synchronize(device_);
   std::vector<MemoryChange> list;
   for (const runtime::MemoryEvent& e : allocator(device_).history().events)
-    list.push_back({e.seconds, e.bytes, e.number, e.allocated, e.reserved, e.origin.op ? e.origin.op : "",
-                    e.origin.where && line_text ? line_text(e.origin.where) : std::string(), runtime::name_of(e.role),
-                    reinterpret_cast<uintptr_t>(e.address)});
+    list.push_back({e.seconds, e.bytes, e.number, e.allocated, e.reserved, e.origin.op ? e.origin.op : "", line_text(e.origin.where),
+                    runtime::name_of(e.role), reinterpret_cast<uintptr_t>(e.address)});
   return list;
 }
 

@@ -21,9 +21,8 @@ namespace {
 thread_local Capture* current_capture = nullptr;
 
 std::string here() {
-  if (current_line && line_text)
-    if (const uint32_t line = current_line()) return ", at " + line_text(line);
-  return {};
+  const uint32_t line = current_line();
+  return line ? ", at " + line_text(line) : std::string();
 }
 
 // "CUDA", "CPU" ...

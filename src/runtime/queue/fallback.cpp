@@ -218,7 +218,7 @@ void require_type(Device device, DType type, const char* op) {
   if (const char* words = kind_of(device.type).no_dtype)
     throw TypeError("{} ({}, on {})", fmt::format(fmt::runtime(words), name), op, device.str());
   throw TypeError("{}: device '{}' has no {}. Please use float32 instead, as in {}", op, device.str(), name,
-                  program_in_python ? fmt::format("x.to('{}', naru.float32)", device.str()) : spelled_move("x.to(DType::F32)", device));
+                  program_in_python() ? fmt::format("x.to('{}', naru.float32)", device.str()) : spelled_move("x.to(DType::F32)", device));
 }
 
 }  // namespace runtime

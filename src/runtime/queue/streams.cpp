@@ -119,7 +119,7 @@ DeviceQueues& queues_of(Device d) {
   auto& slot = all.devices[static_cast<int>(d.type)][d.index];
   if (!slot.load(std::memory_order_acquire)) {
     DeviceQueues* const queues = take_retired(all, d, backend_of(d.type));
-    if (current_line) queues->first_use = current_line();
+    queues->first_use = current_line();
     slot.store(queues, std::memory_order_release);
   }
   return *slot.load(std::memory_order_acquire);
@@ -187,7 +187,7 @@ void set_thread_devices(const ThreadDevices& chosen) {
 
 std::string first_use(Device d) {
   const DeviceQueues* queues = known(d);
-  return queues && queues->first_use && line_text ? line_text(queues->first_use) : std::string();
+  return queues ? line_text(queues->first_use) : std::string();
 }
 
 std::vector<StreamUse> streams_in_use() {

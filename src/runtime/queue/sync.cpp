@@ -32,9 +32,7 @@ namespace runtime {
 void note_synchronization(const char* what, Device device) {
   if (captures_under_way.load(std::memory_order_relaxed) != 0) check_wait(what, device);
   if (!counting && mode == SyncMode::Default) return;
-  Synchronization s{what, device, {}};
-  if (current_line && line_text)
-    if (const uint32_t line = current_line()) s.where = line_text(line);
+  Synchronization s{what, device, line_text(current_line())};
   if (mode == SyncMode::Error)
     throw SynchronizationError(
         fmt::format("called a synchronizing operation where that is forbidden: {} ({}{}{}). To fix it, keep the value on the device, copy "

@@ -8,7 +8,7 @@
 
 #include "ir/instruction.h"
 #include "runtime/device/backend.h"
-#include "runtime/queue/small_work.h"
+#include "runtime/queue/host_work.h"
 
 namespace naru::cpu {
 

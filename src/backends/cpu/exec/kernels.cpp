@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "runtime/os/fork.h"
+#include "runtime/os/system.h"
 
 namespace naru::cpu {
 namespace {
@@ -88,7 +89,10 @@ Function code_in(std::atomic<Function>& slot, Function none, Compile compile) {
   if (!f) {
     // Two threads may compile the same kernel; the code of the first is kept.
     f = compile();
-    if (!f) f = none;
+    if (f)
+      runtime::system::code_written();
+    else
+      f = none;
     Function before = nullptr;
     if (!slot.compare_exchange_strong(before, f, std::memory_order_acq_rel)) f = before;
   }
