@@ -11,9 +11,8 @@
 
 namespace naru {
 
-// True if memory of dtype `t` may be accessed as an array of T: float for float32, int64_t for int64 ... uint8_t also for bool; uint16_t
-// (the bits) for float16, bfloat16 and uint16; Half and BFloat16
-// (naru/half.h) for these two; std::complex<float> for complex64.
+// True if memory of dtype `t` may be accessed as an array of T: float for float32, int64_t for int64, std::complex<float> for complex64 ...
+// uint8_t also for bool; Half and BFloat16 (naru/half.h) for float16 and bfloat16, and uint16_t (the bits) for both and for uint16.
 template <class T>
 constexpr bool is_element_of(DType t) noexcept {
   using E = std::remove_cv_t<T>;

@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "distributed/ordered.h"
 #include "naru/distributed/group.h"
 #include "naru/distributed/store.h"
 
@@ -206,6 +207,10 @@ void define_distributed(nb::module_& m) {
   define_stores(m);
   define_work(m);
   define_group(m);
+  // Whether the tree over all shards has a node of `count` shards from `first` on.
+  m.def("_is_tree_node", [](int first, int count, int shards) {
+    return nodes_within({first, count}, shards) == std::vector<Shards>{{first, count}};
+  });
 }
 
 }  // namespace naru::py

@@ -20,7 +20,6 @@ _PACKAGE = os.path.dirname(os.path.abspath(naru.__file__)) + os.sep
 _EMPTY = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "resize_", "resize_as_"}
 # Functions that hand values to the host: their inputs have been compared already.
 _TO_HOST = {"numpy", "__array__", "tolist", "item"}
-_EXPLICIT = {"to", "cuda", "xpu", "cpu"}
 
 
 def _tensors(value: Any) -> list[Any]:

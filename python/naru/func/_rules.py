@@ -13,8 +13,6 @@ Tensor = _C.Tensor
 
 # --- elementwise: shapes are aligned from the right, so the batch stays the first dimension.
 
-_CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
-
 
 def _category(dtype: Any) -> int:
     return 0 if dtype is _C.bool else 3 if dtype.is_complex else 2 if dtype.is_floating_point else 1

@@ -22,6 +22,5 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
 // Enables device libraries for whole attention, for the process; otherwise attention is composed of matrix products. Enabled by default. Returns the
 // previous value.
 bool allow_fused_attention(bool on) noexcept;
-bool fused_attention_allowed() noexcept;
 
 }  // namespace naru::ops

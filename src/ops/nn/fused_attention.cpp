@@ -170,7 +170,6 @@ Tensors library_gradients(const Saved& s, const Tensor& grad, const Tensors& sav
 }  // namespace
 
 bool allow_fused_attention(bool on) noexcept { return fused_allowed.exchange(on); }
-bool fused_attention_allowed() noexcept { return fused_allowed; }
 
 Tensor fused_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& given_mask,
                        const AttentionOptions& options, const AttentionGradients& by_products) {

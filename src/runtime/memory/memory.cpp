@@ -175,7 +175,6 @@ void take_memory(Storage& storage, Storage& larger) {
 }
 
 MemoryStats memory_stats(Device device) { return allocator_of(device).stats(); }
-void reset_peak_memory(Device device) { allocator_of(device).reset_peak(); }
 void empty_cache(Device device) { allocator_of(device).empty_cache(); }
 void set_memory_limit(Device device, size_t bytes) { allocator_of(device).set_limit(bytes); }
 

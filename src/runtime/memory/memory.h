@@ -30,7 +30,6 @@ void take_memory(Storage& storage, Storage& larger);
 
 // For one device. An index of -1 means the current device.
 MemoryStats memory_stats(Device device);
-void reset_peak_memory(Device device);
 void empty_cache(Device device);
 // Limits the reserved bytes from now on; 0: no limit.
 void set_memory_limit(Device device, size_t bytes);

@@ -21,19 +21,6 @@ if TYPE_CHECKING:
 _GOLDEN = 0x9E3779B97F4A7C15  # odd, so that no two shards of a step have one seed
 
 
-def _left_half(count: int) -> int:
-    return 1 << ((count - 1).bit_length() - 1)
-
-
-def _is_node(first: int, count: int, shards: int) -> bool:
-    """Whether the tree over all shards has a node of these."""
-    at, size = 0, shards
-    while size > count:
-        left = _left_half(size)
-        at, size = (at, left) if first < at + left else (at + left, size - left)
-    return (at, size) == (first, count)
-
-
 class TreeSum:
     """Adds what this rank's shards have, in the tree's order; keeps at most one sum for each level of the tree."""
 
@@ -47,7 +34,7 @@ class TreeSum:
         first, count = shard, 1
         while self.nodes:
             before, size, sums = self.nodes[-1]
-            if size != _left_half(size + count) or not _is_node(before, size + count, self._shards):
+            if not _C._is_tree_node(before, size + count, self._shards):  # then its halves are these two nodes
                 break
             for total, value in zip(sums, values, strict=True):
                 total.add_(value)

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "core/tensor_impl.h"
+#include "naru/device/memory.h"
 #include "naru/ops.h"
 #include "runtime/device/registry.h"
 #include "runtime/memory/memory.h"
@@ -36,7 +37,7 @@ TEST(Queue, LargeElementwiseWorkIsHeldBackUntilItIsRead) {
 template <class F>
 double tensors_in_memory(F f) {
   const Device cpu(DeviceType::Cpu, 0);
-  runtime::reset_peak_memory(cpu);
+  reset_peak_memory_stats(cpu);
   const size_t before = runtime::memory_stats(cpu).allocated();
   f();
   return std::floor(static_cast<double>(runtime::memory_stats(cpu).peak_allocated() - before) / (4.0 * kLarge));
