@@ -182,6 +182,11 @@ def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     if level is None:
         raise RuntimeError("vmap: a tensor of a vmap that is over is used; return what is needed from the function")
     name = func.__name__
+    if kwargs.get("out") is not None:  # a rule would give it the batch as a dimension
+        raise RuntimeError(
+            f"Batching rule not implemented for aten::{name}.out; the fallback path doesn't work on out= or view ops. (vmap: call {name} without "
+            "out=, and use its result)"
+        )
     func = OPERATORS.get(name, func) if name.startswith("__") else func
     found = RULES.get(name)
     if found is None and is_in_place(name) and name[:-1] in RULES:

@@ -238,3 +238,15 @@ def test_a_checkpointed_function_may_hold_a_vmap():
     checkpoint(lambda t: vmap(torch.linalg.qr)(t)[0].sum(), x, use_reentrant=False).backward()
     (wanted,) = torch.autograd.grad(torch.linalg.qr(x)[0].sum(), x)
     torch.testing.assert_close(x.grad, wanted)
+
+
+@pytest.mark.parametrize("call", [
+    lambda z, c: torch.exp(z, out=c), lambda z, c: torch.add(c, 1, out=z), lambda z, c: torch.sum(z.expand(4, 2), 0, out=c),
+    lambda z, c: torch.sort(z, out=(c, torch.empty(2, dtype=torch.int64))), lambda z, c: torch.cat([c[:1], c[:1]], out=z), lambda z, c: torch.mv(torch.eye(2), z, out=c),
+])  # fmt: skip
+def test_out_is_refused_and_keeps_its_elements(call):
+    z, c = torch.ones(3, 2), torch.zeros(2)
+    with pytest.raises(RuntimeError, match="Batching rule not implemented for aten::[a-z]+.out"):
+        vmap(lambda x: call(x, c))(z)
+    assert torch.equal(z, torch.ones(3, 2)) and torch.equal(c, torch.zeros(2))
+    assert torch.equal(vmap(lambda x: x * torch.exp(c, out=torch.empty(2)))(z), z)  # no batch among the arguments
