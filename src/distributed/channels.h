@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "distributed/socket.h"
@@ -28,6 +29,8 @@ class Channels {
   virtual void consume(int peer, size_t n) = 0;
   // True if no more data will come, as far as the channel can tell; received data can still be read.
   virtual bool closed(int peer) const = 0;
+  // Why a channel is closed: "its connection was closed; its process ended or was killed".
+  virtual std::string trouble(int peer) const;
   // Changes whenever there is new data or room. (Sockets always return 0, because their wait() polls.)
   virtual uint32_t epoch() = 0;
   // Blocks until the epoch differs from `before`, or for at most `milliseconds`. wanted: per peer.
@@ -36,8 +39,8 @@ class Channels {
   virtual void wake() = 0;
 };
 
-// One connection per peer (none to itself).
-std::unique_ptr<Channels> tcp_channels(std::vector<Descriptor> sockets);
+// One connection per peer (none to itself). buffer: bytes that are received at once.
+std::unique_ptr<Channels> socket_channels(std::vector<Descriptor> sockets, size_t buffer);
 
 // Ring buffers in memory that all ranks map, two for each pair.
 class SharedMemory {

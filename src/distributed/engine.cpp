@@ -5,9 +5,13 @@
 #include <cstdlib>
 
 #include "distributed/mesh.h"
+#include "distributed/mpi_world.h"
 
 namespace naru::distributed {
 namespace {
+
+// The buffer of a socket that carries collectives.
+constexpr size_t kCollectiveBuffer = size_t{256} << 10;
 
 // A group of one, or a rank that pretends to have others.
 class NoOthers final : public Engine {
@@ -22,39 +26,56 @@ class NoOthers final : public Engine {
   const bool pretends_;
 };
 
-// Ranks that are processes: shared memory on one host, else TCP.
+// Ranks that are processes.
 class Processes final : public Engine {
  public:
-  Processes(const std::string& kind, Store& store, int rank, int size, Milliseconds timeout) {
-    Mesh mesh(store, rank, size, after(timeout));
-    std::vector<Descriptor> sockets = mesh.connect(0);
-    if (kind != "tcp") channels_ = mesh.share();
-    shares_ = channels_ != nullptr;
-    if (!channels_) channels_ = tcp_channels(mesh.connect(1));
-    messages_ = std::make_unique<Messages>(std::move(sockets), rank, [c = channels_.get()] { c->wake(); });
-  }
-  std::string name() const override { return shares_ ? "shared memory" : "TCP"; }
+  Processes(std::string name, std::unique_ptr<Channels> channels, std::unique_ptr<Channels> lines, int rank, int size)
+      : name_(std::move(name)),
+        channels_(std::move(channels)),
+        messages_(std::move(lines), rank, size, [c = channels_.get()] { c->wake(); }) {}
+  std::string name() const override { return name_; }
   Channels* channels() noexcept override { return channels_.get(); }
-  Messages* messages() noexcept override { return messages_.get(); }
+  Messages* messages() noexcept override { return &messages_; }
 
  private:
-  bool shares_ = false;
-  std::unique_ptr<Channels> channels_;
-  std::unique_ptr<Messages> messages_;
+  const std::string name_;
+  const std::unique_ptr<Channels> channels_;
+  Messages messages_;
 };
+
+std::unique_ptr<Engine> mpi_engine(Store& store, int rank, int size, Mesh& mesh, Deadline deadline) {
+  MpiWorld& world = MpiWorld::join(store, rank, size, mesh, deadline);
+  const std::vector<int> ranks = world.ranks_of(store, rank, size, deadline);
+  // The numbers of two streams.
+  if (rank == 0) store.set("mpi/streams", std::to_string(random_token() & ~uint64_t{1}));
+  const uint64_t number = std::stoull(store.get("mpi/streams"));
+  auto channels = mpi_channels(world, number, ranks, rank), lines = mpi_channels(world, number + 1, ranks, rank);
+  return std::make_unique<Processes>("MPI", std::move(channels), std::move(lines), rank, size);
+}
+
+std::unique_ptr<Engine> process_engine(const std::string& kind, Store& store, int rank, int size, Milliseconds timeout) {
+  const Deadline deadline = after(timeout);
+  Mesh mesh(store, rank, size, deadline);
+  const bool may_use_mpi = kind == "mpi" || (kind.empty() && !mesh.one_host());
+  const std::string obstacle = may_use_mpi ? MpiWorld::obstacle(store, rank, size, deadline) : "";
+  if (kind == "mpi" && !obstacle.empty()) throw DistBackendError("the ranks can't be joined by MPI: {}", obstacle);
+  if (may_use_mpi && obstacle.empty()) return mpi_engine(store, rank, size, mesh, deadline);
+  auto lines = socket_channels(mesh.connect(0), kMessageBuffer);
+  std::string name = "shared memory";
+  std::unique_ptr<Channels> channels;
+  if (kind != "tcp") channels = mesh.share();
+  if (!channels) name = "TCP", channels = socket_channels(mesh.connect(1), kCollectiveBuffer);
+  return std::make_unique<Processes>(std::move(name), std::move(channels), std::move(lines), rank, size);
+}
 
 }  // namespace
 
-std::unique_ptr<Engine> process_engine(const std::string& kind, Store& store, int rank, int size, Milliseconds timeout) {
-  return std::make_unique<Processes>(kind, store, rank, size, timeout);
-}
-
 std::unique_ptr<Engine> engine_of(const std::string& kind, Store& store, int rank, int size, Milliseconds timeout) {
-  constexpr std::array<std::string_view, 5> kKinds{"", "shared", "tcp", "threads", "fake"};
+  constexpr std::array<std::string_view, 6> kKinds{"", "shared", "mpi", "tcp", "threads", "fake"};
   const char* const variable = std::getenv("NARU_DISTRIBUTED_TRANSPORT");
   const std::string wanted = kind.empty() && variable ? variable : kind;
   if (std::ranges::find(kKinds, wanted) == kKinds.end())
-    throw ValueError("{} must be \"shared\", \"tcp\", \"threads\" or \"fake\", got \"{}\"",
+    throw ValueError("{} must be \"shared\", \"mpi\", \"tcp\", \"threads\" or \"fake\", got \"{}\"",
                      kind.empty() ? "NARU_DISTRIBUTED_TRANSPORT" : "ProcessGroup: the engine", wanted);
   if (size == 1 || wanted == "fake") return std::make_unique<NoOthers>(size > 1);
   if (wanted == "threads") return threads_engine(store, rank, size, timeout);

@@ -85,8 +85,7 @@ Mesh::Mesh(Store& store, int rank, int size, Deadline deadline) : store_(store),
   };
   // If all ranks are on one host, listen only on loopback, which no other host can reach.
   hosts_ = all("host/", this_host());
-  const bool one_host = std::ranges::all_of(hosts_, [&](const std::string& host) { return host == hosts_[0]; });
-  const std::string far = one_host ? "127.0.0.1" : own_address(store, rank);
+  const std::string far = one_host() ? "127.0.0.1" : own_address(store, rank);
   listener_ = listen_on(far, 0);
   Message mine;
   mine.add(listener_.address), mine.add(far), mine.add(std::to_string(listener_.port));
@@ -100,16 +99,29 @@ Mesh::Mesh(Store& store, int rank, int size, Deadline deadline) : store_(store),
 
 std::vector<Descriptor> Mesh::connect(int lane) {
   std::vector<Descriptor> sockets(static_cast<size_t>(size_));
-  const Hello mine{token_, rank_, lane};
-  for (int r = 0; r < rank_; ++r) {
-    const PeerAddress& there = places_[static_cast<size_t>(r)];
-    const bool here = hosts_[static_cast<size_t>(r)] == hosts_[static_cast<size_t>(rank_)];
-    Descriptor socket = connect_to(here ? there.near : there.far, there.port, deadline_);
-    send_all(socket, {reinterpret_cast<const char*>(&mine), sizeof mine}, deadline_);
-    sockets[static_cast<size_t>(r)] = std::move(socket);
-  }
+  for (int r = 0; r < rank_; ++r) sockets[static_cast<size_t>(r)] = dialled(lane, r);
   for (int r = rank_ + 1; r < size_; ++r) sockets[static_cast<size_t>(r)] = accepted(lane, r);
   return sockets;
+}
+
+std::vector<Descriptor> Mesh::connect_to_first(int lane) {
+  std::vector<Descriptor> sockets(static_cast<size_t>(size_));
+  if (rank_) sockets[0] = dialled(lane, 0);
+  for (int r = 1; r < size_ && rank_ == 0; ++r) sockets[static_cast<size_t>(r)] = accepted(lane, r);
+  return sockets;
+}
+
+bool Mesh::one_host() const {
+  return std::ranges::all_of(hosts_, [&](const std::string& host) { return host == hosts_[0]; });
+}
+
+Descriptor Mesh::dialled(int lane, int to) {
+  const Hello mine{token_, rank_, lane};
+  const PeerAddress& there = places_[static_cast<size_t>(to)];
+  const bool here = hosts_[static_cast<size_t>(to)] == hosts_[static_cast<size_t>(rank_)];
+  Descriptor socket = connect_to(here ? there.near : there.far, there.port, deadline_);
+  send_all(socket, {reinterpret_cast<const char*>(&mine), sizeof mine}, deadline_);
+  return socket;
 }
 
 // Accepts pending connections. Bounded, so that foreign connections can't use up all descriptors or block the group.
@@ -164,12 +176,11 @@ Descriptor Mesh::accepted(int lane, int from) {
 }
 
 std::unique_ptr<Channels> Mesh::share() {
-  bool one_host = true;
-  for (const std::string& host : hosts_) one_host &= host == hosts_[0];
+  const bool here = one_host();
   std::unique_ptr<SharedMemory> memory;
   const auto attempt = [&](const auto& make) {
     try {
-      if (one_host) memory = make();
+      if (here) memory = make();
     } catch (const DistBackendError&) {
       // Fall back to TCP.
     }

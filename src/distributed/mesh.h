@@ -14,6 +14,11 @@ class Mesh {
   Mesh(Store& store, int rank, int size, Deadline deadline);
   // Returns a connection to each other rank. All ranks must request the same lanes in the same order.
   std::vector<Descriptor> connect(int lane);
+  // For rank 0 a connection to each other rank, for others one to rank 0, which has this index.
+  std::vector<Descriptor> connect_to_first(int lane);
+  // Of all ranks; equal texts are equal hosts.
+  const std::vector<std::string>& hosts() const noexcept { return hosts_; }
+  bool one_host() const;
   // Shared memory of all ranks; null if they are on several hosts, or can't map it.
   std::unique_ptr<Channels> share();
 
@@ -36,6 +41,7 @@ class Mesh {
   };
   void admit();
   static bool listen(Visitor& v);
+  Descriptor dialled(int lane, int to);
   Descriptor accepted(int lane, int from);
 
   Store& store_;

@@ -1,12 +1,6 @@
 #include "distributed/messages.h"
 
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include "naru/dtype.h"
@@ -17,6 +11,8 @@ namespace {
 
 // Time limit for sending the last messages when a group ends.
 constexpr Milliseconds kLastMessages{10'000};
+// A wait is not longer while a receive is posted: channels that must ask for what arrives ask more often in short waits.
+constexpr int kAwaited = 100;
 
 std::string_view type_name(uint8_t type) { return type < kElementTypes ? kDTypeTraits[type].name : "?"; }
 
@@ -24,13 +20,13 @@ std::exception_ptr error(const std::string& text) { return std::make_exception_p
 
 }  // namespace
 
-Messages::Messages(std::vector<Descriptor> sockets, int rank, std::function<void()> changed)
+Messages::Messages(std::unique_ptr<Channels> lines, int rank, int ranks, std::function<void()> changed)
     : rank_(rank),
       generation_(runtime::fork_generation()),
+      lines_(std::move(lines)),
       changed_(std::move(changed)),
-      peers_(sockets.size()),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  for (size_t i = 0; i < sockets.size(); ++i) peers_[i].socket = std::move(sockets[i]);
+      peers_(static_cast<size_t>(ranks)),
+      wanted_(static_cast<size_t>(ranks)) {
   thread_ = std::thread([this] { serve(); });
 }
 
@@ -46,20 +42,13 @@ Messages::~Messages() {
     tell_all(Kind::Leaving, "");
     stopping_ = true;
   }
-  wake();
+  lines_->wake();
   thread_.join();
-  for (Peer& p : peers_)
-    if (p.socket) ::shutdown(p.socket.get(), SHUT_RDWR);
-}
-
-void Messages::wake() {
-  const uint64_t one = 1;
-  static_cast<void>(!::write(wake_.get(), &one, sizeof one));
 }
 
 void Messages::tell_all(Kind kind, const std::string& text) {
   for (Peer& p : peers_)
-    if (p.socket && !p.gone) push(p, kind, 0, text);
+    if (&p != &peers_[static_cast<size_t>(rank_)] && !p.gone) push(p, kind, 0, text);
 }
 
 void Messages::push(Peer& p, Kind kind, uint64_t number, const std::string& text) {
@@ -84,7 +73,7 @@ void Messages::send(int to, int tag, Parcel parcel, WorkRef work) {
       p.offers.emplace(head.number, Offered{head, std::move(parcel), std::move(work), after(Milliseconds(timeout_))});
     }
   }
-  wake();
+  lines_->wake();
 }
 
 void Messages::receive(int from, int tag, Parcel parcel, WorkRef work) {
@@ -111,7 +100,7 @@ void Messages::receive(int from, int tag, Parcel parcel, WorkRef work) {
     }
   }
   for (const auto& f : done) f();
-  wake();  // its deadline may be the next to expire
+  lines_->wake();  // its deadline may be the next to expire
 }
 
 std::optional<std::string> Messages::reason() const {
@@ -131,7 +120,7 @@ std::string Messages::farewell(int peer) const {
   const Peer& p = peers_[static_cast<size_t>(peer)];
   return "rank " + std::to_string(peer) +
          (p.left ? " has left the group: it called destroy_process_group, or its program has ended"
-                 : " is gone: " + p.trouble + "; its process ended or was killed");
+                 : " is gone: " + p.trouble);
 }
 
 void Messages::fail(const std::string& reason) {
@@ -142,7 +131,7 @@ void Messages::fail(const std::string& reason) {
     fail_locked(reason, done);
   }
   for (const auto& f : done) f();
-  wake();
+  lines_->wake();
 }
 
 void Messages::fail_locked(const std::string& reason, Done& done) {
@@ -194,34 +183,31 @@ void Messages::serve() {
 }
 
 void Messages::poll_once(int milliseconds, Done& done) {
-  std::vector<pollfd> polled{{wake_.get(), POLLIN, 0}};
-  std::vector<int> who;
+  const uint32_t before = lines_->epoch();
+  const bool had_gone = any_gone_;
+  bool moved = false;
   {
     const Lock lock(mutex_);
     for (size_t i = 0; i < peers_.size(); ++i) {
       Peer& p = peers_[i];
-      if (!p.socket || p.gone) continue;
-      polled.push_back({p.socket.get(), static_cast<short>(POLLIN | (p.out.empty() ? 0 : POLLOUT)), 0});
-      who.push_back(static_cast<int>(i));
+      wanted_[i] = Channels::kNothing;
+      if (static_cast<int>(i) == rank_ || p.gone) continue;
+      // Reads first: a peer's last message tells why its channel does not take more.
+      moved |= read(static_cast<int>(i), done);
+      if (!p.gone) moved |= write(static_cast<int>(i), done);
+      if (!p.gone) wanted_[i] = p.out.empty() ? Channels::kInput : Channels::kInput | Channels::kRoom;
     }
+    look_at_deadlines(done);
+    const bool awaited = !waiting_.empty() || std::ranges::any_of(peers_, [](const Peer& p) { return p.into || !p.asked.empty(); });
+    if (awaited) milliseconds = std::min(milliseconds, kAwaited);
     for (const Receiving& r : waiting_) milliseconds = std::min(milliseconds, milliseconds_until(r.deadline, 1000) + 1);
     for (const Peer& p : peers_)  // the first offer's deadline is the earliest, unless the timeout has changed
       if (!p.offers.empty()) milliseconds = std::min(milliseconds, milliseconds_until(p.offers.begin()->second.deadline, 1000) + 1);
   }
-  ::poll(polled.data(), polled.size(), milliseconds);
-  uint64_t n = 0;
-  if (polled[0].revents) static_cast<void>(!::read(wake_.get(), &n, sizeof n));
-  const bool had_gone = any_gone_;
-  {
-    const Lock lock(mutex_);
-    for (size_t i = 0; i < who.size(); ++i) {
-      // Reads first: a peer's last message tells why its connection does not take more.
-      if (polled[i + 1].revents & (POLLIN | POLLHUP | POLLERR)) read(who[i], done);
-      if (polled[i + 1].revents & POLLOUT && !peers_[static_cast<size_t>(who[i])].gone) write(who[i], done);
-    }
-    look_at_deadlines(done);
-  }
-  if (any_gone_ || had_gone) changed_();
+  if (any_gone_ && !had_gone) changed_();
+  if (moved || !done.empty()) return;
+  lines_->wait(before, wanted_, milliseconds);
+  if (any_gone_) changed_();
 }
 
 void Messages::look_at_deadlines(Done& done) {
@@ -246,8 +232,9 @@ void Messages::look_at_deadlines(Done& done) {
     });
 }
 
-void Messages::write(int peer, Done& done) {
+bool Messages::write(int peer, Done& done) {
   Peer& p = peers_[static_cast<size_t>(peer)];
+  bool moved = false;
   while (!p.out.empty()) {
     Sending& s = p.out.front();
     const bool is_data = s.head.kind == Kind::Data || s.head.kind == Kind::Body;
@@ -255,15 +242,17 @@ void Messages::write(int peer, Done& done) {
     const bool in_head = s.at < sizeof(Head);
     const char* const data = in_head ? reinterpret_cast<const char*>(&s.head) + s.at : body + (s.at - sizeof(Head));
     const size_t n = in_head ? sizeof(Head) - s.at : s.head.following() - (s.at - sizeof(Head));
-    const ssize_t m = n ? ::send(p.socket.get(), data, n, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
-    if (m < 0 && errno == EINTR) continue;
-    if (m < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-    if (m < 0) return lose(peer, "its connection broke (" + words_for(errno) + ")", done);
-    s.at += static_cast<size_t>(m);
+    const size_t m = n ? lines_->write(peer, data, n) : 0;
+    s.at += m;
+    moved |= m > 0;
+    if (m < n) break;
     if (s.at < sizeof(Head) + s.head.following()) continue;
     if (s.work) done.push_back([work = s.work] { work->finish(); });
     p.out.pop_front();
   }
+  if (moved) lines_->flush(peer);
+  if (!p.out.empty() && lines_->closed(peer)) lose(peer, lines_->trouble(peer), done);
+  return moved;
 }
 
 std::list<Messages::Receiving>::iterator Messages::match(int from, int tag) {
@@ -423,29 +412,39 @@ void Messages::asked_for(int peer) {
   p.out.push_back({offer.head, std::move(offer.parcel), std::move(offer.work), {}});
 }
 
-void Messages::read(int peer, Done& done) {
+// Receives up to n bytes; null: drops them.
+size_t Messages::take(int peer, char* into, size_t n) {
+  const std::span<const char> there = lines_->look(peer);
+  n = std::min(n, there.size());
+  if (n && into) std::memcpy(into, there.data(), n);
+  if (n) lines_->consume(peer, n);
+  return n;
+}
+
+bool Messages::read(int peer, Done& done) {
   Peer& p = peers_[static_cast<size_t>(peer)];
+  bool moved = false;
   // Bounded, so that other peers get their turn.
   for (int turns = 0; turns < 64; ++turns) {
     const bool in_head = p.head_at < sizeof(Head);
-    size_t n = in_head ? sizeof(Head) - p.head_at : p.head.following() - p.at;
-    char* at = in_head ? reinterpret_cast<char*>(&p.head) + p.head_at : p.into ? p.into->parcel.data + p.at : p.early.data() + p.at;
-    if (!in_head && p.skips) {
-      skipped_.resize(size_t{64} << 10);
-      at = skipped_.data(), n = std::min(n, skipped_.size());
-    }
+    const size_t n = in_head ? sizeof(Head) - p.head_at : p.head.following() - p.at;
+    char* const body = p.skips ? nullptr : p.into ? p.into->parcel.data + p.at : p.early.data() + p.at;
     if (n) {
-      const ssize_t m = ::recv(p.socket.get(), at, n, MSG_DONTWAIT);
-      if (m < 0 && errno == EINTR) continue;
-      if (m < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-      if (m < 0) return lose(peer, "its connection broke (" + words_for(errno) + ")", done);
-      if (m == 0) return lose(peer, "its connection was closed", done);
-      (in_head ? p.head_at : p.at) += static_cast<size_t>(m);
+      char* const into = in_head ? reinterpret_cast<char*>(&p.head) + p.head_at : body;
+      size_t m = take(peer, into, n);
+      if (!m && lines_->closed(peer)) {
+        m = take(peer, into, n);  // what arrived just before
+        if (!m) lose(peer, lines_->trouble(peer), done);
+      }
+      if (!m) return moved;
+      moved = true;
+      (in_head ? p.head_at : p.at) += m;
     }
-    if (in_head && p.head_at == sizeof(Head) && !begin(peer, done)) return;
+    if (in_head && p.head_at == sizeof(Head) && !begin(peer, done)) return moved;
     if (p.head_at == sizeof(Head) && p.at == p.head.following()) end(peer, done);
-    if (p.gone) return;
+    if (p.gone) return moved;
   }
+  return moved;
 }
 
 void Messages::lose(int peer, const std::string& trouble, Done& done) {
@@ -466,7 +465,8 @@ void Messages::lose(int peer, const std::string& trouble, Done& done) {
   p.out.clear();
   // What it has offered will not come. What it has sent can still be received.
   std::erase_if(early_, [&](const Early& e) { return e.from == peer && e.head.kind == Kind::Offer; });
-  const bool alone = std::ranges::all_of(peers_, [](const Peer& q) { return !q.socket || q.gone; });
+  const Peer& self = peers_[static_cast<size_t>(rank_)];
+  const bool alone = std::ranges::all_of(peers_, [&](const Peer& q) { return &q == &self || q.gone; });
   for (auto r = waiting_.begin(); r != waiting_.end();) {
     const bool hopeless = r->from == peer || (r->from == kAnyRank && alone);
     if (hopeless) end(r->work);

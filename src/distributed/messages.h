@@ -1,5 +1,5 @@
 // Messages: point-to-point messages between ranks, outside collectives, and notices that a rank failed or left. Its own thread reads and
-// writes the connections.
+// writes their channels.
 //
 // A receiver stores at most kUnasked bytes of a sender's messages for which it has posted no receive. A message that fits is sent at once.
 // Another is offered: only its head is sent, and its bytes follow when the receiver has matched it to a receive and has asked for them. So
@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "distributed/socket.h"
+#include "distributed/channels.h"
 #include "naru/distributed/group.h"
 
 namespace naru::distributed {
@@ -30,6 +30,9 @@ struct Parcel {
   std::function<void()> deliver;  // also keeps the memory alive
 };
 
+// The buffer of the sockets that carry messages.
+inline constexpr size_t kMessageBuffer = size_t{64} << 10;
+
 // Throws the RuntimeError that explains why a forked child can't use the group.
 [[noreturn]] void refuse_in_child();
 
@@ -37,8 +40,8 @@ class Messages {
  public:
   // What a receiver stores at most for each sender, with kOverhead for each message.
   static constexpr size_t kUnasked = size_t{4} << 20, kOverhead = 128;
-  // changed: called on the thread whenever a peer fails or leaves.
-  Messages(std::vector<Descriptor> sockets, int rank, std::function<void()> changed);
+  // lines: channels between `ranks` ranks, for messages only. changed: called on the thread whenever a peer fails or leaves.
+  Messages(std::unique_ptr<Channels> lines, int rank, int ranks, std::function<void()> changed);
   Messages(const Messages&) = delete;
   // Sends the remaining messages, and the notice that this rank leaves.
   ~Messages();
@@ -107,7 +110,6 @@ class Messages {
     std::string bytes;
   };
   struct Peer {
-    Descriptor socket;
     std::deque<Sending> out;
     Head head{};
     size_t head_at = 0, at = 0;
@@ -128,8 +130,9 @@ class Messages {
 
   void serve();
   void poll_once(int milliseconds, Done& done);
-  void read(int peer, Done& done);
-  void write(int peer, Done& done);
+  bool read(int peer, Done& done);
+  bool write(int peer, Done& done);
+  size_t take(int peer, char* into, size_t n);
   bool begin(int peer, Done& done);
   void end(int peer, Done& done);
   void end_data(int peer, Done& done);
@@ -146,19 +149,18 @@ class Messages {
   std::list<Receiving>::iterator match(int from, int tag);
   std::optional<std::string> misfit(const Receiving& r, int from, const Head& head) const;
   void hand_over(Receiving r, const Early& e, Done& done);
-  void wake();
 
   const int rank_, generation_;
+  const std::unique_ptr<Channels> lines_;
   std::function<void()> changed_;
   mutable std::mutex mutex_;
   std::vector<Peer> peers_;
   std::list<Receiving> waiting_;
   std::list<Early> early_;
-  std::vector<char> skipped_;
+  std::vector<uint8_t> wanted_;
   std::optional<std::string> reason_;
   std::atomic<bool> any_gone_{false}, stopping_{false};
   std::atomic<int64_t> timeout_{kDefaultTimeout.count()};
-  Descriptor wake_;
   std::thread thread_;
 };
 

@@ -109,7 +109,9 @@ class ThreadChannels final : public Channels {
 class Threads final : public Engine {
  public:
   Threads(const std::shared_ptr<Meeting>& meeting, int rank)
-      : channels_(meeting, rank), messages_(std::move(meeting->sockets[static_cast<size_t>(rank)]), rank, [this] { channels_.wake(); }) {}
+      : channels_(meeting, rank),
+        messages_(socket_channels(std::move(meeting->sockets[static_cast<size_t>(rank)]), kMessageBuffer), rank, meeting->size,
+                  [this] { channels_.wake(); }) {}
   std::string name() const override { return "threads"; }
   Channels* channels() noexcept override { return &channels_; }
   Messages* messages() noexcept override { return &messages_; }

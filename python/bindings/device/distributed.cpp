@@ -129,6 +129,7 @@ ReduceOp op_of(int op) {
 }
 
 void define_group(nb::module_& m) {
+  m.def("_mpi_path", &mpi_path);
   using Group = ProcessGroup;
   using List = nb::list;
   const auto run = [](const auto& f) { return unlocked(f); };

@@ -107,16 +107,25 @@ def is_gloo_available() -> bool:
     return True
 
 
+def is_mpi_available() -> bool:
+    """Whether there is a library of MPI with the standard ABI, for the backend "mpi". It is opened for this.
+
+    >>> naru.distributed.is_mpi_available() in (True, False)
+    True
+    """
+    return bool(_C._mpi_path())
+
+
 def _never() -> bool:
     """Whether the backend is available: False.
 
-    >>> naru.distributed.is_mpi_available()
+    >>> naru.distributed.is_nccl_available()
     False
     """
     return False
 
 
-is_nccl_available = is_mpi_available = is_ucc_available = is_xccl_available = _never
+is_nccl_available = is_ucc_available = is_xccl_available = _never
 
 
 def is_torchelastic_launched() -> bool:
@@ -129,12 +138,12 @@ def is_torchelastic_launched() -> bool:
 
 
 def is_backend_available(backend: str) -> bool:
-    """Whether the `backend` is available: "gloo" and "fake" are. ("nccl" is an alias for "gloo" on cuda devices.)
+    """Whether the `backend` is available: "gloo" and "fake" are, "mpi" where there is a library. ("nccl" is an alias for "gloo" on cuda devices.)
 
-    >>> is_backend_available("gloo"), is_backend_available("mpi")
+    >>> is_backend_available("gloo"), is_backend_available("ucc")
     (True, False)
     """
-    return backend.lower() in ("gloo", "fake")
+    return backend.lower() in ("gloo", "fake") or (backend.lower() == "mpi" and is_mpi_available())
 
 
 def supports_complex(reduceOp: ReduceOp) -> bool:

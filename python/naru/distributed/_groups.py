@@ -160,10 +160,8 @@ def _check_backend(backend: str | None) -> str:
     text = Backend(str(backend))
     for part in text.split(","):
         name = part.rpartition(":")[2]
-        if name == "mpi":
-            raise RuntimeError("Distributed package doesn't have MPI built in: naru's own engine is called \"gloo\" (or \"nccl\" for cuda devices)")
-        if name not in ("gloo", "nccl", "ucc", "xccl", "undefined") and text != "fake":
-            raise ValueError(f"Invalid backend: '{name}'; naru has \"gloo\" and \"fake\", and takes \"nccl\" for \"gloo\" on cuda devices")
+        if name not in ("gloo", "mpi", "nccl", "ucc", "xccl", "undefined") and text != "fake":
+            raise ValueError(f"Invalid backend: '{name}'; naru has \"gloo\", \"mpi\" and \"fake\", and takes \"nccl\" for \"gloo\" on cuda devices")
     return text
 
 
@@ -180,11 +178,11 @@ def init_process_group(
 ) -> None:
     """Joins this process to the others, and returns when all have joined.
 
-    The engine is naru's own for every backend name: shared memory between processes of one host, TCP between hosts. Tensors
-    on devices are copied through host memory.
+    The engine is naru's own for every backend name: shared memory between processes of one host, MPI between hosts (TCP where
+    a host has no library of MPI). "mpi" uses MPI on one host, too. Tensors on devices are copied through host memory.
 
     Args:
-        backend: "gloo", "nccl", "cpu:gloo,cuda:nccl" or None; or "fake": this process plays one rank of `world_size`, without any others.
+        backend: "gloo", "mpi", "nccl", "cpu:gloo,cuda:nccl" or None; or "fake": this process plays one rank of `world_size`, without any others.
         init_method: where processes meet: "env://" (the default: MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE), "tcp://host:port", "file:///path".
         timeout: of each operation, a timedelta; 30 minutes by default.
         world_size, rank: the number of processes, and this process's rank. From the environment if not given.
@@ -225,7 +223,8 @@ def _made(
         name = str(_World.made)
         _World.made += 1
     prefixed = PrefixStore(f"group/{name}", store)
-    kind = backend if backend == "fake" else ""
+    names = [part.rpartition(":")[2] for part in backend.split(",")]
+    kind = "fake" if backend == "fake" else "mpi" if "mpi" in names else ""
     engine = _C._ProcessGroup(prefixed._store, rank, len(ranks), milliseconds(default_pg_timeout if timeout is None else timeout), kind)
     made = ProcessGroup(engine, ranks, backend, name)
     made.group_desc = desc or ("default_pg" if _World.default is None else name)

@@ -16,7 +16,7 @@ struct Pair {
     for (int rank = 0; rank < 2; ++rank) {
       std::vector<Descriptor> sockets(2);
       sockets[static_cast<size_t>(1 - rank)] = Descriptor(pair[rank]);
-      ranks[rank] = std::make_unique<Messages>(std::move(sockets), rank, [] {});
+      ranks[rank] = std::make_unique<Messages>(socket_channels(std::move(sockets), kMessageBuffer), rank, 2, [] {});
     }
   }
   std::unique_ptr<Messages> ranks[2];

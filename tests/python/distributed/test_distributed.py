@@ -12,6 +12,7 @@ import naru as torch
 import naru.distributed as dist
 import naru.multiprocessing as mp
 import pytest
+from distributed_support import TRANSPORTS
 from naru.distributed.rendezvous import meet
 from naru.distributed.run import _host_and_port, _Plan, parse_args
 from naru.nn.parallel import DistributedDataParallel as DDP
@@ -151,7 +152,7 @@ def everything(rank, size):
         part(rank, size)
 
 
-@pytest.mark.parametrize("transport", ["shared", "tcp"])
+@pytest.mark.parametrize("transport", TRANSPORTS)
 def test_collectives_messages_objects_and_groups(tmp_path, monkeypatch, transport):
     monkeypatch.setenv("NARU_DISTRIBUTED_TRANSPORT", transport)
     on_ranks(tmp_path, 4, everything)
@@ -248,7 +249,7 @@ def die(rank, size, started):
     Path(started, str(rank)).touch()
 
 
-@pytest.mark.parametrize("transport", ["shared", "tcp"])
+@pytest.mark.parametrize("transport", TRANSPORTS)
 def test_what_one_rank_does_wrong_is_told_on_all(tmp_path, monkeypatch, transport):
     monkeypatch.setenv("NARU_DISTRIBUTED_TRANSPORT", transport)
     on_ranks(tmp_path, 3, mismatch)

@@ -7,6 +7,7 @@ import naru as torch
 import naru.distributed as dist
 import naru.multiprocessing as mp
 import pytest
+from distributed_support import TRANSPORTS
 
 
 def in_child(body):
@@ -92,7 +93,7 @@ def work(rank, folder, transport):
     dist.destroy_process_group()
 
 
-@pytest.mark.parametrize("transport", ["shared", "tcp"])
+@pytest.mark.parametrize("transport", TRANSPORTS)
 def test_a_forked_child_does_not_take_its_parents_place(tmp_path, transport):
     mp.start_processes(work, (str(tmp_path), transport), 2, start_method="fork")
 

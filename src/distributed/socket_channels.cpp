@@ -13,13 +13,16 @@
 namespace naru::distributed {
 namespace {
 
-constexpr size_t kBuffer = size_t{256} << 10;
-
-class TcpChannels final : public Channels {
+class SocketChannels final : public Channels {
  public:
-  explicit TcpChannels(std::vector<Descriptor> sockets) : wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    for (Descriptor& socket : sockets) peers_.push_back({std::move(socket), {}, 0, 0, false});
+  SocketChannels(std::vector<Descriptor> sockets, size_t buffer) : buffer_(buffer), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    for (Descriptor& socket : sockets) peers_.push_back({std::move(socket), {}, 0, 0, false, 0});
   }
+  ~SocketChannels() override {
+    for (const Peer& p : peers_)
+      if (p.socket) ::shutdown(p.socket.get(), SHUT_RDWR);
+  }
+
 
   size_t write(int peer, const char* data, size_t n) override {
     Peer& p = at(peer);
@@ -31,7 +34,7 @@ class TcpChannels final : public Channels {
         continue;
       }
       if (errno == EINTR) continue;
-      if (errno != EAGAIN && errno != EWOULDBLOCK) p.broken = true;
+      if (errno != EAGAIN && errno != EWOULDBLOCK) p.broken = errno;
       break;
     }
     return done;
@@ -40,7 +43,7 @@ class TcpChannels final : public Channels {
 
   std::span<const char> look(int peer) override {
     Peer& p = at(peer);
-    if (p.end - p.begin < 16 && !p.closed) fill(p);
+    if (p.end - p.begin < 16 && !p.closed && !p.broken) fill(p);
     return {p.buffer.get() + p.begin, p.end - p.begin};
   }
   void consume(int peer, size_t n) override {
@@ -51,6 +54,10 @@ class TcpChannels final : public Channels {
   bool closed(int peer) const override {
     const Peer& p = peers_[static_cast<size_t>(peer)];
     return p.closed || p.broken;
+  }
+  std::string trouble(int peer) const override {
+    const int error = peers_[static_cast<size_t>(peer)].broken;
+    return error ? "its connection broke (" + words_for(error) + "); its process ended or was killed" : Channels::trouble(peer);
   }
 
   uint32_t epoch() override { return 0; }
@@ -77,7 +84,8 @@ class TcpChannels final : public Channels {
     Descriptor socket;
     std::unique_ptr<char[]> buffer;
     size_t begin = 0, end = 0;
-    bool closed = false, broken = false;
+    bool closed = false;
+    int broken = 0;  // the error
   };
   Peer& at(int peer) { return peers_[static_cast<size_t>(peer)]; }
   void drain() {
@@ -85,20 +93,22 @@ class TcpChannels final : public Channels {
     if (polled_[0].revents) static_cast<void>(!::read(wake_.get(), &n, sizeof n));
   }
   void fill(Peer& p) {
-    if (!p.buffer) p.buffer = std::make_unique_for_overwrite<char[]>(kBuffer);
+    if (!p.buffer) p.buffer = std::make_unique_for_overwrite<char[]>(buffer_);
     if (p.begin) std::memmove(p.buffer.get(), p.buffer.get() + p.begin, p.end - p.begin);
     p.end -= p.begin, p.begin = 0;
     for (;;) {
-      const ssize_t n = ::recv(p.socket.get(), p.buffer.get() + p.end, kBuffer - p.end, MSG_DONTWAIT);
+      const ssize_t n = ::recv(p.socket.get(), p.buffer.get() + p.end, buffer_ - p.end, MSG_DONTWAIT);
       if (n > 0) {
         p.end += static_cast<size_t>(n);
         return;
       }
       if (n < 0 && errno == EINTR) continue;
-      if (n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) p.closed = true;
+      if (n == 0) p.closed = true;
+      if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK) p.broken = errno;
       return;
     }
   }
+  const size_t buffer_;
   std::vector<Peer> peers_;
   std::vector<pollfd> polled_;
   Descriptor wake_;
@@ -106,6 +116,10 @@ class TcpChannels final : public Channels {
 
 }  // namespace
 
-std::unique_ptr<Channels> tcp_channels(std::vector<Descriptor> sockets) { return std::make_unique<TcpChannels>(std::move(sockets)); }
+std::string Channels::trouble(int) const { return "its connection was closed; its process ended or was killed"; }
+
+std::unique_ptr<Channels> socket_channels(std::vector<Descriptor> sockets, size_t buffer) {
+  return std::make_unique<SocketChannels>(std::move(sockets), buffer);
+}
 
 }  // namespace naru::distributed

@@ -1,0 +1,54 @@
+// Watch: tells each rank which others have ended, by connections that carry nothing else: each rank has one to rank 0, which tells all others
+// what it sees. A process that ends or is killed closes its connection; one that is stopped, or that the network does not reach any more, is
+// silent.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "distributed/socket.h"
+
+namespace naru::distributed {
+
+class Watch {
+ public:
+  using Lost = std::function<void(int rank, const std::string& why)>;
+  // sockets: of rank 0, one to each other rank; of others, one to rank 0. patience: how long a rank may be silent; 0: for ever.
+  // lost: called on the watch's thread, at most once for each rank. tick: called there several times in a second.
+  Watch(std::vector<Descriptor> sockets, int rank, Milliseconds patience, Lost lost, std::function<void()> tick);
+  Watch(const Watch&) = delete;
+  ~Watch();
+
+ private:
+  struct Note {
+    uint8_t kind;
+    uint8_t unused[3];
+    int32_t rank;
+  };
+  struct Line {
+    Descriptor socket;
+    Clock::time_point heard;
+    Note note{};
+    size_t at = 0;
+  };
+  void serve();
+  void listen(int rank);
+  void take(const Note& note);
+  void drop(int rank, uint8_t why);
+  void tell(const Note& note);
+  void say_so(int rank, uint8_t why);
+
+  const int rank_;
+  const Milliseconds patience_;
+  const Lost lost_;
+  const std::function<void()> tick_;
+  std::vector<Line> lines_;
+  std::vector<bool> told_;
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+}  // namespace naru::distributed
