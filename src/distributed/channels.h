@@ -29,7 +29,8 @@ class Channels {
   virtual void consume(int peer, size_t n) = 0;
   // True if no more data will come, as far as the channel can tell; received data can still be read.
   virtual bool closed(int peer) const = 0;
-  // Why a channel is closed: "its connection was closed; its process ended or was killed".
+  // Why a channel is closed: "rank 1 is gone: its connection was closed; its process ended or was killed". It names the rank that is the cause,
+  // if that is another.
   virtual std::string trouble(int peer) const;
   // Changes whenever there is new data or room. (Sockets always return 0, because their wait() polls.)
   virtual uint32_t epoch() = 0;

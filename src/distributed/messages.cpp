@@ -16,6 +16,8 @@ constexpr int kAwaited = 100;
 
 std::string_view type_name(uint8_t type) { return type < kElementTypes ? kDTypeTraits[type].name : "?"; }
 
+std::string no_message(int peer) { return "rank " + std::to_string(peer) + " is gone: it sent what is no message"; }
+
 std::exception_ptr error(const std::string& text) { return std::make_exception_ptr(DistBackendError(text)); }
 
 }  // namespace
@@ -118,9 +120,8 @@ size_t Messages::held() const {
 
 std::string Messages::farewell(int peer) const {
   const Peer& p = peers_[static_cast<size_t>(peer)];
-  return "rank " + std::to_string(peer) +
-         (p.left ? " has left the group: it called destroy_process_group, or its program has ended"
-                 : " is gone: " + p.trouble);
+  if (!p.left) return p.trouble;
+  return "rank " + std::to_string(peer) + " has left the group: it called destroy_process_group, or its program has ended";
 }
 
 void Messages::fail(const std::string& reason) {
@@ -265,7 +266,7 @@ bool Messages::begin(int peer, Done& done) {
   p.at = 0, p.skips = false;
   const uint64_t most = p.head.kind == Kind::Body ? UINT64_MAX : p.head.kind == Kind::Data ? kUnasked : size_t{1} << 20;
   if (p.head.following() > most) {
-    lose(peer, "it sent what is no message", done);
+    lose(peer, no_message(peer), done);
     return false;
   }
   if (p.head.kind == Kind::Body) {
@@ -366,7 +367,7 @@ void Messages::end(int peer, Done& done) {
       end_data(peer, done);
       break;
     default:
-      lose(peer, "it sent what is no message", done);
+      lose(peer, no_message(peer), done);
   }
   p.early.clear();
 }

@@ -86,8 +86,11 @@ class MpiChannels final : public Channels, private MpiWorld::Port {
     return peers_[static_cast<size_t>(peer)].ended.load(std::memory_order_acquire) || world_.lost(world_rank(peer));
   }
   std::string trouble(int peer) const override {
-    const std::string why = world_.why_lost(world_rank(peer));
-    return why.empty() ? Channels::trouble(peer) : why;
+    const auto [rank, why] = world_.cause_of_loss(world_rank(peer));
+    if (why.empty()) return Channels::trouble(peer);
+    const auto place = places_.find(rank);
+    return (place != places_.end() ? "rank " + std::to_string(place->second) : "rank " + std::to_string(rank) + " of the first group") +
+           " is gone: " + why;
   }
 
   uint32_t epoch() override { return bell_.count(); }

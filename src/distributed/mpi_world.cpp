@@ -23,6 +23,8 @@ constexpr Milliseconds kPatience{8000};
 // After a rank is lost, what it had sent may still arrive: it is waited for until MPI's thread has looked a few times, or, if that hangs, kMostSettle.
 constexpr Milliseconds kSettle{200}, kMostSettle{700};
 constexpr uint64_t kSettlePasses = 3;
+// A rank that is lost so soon after another has probably ended because of it.
+constexpr Milliseconds kSameCause{2000};
 // How long MPI's thread asks without sleeping, and then sleeps between two questions.
 constexpr std::chrono::microseconds kSpin{20}, kLeastNap{10}, kNapWhileAwaited{50}, kNap{500};
 constexpr Milliseconds kStop{2000};
@@ -153,7 +155,10 @@ void MpiWorld::start(Store& store, const std::vector<std::string>& hosts, Deadli
       if (state_ == State::Failed) throw DistBackendError("MPI can't be started: {}", trouble_);
     }
     for (int r = 0; r < size_; ++r)
-      if (lost(r)) throw DistBackendError("rank {} is gone: {}, while rank {} started MPI", r, why_lost(r), rank_);
+      if (lost(r)) {
+        const auto [cause, why] = cause_of_loss(r);
+        throw DistBackendError("rank {} is gone: {}, while rank {} started MPI", cause, why, rank_);
+      }
     if (Clock::now() >= deadline) throw DistNetworkError("MPI did not start in time on rank {}", rank_);
     if (interrupts.interrupted()) throw runtime::Interrupted("the start of MPI was interrupted");
     pmi.serve(20);
@@ -167,14 +172,15 @@ std::vector<int> MpiWorld::ranks_of(Store& store, int rank, int size, Deadline d
   std::vector<int> ranks;
   for (const std::string& text : said_by_all(store, "mpi/rank/", rank, size, std::to_string(rank_), deadline)) {
     ranks.push_back(std::stoi(text));
-    if (lost(ranks.back())) throw DistBackendError("rank {} is gone: {}", ranks.size() - 1, why_lost(ranks.back()));
+    if (lost(ranks.back())) throw DistBackendError("rank {} is gone: {}", ranks.size() - 1, cause_of_loss(ranks.back()).second);
   }
   return ranks;
 }
 
 void MpiWorld::set_state(State state, const std::string& text) {
   const std::lock_guard lock(mutex_);
-  state_ = state, trouble_ = text;
+  state_ = state;
+  if (!text.empty()) trouble_ = text;
   changed_.notify_all();
 }
 
@@ -214,6 +220,7 @@ void MpiWorld::run() {
     moved |= receive_some();
     moved |= finish_sends();
     pass_.fetch_add(1, std::memory_order_release);
+    if (failed_) break;
     if (moved)
       last_moved = Clock::now();
     else if (stopping_ && (sends_.empty() || any_lost_ || Clock::now() - last_moved > kStop / 2))
@@ -357,26 +364,31 @@ void MpiWorld::post(int to, const MpiHead& head) {
 
 void MpiWorld::add(uint64_t number, Port& port) {
   const std::lock_guard lock(ports_mutex_);
+  if (ports_.empty()) watch_->say_whether_in_a_group(true);
   ports_[number] = &port;
 }
 
 void MpiWorld::remove(uint64_t number) {
   const std::lock_guard lock(ports_mutex_);
   ports_.erase(number);
+  if (ports_.empty()) watch_->say_whether_in_a_group(false);
 }
 
 // --- losses
 
-std::string MpiWorld::why_lost(int rank) const {
+std::pair<int, std::string> MpiWorld::cause_of_loss(int rank) const {
   const std::lock_guard lock(mutex_);
-  return losses_[static_cast<size_t>(rank)].why;
+  int cause = rank;
+  const auto loss = [this](int r) -> const Loss& { return losses_[static_cast<size_t>(r)]; };
+  for (int r = 0; r < size_; ++r)
+    if (loss(r).told && loss(r).at < loss(cause).at && loss(r).at > loss(rank).at - kSameCause) cause = r;
+  return {cause, loss(cause).why};
 }
 
 void MpiWorld::lose(int rank, const std::string& why) {
   const std::lock_guard lock(mutex_);
   Loss& loss = losses_[static_cast<size_t>(rank)];
-  if (loss.told || rank == rank_) return;
-  loss.told = true, loss.why = why, loss.at = Clock::now(), loss.pass = pass_.load();
+  if (!loss.told) loss.tell(why, pass_);
 }
 
 void MpiWorld::settle_losses() {
@@ -384,9 +396,12 @@ void MpiWorld::settle_losses() {
   {
     const std::lock_guard lock(mutex_);
     const auto now = Clock::now();
+    const bool unexplained = failed_ && now - failed_at_ > kMostSettle && std::ranges::none_of(losses_, [](const Loss& l) { return l.told; });
+    for (int r = 0; unexplained && r < size_; ++r)
+      if (r != rank_) losses_[static_cast<size_t>(r)].tell(trouble_, pass_);
     for (Loss& loss : losses_) {
       if (!loss.told || loss.settled) continue;
-      const bool quiet = pass_.load() >= std::max(loss.pass, loss.last_pass.load()) + kSettlePasses;
+      const bool quiet = failed_ || pass_.load() >= std::max(loss.pass, loss.last_pass.load()) + kSettlePasses;
       if (now - loss.at < kMostSettle && !(quiet && now - loss.at >= kSettle)) continue;
       loss.settled.store(true, std::memory_order_release);
       any = true;
@@ -398,9 +413,13 @@ void MpiWorld::settle_losses() {
   for (const auto& [number, port] : ports_) port->changed();
 }
 
+// MPI's thread ends. If a rank has died, which MPI may tell in its own way, the watch says which.
 void MpiWorld::fail(const std::string& what, int error) {
-  const std::string why = "MPI failed in " + what + ": " + mpi_.error_text(error);
-  for (int r = 0; r < size_; ++r) lose(r, why);
+  const std::lock_guard lock(mutex_);
+  if (!trouble_.empty()) return;
+  trouble_ = "MPI failed in " + what + ": " + mpi_.error_text(error);
+  failed_at_ = Clock::now();
+  failed_ = true;
 }
 
 // MPI is not finalized: that would wait for all others. If its thread does not stop, or a rank was lost, the library's own exit handlers may

@@ -91,7 +91,8 @@ class MpiWorld {
   // True if nothing will come from a rank any more.
   bool lost(int rank) const noexcept { return losses_[static_cast<size_t>(rank)].settled.load(std::memory_order_acquire); }
   bool any_lost() const noexcept { return any_lost_.load(std::memory_order_acquire); }
-  std::string why_lost(int rank) const;
+  // The rank that was lost first, shortly before `rank` or with it, and why; "" if `rank` is not lost.
+  std::pair<int, std::string> cause_of_loss(int rank) const;
   // While a thread waits for data, MPI is asked more often.
   void begin_waiting() noexcept { waiting_.fetch_add(1); }
   void end_waiting() noexcept { waiting_.fetch_sub(1); }
@@ -105,6 +106,7 @@ class MpiWorld {
     uint64_t pass = 0;  // when it was told
     Clock::time_point at;
     std::string why;
+    void tell(const std::string& reason, uint64_t now) { told = true, why = reason, pass = now, at = Clock::now(); }
   };
   struct Posted {
     int to;
@@ -138,7 +140,8 @@ class MpiWorld {
   State state_ = State::Starting;
   std::string trouble_;
   std::vector<Loss> losses_;
-  std::atomic<bool> any_lost_{false}, stopping_{false};
+  Clock::time_point failed_at_;
+  std::atomic<bool> any_lost_{false}, failed_{false}, stopping_{false};
 
   std::mutex posted_mutex_, free_mutex_, ports_mutex_;
   std::vector<Posted> posted_;

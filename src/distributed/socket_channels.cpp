@@ -57,7 +57,8 @@ class SocketChannels final : public Channels {
   }
   std::string trouble(int peer) const override {
     const int error = peers_[static_cast<size_t>(peer)].broken;
-    return error ? "its connection broke (" + words_for(error) + "); its process ended or was killed" : Channels::trouble(peer);
+    if (!error) return Channels::trouble(peer);
+    return "rank " + std::to_string(peer) + " is gone: its connection broke (" + words_for(error) + "); its process ended or was killed";
   }
 
   uint32_t epoch() override { return 0; }
@@ -116,7 +117,9 @@ class SocketChannels final : public Channels {
 
 }  // namespace
 
-std::string Channels::trouble(int) const { return "its connection was closed; its process ended or was killed"; }
+std::string Channels::trouble(int peer) const {
+  return "rank " + std::to_string(peer) + " is gone: its connection was closed; its process ended or was killed";
+}
 
 std::unique_ptr<Channels> socket_channels(std::vector<Descriptor> sockets, size_t buffer) {
   return std::make_unique<SocketChannels>(std::move(sockets), buffer);

@@ -9,7 +9,7 @@
 namespace naru::distributed {
 namespace {
 
-enum NoteKind : uint8_t { kAlive = 'h', kEnded = 'c', kSilent = 's' };
+enum NoteKind : uint8_t { kAlive = 'h', kEnded = 'c', kSilent = 's', kInGroup = 'g', kInNoGroup = 'n' };
 constexpr Milliseconds kTick{50};
 
 }  // namespace
@@ -68,17 +68,28 @@ void Watch::listen(int rank) {
 }
 
 void Watch::take(const Note& note) {
-  if (note.kind == kAlive || rank_ == 0 || note.rank < 0 || note.rank >= static_cast<int>(lines_.size())) return;
-  say_so(note.rank, note.kind);
+  if (rank_ == 0 || note.rank < 0 || note.rank >= static_cast<int>(lines_.size())) return;
+  if (note.kind == kInGroup || note.kind == kInNoGroup) first_is_in_a_group_ = note.kind == kInGroup;
+  if (note.kind == kEnded || note.kind == kSilent) say_so(note.rank, note.kind);
 }
 
 void Watch::drop(int rank, uint8_t why) {
-  lines_[static_cast<size_t>(rank)].socket.close();
+  {
+    const std::lock_guard lock(mutex_);
+    lines_[static_cast<size_t>(rank)].socket.close();
+  }
   say_so(rank, why);
-  if (rank_ == 0) tell({why, {}, rank});
+  if (rank_ == 0) return tell({why, {}, rank});
+  for (int other = 0; first_is_in_a_group_ && other < static_cast<int>(lines_.size()); ++other)
+    if (other != rank_) say_so(other, why);
+}
+
+void Watch::say_whether_in_a_group(bool in_group) {
+  if (rank_ == 0) tell({static_cast<uint8_t>(in_group ? kInGroup : kInNoGroup), {}, rank_});
 }
 
 void Watch::tell(const Note& note) {
+  const std::lock_guard lock(mutex_);
   for (const Line& l : lines_)
     if (l.socket) static_cast<void>(!::send(l.socket.get(), &note, sizeof note, MSG_NOSIGNAL | MSG_DONTWAIT));
 }

@@ -1,10 +1,11 @@
 // Watch: tells each rank which others have ended, by connections that carry nothing else: each rank has one to rank 0, which tells all others
 // what it sees. A process that ends or is killed closes its connection; one that is stopped, or that the network does not reach any more, is
-// silent.
+// silent. If rank 0 is lost, nothing is known of the others any more, and all are taken for lost; unless it was in no group any more.
 #pragma once
 
 #include <atomic>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,6 +22,8 @@ class Watch {
   Watch(std::vector<Descriptor> sockets, int rank, Milliseconds patience, Lost lost, std::function<void()> tick);
   Watch(const Watch&) = delete;
   ~Watch();
+  // Tells the others whether the end of this rank matters to the rest of them. At first it does.
+  void say_whether_in_a_group(bool in_group);
 
  private:
   struct Note {
@@ -47,6 +50,8 @@ class Watch {
   const std::function<void()> tick_;
   std::vector<Line> lines_;
   std::vector<bool> told_;
+  bool first_is_in_a_group_ = true;
+  std::mutex mutex_;  // of what is sent
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };
