@@ -10,9 +10,6 @@
 namespace naru::distributed {
 namespace {
 
-// The buffer of a socket that carries collectives.
-constexpr size_t kCollectiveBuffer = size_t{256} << 10;
-
 // A group of one, or a rank that pretends to have others.
 class NoOthers final : public Engine {
  public:
@@ -53,29 +50,33 @@ std::unique_ptr<Engine> mpi_engine(Store& store, int rank, int size, Mesh& mesh,
   return std::make_unique<Processes>("MPI", std::move(channels), std::move(lines), rank, size);
 }
 
+// Shared memory on one host, unless `kind` is "mpi"; else MPI, unless it is "shared".
 std::unique_ptr<Engine> process_engine(const std::string& kind, Store& store, int rank, int size, Milliseconds timeout) {
   const Deadline deadline = after(timeout);
   Mesh mesh(store, rank, size, deadline);
-  const bool may_use_mpi = kind == "mpi" || (kind.empty() && !mesh.one_host());
-  const std::string obstacle = may_use_mpi ? MpiWorld::obstacle(store, rank, size, deadline) : "";
-  if (kind == "mpi" && !obstacle.empty()) throw DistBackendError("the ranks can't be joined by MPI: {}", obstacle);
-  if (may_use_mpi && obstacle.empty()) return mpi_engine(store, rank, size, mesh, deadline);
-  auto lines = socket_channels(mesh.connect(0), kMessageBuffer);
-  std::string name = "shared memory";
-  std::unique_ptr<Channels> channels;
-  if (kind != "tcp") channels = mesh.share();
-  if (!channels) name = "TCP", channels = socket_channels(mesh.connect(1), kCollectiveBuffer);
-  return std::make_unique<Processes>(std::move(name), std::move(channels), std::move(lines), rank, size);
+  std::string need = "the ranks can't be joined by MPI";
+  if (kind != "mpi") {
+    need = mesh.one_host() ? "the ranks on this host can't map each other's memory" : "the ranks are on several hosts";
+    if (auto channels = mesh.share()) {
+      auto lines = socket_channels(mesh.connect(0), kMessageBuffer);
+      return std::make_unique<Processes>("shared memory", std::move(channels), std::move(lines), rank, size);
+    }
+    if (kind == "shared") throw DistBackendError("{}, so the engine \"shared\" can't join them", need);
+    need += ", so MPI has to join them";
+  }
+  if (const std::string obstacle = MpiWorld::obstacle(store, rank, size, deadline); !obstacle.empty())
+    throw DistBackendError("{}: {}", need, obstacle);
+  return mpi_engine(store, rank, size, mesh, deadline);
 }
 
 }  // namespace
 
 std::unique_ptr<Engine> engine_of(const std::string& kind, Store& store, int rank, int size, Milliseconds timeout) {
-  constexpr std::array<std::string_view, 6> kKinds{"", "shared", "mpi", "tcp", "threads", "fake"};
+  constexpr std::array<std::string_view, 5> kKinds{"", "shared", "mpi", "threads", "fake"};
   const char* const variable = std::getenv("NARU_DISTRIBUTED_TRANSPORT");
   const std::string wanted = kind.empty() && variable ? variable : kind;
   if (std::ranges::find(kKinds, wanted) == kKinds.end())
-    throw ValueError("{} must be \"shared\", \"mpi\", \"tcp\", \"threads\" or \"fake\", got \"{}\"",
+    throw ValueError("{} must be \"shared\", \"mpi\", \"threads\" or \"fake\", got \"{}\"",
                      kind.empty() ? "NARU_DISTRIBUTED_TRANSPORT" : "ProcessGroup: the engine", wanted);
   if (size == 1 || wanted == "fake") return std::make_unique<NoOthers>(size > 1);
   if (wanted == "threads") return threads_engine(store, rank, size, timeout);

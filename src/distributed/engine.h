@@ -15,7 +15,7 @@ class Engine {
   Engine() = default;
   Engine(const Engine&) = delete;
   virtual ~Engine() = default;
-  // "shared memory", "MPI", "TCP", "threads", "fake", or "" for a group of one.
+  // "shared memory", "MPI", "threads", "fake", or "" for a group of one.
   virtual std::string name() const = 0;
   // The byte streams of collectives. Null if there are no other ranks: in a group of one, and where they are only pretended.
   virtual Channels* channels() noexcept = 0;
@@ -25,8 +25,8 @@ class Engine {
   virtual bool pretends() const noexcept { return false; }
 };
 
-// The engine that `kind` names. "": NARU_DISTRIBUTED_TRANSPORT names it; if that is not set, ranks on one host use shared memory, others MPI,
-// or TCP if not all of them have a library of MPI. "shared", "mpi" and "tcp" are these three; "threads" is for ranks that are threads of one process; "fake" has one rank only, which plays
+// The engine that `kind` names. "": NARU_DISTRIBUTED_TRANSPORT names it; if that is not set, ranks on one host use shared memory, others MPI.
+// "shared" and "mpi" are these two; "threads" is for ranks that are threads of one process; "fake" has one rank only, which plays
 // `rank` of `size`. Returns when all ranks have joined.
 std::unique_ptr<Engine> engine_of(const std::string& kind, Store& store, int rank, int size, Milliseconds timeout);
 

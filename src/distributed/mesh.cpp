@@ -182,7 +182,7 @@ std::unique_ptr<Channels> Mesh::share() {
     try {
       if (here) memory = make();
     } catch (const DistBackendError&) {
-      // Fall back to TCP.
+      // All of them are told.
     }
   };
   if (rank_ == 0) {

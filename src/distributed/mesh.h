@@ -19,7 +19,7 @@ class Mesh {
   // Of all ranks; equal texts are equal hosts.
   const std::vector<std::string>& hosts() const noexcept { return hosts_; }
   bool one_host() const;
-  // Shared memory of all ranks; null if they are on several hosts, or can't map it.
+  // Shared memory of all ranks; null on all of them if they are on several hosts, or can't map it.
   std::unique_ptr<Channels> share();
 
  private:

@@ -1,4 +1,4 @@
-// Channels over sockets.
+// Channels over sockets: between the ranks of one host, for messages.
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>

@@ -8,7 +8,7 @@
 // Reductions always use the same binary tree over the ranks, so the bits of an element depend neither on its place, nor on the tensor's size,
 // nor on how the ranks communicate.
 //
-// Ranks on one host communicate through shared memory, others through MPI, or by TCP if they have no library of it. Ranks compare their calls: if operations, dtypes or numbers of
+// Ranks on one host communicate through shared memory, others through MPI. Ranks compare their calls: if operations, dtypes or numbers of
 // elements differ, each rank throws. If a rank ends, the ranks that wait for it notify all others; the group can't be used any more.
 #pragma once
 
@@ -64,8 +64,8 @@ using WorkRef = std::shared_ptr<Work>;
 class ProcessGroup {
  public:
   // rank: this process's, unique among `size` ranks. The store's keys must be used by this group only (PrefixStore). timeout: per
-  // operation. engine: "shared" (memory), "mpi", "tcp", "threads" if the ranks are threads of one process, "fake" if this process only
-  // pretends to have other ranks; "" chooses among the first three. Throws DistNetworkError or DistStoreError if not all ranks join within
+  // operation. engine: "shared" (memory), "mpi", "threads" if the ranks are threads of one process, "fake" if this process only
+  // pretends to have other ranks; "" chooses one of the first two. Throws DistNetworkError or DistStoreError if not all ranks join within
   // the timeout, and DistBackendError if they can't use the engine.
   ProcessGroup(std::shared_ptr<Store> store, int rank, int size, Milliseconds timeout = kDefaultTimeout, const std::string& engine = "");
   ProcessGroup(const ProcessGroup&) = delete;
@@ -76,7 +76,7 @@ class ProcessGroup {
   int size() const noexcept;
   Milliseconds timeout() const noexcept;
   void set_timeout(Milliseconds timeout);
-  // "shared memory", "MPI", "TCP", "threads", "fake", or "" for a group of one.
+  // "shared memory", "MPI", "threads", "fake", or "" for a group of one.
   std::string transport() const;
 
   // Collectives. With async, they return immediately; tensors must not be written (nor results read) before wait(). Without, they return a

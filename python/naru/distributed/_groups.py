@@ -178,8 +178,8 @@ def init_process_group(
 ) -> None:
     """Joins this process to the others, and returns when all have joined.
 
-    The engine is naru's own for every backend name: shared memory between processes of one host, MPI between hosts (TCP where
-    a host has no library of MPI). "mpi" uses MPI on one host, too. Tensors on devices are copied through host memory.
+    The engine is naru's own for every backend name: shared memory between processes of one host, MPI between hosts. "mpi"
+    uses MPI on one host, too. Tensors on devices are copied through host memory.
 
     Args:
         backend: "gloo", "mpi", "nccl", "cpu:gloo,cuda:nccl" or None; or "fake": this process plays one rank of `world_size`, without any others.

@@ -14,20 +14,20 @@ using Texts = std::vector<std::string>;
 using Ints = std::vector<int64_t>;
 Texts quiet(int size) { return Texts(static_cast<size_t>(size)); }
 
-// Each test runs over each engine: shared memory, TCP, and threads of one process.
+// Each test runs over shared memory, and over threads of one process.
 class Group : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override { setenv("NARU_DISTRIBUTED_TRANSPORT", GetParam(), 1); }
   void TearDown() override { unsetenv("NARU_DISTRIBUTED_TRANSPORT"); }
 };
-INSTANTIATE_TEST_SUITE_P(Transports, Group, ::testing::Values("shared", "tcp", "threads"));
+INSTANTIATE_TEST_SUITE_P(Transports, Group, ::testing::Values("shared", "threads"));
 
 TEST_P(Group, AllReduceGivesTheSameBitsOnEveryRankWhateverTheSize) {
   const Options on_cpu;
   EXPECT_EQ(as_ranks(3,
                      [](ProcessGroup& g) {
                        const std::string kind = GetParam();
-                       EXPECT_EQ(g.transport(), kind == "tcp" ? "TCP" : kind == "shared" ? "shared memory" : kind);
+                       EXPECT_EQ(g.transport(), kind == "shared" ? "shared memory" : kind);
                        for (const int64_t n : {0, 1, 2, 7, 1000, 1024, 5000, 300'001}) {
                          const Tensor x = arange(n, DType::F32).add(0.1 * (g.rank() + 1));
                          const Tensor wanted = arange(n, DType::F32);

@@ -100,7 +100,7 @@ class OrderedGroup : public ::testing::TestWithParam<const char*> {
   void SetUp() override { setenv("NARU_DISTRIBUTED_TRANSPORT", GetParam(), 1); }
   void TearDown() override { unsetenv("NARU_DISTRIBUTED_TRANSPORT"); }
 };
-INSTANTIATE_TEST_SUITE_P(Engines, OrderedGroup, ::testing::Values("shared", "tcp", "threads"));
+INSTANTIATE_TEST_SUITE_P(Engines, OrderedGroup, ::testing::Values("shared", "threads"));
 
 // The same values as one large tensor, in pieces of many sizes, in one list and by each collective that reduces.
 TEST_P(OrderedGroup, BitsDependNeitherOnPlaceNorOnSizeNorOnTheCollective) {

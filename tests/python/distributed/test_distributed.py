@@ -181,7 +181,9 @@ def only_data(rank, size):
         assert got == [os.getpid()]
 
 
-def test_objects_are_read_as_data_where_that_is_asked_for(tmp_path):
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_objects_are_read_as_data_where_that_is_asked_for(tmp_path, monkeypatch, transport):
+    monkeypatch.setenv("NARU_DISTRIBUTED_TRANSPORT", transport)
     on_ranks(tmp_path, 2, only_data)
 
 
@@ -410,7 +412,9 @@ def parallel(rank, size):
         part(rank, size)
 
 
-def test_training_in_two_processes_is_training_with_the_whole_batch(tmp_path):
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_training_in_two_processes_is_training_with_the_whole_batch(tmp_path, monkeypatch, transport):
+    monkeypatch.setenv("NARU_DISTRIBUTED_TRANSPORT", transport)
     on_ranks(tmp_path, 2, parallel)
 
 

@@ -8,6 +8,7 @@ import naru.distributed as dist
 import naru.distributed.nn.functional as F
 import naru.multiprocessing as mp
 import pytest
+from distributed_support import TRANSPORTS
 from naru.nn.parallel import DistributedDataParallel
 
 
@@ -98,7 +99,9 @@ def gradients(rank, size):
 
 
 @pytest.mark.parametrize("body", [forms, splits, gradients], ids=lambda body: body.__name__)
-def test_on_three_ranks(tmp_path, body):
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_on_three_ranks(tmp_path, monkeypatch, body, transport):
+    monkeypatch.setenv("NARU_DISTRIBUTED_TRANSPORT", transport)
     on_ranks(tmp_path, 3, body)
 
 

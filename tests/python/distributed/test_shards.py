@@ -141,12 +141,14 @@ def ten_steps(rank, size, name, folder):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_every_number_of_processes_gives_one_hash(tmp_path, name):
+def test_every_number_of_processes_gives_one_hash(tmp_path, monkeypatch, name):
     table = {}
-    for size in RANKS:
+    for transport, size in [*(("shared", size) for size in RANKS), *((("mpi", 3),) if dist.is_mpi_available() else ())]:
+        monkeypatch.setenv("NARU_DISTRIBUTED_TRANSPORT", transport)
         on_ranks(tmp_path, size, ten_steps, name, tmp_path)
-        table[size] = {(tmp_path / f"{size}_{rank}").read_text() for rank in range(size)}
-        print(f"{name}: {size} processes: {' '.join(sorted(table[size]))}")
+        table[transport, size] = {(tmp_path / f"{size}_{rank}").read_text() for rank in range(size)}
+        print(f"{name}: {size} processes, {transport}: {' '.join(sorted(table[transport, size]))}")
+        (tmp_path / f"store{size}").unlink(missing_ok=True)
     assert len(set.union(*table.values())) == 1, table
 
 

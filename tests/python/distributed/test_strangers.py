@@ -19,6 +19,7 @@ import naru as torch
 import naru.distributed as dist
 import naru.multiprocessing as mp
 import pytest
+from distributed_support import TRANSPORTS
 
 ROOT = Path(__file__).resolve().parents[3]
 TOKEN = "NARU_STORE_TOKEN"
@@ -407,7 +408,7 @@ def until(found, seconds=60):
     return value
 
 
-@pytest.mark.parametrize("transport", ["tcp", "shared"])
+@pytest.mark.parametrize("transport", TRANSPORTS)
 def test_ranks_find_each_other_among_strangers(tmp_path, monkeypatch, transport):
     monkeypatch.setenv("NARU_DISTRIBUTED_TRANSPORT", transport)
     context = mp.get_context("fork")

@@ -3,4 +3,4 @@ import naru.distributed as dist
 import pytest
 
 needs_mpi = pytest.mark.skipif(not dist.is_mpi_available(), reason="no library of MPI with the standard ABI: pip install mpich, or NARU_MPI")
-TRANSPORTS = ["shared", "tcp", pytest.param("mpi", marks=needs_mpi)]
+TRANSPORTS = ["shared", pytest.param("mpi", marks=needs_mpi)]
