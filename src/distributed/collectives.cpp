@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "distributed/roll_call.h"
 #include "runtime/os/fork.h"
 #include "runtime/os/interrupt.h"
 
@@ -53,10 +54,12 @@ ProcessGroup::Collectives::Collectives(std::shared_ptr<Store> store, int rank, i
   if (!engine_->channels()) return;
   set_timeout(timeout);
   // Wait until all ranks have come this far: afterwards the memory's creator may close its file, and the store's server may end.
-  store_->set("ready/" + std::to_string(rank), "");
-  std::vector<std::string> keys;
-  for (int r = 0; r < size; ++r) keys.push_back("ready/" + std::to_string(r));
-  store_->wait(keys, timeout);
+  RollCall roll(*store_, rank, size, after(timeout));
+  roll.set_look([this] {
+    for (int peer = 0; peer < size_ && messages()->any_gone(); ++peer)
+      if (messages()->gone(peer)) throw DistBackendError("{}", messages()->farewell(peer));
+  });
+  roll.all("ready", "");
 }
 
 ProcessGroup::Collectives::~Collectives() {

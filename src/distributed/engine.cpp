@@ -40,20 +40,19 @@ class Processes final : public Engine {
   Messages messages_;
 };
 
-std::unique_ptr<Engine> mpi_engine(Store& store, int rank, int size, Mesh& mesh, Deadline deadline) {
-  MpiWorld& world = MpiWorld::join(store, rank, size, mesh, deadline);
-  const std::vector<int> ranks = world.ranks_of(store, rank, size, deadline);
+std::unique_ptr<Engine> mpi_engine(RollCall& roll, Mesh& mesh) {
+  MpiWorld& world = MpiWorld::join(roll, mesh);
+  const std::vector<int> ranks = world.ranks_of(roll);
   // The numbers of two streams.
-  if (rank == 0) store.set("mpi/streams", std::to_string(random_token() & ~uint64_t{1}));
-  const uint64_t number = std::stoull(store.get("mpi/streams"));
-  auto channels = mpi_channels(world, number, ranks, rank), lines = mpi_channels(world, number + 1, ranks, rank);
-  return std::make_unique<Processes>("MPI", std::move(channels), std::move(lines), rank, size);
+  const uint64_t number = std::stoull(roll.of_first("mpi/streams", std::to_string(random_token() & ~uint64_t{1})));
+  auto channels = mpi_channels(world, number, ranks, roll.rank()), lines = mpi_channels(world, number + 1, ranks, roll.rank());
+  return std::make_unique<Processes>("MPI", std::move(channels), std::move(lines), roll.rank(), roll.size());
 }
 
 // Shared memory on one host, unless `kind` is "mpi"; else MPI, unless it is "shared".
 std::unique_ptr<Engine> process_engine(const std::string& kind, Store& store, int rank, int size, Milliseconds timeout) {
-  const Deadline deadline = after(timeout);
-  Mesh mesh(store, rank, size, deadline);
+  RollCall roll(store, rank, size, after(timeout));
+  Mesh mesh(roll);
   std::string need = "the ranks can't be joined by MPI";
   if (kind != "mpi") {
     need = mesh.one_host() ? "the ranks on this host can't map each other's memory" : "the ranks are on several hosts";
@@ -64,9 +63,8 @@ std::unique_ptr<Engine> process_engine(const std::string& kind, Store& store, in
     if (kind == "shared") throw DistBackendError("{}, so the engine \"shared\" can't join them", need);
     need += ", so MPI has to join them";
   }
-  if (const std::string obstacle = MpiWorld::obstacle(store, rank, size, deadline); !obstacle.empty())
-    throw DistBackendError("{}: {}", need, obstacle);
-  return mpi_engine(store, rank, size, mesh, deadline);
+  if (const std::string obstacle = MpiWorld::obstacle(roll); !obstacle.empty()) throw DistBackendError("{}: {}", need, obstacle);
+  return mpi_engine(roll, mesh);
 }
 
 }  // namespace

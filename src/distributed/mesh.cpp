@@ -26,8 +26,6 @@ constexpr Milliseconds kHelloTime{10'000}, kVisit{1'000};
 constexpr size_t kMostVisitors = 256;
 constexpr int kMostAcceptedAtOnce = 64;
 
-Milliseconds left(Deadline deadline) { return Milliseconds(milliseconds_until(deadline, INT32_MAX)); }
-
 // Equal for processes that reach each other by loopback: same boot, same network namespace.
 std::string this_host() {
   std::string id;
@@ -74,27 +72,19 @@ std::string own_address(Store& store, int rank) {
 
 }  // namespace
 
-Mesh::Mesh(Store& store, int rank, int size, Deadline deadline) : store_(store), rank_(rank), size_(size), deadline_(deadline) {
-  if (rank == 0) store.set("token", std::to_string(random_token()));
-  const auto all = [&](const std::string& what, const std::string& mine) {
-    store.set(what + std::to_string(rank), mine);
-    std::vector<std::string> keys;
-    for (int r = 0; r < size; ++r) keys.push_back(what + std::to_string(r));
-    store.wait(keys, left(deadline));
-    return store.multi_get(keys);
-  };
+Mesh::Mesh(RollCall& roll) : roll_(roll), rank_(roll.rank()), size_(roll.size()), deadline_(roll.deadline()) {
   // If all ranks are on one host, listen only on loopback, which no other host can reach.
-  hosts_ = all("host/", this_host());
-  const std::string far = one_host() ? "127.0.0.1" : own_address(store, rank);
+  hosts_ = roll.all("host", this_host());
+  const std::string far = one_host() ? "127.0.0.1" : own_address(roll.store(), rank_);
   listener_ = listen_on(far, 0);
   Message mine;
   mine.add(listener_.address), mine.add(far), mine.add(std::to_string(listener_.port));
   const auto bytes = mine.bytes();
-  for (const std::string& place : all("rank/", std::string(bytes.data(), bytes.size()))) {
+  for (const std::string& place : roll.all("rank", std::string(bytes.data(), bytes.size()))) {
     const Fields f = fields_of(place, sizeof(uint32_t));
     places_.push_back({f.at(0), f.at(1), static_cast<uint16_t>(std::stoi(f.at(2)))});
   }
-  token_ = std::stoull(store.get("token"));
+  token_ = std::stoull(roll.of_first("token", std::to_string(random_token())));
 }
 
 std::vector<Descriptor> Mesh::connect(int lane) {
@@ -185,19 +175,12 @@ std::unique_ptr<Channels> Mesh::share() {
       // All of them are told.
     }
   };
-  if (rank_ == 0) {
-    attempt([&] { return std::make_unique<SharedMemory>(size_); });
-    store_.set("memory", memory ? memory->path() + " " + std::to_string(memory->token()) : "none");
-  } else {
-    const std::string told = store_.get("memory");
-    const size_t space = told.find(' ');
-    if (space != std::string::npos)
-      attempt([&] { return std::make_unique<SharedMemory>(size_, told.substr(0, space), std::stoull(told.substr(space + 1))); });
-  }
-  store_.set("memory/" + std::to_string(rank_), memory ? "1" : "0");
-  std::vector<std::string> keys;
-  for (int r = 0; r < size_; ++r) keys.push_back("memory/" + std::to_string(r));
-  const bool all = std::ranges::all_of(store_.multi_get(keys), [](const std::string& mapped) { return mapped == "1"; });
+  if (rank_ == 0) attempt([&] { return std::make_unique<SharedMemory>(size_); });
+  const std::string told = roll_.of_first("memory", memory ? memory->path() + " " + std::to_string(memory->token()) : "none");
+  const size_t space = told.find(' ');
+  if (rank_ != 0 && space != std::string::npos)
+    attempt([&] { return std::make_unique<SharedMemory>(size_, told.substr(0, space), std::stoull(told.substr(space + 1))); });
+  const bool all = std::ranges::all_of(roll_.all("memory", memory ? "1" : "0"), [](const std::string& mapped) { return mapped == "1"; });
   return all ? shared_channels(std::move(*memory), rank_, size_) : nullptr;
 }
 

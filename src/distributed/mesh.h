@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "distributed/channels.h"
+#include "distributed/roll_call.h"
 
 namespace naru::distributed {
 
 class Mesh {
  public:
-  Mesh(Store& store, int rank, int size, Deadline deadline);
+  explicit Mesh(RollCall& roll);
   // Returns a connection to each other rank. All ranks must request the same lanes in the same order.
   std::vector<Descriptor> connect(int lane);
   // For rank 0 a connection to each other rank, for others one to rank 0, which has this index.
@@ -44,7 +45,7 @@ class Mesh {
   Descriptor dialled(int lane, int to);
   Descriptor accepted(int lane, int from);
 
-  Store& store_;
+  RollCall& roll_;
   std::vector<std::string> hosts_;
   int rank_, size_;
   Deadline deadline_;

@@ -53,18 +53,6 @@ Milliseconds patience() {
   return Milliseconds(static_cast<int64_t>(seconds * 1000));
 }
 
-Milliseconds time_left(Deadline deadline) { return Milliseconds(milliseconds_until(deadline, INT32_MAX)); }
-
-// What each rank has to say about `what`.
-std::vector<std::string> said_by_all(Store& store, const std::string& what, int rank, int size, const std::string& mine,
-                                     Deadline deadline) {
-  store.set(what + std::to_string(rank), mine);
-  std::vector<std::string> keys;
-  for (int r = 0; r < size; ++r) keys.push_back(what + std::to_string(r));
-  store.wait(keys, time_left(deadline));
-  return store.multi_get(keys);
-}
-
 // The network interface that the program has named is MPI's, too.
 void name_interface() {
   const char* name = std::getenv("GLOO_SOCKET_IFNAME");
@@ -87,7 +75,7 @@ void unlink_shared_memory() {
 
 // --- start
 
-std::string MpiWorld::obstacle(Store& store, int rank, int size, Deadline deadline) {
+std::string MpiWorld::obstacle(RollCall& roll) {
   std::string trouble, name;
   {
     TheWorld& one = the_world();
@@ -100,8 +88,8 @@ std::string MpiWorld::obstacle(Store& store, int rank, int size, Deadline deadli
     else if (const std::string& text = mpi_library().trouble; !text.empty())
       trouble = text + ". " + kInstall;
   }
-  const std::vector<std::string> said = said_by_all(store, "mpi/can/", rank, size, name + "\n" + trouble, deadline);
-  for (int r = 0; r < size; ++r) {
+  const std::vector<std::string> said = roll.all("mpi/can", name + "\n" + trouble);
+  for (int r = 0; r < roll.size(); ++r) {
     const std::string& text = said[static_cast<size_t>(r)];
     const size_t end = text.find('\n');
     if (end + 1 < text.size()) return "rank " + std::to_string(r) + " can't use MPI: " + text.substr(end + 1);
@@ -112,37 +100,51 @@ std::string MpiWorld::obstacle(Store& store, int rank, int size, Deadline deadli
   return "";
 }
 
-MpiWorld& MpiWorld::join(Store& store, int rank, int size, Mesh& mesh, Deadline deadline) {
+MpiWorld& MpiWorld::join(RollCall& roll, Mesh& mesh) {
   TheWorld& one = the_world();
   const std::lock_guard lock(one.mutex);
-  if (one.world) return *one.world;
-  one.failed = true;
-  auto* const world = new MpiWorld(store, rank, size, mesh);  // its threads may hang, so it is never destroyed
-  try {
-    world->start(store, mesh.hosts(), deadline);
-  } catch (...) {
-    unlink_shared_memory();
-    world->watch_.reset();  // so the others learn of it
-    throw;
+  if (!one.world) {
+    one.failed = true;
+    auto* const made = new MpiWorld(roll, mesh);  // its threads may hang, so it is never destroyed
+    try {
+      made->start(roll, mesh.hosts());
+    } catch (...) {
+      unlink_shared_memory();
+      made->watch_.reset();  // so the others learn of it
+      throw;
+    }
+    one.failed = false;
+    one.world = made;
   }
-  one.failed = false;
-  one.world = world;
-  return *world;
+  roll.set_look([world = one.world] { world->look(); });
+  return *one.world;
 }
 
-MpiWorld::MpiWorld(Store& store, int rank, int size, Mesh& mesh)
-    : mpi_(mpi_library()), rank_(rank), size_(size), generation_(runtime::fork_generation()), losses_(static_cast<size_t>(size)) {
+void MpiWorld::look() const {
+  for (int r = 0; r < size_; ++r)
+    if (lost(r)) {
+      const auto [cause, why] = cause_of_loss(r);
+      throw DistBackendError("rank {} is gone: {}", cause, why);
+    }
+}
+
+MpiWorld::MpiWorld(RollCall& roll, Mesh& mesh)
+    : mpi_(mpi_library()),
+      rank_(roll.rank()),
+      size_(roll.size()),
+      generation_(runtime::fork_generation()),
+      losses_(static_cast<size_t>(roll.size())) {
   const std::vector<std::string>& hosts = mesh.hosts();
-  const auto here = std::ranges::count(hosts, hosts[static_cast<size_t>(rank)]);
+  const auto here = std::ranges::count(hosts, hosts[static_cast<size_t>(rank_)]);
   crowd_ = std::max(1, static_cast<int>(here) / runtime::system::processors());
-  if (rank == 0) store.set("mpi/name", std::to_string(random_token()));
-  name_ = store.get("mpi/name");
+  name_ = roll.of_first("mpi/name", std::to_string(random_token()));
   watch_ = std::make_unique<Watch>(
-      mesh.connect_to_first(0), rank, patience(), [this](int lost, const std::string& why) { lose(lost, why); }, [this] { settle_losses(); });
+      mesh.connect_to_first(0), rank_, patience(), [this](int lost, const std::string& why) { lose(lost, why); }, [this] { settle_losses(); });
 }
 
-void MpiWorld::start(Store& store, const std::vector<std::string>& hosts, Deadline deadline) {
-  Pmi pmi(store, rank_, hosts);
+void MpiWorld::start(RollCall& roll, const std::vector<std::string>& hosts) {
+  roll.set_look([this] { look(); });
+  Pmi pmi(roll.store(), rank_, hosts, roll.of_first("pmi/name", "naru_" + std::to_string(random_token())));
   pmi.set_environment();
   name_interface();
   thread_ = std::thread([this] { run(); });
@@ -154,26 +156,19 @@ void MpiWorld::start(Store& store, const std::vector<std::string>& hosts, Deadli
       if (state_ == State::Running) break;
       if (state_ == State::Failed) throw DistBackendError("MPI can't be started: {}", trouble_);
     }
-    for (int r = 0; r < size_; ++r)
-      if (lost(r)) {
-        const auto [cause, why] = cause_of_loss(r);
-        throw DistBackendError("rank {} is gone: {}, while rank {} started MPI", cause, why, rank_);
-      }
-    if (Clock::now() >= deadline) throw DistNetworkError("MPI did not start in time on rank {}", rank_);
+    look();
+    if (Clock::now() >= roll.deadline()) throw DistNetworkError("MPI did not start in time on rank {}", rank_);
     if (interrupts.interrupted()) throw runtime::Interrupted("the start of MPI was interrupted");
     pmi.serve(20);
   }
   Pmi::clear_environment();
-  said_by_all(store, "mpi/up/", rank_, size_, "", deadline);
+  roll.all("mpi/up", "");
   unlink_shared_memory();
 }
 
-std::vector<int> MpiWorld::ranks_of(Store& store, int rank, int size, Deadline deadline) {
+std::vector<int> MpiWorld::ranks_of(RollCall& roll) const {
   std::vector<int> ranks;
-  for (const std::string& text : said_by_all(store, "mpi/rank/", rank, size, std::to_string(rank_), deadline)) {
-    ranks.push_back(std::stoi(text));
-    if (lost(ranks.back())) throw DistBackendError("rank {} is gone: {}", ranks.size() - 1, cause_of_loss(ranks.back()).second);
-  }
+  for (const std::string& text : roll.all("mpi/rank", std::to_string(rank_))) ranks.push_back(std::stoi(text));
   return ranks;
 }
 

@@ -73,12 +73,12 @@ class MpiWorld {
 
   // Why a group can't use MPI: a rank has no library, or the ranks have started MPI with others; "" if it can. Each rank of the group calls
   // it, and gets the same.
-  static std::string obstacle(Store& store, int rank, int size, Deadline deadline);
+  static std::string obstacle(RollCall& roll);
   // The world of this process; started if it is not yet, with the ranks of this group. Each rank of the group calls it, if there is no
-  // obstacle. Throws DistBackendError if MPI does not start.
-  static MpiWorld& join(Store& store, int rank, int size, Mesh& mesh, Deadline deadline);
+  // obstacle. From then on `roll` does not wait for ranks that are gone. Throws DistBackendError if MPI does not start.
+  static MpiWorld& join(RollCall& roll, Mesh& mesh);
   // Ranks of the world for those of a group whose members have called join().
-  std::vector<int> ranks_of(Store& store, int rank, int size, Deadline deadline);
+  std::vector<int> ranks_of(RollCall& roll) const;
 
   void add(uint64_t number, Port& port);
   void remove(uint64_t number);
@@ -113,8 +113,10 @@ class MpiWorld {
     MpiBuffer buffer;
   };
 
-  MpiWorld(Store& store, int rank, int size, Mesh& mesh);
-  void start(Store& store, const std::vector<std::string>& hosts, Deadline deadline);
+  MpiWorld(RollCall& roll, Mesh& mesh);
+  void start(RollCall& roll, const std::vector<std::string>& hosts);
+  // Throws DistBackendError if a rank is lost.
+  void look() const;
   void run();
   bool start_library();
   bool send_posted();

@@ -47,16 +47,13 @@ std::string pmi_mapping(const std::vector<std::string>& hosts) {
   return text + ")";
 }
 
-Pmi::Pmi(Store& store, int rank, const std::vector<std::string>& hosts)
-    : store_(store), rank_(rank), size_(static_cast<int>(hosts.size())), mapping_(pmi_mapping(hosts)) {
+Pmi::Pmi(Store& store, int rank, const std::vector<std::string>& hosts, std::string name)
+    : store_(store), rank_(rank), size_(static_cast<int>(hosts.size())), mapping_(pmi_mapping(hosts)), name_(std::move(name)) {
   int pair[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
     throw DistBackendError("MPI can't be started: {}", words_for(errno));
   mine_ = Descriptor(pair[0]), librarys_ = Descriptor(pair[1]);
   make_nonblocking(mine_);
-  // Libraries name files in /dev/shm by it.
-  if (rank == 0) store.set("pmi/name", "naru_" + std::to_string(random_token()));
-  name_ = store.get("pmi/name");
 }
 
 void Pmi::set_environment() const {

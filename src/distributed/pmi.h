@@ -11,8 +11,9 @@ namespace naru::distributed {
 
 class Pmi {
  public:
-  // hosts: of all ranks; equal texts are equal hosts. The store's keys must be used by this start of MPI only.
-  Pmi(Store& store, int rank, const std::vector<std::string>& hosts);
+  // hosts: of all ranks; equal texts are equal hosts. name: of this start of MPI, unique, because libraries name files by it. The store's keys
+  // must be used by this start only.
+  Pmi(Store& store, int rank, const std::vector<std::string>& hosts, std::string name);
   // Sets the variables by which the library finds its end of the socket. Call before MPI's start, and clear_environment() after it.
   void set_environment() const;
   static void clear_environment();

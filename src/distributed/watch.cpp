@@ -47,7 +47,7 @@ void Watch::serve() {
     last = now;
     if (now - sent >= interval) sent = now, tell({kAlive, {}, rank_});
     for (size_t i = 0; i < lines_.size() && patience_.count(); ++i)
-      if (lines_[i].socket && now - lines_[i].heard > patience_) drop(static_cast<int>(i), kSilent);
+      if (lines_[i].socket && lines_[i].speaks && now - lines_[i].heard > patience_) drop(static_cast<int>(i), kSilent);
     tick_();
   }
 }
@@ -59,7 +59,7 @@ void Watch::listen(int rank) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (n <= 0) return drop(rank, n < 0 && errno == ETIMEDOUT ? kSilent : kEnded);
-    l.heard = Clock::now();
+    l.heard = Clock::now(), l.speaks = true;
     l.at += static_cast<size_t>(n);
     if (l.at < sizeof(Note)) continue;
     l.at = 0;

@@ -34,6 +34,7 @@ class Watch {
   struct Line {
     Descriptor socket;
     Clock::time_point heard;
+    bool speaks = false;  // its watch has begun
     Note note{};
     size_t at = 0;
   };
