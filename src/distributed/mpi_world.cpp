@@ -53,8 +53,11 @@ Milliseconds patience() {
   return Milliseconds(static_cast<int64_t>(seconds * 1000));
 }
 
-// The network interface that the program has named is MPI's, too.
-void name_interface() {
+// What MPI reads when it starts, unless the program's user has set it.
+void set_mpi_environment() {
+  // MPICH has two ways to networks. Through UCX, a send to a rank that has ended may crash; libfabric reports an error.
+  ::setenv("MPIR_CVAR_CH4_NETMOD", "ofi", 0);
+  // The network interface that the program has named is MPI's, too.
   const char* name = std::getenv("GLOO_SOCKET_IFNAME");
   if (!name) name = std::getenv("NCCL_SOCKET_IFNAME");
   if (!name) return;
@@ -146,7 +149,7 @@ void MpiWorld::start(RollCall& roll, const std::vector<std::string>& hosts) {
   roll.set_look([this] { look(); });
   Pmi pmi(roll.store(), rank_, hosts, roll.of_first("pmi/name", "naru_" + std::to_string(random_token())));
   pmi.set_environment();
-  name_interface();
+  set_mpi_environment();
   thread_ = std::thread([this] { run(); });
   on_exit([](int status, void* self) { static_cast<MpiWorld*>(self)->stop_at_exit(status); }, this);
   const runtime::InterruptWatch interrupts;
@@ -179,13 +182,17 @@ void MpiWorld::set_state(State state, const std::string& text) {
   changed_.notify_all();
 }
 
-// A session's errors can be returned, those of MPI_Init end the process: so the library starts by a session.
+// First by a session, because its errors are returned: those of MPI_Init would end the process. Then by MPI_Init, because errors that belong
+// to no communicator go to that of the world, and without one they would end the process.
 bool MpiWorld::start_library() {
-  MpiHandle session = nullptr;
-  int given = 0, rank = -1, size = -1;
+  MpiHandle session = nullptr, group = nullptr, comm = nullptr;
+  int rank = -1, size = -1, given = 0;
   int error = mpi_.MPI_Session_init(mpi_info_null(), mpi_errors_return(), &session);
+  if (error == kMpiSuccess) error = mpi_.MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
+  if (error == kMpiSuccess) error = mpi_.MPI_Comm_create_from_group(group, "naru", mpi_info_null(), mpi_errors_return(), &comm);
   if (error == kMpiSuccess) error = mpi_.MPI_Init_thread(nullptr, nullptr, kMpiThreadFunneled, &given);
-  if (error == kMpiSuccess) error = mpi_.MPI_Comm_set_errhandler(mpi_world(), mpi_errors_return());
+  for (const MpiHandle each : {mpi_world(), mpi_self()})
+    if (error == kMpiSuccess) error = mpi_.MPI_Comm_set_errhandler(each, mpi_errors_return());
   if (error == kMpiSuccess) error = mpi_.MPI_Comm_rank(mpi_world(), &rank);
   if (error == kMpiSuccess) error = mpi_.MPI_Comm_size(mpi_world(), &size);
   if (error != kMpiSuccess) {
@@ -243,6 +250,7 @@ bool MpiWorld::send_posted() {
     sending_.swap(posted_);
   }
   for (Posted& p : sending_) {
+    if (losses_[static_cast<size_t>(p.to)].told) continue;
     MpiHandle request = mpi_no_request();
     const int error = mpi_.MPI_Isend(p.buffer.all(), static_cast<int>(p.buffer.used()), mpi_byte(), p.to, 0, mpi_world(), &request);
     if (error != kMpiSuccess) {
@@ -391,7 +399,7 @@ void MpiWorld::settle_losses() {
   {
     const std::lock_guard lock(mutex_);
     const auto now = Clock::now();
-    const bool unexplained = failed_ && now - failed_at_ > kMostSettle && std::ranges::none_of(losses_, [](const Loss& l) { return l.told; });
+    const bool unexplained = failed_ && now - failed_at_ > kMostSettle && std::ranges::none_of(losses_, [](const Loss& l) { return l.told.load(); });
     for (int r = 0; unexplained && r < size_; ++r)
       if (r != rank_) losses_[static_cast<size_t>(r)].tell(trouble_, pass_);
     for (Loss& loss : losses_) {

@@ -102,11 +102,11 @@ class MpiWorld {
   struct Loss {
     std::atomic<bool> settled{false};
     std::atomic<uint64_t> last_pass{0};  // of MPI's thread in which something came from it
-    bool told = false;
+    std::atomic<bool> told{false};
     uint64_t pass = 0;  // when it was told
     Clock::time_point at;
     std::string why;
-    void tell(const std::string& reason, uint64_t now) { told = true, why = reason, pass = now, at = Clock::now(); }
+    void tell(const std::string& reason, uint64_t now) { why = reason, pass = now, at = Clock::now(), told = true; }
   };
   struct Posted {
     int to;

@@ -168,6 +168,28 @@ def alone(folder, rank):
         print(error)
 
 
+@needs_mpi
+def test_an_error_in_mpis_start_is_raised(tmp_path, nothing_left):
+    """It does not end the process, as MPI_Init would."""
+    results = CONTEXT.Queue()
+    ranks = [CONTEXT.Process(target=without_network, args=(rank, f"file://{tmp_path}/store", results)) for rank in range(2)]
+    for rank in ranks:
+        rank.start()
+    texts = [results.get(timeout=60) for _ in ranks]
+    for rank in ranks:
+        rank.join(60)
+    assert [rank.exitcode for rank in ranks] == [0, 0] and any("MPI can't be started: " in text for text in texts), texts
+    assert all(re.search("MPI can't be started|rank [01] is gone|MPI has failed in its process", text) for text in texts), texts
+
+
+def without_network(rank, path, results):
+    os.environ.update(MPIR_CVAR_CH4_NETMOD="ofi", FI_PROVIDER="none")
+    try:
+        join(rank, 2, path)
+    except dist.DistBackendError as error:
+        results.put(str(error))
+
+
 def other_ranks(rank, size):
     """Ranks 0 and 1 start MPI as a group of two, and then want a third one."""
     two = dist.new_group([0, 1], backend="mpi")
