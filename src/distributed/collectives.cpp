@@ -108,6 +108,11 @@ void ProcessGroup::Collectives::require_own_process() const {
   if (generation_ != runtime::fork_generation()) refuse_in_child();
 }
 
+bool ProcessGroup::Collectives::idle() {
+  const std::lock_guard lock(mutex_);
+  return !busy_ && queue_.empty();
+}
+
 WorkRef ProcessGroup::Collectives::run(bool async, std::function<void()> job) {
   require_own_process();
   std::unique_lock lock(mutex_);

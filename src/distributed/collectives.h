@@ -48,6 +48,8 @@ class ProcessGroup::Collectives {
 
   // RuntimeError in a forked child of the process that made the group: it is not a rank, and does not have the threads.
   void require_own_process() const;
+  // True if no collective is in progress or queued.
+  bool idle();
   // Runs the collective `job`: immediately, or if async after the queued ones.
   WorkRef run(bool async, std::function<void()> job);
 

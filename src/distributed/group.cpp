@@ -146,6 +146,7 @@ ProcessGroup::ProcessGroup(std::shared_ptr<Store> store, int rank, int size, Mil
 }
 ProcessGroup::~ProcessGroup() = default;
 
+bool ProcessGroup::idle() const { return collectives_->idle(); }
 int ProcessGroup::rank() const noexcept { return collectives_->rank(); }
 int ProcessGroup::size() const noexcept { return collectives_->size(); }
 Milliseconds ProcessGroup::timeout() const noexcept { return collectives_->timeout(); }

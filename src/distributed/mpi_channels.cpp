@@ -54,7 +54,12 @@ class MpiChannels final : public Channels, private MpiWorld::Port {
     return p.written - begin;
   }
   void flush(int peer) override {
-    if (at(peer).open) world_.post(world_rank(peer), std::exchange(at(peer).open, {}));
+    Peer& p = at(peer);
+    if (!p.open) return;
+    if (p.ended)  // it receives no more
+      p.open = {};
+    else
+      world_.post(world_rank(peer), std::exchange(p.open, {}));
   }
 
   std::span<const char> look(int peer) override {
@@ -78,7 +83,7 @@ class MpiChannels final : public Channels, private MpiWorld::Port {
     }
     if (empty) world_.give(std::move(empty));
     p.consumed += n;
-    if (p.consumed - p.told < window_ / 2) return;
+    if (p.consumed - p.told < window_ / 2 || p.ended) return;
     p.told = p.consumed;
     world_.post(world_rank(peer), {number_, p.told, MpiHead::Room, 0, 0});
   }
@@ -155,22 +160,26 @@ class MpiChannels final : public Channels, private MpiWorld::Port {
   }
   void changed() noexcept override { bell_.ring(); }
 
-  // Waits until all others have what was sent, or want no more, because this process may end now.
+  // Waits until all others have what was sent, and know that no more comes: this process may end now, and nothing may be sent to one that has
+  // ended.
   void end_streams() {
     const Deadline deadline = after(kFarewell), sooner = after(kFarewellAfterLoss);
     for (size_t i = 0; i < peers_.size(); ++i) {
       if (static_cast<int>(i) == rank_) continue;
       flush(static_cast<int>(i));
-      world_.post(ranks_[i], {number_, peers_[i].written, MpiHead::Last, 0, 0});
+      if (peers_[i].ended)
+        peers_[i].taken = true;
+      else
+        world_.post(ranks_[i], {number_, peers_[i].written, MpiHead::Last, 0, 0});
     }
     world_.begin_waiting();
     for (;;) {
       const uint32_t before = bell_.count();
-      bool all = true;
+      bool all = world_.all_sent();
       for (size_t i = 0; i < peers_.size(); ++i)
-        all &= static_cast<int>(i) == rank_ || peers_[i].taken || peers_[i].ended || world_.lost(ranks_[i]);
-      if (all || Clock::now() >= (world_.any_lost() ? sooner : deadline)) break;
-      bell_.sleep(before, Milliseconds(20));
+        all &= static_cast<int>(i) == rank_ || peers_[i].taken || world_.lost(ranks_[i]);
+      if (all || Clock::now() >= (world_.broken() ? sooner : deadline)) break;
+      bell_.sleep(before, Milliseconds(5));
     }
     world_.end_waiting();
   }

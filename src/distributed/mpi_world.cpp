@@ -142,7 +142,7 @@ MpiWorld::MpiWorld(RollCall& roll, Mesh& mesh)
   crowd_ = std::max(1, static_cast<int>(here) / runtime::system::processors());
   name_ = roll.of_first("mpi/name", std::to_string(random_token()));
   watch_ = std::make_unique<Watch>(
-      mesh.connect_to_first(0), rank_, patience(), [this](int lost, const std::string& why) { lose(lost, why); }, [this] { settle_losses(); });
+      mesh.connect_to_first(0), rank_, patience(), [this](int lost, const std::string& why, bool in_order) { lose(lost, why, in_order); }, [this] { settle_losses(); });
 }
 
 void MpiWorld::start(RollCall& roll, const std::vector<std::string>& hosts) {
@@ -225,7 +225,7 @@ void MpiWorld::run() {
     if (failed_) break;
     if (moved)
       last_moved = Clock::now();
-    else if (stopping_ && (sends_.empty() || any_lost_ || Clock::now() - last_moved > kStop / 2))
+    else if (stopping_ && (sends_.empty() || broken_ || Clock::now() - last_moved > kStop / 2))
       break;
     else
       rest(last_moved, before);
@@ -250,7 +250,10 @@ bool MpiWorld::send_posted() {
     sending_.swap(posted_);
   }
   for (Posted& p : sending_) {
-    if (losses_[static_cast<size_t>(p.to)].told) continue;
+    if (losses_[static_cast<size_t>(p.to)].told) {
+      unsent_.fetch_sub(1);
+      continue;
+    }
     MpiHandle request = mpi_no_request();
     const int error = mpi_.MPI_Isend(p.buffer.all(), static_cast<int>(p.buffer.used()), mpi_byte(), p.to, 0, mpi_world(), &request);
     if (error != kMpiSuccess) {
@@ -274,6 +277,7 @@ bool MpiWorld::finish_sends() {
   for (int i = 0; i < completed; ++i) {
     const auto index = static_cast<size_t>(indices_[static_cast<size_t>(i)]);
     give(std::move(sent_[index]));
+    unsent_.fetch_sub(1, std::memory_order_release);
     sends_[index] = mpi_no_request();
   }
   size_t kept = 0;
@@ -355,6 +359,7 @@ void MpiWorld::post(int to, MpiBuffer buffer) {
   {
     const std::lock_guard lock(posted_mutex_);
     posted_.push_back({to, std::move(buffer)});
+    unsent_.fetch_add(1);
   }
   bell_.ring();
 }
@@ -384,18 +389,20 @@ std::pair<int, std::string> MpiWorld::cause_of_loss(int rank) const {
   int cause = rank;
   const auto loss = [this](int r) -> const Loss& { return losses_[static_cast<size_t>(r)]; };
   for (int r = 0; r < size_; ++r)
-    if (loss(r).told && loss(r).at < loss(cause).at && loss(r).at > loss(rank).at - kSameCause) cause = r;
+    if (loss(r).told && !loss(r).in_order && loss(r).at < loss(cause).at && loss(r).at > loss(rank).at - kSameCause) cause = r;
   return {cause, loss(cause).why};
 }
 
-void MpiWorld::lose(int rank, const std::string& why) {
+void MpiWorld::lose(int rank, const std::string& why, bool in_order) {
   const std::lock_guard lock(mutex_);
   Loss& loss = losses_[static_cast<size_t>(rank)];
-  if (!loss.told) loss.tell(why, pass_);
+  if (loss.told) return;
+  loss.in_order = in_order;
+  loss.tell(why, pass_);
 }
 
 void MpiWorld::settle_losses() {
-  bool any = false;
+  bool any = false, broken = false;
   {
     const std::lock_guard lock(mutex_);
     const auto now = Clock::now();
@@ -408,8 +415,16 @@ void MpiWorld::settle_losses() {
       if (now - loss.at < kMostSettle && !(quiet && now - loss.at >= kSettle)) continue;
       loss.settled.store(true, std::memory_order_release);
       any = true;
+      broken |= !loss.in_order;
     }
-    if (any) any_lost_ = true;
+    // After a death MPI may lose messages between those that live, so nothing more is expected of it.
+    for (int r = 0; broken && r < size_; ++r) {
+      Loss& loss = losses_[static_cast<size_t>(r)];
+      if (r == rank_ || loss.settled) continue;
+      if (!loss.told) loss.tell("MPI can't be used after the end of another", pass_);
+      loss.settled.store(true, std::memory_order_release);
+    }
+    if (broken) broken_ = true;
   }
   if (!any) return;
   const std::lock_guard lock(ports_mutex_);
@@ -434,7 +449,7 @@ void MpiWorld::stop_at_exit(int status) noexcept {
   std::unique_lock lock(mutex_);
   const bool stopped = changed_.wait_for(lock, kStop, [&] { return state_ == State::Stopped || state_ == State::Failed; });
   lock.unlock();
-  if (stopped && state_ == State::Stopped && !any_lost_) {
+  if (stopped && state_ == State::Stopped && !broken_) {
     thread_.join();
     return;
   }

@@ -88,9 +88,12 @@ class MpiWorld {
   // Sends buffer.used() bytes.
   void post(int to, MpiBuffer buffer);
   void post(int to, const MpiHead& head);
-  // True if nothing will come from a rank any more.
+  // True if all that was posted has been sent.
+  bool all_sent() const noexcept { return unsent_.load(std::memory_order_acquire) == 0; }
+  // True if nothing will come from a rank any more: it has ended; or another has died, so MPI can't be used.
   bool lost(int rank) const noexcept { return losses_[static_cast<size_t>(rank)].settled.load(std::memory_order_acquire); }
-  bool any_lost() const noexcept { return any_lost_.load(std::memory_order_acquire); }
+  // True if a rank has died.
+  bool broken() const noexcept { return broken_.load(std::memory_order_acquire); }
   // The rank that was lost first, shortly before `rank` or with it, and why; "" if `rank` is not lost.
   std::pair<int, std::string> cause_of_loss(int rank) const;
   // While a thread waits for data, MPI is asked more often.
@@ -103,6 +106,7 @@ class MpiWorld {
     std::atomic<bool> settled{false};
     std::atomic<uint64_t> last_pass{0};  // of MPI's thread in which something came from it
     std::atomic<bool> told{false};
+    bool in_order = false;
     uint64_t pass = 0;  // when it was told
     Clock::time_point at;
     std::string why;
@@ -127,7 +131,7 @@ class MpiWorld {
   void rest(Clock::time_point last_moved, uint32_t before);
   void fail(const std::string& what, int error);
   void set_state(State state, const std::string& text = {});
-  void lose(int rank, const std::string& why);
+  void lose(int rank, const std::string& why, bool in_order);
   void settle_losses();
   void stop_at_exit(int status) noexcept;
 
@@ -143,10 +147,11 @@ class MpiWorld {
   std::string trouble_;
   std::vector<Loss> losses_;
   Clock::time_point failed_at_;
-  std::atomic<bool> any_lost_{false}, failed_{false}, stopping_{false};
+  std::atomic<bool> broken_{false}, failed_{false}, stopping_{false};
 
   std::mutex posted_mutex_, free_mutex_, ports_mutex_;
   std::vector<Posted> posted_;
+  std::atomic<int64_t> unsent_{0};
   std::vector<MpiBuffer> free_;
   std::map<uint64_t, Port*> ports_;
   Bell bell_;

@@ -9,7 +9,7 @@
 namespace naru::distributed {
 namespace {
 
-enum NoteKind : uint8_t { kAlive = 'h', kEnded = 'c', kSilent = 's', kInGroup = 'g', kInNoGroup = 'n' };
+enum NoteKind : uint8_t { kAlive = 'h', kEnded = 'c', kSilent = 's', kLeft = 'l', kInGroup = 'g', kInNoGroup = 'n' };
 constexpr Milliseconds kTick{50};
 
 }  // namespace
@@ -63,30 +63,28 @@ void Watch::listen(int rank) {
     l.at += static_cast<size_t>(n);
     if (l.at < sizeof(Note)) continue;
     l.at = 0;
-    take(l.note);
+    take(rank, l.note);
   }
 }
 
-void Watch::take(const Note& note) {
+void Watch::take(int from, const Note& note) {
+  if (note.kind == kInGroup || note.kind == kInNoGroup) lines_[static_cast<size_t>(from)].in_group = note.kind == kInGroup;
   if (rank_ == 0 || note.rank < 0 || note.rank >= static_cast<int>(lines_.size())) return;
-  if (note.kind == kInGroup || note.kind == kInNoGroup) first_is_in_a_group_ = note.kind == kInGroup;
-  if (note.kind == kEnded || note.kind == kSilent) say_so(note.rank, note.kind);
+  if (note.kind == kEnded || note.kind == kSilent || note.kind == kLeft) say_so(note.rank, note.kind);
 }
 
 void Watch::drop(int rank, uint8_t why) {
+  Line& l = lines_[static_cast<size_t>(rank)];
   {
     const std::lock_guard lock(mutex_);
-    lines_[static_cast<size_t>(rank)].socket.close();
+    l.socket.close();
   }
+  if (!l.in_group) why = kLeft;
   say_so(rank, why);
-  if (rank_ == 0) return tell({why, {}, rank});
-  for (int other = 0; first_is_in_a_group_ && other < static_cast<int>(lines_.size()); ++other)
-    if (other != rank_) say_so(other, why);
+  if (rank_ == 0) tell({why, {}, rank});
 }
 
-void Watch::say_whether_in_a_group(bool in_group) {
-  if (rank_ == 0) tell({static_cast<uint8_t>(in_group ? kInGroup : kInNoGroup), {}, rank_});
-}
+void Watch::say_whether_in_a_group(bool in_group) { tell({static_cast<uint8_t>(in_group ? kInGroup : kInNoGroup), {}, rank_}); }
 
 void Watch::tell(const Note& note) {
   const std::lock_guard lock(mutex_);
@@ -97,12 +95,12 @@ void Watch::tell(const Note& note) {
 void Watch::say_so(int rank, uint8_t why) {
   if (told_[static_cast<size_t>(rank)]) return;
   told_[static_cast<size_t>(rank)] = true;
-  if (why == kEnded) return lost_(rank, "its connection was closed; its process ended or was killed");
+  if (why != kSilent) return lost_(rank, "its connection was closed; its process ended or was killed", why == kLeft);
   const double seconds = static_cast<double>(patience_.count()) / 1000;
   std::string text = std::to_string(seconds);
   text.erase(text.find_last_not_of('0') + 1);
   if (text.ends_with('.')) text.pop_back();
-  lost_(rank, "nothing has come from it for " + text + " s; it was stopped, or its host or the network is down");
+  lost_(rank, "nothing has come from it for " + text + " s; it was stopped, or its host or the network is down", false);
 }
 
 }  // namespace naru::distributed

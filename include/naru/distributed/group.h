@@ -72,6 +72,8 @@ class ProcessGroup {
   // Waits for operations in progress, and notifies the other ranks.
   ~ProcessGroup();
 
+  // True if no collective is in progress or queued here.
+  bool idle() const;
   int rank() const noexcept;
   int size() const noexcept;
   Milliseconds timeout() const noexcept;

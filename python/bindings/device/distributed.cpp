@@ -138,6 +138,7 @@ void define_group(nb::module_& m) {
            [](Group* self, std::shared_ptr<Store> store, int rank, int size, int64_t ms, const std::string& engine) {
              unlocked([&] { new (self) Group(std::move(store), rank, size, Milliseconds(ms), engine); });
            })
+      .def("idle", [](const Group& g) { return unlocked([&] { return g.idle(); }); })
       .def("rank", &Group::rank)
       .def("size", &Group::size)
       .def("timeout", [](const Group& g) { return g.timeout().count(); })

@@ -104,6 +104,7 @@ class _World:
     local: dict[str, int] = {}  # number of groups made locally by a set of members
     store: Store | None = None
     process = 0  # id of the process that made the default group
+    leaves_in = 0  # id of the process that leaves its groups when it ends
 
 
 class _Group(type):
@@ -229,7 +230,23 @@ def _made(
     made = ProcessGroup(engine, ranks, backend, name)
     made.group_desc = desc or ("default_pg" if _World.default is None else name)
     _World.groups.append(made)
+    if engine.transport() == "MPI":
+        _at_exit()
     return made
+
+
+def _at_exit() -> None:
+    """Leaves the groups joined by MPI when the program or a process of multiprocessing ends: others take an end without this for a death, and end too."""
+    from multiprocessing.util import Finalize
+
+    def leave() -> None:
+        for each in reversed(_World.groups) if _World.process == os.getpid() else ():
+            if each._engine is not None and each._engine.transport() == "MPI" and each._engine.idle():
+                each._engine = None
+
+    if _World.leaves_in != os.getpid():
+        _World.leaves_in = os.getpid()
+        Finalize(None, leave, exitpriority=0)
 
 
 def destroy_process_group(group: Any = None) -> None:
