@@ -176,8 +176,7 @@ class MpiChannels final : public Channels, private MpiWorld::Port {
     for (;;) {
       const uint32_t before = bell_.count();
       bool all = world_.all_sent();
-      for (size_t i = 0; i < peers_.size(); ++i)
-        all &= static_cast<int>(i) == rank_ || peers_[i].taken || world_.lost(ranks_[i]);
+      for (size_t i = 0; i < peers_.size(); ++i) all &= static_cast<int>(i) == rank_ || peers_[i].taken || world_.lost(ranks_[i]);
       if (all || Clock::now() >= (world_.broken() ? sooner : deadline)) break;
       bell_.sleep(before, Milliseconds(5));
     }

@@ -25,20 +25,20 @@ inline MpiHandle mpi_errors_return() noexcept { return mpi_handle(0x143); }
 inline MpiHandle mpi_no_request() noexcept { return mpi_handle(0x180); }
 inline MpiHandle mpi_byte() noexcept { return mpi_handle(0x247); }
 
-#define NARU_MPI(F)                                                                                                            \
-  F(MPI_Abi_get_version, (int* major, int* minor))                                                                             \
-  F(MPI_Get_library_version, (char* text, int* length))                                                                        \
-  F(MPI_Session_init, (MpiHandle info, MpiHandle error_handler, MpiHandle* session))                                           \
-  F(MPI_Group_from_session_pset, (MpiHandle session, const char* name, MpiHandle* group))                                      \
-  F(MPI_Comm_create_from_group, (MpiHandle group, const char* tag, MpiHandle info, MpiHandle error_handler, MpiHandle* comm))  \
-  F(MPI_Init_thread, (int* argc, char*** argv, int wanted, int* given))                                                        \
-  F(MPI_Comm_set_errhandler, (MpiHandle comm, MpiHandle error_handler))                                                        \
-  F(MPI_Comm_rank, (MpiHandle comm, int* rank))                                                                                \
-  F(MPI_Comm_size, (MpiHandle comm, int* size))                                                                                \
-  F(MPI_Isend, (const void* data, int count, MpiHandle type, int to, int tag, MpiHandle comm, MpiHandle* request))             \
-  F(MPI_Irecv, (void* data, int count, MpiHandle type, int from, int tag, MpiHandle comm, MpiHandle* request))                 \
-  F(MPI_Testsome, (int count, MpiHandle* requests, int* completed, int* indices, MpiStatus* statuses))                         \
-  F(MPI_Get_count, (const MpiStatus* status, MpiHandle type, int* count))                                                      \
+#define NARU_MPI(F)                                                                                                           \
+  F(MPI_Abi_get_version, (int* major, int* minor))                                                                            \
+  F(MPI_Get_library_version, (char* text, int* length))                                                                       \
+  F(MPI_Session_init, (MpiHandle info, MpiHandle error_handler, MpiHandle * session))                                         \
+  F(MPI_Group_from_session_pset, (MpiHandle session, const char* name, MpiHandle* group))                                     \
+  F(MPI_Comm_create_from_group, (MpiHandle group, const char* tag, MpiHandle info, MpiHandle error_handler, MpiHandle* comm)) \
+  F(MPI_Init_thread, (int* argc, char*** argv, int wanted, int* given))                                                       \
+  F(MPI_Comm_set_errhandler, (MpiHandle comm, MpiHandle error_handler))                                                       \
+  F(MPI_Comm_rank, (MpiHandle comm, int* rank))                                                                               \
+  F(MPI_Comm_size, (MpiHandle comm, int* size))                                                                               \
+  F(MPI_Isend, (const void* data, int count, MpiHandle type, int to, int tag, MpiHandle comm, MpiHandle* request))            \
+  F(MPI_Irecv, (void* data, int count, MpiHandle type, int from, int tag, MpiHandle comm, MpiHandle* request))                \
+  F(MPI_Testsome, (int count, MpiHandle* requests, int* completed, int* indices, MpiStatus* statuses))                        \
+  F(MPI_Get_count, (const MpiStatus* status, MpiHandle type, int* count))                                                     \
   F(MPI_Error_string, (int error, char* text, int* length))
 
 struct MpiLibrary {

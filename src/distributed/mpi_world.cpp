@@ -29,7 +29,8 @@ constexpr Milliseconds kSameCause{2000};
 constexpr std::chrono::microseconds kSpin{20}, kLeastNap{10}, kNapWhileAwaited{50}, kNap{500};
 constexpr Milliseconds kStop{2000};
 constexpr const char* kInstall =
-    "pip install 'naru[distributed]' brings one (MPICH, 13 MB), and NARU_MPI names one of a site's own, which must have the standard ABI of "
+    "pip install 'naru[distributed]' brings one (MPICH, 13 MB), and NARU_MPI names one of a site's own, which must have the standard ABI "
+    "of "
     "MPI 5";
 
 // The one of this process.
@@ -97,7 +98,8 @@ std::string MpiWorld::obstacle(RollCall& roll) {
     const size_t end = text.find('\n');
     if (end + 1 < text.size()) return "rank " + std::to_string(r) + " can't use MPI: " + text.substr(end + 1);
     if (text.substr(0, end) != said[0].substr(0, said[0].find('\n')))
-      return "rank " + std::to_string(r) + " has not started MPI together with rank 0, and a process can start it only once. Let the first group " +
+      return "rank " + std::to_string(r) +
+             " has not started MPI together with rank 0, and a process can start it only once. Let the first group " +
              "by MPI be that of all ranks (init_process_group(\"mpi\"))";
   }
   return "";
@@ -142,7 +144,8 @@ MpiWorld::MpiWorld(RollCall& roll, Mesh& mesh)
   crowd_ = std::max(1, static_cast<int>(here) / runtime::system::processors());
   name_ = roll.of_first("mpi/name", std::to_string(random_token()));
   watch_ = std::make_unique<Watch>(
-      mesh.connect_to_first(0), rank_, patience(), [this](int lost, const std::string& why, bool in_order) { lose(lost, why, in_order); }, [this] { settle_losses(); });
+      mesh.connect_to_first(0), rank_, patience(), [this](int lost, const std::string& why, bool in_order) { lose(lost, why, in_order); },
+      [this] { settle_losses(); });
 }
 
 void MpiWorld::start(RollCall& roll, const std::vector<std::string>& hosts) {
@@ -200,8 +203,9 @@ bool MpiWorld::start_library() {
     return false;
   }
   if (rank == rank_ && size == size_) return true;
-  set_state(State::Failed, mpi_.path + " takes this process for rank " + std::to_string(rank) + " of " + std::to_string(size) + ", and it is " +
-                               std::to_string(rank_) + " of " + std::to_string(size_) + ": it does not use PMI-1 on PMI_FD");
+  set_state(State::Failed, mpi_.path + " takes this process for rank " + std::to_string(rank) + " of " + std::to_string(size) +
+                               ", and it is " + std::to_string(rank_) + " of " + std::to_string(size_) +
+                               ": it does not use PMI-1 on PMI_FD");
   return false;
 }
 
@@ -298,8 +302,7 @@ void MpiWorld::receive(size_t index) {
 
 bool MpiWorld::receive_some() {
   int completed = 0;
-  const int error =
-      mpi_.MPI_Testsome(static_cast<int>(kReceives), receives_.data(), &completed, indices_.data(), statuses_.data());
+  const int error = mpi_.MPI_Testsome(static_cast<int>(kReceives), receives_.data(), &completed, indices_.data(), statuses_.data());
   if (error != kMpiSuccess) fail("receiving", error);
   if (completed == kMpiUndefined || completed <= 0) return false;
   for (int i = 0; i < completed; ++i) {
@@ -406,7 +409,8 @@ void MpiWorld::settle_losses() {
   {
     const std::lock_guard lock(mutex_);
     const auto now = Clock::now();
-    const bool unexplained = failed_ && now - failed_at_ > kMostSettle && std::ranges::none_of(losses_, [](const Loss& l) { return l.told.load(); });
+    const bool unexplained =
+        failed_ && now - failed_at_ > kMostSettle && std::ranges::none_of(losses_, [](const Loss& l) { return l.told.load(); });
     for (int r = 0; unexplained && r < size_; ++r)
       if (r != rank_) losses_[static_cast<size_t>(r)].tell(trouble_, pass_);
     for (Loss& loss : losses_) {

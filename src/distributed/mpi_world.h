@@ -42,7 +42,7 @@ class MpiBuffer {
   // Bytes of a stream in one message at most: enough for MPI's own protocols to be fast, and few enough to stay in caches.
   static constexpr size_t kBytes = size_t{128} << 10, kAll = sizeof(MpiHead) + 16 + kBytes;
   MpiBuffer() = default;
-  explicit MpiBuffer(size_t bytes) : data_(static_cast<char*>(::operator new(bytes, std::align_val_t{64}))), all_(bytes) {}
+  explicit MpiBuffer(size_t bytes) : data_(static_cast<char*>(::operator new (bytes, std::align_val_t{64}))), all_(bytes) {}
   explicit operator bool() const noexcept { return data_ != nullptr; }
   MpiHead& head() const noexcept { return *reinterpret_cast<MpiHead*>(data_.get()); }
   char* all() const noexcept { return data_.get(); }
@@ -53,7 +53,7 @@ class MpiBuffer {
 
  private:
   struct Free {
-    void operator()(char* p) const noexcept { ::operator delete(p, std::align_val_t{64}); }
+    void operator()(char* p) const noexcept { ::operator delete (p, std::align_val_t{64}); }
   };
   std::unique_ptr<char, Free> data_;
   size_t all_ = 0;

@@ -50,8 +50,7 @@ std::string pmi_mapping(const std::vector<std::string>& hosts) {
 Pmi::Pmi(Store& store, int rank, const std::vector<std::string>& hosts, std::string name)
     : store_(store), rank_(rank), size_(static_cast<int>(hosts.size())), mapping_(pmi_mapping(hosts)), name_(std::move(name)) {
   int pair[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
-    throw DistBackendError("MPI can't be started: {}", words_for(errno));
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) throw DistBackendError("MPI can't be started: {}", words_for(errno));
   mine_ = Descriptor(pair[0]), librarys_ = Descriptor(pair[1]);
   make_nonblocking(mine_);
 }

@@ -23,7 +23,6 @@ class SocketChannels final : public Channels {
       if (p.socket) ::shutdown(p.socket.get(), SHUT_RDWR);
   }
 
-
   size_t write(int peer, const char* data, size_t n) override {
     Peer& p = at(peer);
     size_t done = 0;

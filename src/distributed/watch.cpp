@@ -15,12 +15,7 @@ constexpr Milliseconds kTick{50};
 }  // namespace
 
 Watch::Watch(std::vector<Descriptor> sockets, int rank, Milliseconds patience, Lost lost, std::function<void()> tick)
-    : rank_(rank),
-      patience_(patience),
-      lost_(std::move(lost)),
-      tick_(std::move(tick)),
-      lines_(sockets.size()),
-      told_(sockets.size()) {
+    : rank_(rank), patience_(patience), lost_(std::move(lost)), tick_(std::move(tick)), lines_(sockets.size()), told_(sockets.size()) {
   for (size_t i = 0; i < sockets.size(); ++i) lines_[i].socket = std::move(sockets[i]), lines_[i].heard = Clock::now();
   thread_ = std::thread([this] { serve(); });
 }
