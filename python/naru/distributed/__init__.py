@@ -85,7 +85,7 @@ DistError, DistBackendError, DistNetworkError, DistStoreError = _C._DistError, _
 reduce_op = ReduceOp
 
 # Classes that programs compare with, or use in annotations.
-_CLASSES = frozenset("DeviceMesh ProcessGroupGloo ProcessGroupNCCL".split())
+_CLASSES = frozenset("ProcessGroupGloo ProcessGroupNCCL".split())
 _MODULES = frozenset("algorithms checkpoint device_mesh elastic fsdp launch nn optim run tensor".split())
 
 
@@ -250,6 +250,10 @@ def get_pg_count() -> int:
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("DeviceMesh", "init_device_mesh"):
+        from . import device_mesh
+
+        return getattr(device_mesh, name)
     if name in _MODULES:
         import importlib
 

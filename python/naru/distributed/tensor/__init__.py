@@ -1,13 +1,15 @@
-"""`torch.distributed.tensor`: naru has no distributed tensors; packages check for `DTensor`, and use placement classes."""
+"""`torch.distributed.tensor`: tensors whose elements lie on the ranks of a mesh."""
 
 from __future__ import annotations
 
 from ... import _missing
-from ..._compat import placeholders
+from . import _rules, _shapes  # noqa: F401
+from ._dtensor import DTensor
+from ._factories import distribute_module, distribute_tensor, empty, full, ones, rand, randn, zeros
 from .placement_types import Partial, Placement, Replicate, Shard
 
-__all__ = ["DTensor", "Partial", "Placement", "Replicate", "Shard"]
+__all__ = [
+    "DTensor", "Partial", "Placement", "Replicate", "Shard", "distribute_module", "distribute_tensor", "empty", "full", "ones", "rand", "randn", "zeros",
+]  # fmt: skip
 
-DTensor = _missing.absent_class("distributed.tensor.DTensor")
-
-__getattr__ = placeholders.module_getattr(__name__)
+__getattr__ = _missing.module_getattr(__name__)

@@ -1,10 +1,10 @@
-"""Placements of a distributed tensor on a mesh dimension. Plain values: packages create them at import; naru has no distributed tensors."""
+"""Placements: how a distributed tensor lies on the ranks along a dimension of a mesh."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._compat import placeholders
+from ... import _missing
 
 __all__ = ["Partial", "Placement", "Replicate", "Shard"]
 
@@ -33,6 +33,8 @@ class Placement:
 class Shard(Placement):
     """Each process has a shard of the tensor, split along a dimension.
 
+    Shards are as `torch.chunk` makes them: all of ceil(size / ranks) rows but the last ones, which may be smaller or empty.
+
     Args:
         dim: the dimension.
 
@@ -42,10 +44,18 @@ class Shard(Placement):
 
     dim: int
 
+    def __str__(self) -> str:
+        return f"S({self.dim})"
+
 
 @dataclass(frozen=True)
 class _StridedShard(Shard):
+    """A split of a dimension that later dimensions of the mesh have split before, into `split_factor` parts."""
+
     split_factor: int = 1
+
+    def __str__(self) -> str:
+        return f"_S({self.dim}, {self.split_factor})"
 
 
 @dataclass(frozen=True)
@@ -56,6 +66,9 @@ class Replicate(Placement):
     True
     """
 
+    def __str__(self) -> str:
+        return "R"
+
 
 @dataclass(frozen=True)
 class Partial(Placement):
@@ -64,11 +77,17 @@ class Partial(Placement):
     Args:
         reduce_op: "sum", "avg", "min", "max" or "product".
 
-    >>> naru.distributed.tensor.Partial().reduce_op
-    'sum'
+    >>> naru.distributed.tensor.Partial()
+    Partial(sum)
     """
 
     reduce_op: str = "sum"
 
+    def __repr__(self) -> str:
+        return f"Partial({self.reduce_op})"
 
-__getattr__ = placeholders.module_getattr(__name__)
+    def __str__(self) -> str:
+        return f"P({self.reduce_op})"
+
+
+__getattr__ = _missing.module_getattr(__name__)

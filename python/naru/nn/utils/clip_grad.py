@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from ... import _C
@@ -11,6 +12,12 @@ Tensor = _C.Tensor
 
 def _as_list(parameters: Any) -> list[Tensor]:
     return [parameters] if isinstance(parameters, Tensor) else list(parameters)
+
+
+def _are_distributed(tensors: list[Tensor]) -> bool:
+    """Whether there is a DTensor among the tensors."""
+    module = sys.modules.get("naru.distributed.tensor")
+    return module is not None and any(isinstance(t, module.DTensor) for t in tensors)
 
 
 def get_total_norm(
@@ -26,7 +33,11 @@ def get_total_norm(
     >>> naru.nn.utils.get_total_norm([naru.tensor([3.0]), naru.tensor([4.0])])
     tensor(5.)
     """
-    return _C._get_total_norm(_as_list(tensors), float(norm_type), error_if_nonfinite)
+    if _are_distributed(tensors := _as_list(tensors)):
+        from ...distributed.tensor._norms import total_norm
+
+        return total_norm(tensors, float(norm_type), error_if_nonfinite)
+    return _C._get_total_norm(tensors, float(norm_type), error_if_nonfinite)
 
 
 def clip_grads_with_norm_(
@@ -47,7 +58,10 @@ def clip_grads_with_norm_(
     """
     # No branch on the value: the host would have to wait for the device.
     factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
-    _C._multiply_each([p.grad for p in _as_list(parameters) if p.grad is not None], factor)
+    grads = [p.grad for p in _as_list(parameters) if p.grad is not None]
+    if _are_distributed([total_norm]):
+        factor = factor.full_tensor()
+    _C._multiply_each(grads, factor)  # each element alone, so that DTensors are multiplied as they lie
 
 
 def clip_grad_norm_(

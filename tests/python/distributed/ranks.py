@@ -1,0 +1,18 @@
+"""Starts ranks for tests: forked processes that meet in a file."""
+from datetime import timedelta
+
+import naru as torch
+import naru.distributed as dist
+import naru.multiprocessing as mp
+
+
+def _begin(rank, body, size, path, rest):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{path}", rank=rank, world_size=size, timeout=timedelta(seconds=60))
+    body(rank, size, *rest)
+    dist.destroy_process_group()
+
+
+def on_ranks(tmp_path, size, body, *rest):
+    """Calls body(rank, size, *rest) in `size` processes; raises what one of them raises."""
+    mp.start_processes(_begin, args=(body, size, str(tmp_path / "store"), rest), nprocs=size, start_method="fork")
