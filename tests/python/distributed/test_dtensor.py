@@ -153,6 +153,8 @@ OPERATORS = {
     "conv2d": (lambda x, w: F.conv2d(x, w, padding=1), [HEADS, _data(2, 4, 3, 3)]),
     "topk": (lambda x: x.topk(2, 1).values + x.sort(1).values[:, :2], [MATRIX]),
     "to": (lambda x: x.double().to(torch.float32) + x.type_as(x), [MATRIX]),
+    "outer": (lambda x: torch.outer(x[:, 0], x[0]), [MATRIX]),
+    "repeat": (lambda x: x.repeat(2, 1, 2), [MATRIX]),
     "flip": (lambda x: x.flip(0), [MATRIX]),
 }
 
@@ -197,7 +199,14 @@ def placements(rank, size):
             "DTensor(local_tensor=tensor([[15., 16., 17.],\n        [21., 22., 23.]]), "
             "device_mesh=DeviceMesh((dp=2, tp=2), 'cpu', stride=(2, 1)), placements=(Shard(dim=0), Shard(dim=1)))"
         )
-    assert d.sum().item() == 276 and float(d.mean()) == 11.5 and d.tolist()[3][5] == 23 and bool((d.sum() > 3).full_tensor())
+    assert d.sum().full_tensor().item() == 276 and float(d.mean().full_tensor()) == 11.5 and bool(d.sum() > 3)
+    assert d.sum().item() == d.sum().to_local().item()  # PyTorch's, too, is this rank's part
+    for method in ("tolist", "numpy"):
+        with pytest.raises(RuntimeError, match="is not supported for tensor subclasses.*full_tensor"):
+            getattr(d, method)()
+    leaf = distribute_tensor(torch.ones(4, 6, requires_grad=True), mesh, [S(0), R])
+    (g,) = torch.autograd.grad(leaf.mean(), leaf)
+    assert g.placements == (S(0), R) and g.full_tensor().eq(1 / 24).all()
     with pytest.raises(RuntimeError, match="got mixed torch.Tensor and DTensor"):
         d + torch.ones(4, 6)
     with pytest.raises(NotImplementedError, match=r"linalg_svd: no rule for a DTensor .*x\.redistribute\(placements=\[Replicate\(\), Replicate\(\)\]\)"):
@@ -228,6 +237,7 @@ def in_place(rank, size):
             wanted = (wanted + wanted + 1) * 0.5 + 0.1 * (wanted + 1) ** 2
             assert x is same and x.placements == tuple(layout)
             torch.testing.assert_close(x.full_tensor(), wanted.clamp(-2, 2))
+        x[1:3, 2], wanted[1:3, 2] = 7, 7
         x.zero_()
         assert x.full_tensor().eq(0).all()
         x.copy_(distribute_tensor(whole, mesh, [R, R]))

@@ -22,7 +22,7 @@ Tensor = _C.Tensor
 # Done with the object itself: they read or change what belongs to the local tensor.
 _DIRECT = frozenset(
     """requires_grad_ register_post_accumulate_grad_hook retain_grad element_size get_device is_floating_point is_complex is_signed as_subclass __get__
-    __set__ _grad is_contiguous detach_ type data_ptr untyped_storage storage is_inference is_pinned _drop_gradients _queue_callback __hash__
+    __set__ is_contiguous storage_offset is_shared is_same_size detach_ type data_ptr untyped_storage storage is_inference is_pinned _drop_gradients _queue_callback __hash__
     __delete__ _mark_memory _multiply_each
     _with_gradients _count_steps _adadelta_step _adagrad_step _adam_step _adam_step_on_device _adamax_step _nadam_step _asgd_step _radam_step _rmsprop_step
     _rprop_step _sgd_step""".split()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import _C
 from ...overrides import DisableTorchFunctionSubclass
-from ._layout import Spec, _averaged, dual, local_part, move, moved, normalized, relabelled
+from ._layout import Spec, _averaged, dual, local_part, moved, normalized, relabelled
 from .placement_types import Placement, Replicate, Shard
 
 if TYPE_CHECKING:
@@ -167,11 +167,12 @@ class DTensor(Tensor):
         if gradient is None:
             if self.numel() != 1:
                 raise RuntimeError("grad can be implicitly created only for scalar outputs")
-            local = _C.ones_like(self._local_tensor) / _averaged(self.placements, self.device_mesh)
-        else:
-            if not isinstance(gradient, DTensor):
-                raise TypeError("backward: wanted gradient to be a DTensor, got a plain tensor; make one with DTensor.from_local")
+            local = _C.ones_like(self._local_tensor)
+        elif isinstance(gradient, DTensor):
             local = local_of(gradient.redistribute(placements=dual(self.placements))).detach()
+        else:
+            raise TypeError("backward: wanted gradient to be a DTensor, got a plain tensor; make one with DTensor.from_local")
+        local = local / _averaged(self.placements, self.device_mesh)
         local_of(self).backward(local, retain_graph=retain_graph, create_graph=create_graph, inputs=inputs)
 
     def register_hook(self, hook: Any) -> Any:
@@ -278,22 +279,22 @@ class DTensor(Tensor):
         return self.transpose(-2, -1)
 
     def item(self) -> Any:
-        """The number of a tensor of one element."""
-        return _whole(self).item()
+        """The number of a local tensor of one element, as PyTorch has it: of a pending sum only this rank's part; use `full_tensor().item()`."""
+        return self._local_tensor.item()
 
     def tolist(self) -> Any:
-        """The whole tensor as nested lists."""
-        return _whole(self).tolist()
+        """RuntimeError, as in PyTorch: which tensor is meant is not clear."""
+        raise RuntimeError(".tolist() is not supported for tensor subclasses, got DTensor; use x.full_tensor().tolist() or x.to_local().tolist()")
 
     def numpy(self, *, force: bool = False) -> Any:
-        """The whole tensor as a NumPy array."""
-        return _whole(self).numpy(force=force)
+        """RuntimeError, as in PyTorch: which tensor is meant is not clear."""
+        raise RuntimeError(".numpy() is not supported for tensor subclasses, got DTensor; use x.full_tensor().numpy() or x.to_local().numpy()")
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        return _whole(self).__array__(*args, **kwargs)
+        return self.numpy()
 
     def __bool__(self) -> bool:
-        return bool(_whole(self))
+        return bool(self._local_tensor)
 
     def __float__(self) -> float:
         return float(self.item())
@@ -308,7 +309,7 @@ class DTensor(Tensor):
         return iter(self.unbind(0))
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if self.dim() == 0 and spec else str(self)
+        return object.__format__(self, spec)
 
     def __repr__(self, **kwargs: Any) -> str:
         local = self._local_tensor
@@ -348,5 +349,4 @@ def _restored(local: Tensor, spec: tuple[Any, ...], requires_grad: bool, is_para
     return made
 
 
-def _whole(tensor: DTensor) -> Tensor:
-    return move(tensor._local_tensor, tensor._spec, (Replicate(),) * tensor.device_mesh.ndim)
+DTensor.__module__ = "naru.distributed.tensor"

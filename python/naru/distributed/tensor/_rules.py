@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from ... import _C
 from ...functional import broadcast_shapes
+from ...overrides import DisableTorchFunctionSubclass
 from ._dispatch import Plan, _chosen, _each, carry_out, substituted
 from ._dtensor import DTensor, local_of, wrapped
-from ._layout import Spec, dual, local_part, move
+from ._layout import Spec, _averaged, dual, local_part, move
 from .placement_types import Partial, Replicate, Shard
 
 if TYPE_CHECKING:
@@ -246,6 +247,11 @@ def _matmul(func: Any, x: DTensor, y: DTensor) -> Any:
     return _labelled(func, (x, y), {}, [tuple(a), tuple(b)], tuple(out))
 
 
+@rule("outer ger")
+def _outer(func: Any, x: DTensor, y: DTensor) -> Any:
+    return _labelled(func, (x, y), {}, [("i",), ("j",)], ("i", "j"))
+
+
 @rule("linear")
 def _linear(func: Any, x: DTensor, weight: DTensor, bias: DTensor | None = None) -> Any:
     lead = tuple(range(x.dim() - 1))
@@ -382,10 +388,14 @@ def _classes(
         return plan(out if reduction == "none" else (), reduction)
     else:
         made = carry_out(each)
-    if reduction != "mean":
-        return made if reduction == "none" else made.sum()
+    if reduction == "none":
+        return made
+    total = made.sum()
+    total = total.redistribute(placements=dual(total.placements))
+    if reduction == "sum":
+        return total
     count = (target != ignore_index).sum()
-    return made.sum() / count.redistribute(placements=dual(count.placements)).to(made.dtype)
+    return total / count.redistribute(placements=dual(count.placements)).to(made.dtype)
 
 
 def _classes_of_probabilities(func: Any, x: DTensor, target: DTensor, reduction: str, more: dict[str, Any]) -> Any:
@@ -415,8 +425,19 @@ def _compared_loss(func: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 @rule("_grad")
-def _gradients(func: Any, *args: Any, **kwargs: Any) -> Any:
-    raise NotImplementedError("torch.autograd.grad is not there for DTensors; use backward(), or compute with to_local()")
+def _gradients(func: Any, outputs: Any, inputs: Any, grad_outputs: Any = None, *args: Any, **kwargs: Any) -> Any:
+    given = list(grad_outputs) if grad_outputs else [None] * len(outputs)
+    for i, (made, grad) in enumerate(zip(outputs, given)):
+        if isinstance(made, DTensor):
+            local = _C.ones_like(local_of(made).detach()) if grad is None else grad
+            if isinstance(local, DTensor):
+                local = local_of(local.redistribute(placements=dual(made.placements)))
+            given[i] = local / _averaged(made.placements, made.device_mesh)
+    with DisableTorchFunctionSubclass():
+        found = func(outputs, inputs, tuple(given), *args, **kwargs)
+    return tuple(
+        wrapped(g, t._spec._replace(placements=dual(t.placements))) if isinstance(t, DTensor) and g is not None else g for g, t in zip(found, inputs)
+    )
 
 
 @rule("_muon_step _adafactor_step _lbfgs_direction _strong_wolfe _sparse_adam_step")

@@ -173,6 +173,24 @@ def _indexed(func: Any, x: DTensor, index: Any) -> Any:
     return Plan([x], [tuple(range(x.dim()))], [tuple(out)], lambda locals_, specs: locals_[0][tuple(local)], free=free, linear=(0,), sizes=sizes)
 
 
+@rule("__setitem__")
+def _assigned(func: Any, x: DTensor, index: Any, value: Any) -> None:
+    part = x.redistribute(placements=[Replicate()] * x.device_mesh.ndim)
+    part = part.clone() if part is x else part
+    local = local_of(part)
+    func(local, index, local_of(value.redistribute(placements=[Replicate()] * x.device_mesh.ndim)) if isinstance(value, DTensor) else value)
+    x.copy_(part)
+
+
+@rule("repeat tile")
+def _repeated(func: Any, x: DTensor, *args: Any, **kwargs: Any) -> Any:
+    sizes = func(_C.empty(x.shape, device="meta"), *args, **kwargs).shape
+    lead = len(sizes) - x.dim()
+    kept = {lead + i for i, n in enumerate(x.shape) if sizes[lead + i] == n}
+    labels = tuple(lead + i if lead + i in kept else ("part", i) for i in range(x.dim()))
+    return Plan([x], [labels], [tuple(range(len(sizes)))], _calls(func, (x, *args), kwargs), free=kept, sizes=dict(enumerate(sizes)), linear=(0,))
+
+
 @rule("select narrow index_select")
 def _part(func: Any, x: DTensor, dim: int, *args: Any, **kwargs: Any) -> Any:
     at = _dims(dim, x.dim())[0]
