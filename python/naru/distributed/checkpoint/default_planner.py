@@ -125,11 +125,12 @@ class DefaultSavePlanner(SavePlanner):
             items = []
             for item in plan.items:
                 about = known.setdefault(item.index.fqn, metadata_of(item))
+                size = None if item.tensor_data is None else item.tensor_data.size
+                if size != getattr(about, "size", None):
+                    raise ValueError(f"save: {item.index.fqn} is not the same tensor on all ranks: {about} and {item}")
                 if owners[item.index] != rank:
                     continue
                 if item.tensor_data is not None:
-                    if not isinstance(about, TensorStorageMetadata) or about.size != item.tensor_data.size:
-                        raise ValueError(f"save: {item.index.fqn} is not the same tensor on all ranks: {about} and {item.tensor_data}")
                     item = dataclasses.replace(item, index=dataclasses.replace(item.index, index=len(about.chunks)))
                     about.chunks.append(item.tensor_data.chunk)
                 items.append(item)
