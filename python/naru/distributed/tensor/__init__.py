@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ... import _missing
-from . import _rules, _shapes  # noqa: F401
+from . import _norms, _rules, _shapes  # noqa: F401
 from ._dtensor import DTensor
 from ._factories import distribute_module, distribute_tensor, empty, full, ones, rand, randn, zeros
 from .placement_types import Partial, Placement, Replicate, Shard

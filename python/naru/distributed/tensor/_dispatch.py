@@ -106,8 +106,8 @@ def _cost(t: DTensor, old: Placement, new: Placement, count: int) -> float:
     if old == new:
         return 0
     if isinstance(old, Replicate):
-        return 1e-3
-    return t.nbytes * (count - 1) / count * (2 if isinstance(old, Partial) and not isinstance(new, Shard) else 1)
+        return 1e-3  # nothing is sent; but what lies right is left so
+    return 2e-3 + t.nbytes * (count - 1) / count * (2 if isinstance(old, Partial) and not isinstance(new, Shard) else 1)
 
 
 def _chosen(plan: Plan, mesh: DeviceMesh, fixed: Sequence[Placement] | None) -> list[tuple]:
@@ -225,10 +225,23 @@ def _all_whole(func: Any, name: str, args: tuple, kwargs: dict[str, Any]) -> Any
     return substituted(made, lambda t: wrapped(t, Spec(mesh, (Replicate(),) * mesh.ndim, tuple(t.shape))))
 
 
+# Rules by operators' names: from the operator and its arguments to a Plan or the result.
+RULES: dict[str, Callable[..., Any]] = {}
+INPLACE = {f"__i{name}__": name for name in ("add", "sub", "mul", "pow", "and", "or", "xor")} | {"__itruediv__": "div"}
+
+
+def rule(names: str) -> Callable[[Any], Any]:
+    """Registers a rule for the operators of these names, separated by spaces."""
+
+    def registered(made: Any) -> Any:
+        RULES.update(dict.fromkeys(names.split(), made))
+        return made
+
+    return registered
+
+
 def call(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """What `DTensor.__torch_function__` does."""
-    from . import _rules
-
     name = getattr(func, "__name__", str(func))
     if name in _DIRECT:
         with DisableTorchFunctionSubclass():
@@ -236,11 +249,14 @@ def call(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     if kwargs.get("out") is not None:
         raise NotImplementedError(f"{name}: out= is not there for DTensors; use the result")
     args, kwargs = _with_plain_ones(name, args, kwargs)
-    if name in _rules.RULES:
-        made = _rules.RULES[name](func, *args, **kwargs)
+    if name in RULES:
+        made = RULES[name](func, *args, **kwargs)
         return carry_out(made) if isinstance(made, Plan) else made
-    base = _rules.INPLACE.get(name, name[:-1] if name.endswith("_") and not name.startswith("__") else None)
-    if base is not None and base in _rules.RULES:
-        made = _rules.RULES[base](func, *args, **kwargs)
+    base = INPLACE.get(name, name[:-1] if name.endswith("_") and not name.startswith("__") else None)
+    if base is not None and base in RULES:
+        made = RULES[base](func, *args, **kwargs)
         return carry_out(made, in_place=True)
     return _all_whole(func, name, args, kwargs)
+
+
+DTensor._call = staticmethod(call)

@@ -55,12 +55,11 @@ class DTensor(Tensor):
     """
 
     _spec: Spec
+    _call: Any  # what does an operator: set by _dispatch.py
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
-        from ._dispatch import call
-
-        return call(func, args, kwargs or {})
+        return DTensor._call(func, args, kwargs or {})
 
     # --- layout
 
@@ -333,12 +332,6 @@ class DTensor(Tensor):
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return _restored, (self._local_tensor, tuple(self._spec), self.requires_grad, getattr(self, "_is_param", False))
-
-    def __create_chunk_list__(self) -> list[Any]:
-        from ..checkpoint.metadata import ChunkStorageMetadata
-
-        sizes, offsets = local_part(self._spec)
-        return [ChunkStorageMetadata(_C.Size(offsets), _C.Size(sizes))]
 
 
 def _restored(local: Tensor, spec: tuple[Any, ...], requires_grad: bool, is_param: bool) -> DTensor:

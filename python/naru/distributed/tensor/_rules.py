@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from ... import _C
 from ...functional import broadcast_shapes
 from ...overrides import DisableTorchFunctionSubclass
-from ._dispatch import Plan, _chosen, _each, carry_out, substituted
+from ._dispatch import INPLACE, Plan, _chosen, _each, carry_out, rule, substituted
 from ._dtensor import DTensor, local_of, wrapped
+from ._loss import is_loss_parallel, sharded_cross_entropy
 from ._layout import Spec, _averaged, dual, local_part, move
 from .placement_types import Partial, Replicate, Shard
 
@@ -19,20 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 Tensor = _C.Tensor
-RULES: dict[str, Callable[..., Any]] = {}
-INPLACE = {f"__i{name}__": name for name in ("add", "sub", "mul", "pow", "and", "or", "xor")} | {"__itruediv__": "div"}
-
-
-def rule(*names: str) -> Callable[[Any], Any]:
-    """Registers a rule for the operators of these names, separated by spaces."""
-
-    def registered(made: Any) -> Any:
-        for text in names:
-            for name in text.split():
-                RULES[name] = made
-        return made
-
-    return registered
 
 
 def _calls(func: Any, args: tuple, kwargs: dict[str, Any]) -> Callable[[list[Tensor], list[Spec]], Any]:
@@ -370,8 +357,6 @@ def _classes(
     more = {} if label_smoothing is None else {"label_smoothing": label_smoothing}
     if x.dim() == 1 or x.dim() == target.dim():
         return _classes_of_probabilities(func, x, target, reduction, more)
-    from .parallel.loss import is_loss_parallel, sharded_cross_entropy
-
     out = (0, *range(2, x.dim()))
     labels = [tuple(range(x.dim())), out]
 

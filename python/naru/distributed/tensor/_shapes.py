@@ -6,10 +6,10 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ... import _C
-from ._dispatch import Plan, _each
+from ._dispatch import Plan, _all_whole, _each, rule
 from ._dtensor import DTensor, local_of, wrapped
 from ._layout import Spec, local_part, moved
-from ._rules import _along, _calls, _dims, rule
+from ._rules import _along, _calls, _dims
 from .placement_types import Placement, Replicate, Shard
 
 if TYPE_CHECKING:
@@ -144,8 +144,6 @@ def _expanded(func: Any, x: DTensor, *args: Any, **kwargs: Any) -> Any:
 def _indexed(func: Any, x: DTensor, index: Any) -> Any:
     entries = list(index) if isinstance(index, tuple) else [index]
     if any(isinstance(e, (Tensor, list)) or (not isinstance(e, (int, slice)) and e is not None and e is not Ellipsis) or isinstance(e, bool) for e in entries):
-        from ._dispatch import _all_whole
-
         return _all_whole(func, "__getitem__", (x, index), {})
     taken = sum(e is not None and e is not Ellipsis for e in entries)
     if Ellipsis in entries:
@@ -241,8 +239,6 @@ def _gathered(func: Any, x: DTensor, *args: Any, **kwargs: Any) -> Any:
     at = _dims(dim, x.dim())[0] if dim is not None else -1
     fits = at >= 0 and index.dim() == x.dim() and all(i == at or a == b for i, (a, b) in enumerate(zip(x.shape, index.shape)))
     if not fits:
-        from ._dispatch import _all_whole
-
         return _all_whole(func, func.__name__, (x, *args), kwargs)
     labels = [tuple(range(x.dim())), tuple("index" if i == at else i for i in range(x.dim()))]
     return Plan([x, index], labels, [labels[1]], _calls(func, (x, *args), kwargs), free=set(range(x.dim())) - {at})

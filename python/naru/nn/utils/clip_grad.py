@@ -34,9 +34,7 @@ def get_total_norm(
     tensor(5.)
     """
     if _are_distributed(tensors := _as_list(tensors)):
-        from ...distributed.tensor._norms import total_norm
-
-        return total_norm(tensors, float(norm_type), error_if_nonfinite)
+        return sys.modules["naru.distributed.tensor"]._norms.total_norm(tensors, float(norm_type), error_if_nonfinite)
     return _C._get_total_norm(tensors, float(norm_type), error_if_nonfinite)
 
 

@@ -171,7 +171,7 @@ class PrepareModuleInput(ParallelStyle):
 
     >>> naru.distributed.tensor.parallel.PrepareModuleInput(input_layouts=naru.distributed.tensor.Shard(0),
     ...     desired_input_layouts=naru.distributed.tensor.Replicate())
-    PrepareModuleInput(input_layouts=(Shard(dim=0),), desired_input_layouts=(Replicate(),))
+    PrepareModuleInput(input_layouts=(Shard(dim=0),), desired_input_layouts=(Replicate(),), input_kwarg_layouts={}, desired_input_kwarg_layouts={}, use_local_output=False)
     """
 
     def __init__(
@@ -213,7 +213,10 @@ class PrepareModuleInput(ParallelStyle):
         return module
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(input_layouts={self.input_layouts}, desired_input_layouts={self.desired_input_layouts})"
+        return (
+            f"{type(self).__name__}(input_layouts={self.input_layouts}, desired_input_layouts={self.desired_input_layouts}, input_kwarg_layouts="
+            f"{self.input_kwarg_layouts}, desired_input_kwarg_layouts={self.desired_input_kwarg_layouts}, use_local_output={self.use_local_output})"
+        )
 
 
 class PrepareModuleOutput(ParallelStyle):
@@ -226,7 +229,7 @@ class PrepareModuleOutput(ParallelStyle):
 
     >>> naru.distributed.tensor.parallel.PrepareModuleOutput(output_layouts=naru.distributed.tensor.Shard(0),
     ...     desired_output_layouts=naru.distributed.tensor.Replicate())
-    PrepareModuleOutput(output_layouts=(Shard(dim=0),), desired_output_layouts=(Replicate(),))
+    PrepareModuleOutput(output_layouts=(Shard(dim=0),), desired_output_layouts=(Replicate(),), use_local_output=True)
     """
 
     def __init__(
@@ -252,7 +255,10 @@ class PrepareModuleOutput(ParallelStyle):
         return module
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(output_layouts={self.output_layouts}, desired_output_layouts={self.desired_output_layouts})"
+        return (
+            f"{type(self).__name__}(output_layouts={self.output_layouts}, desired_output_layouts={self.desired_output_layouts}, "
+            f"use_local_output={self.use_local_output})"
+        )
 
 
 class PrepareModuleInputOutput(ParallelStyle):
@@ -267,7 +273,7 @@ class PrepareModuleInputOutput(ParallelStyle):
     >>> style = naru.distributed.tensor.parallel.PrepareModuleInputOutput(input_layouts=split, desired_input_layouts=whole,
     ...     output_layouts=whole, desired_output_layouts=split)
     >>> style.prepare_module_output
-    PrepareModuleOutput(output_layouts=(Replicate(),), desired_output_layouts=(Shard(dim=0),))
+    PrepareModuleOutput(output_layouts=(Replicate(),), desired_output_layouts=(Shard(dim=0),), use_local_output=True)
     """
 
     def __init__(
