@@ -6,7 +6,7 @@ from __future__ import annotations
 WHOLE = frozenset(
     """
     distributed.checkpoint distributed.fsdp distributed.pipelining distributed.rpc distributed.tensor distributed._composable
-    distributed._functional_collectives distributed._shard distributed._symmetric_memory distributed._tensor
+    distributed._shard distributed._symmetric_memory distributed._tensor
     fx.experimental fx.passes _C._distributed_rpc _C._functorch _dynamo _functorch _guards _higher_order_ops _inductor _library _ops _prims_common _subclasses _tensor_str sparse._triton_ops sparse._triton_ops_meta utils._ordered_set
     utils._python_dispatch utils._triton
     """.split()

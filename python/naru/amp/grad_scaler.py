@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import warnings
 from collections import defaultdict
 from enum import Enum
@@ -53,6 +54,12 @@ class StepOutcome(NamedTuple):
 
 def _refresh_per_optimizer_state() -> dict[str, Any]:
     return {"stage": OptState.READY, "found_inf_per_device": {}}
+
+
+def _local(grad: Any) -> Any:
+    """A gradient, of a DTensor this rank's part."""
+    module = sys.modules.get("naru.distributed.tensor")
+    return grad.to_local() if module is not None and isinstance(grad, module.DTensor) else grad
 
 
 class _Replicas:
@@ -169,7 +176,7 @@ class GradScaler:
                         parameter.grad = parameter.grad.coalesce()
                     found.append((g, i, parameter.grad._values()))
                 else:
-                    found.append((g, i, parameter.grad))
+                    found.append((g, i, _local(parameter.grad)))
         return found
 
     def _unscale_grads_(self, optimizer: Any, inv_scale: Tensor, found_inf: Tensor, allow_fp16: bool) -> dict[_C.device, Tensor]:
@@ -182,6 +189,8 @@ class GradScaler:
                 lists[grad.device].append(grad)
         for device, grads in lists.items():
             _amp_foreach_non_finite_check_and_unscale_(grads, founds.get(device), inverses.get(device))
+        if (module := sys.modules.get("naru.distributed.tensor")) is not None:
+            module._norms.agree(founds.copies, [p for group in optimizer.param_groups for p in group["params"]])
         return founds.copies
 
     def unscale_(self, optimizer: Any) -> None:

@@ -262,6 +262,32 @@ def gather(
     return _given(g._engine.gather(list(gather_list or []), [tensor], root, async_op), async_op, list(gather_list or []))
 
 
+def gather_single(
+    tensor: Tensor,
+    gather_tensor: Tensor | None = None,
+    dst: int | None = None,
+    group: Any = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Work | None:
+    """gather whose result is one tensor: concatenates each rank's `tensor` into `gather_tensor` on rank `dst`; None on other ranks.
+
+    `dst`, `group_dst`, `group` and `async_op` as in gather.
+
+    >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
+    >>> out = naru.zeros(2)
+    >>> naru.distributed.gather_single(naru.ones(2), out, dst=0)
+    >>> naru.distributed.destroy_process_group()
+    """
+    if (g := member(group)) is None:
+        return None
+    parts = None if gather_tensor is None else _flat(gather_tensor, g.size(), "gather_single")
+    return gather(tensor, parts, dst, group, async_op, group_dst)
+
+
+gather_into_tensor = gather_single
+
+
 def scatter(
     tensor: Tensor,
     scatter_list: list[Tensor] | None = None,

@@ -29,6 +29,7 @@ class DeviceMesh:
         device_type: the kind of devices of tensors on it, as "cpu" or "cuda".
         mesh: the ranks: an integer tensor or nested lists, each rank at most once.
         mesh_dim_names: a name for each dimension, for slicing: `mesh["tp"]` is the line of this rank along "tp".
+        backend_override: ignored.
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> naru.distributed.device_mesh.DeviceMesh("cpu", [[0]], mesh_dim_names=("dp", "tp"))["tp"]

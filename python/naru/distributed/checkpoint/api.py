@@ -10,7 +10,11 @@ __all__ = ["CheckpointException"]
 
 
 class CheckpointException(BaseException):
-    """Some ranks failed to save or load a checkpoint. `failures` has the error of each.
+    """Some ranks failed to save or load a checkpoint.
+
+    Args:
+        msg: what was done.
+        failures: for each of these ranks (its error, a summary of the stack).
 
     >>> str(naru.distributed.checkpoint.CheckpointException("save", {1: (ValueError("no"), None)}))
     "CheckpointException ranks:dict_keys([1])\\nRank 1: ValueError('no')"

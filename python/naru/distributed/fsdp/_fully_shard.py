@@ -20,9 +20,15 @@ Tensor = _C.Tensor
 
 
 class UnshardHandle:
-    """What `FSDPModule.unshard(async_op=True)` returns: `wait()` ends the gathering."""
+    """What `FSDPModule.unshard(async_op=True)` returns: `wait()` ends the gathering.
 
-    def __init__(self, group: Group | None) -> None:
+    Args:
+        group: the parameters; None if there are none.
+
+    >>> naru.distributed.fsdp.UnshardHandle(None).wait()
+    """
+
+    def __init__(self, group: Any = None) -> None:
         self._group = group
 
     def wait(self) -> None:
@@ -184,7 +190,13 @@ def _cast(value: Any, dtype: Any) -> Any:
 
 
 class FSDPModule:
-    """What `fully_shard` adds to a module's class."""
+    """What `fully_shard` adds to a module's class.
+
+    >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
+    >>> isinstance(naru.distributed.fsdp.fully_shard(naru.nn.Linear(2, 1)), naru.distributed.fsdp.FSDPModule)
+    True
+    >>> naru.distributed.destroy_process_group()
+    """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """A module of the class that fully_shard was called on: a copy made by its constructor is not sharded."""

@@ -1,4 +1,4 @@
-"""The norm of several distributed tensors as one vector."""
+"""What is computed of several distributed tensors together."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Any
 
 from ... import _C
 from ...autograd.grad_mode import no_grad
+from .._collectives import all_reduce
+from .._groups import ReduceOp
 from ._dtensor import DTensor, wrapped
 from ._layout import Spec, dual
 from .placement_types import Replicate
@@ -23,3 +25,12 @@ def total_norm(tensors: list[Any], order: float, error_if_nonfinite: bool) -> An
     total = _C._get_total_norm(norms, order, error_if_nonfinite)
     mesh = next(t for t in tensors if isinstance(t, DTensor)).device_mesh
     return wrapped(total, Spec(mesh, (Replicate(),) * mesh.ndim, ()))
+
+
+@no_grad()
+def agree(found: dict[Any, Any], params: list[Any]) -> None:
+    """Sets the numbers, one for each device, to the greatest of all ranks that have parts of the parameters."""
+    groups = {id(group): group for p in params if isinstance(p, DTensor) for group in p.device_mesh.get_all_groups()}
+    for group in groups.values():
+        for number in found.values():
+            all_reduce(number, ReduceOp.MAX, group)
