@@ -10,6 +10,7 @@ from ...autograd.grad_mode import no_grad
 from ...optim.optimizer import Optimizer
 from .. import _groups
 from .._messages import gather_object
+from ..algorithms.join import Join, Joinable, JoinHook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,7 +28,17 @@ def _to_cpu(value: Any) -> Any:
     return value
 
 
-class ZeroRedundancyOptimizer(Optimizer):
+class _Steps(JoinHook):
+    """A rank without batches steps with the others: gradients are theirs (DistributedDataParallel with gradient_as_bucket_view=True)."""
+
+    def __init__(self, optimizer: ZeroRedundancyOptimizer) -> None:
+        self._optimizer = optimizer
+
+    def main_hook(self) -> None:
+        self._optimizer.step()
+
+
+class ZeroRedundancyOptimizer(Optimizer, Joinable):
     """An optimizer with sharded state: each process updates its own parameters, and sends them to the others.
 
     Parameters are assigned, largest first, to the process with the fewest elements so far. Gradients must be equal on all processes, as
@@ -112,6 +123,7 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     def step(self, closure: Callable[[], Any] | None = None, **kwargs: Any) -> Any:
         """Updates this process's parameters, and receives the others. `closure` recomputes the loss."""
+        Join.notify_join_context(self)
         self._options_to(self.param_groups, self.optim.param_groups)  # schedulers modify the outer groups
         loss = self.optim.step(closure, **kwargs) if closure is not None else self.optim.step(**kwargs)
         self._options_to(self.optim.param_groups, self.param_groups)
@@ -125,9 +137,19 @@ class ZeroRedundancyOptimizer(Optimizer):
             if theirs:
                 self.process_group._engine.broadcast(theirs, rank, False)
 
-    def join_hook(self, **kwargs: Any) -> Any:
-        """Not in naru: NotImplementedError."""
-        raise NotImplementedError("ZeroRedundancyOptimizer.join_hook is not in naru: give all ranks as many batches")
+    def join_hook(self, **kwargs: Any) -> JoinHook:
+        """What a rank does within Join that has no more batches. The model's gradients must be views of buckets (gradient_as_bucket_view=True)."""
+        return _Steps(self)
+
+    @property
+    def join_device(self) -> Any:
+        """The cpu: where Join counts ranks."""
+        return _C.device("cpu")
+
+    @property
+    def join_process_group(self) -> Any:
+        """The ranks."""
+        return self.process_group
 
     def consolidate_state_dict(self, to: int = 0) -> None:
         """Gathers all processes' state on rank `to`, where `state_dict` can then be called. All processes must call it."""

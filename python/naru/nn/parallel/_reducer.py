@@ -186,10 +186,16 @@ class Reducer:
         """Takes part in the averaging with zeros, on a rank without inputs."""
         for b in self.buckets:
             b.grads = [_C.zeros_like(p) for p in b.parameters]
-            self._average(b, [_C.cat([g.reshape(-1) for g in b.grads])] if self._as_views else b.grads)
+            if self._as_views:
+                flat = _C.cat([g.reshape(-1) for g in b.grads])
+                b.grads = views_of(flat, b.parameters)
+            self._average(b, [flat] if self._as_views else b.grads)
         for b in self.buckets:
             if b.wait is not None:
                 b.wait()
+            if self._as_views:  # for an optimizer that is joined, too
+                for p, grad in zip(b.parameters, b.grads):
+                    p.grad = grad
         self.reset()
 
 

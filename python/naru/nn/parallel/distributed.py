@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ... import _C, _missing
 from ..._shards import require_shards
 from ...autograd.grad_mode import no_grad
+from ...distributed.algorithms.join import Join, Joinable, JoinHook
 from ..modules.module import Module
 from ._reducer import Reducer
 from ._shards import ShardedSteps
@@ -37,7 +38,7 @@ def _tensors_in(value: Any) -> Iterator[Tensor]:
             yield from _tensors_in(getattr(value, name))
 
 
-class DistributedDataParallel(Module):
+class DistributedDataParallel(Module, Joinable):
     """Runs `module` on this process's part of the batch, and averages the gradients over all processes during backward.
 
     All processes start with rank 0's parameters and buffers. Gradients are averaged in buckets, in the order in which backward computes them, by
@@ -118,7 +119,7 @@ class DistributedDataParallel(Module):
         self.static_graph = static_graph
         self.require_backward_grad_sync = True
         self.require_forward_param_sync = True
-        self._joining: Any = None
+        self._divides_by_all = True  # within join
         self._ignored = ignored
         parameters = [p for _, p in named]
         self._has_buffers = bool(self._buffers_to_send())
@@ -208,8 +209,8 @@ class DistributedDataParallel(Module):
         """Runs the wrapped module's forward."""
         if self._sharded is not None:
             return self._forward_of_shard(inputs, kwargs)
-        if self._joining is not None:
-            self._joining.announce()
+        if (active := Join.notify_join_context(self)) is not None:
+            self._reducer.divisor = None if self._divides_by_all else active
         if self.require_forward_param_sync and self.broadcast_buffers and self._has_buffers:
             self._broadcast(self._buffers_to_send())
         output = self._run(inputs, kwargs)
@@ -268,62 +269,51 @@ class DistributedDataParallel(Module):
             raise RuntimeError("register_comm_hook can only be called once.")
         self._reducer.hook = (state, hook)
 
-    @contextlib.contextmanager
-    def join(self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False) -> Iterator[None]:
+    def join(self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False) -> Join:
         """Within it, ranks may have different numbers of batches: ranks that have finished take part in the others' communication.
 
         divide_by_initial_world_size: whether gradients are divided by the number of all ranks, or of those that still have inputs. enable: False disables
         it. throw_on_early_termination: whether to raise RuntimeError on all ranks when the first one has finished.
         """
-        if not enable:
-            yield
-            return
+        return Join([self], enable, throw_on_early_termination, divide_by_initial_world_size=divide_by_initial_world_size)
+
+    def join_hook(self, **kwargs: Any) -> JoinHook:
+        """What a rank does within Join that has no more batches. Its option divide_by_initial_world_size as for `join`."""
         self._refuse_shards("join")
-        joining = _Joining(self, divide_by_initial_world_size, throw_on_early_termination)
-        self._joining = joining
-        try:
-            yield
-            joining.follow()
-        finally:
-            self._joining = None
-            self._reducer.divisor = None
+        self._divides_by_all = kwargs.get("divide_by_initial_world_size", True)
+        return _Shadow(self)
+
+    @property
+    def join_device(self) -> Any:
+        """The cpu: where Join counts ranks."""
+        return _C.device("cpu")
+
+    @property
+    def join_process_group(self) -> Any:
+        """The ranks."""
+        return self.process_group
 
     @staticmethod
     def _set_params_and_buffers_to_ignore_for_model(module: Module, params_and_buffers_to_ignore: Any) -> None:
         module._ddp_params_and_buffers_to_ignore = params_and_buffers_to_ignore  # type: ignore[assignment]
 
 
-class _Joining:
-    """Coordinates active and finished ranks within `join`: before each forward, all ranks count the active ones."""
+class _Shadow(JoinHook):
+    """Takes part in the communication of the ranks that go on."""
 
-    def __init__(self, model: DistributedDataParallel, by_all: bool, throws: bool) -> None:
-        self._model, self._by_all, self._throws = model, by_all, throws
-        self._engine = model.process_group._engine
+    def __init__(self, model: DistributedDataParallel) -> None:
+        self._model = model
 
-    def _count(self, here: bool) -> int:
-        from ...distributed import ReduceOp
-
-        number = _C.tensor([int(here)], dtype=_C.int64)
-        self._engine.all_reduce([number], ReduceOp.SUM.value, False)
-        return int(number)
-
-    def announce(self) -> None:
-        active = self._count(True)
-        if self._throws and active < self._engine.size():
-            raise RuntimeError("Detected at least one rank that exhausted inputs. Throwing across all ranks.")
-        self._model._reducer.divisor = None if self._by_all else active
-
-    def follow(self) -> None:
-        """Called by a finished rank: takes part in communication until all ranks have finished."""
+    def main_hook(self) -> None:
         model = self._model
-        while active := self._count(False):
-            if self._throws:
-                raise RuntimeError("Detected at least one rank that exhausted inputs. Throwing across all ranks.")
-            model._reducer.divisor = None if self._by_all else active
-            if model.broadcast_buffers:
-                model._broadcast(model._buffers_to_send())
-            model._reducer.shadow()
+        model._reducer.divisor = None if model._divides_by_all else model._active_ranks
+        if model.broadcast_buffers:
+            model._broadcast(model._buffers_to_send())
+        model._reducer.shadow()
+
+    def post_hook(self, is_last_joiner: bool) -> None:
         # All ranks have the same parameters; those that finished last may have different buffers than rank 0.
+        self._model._reducer.divisor = None
 
 
 __getattr__ = _missing.module_getattr(__name__)
