@@ -48,11 +48,14 @@ class Shard(Placement):
         return f"S({self.dim})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _StridedShard(Shard):
     """A split of a dimension that later dimensions of the mesh have split before, into `split_factor` parts."""
 
     split_factor: int = 1
+
+    def __repr__(self) -> str:
+        return f"_StridedShard(dim={self.dim}, sf={self.split_factor})"
 
     def __str__(self) -> str:
         return f"_S({self.dim}, {self.split_factor})"
@@ -70,7 +73,7 @@ class Replicate(Placement):
         return "R"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Partial(Placement):
     """The tensor is a pending reduction of the processes' values.
 
