@@ -4,6 +4,8 @@ from datetime import timedelta
 import naru as torch
 import naru.distributed as dist
 import naru.multiprocessing as mp
+from naru.distributed.device_mesh import init_device_mesh
+from naru.distributed.fsdp import fully_shard
 
 
 def _begin(rank, body, size, path, rest):
@@ -16,3 +18,8 @@ def _begin(rank, body, size, path, rest):
 def on_ranks(tmp_path, size, body, *rest):
     """Calls body(rank, size, *rest) in `size` processes; raises what one of them raises."""
     mp.start_processes(_begin, args=(body, size, str(tmp_path / "store"), rest), nprocs=size, start_method="fork")
+
+
+def fully_shard_on_cpu(module, **options):
+    """fully_shard over all ranks on the cpu, also where there is a (virtual) cuda device."""
+    return fully_shard(module, **{"mesh": init_device_mesh("cpu", (dist.get_world_size(),)), **options})

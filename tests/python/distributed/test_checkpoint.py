@@ -21,10 +21,9 @@ from naru.distributed.checkpoint.state_dict import (
     set_state_dict,
 )
 from naru.distributed.device_mesh import init_device_mesh
-from naru.distributed.fsdp import fully_shard
 from naru.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 from naru.nn.parallel import DistributedDataParallel
-from ranks import on_ranks
+from ranks import fully_shard_on_cpu as fully_shard, on_ranks
 
 nn = torch.nn
 

@@ -12,6 +12,7 @@ from naru.distributed.fsdp import (
     FullStateDictConfig,
     FullyShardedDataParallel as FSDP,
     MixedPrecision,
+    OptimStateKeyType,
     ShardingStrategy,
     StateDictType,
 )
@@ -84,6 +85,16 @@ def strategies(rank, size):
         assert (model.state_dict() == {}) == (rank > 0)
         state = FSDP.optim_state_dict(model, adam)
     assert state["state"]["2.weight"]["exp_avg"].shape == (2, 16) and not isinstance(state["state"]["2.weight"]["exp_avg"], DTensor)
+    by_id = FSDP.rekey_optim_state_dict(state, OptimStateKeyType.PARAM_ID, model)
+    assert list(by_id["state"]) == list(range(6)) and FSDP.rekey_optim_state_dict(by_id, OptimStateKeyType.PARAM_NAME, model)["state"] == state["state"]
+    assert (FSDP.full_optim_state_dict(model, adam) == {}) == (rank > 0)
+    made = net()  # an optimizer that was made before
+    early = torch.optim.SGD(made.parameters(), lr=1.0)
+    made = FSDP(made)
+    made(batch(rank, 0)).sum().backward()
+    before = made.state_dict()["2.bias"]
+    early.step()
+    assert not torch.equal(made.state_dict()["2.bias"], before)
     other = FSDP(net(1), auto_wrap_policy=always_wrap_policy)
     for given in (found, shards):
         other.load_state_dict(given)

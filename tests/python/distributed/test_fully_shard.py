@@ -7,7 +7,7 @@ import naru as torch
 import naru.distributed as dist
 import pytest
 from naru.distributed.device_mesh import init_device_mesh
-from naru.distributed.fsdp import CPUOffloadPolicy, FSDPModule, MixedPrecisionPolicy, OffloadPolicy, fully_shard, register_fsdp_forward_method
+from naru.distributed.fsdp import CPUOffloadPolicy, FSDPModule, MixedPrecisionPolicy, OffloadPolicy, register_fsdp_forward_method
 from naru.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 from naru.distributed.tensor.parallel import (
     ColwiseParallel,
@@ -20,7 +20,7 @@ from naru.distributed.tensor.parallel import (
 )
 from naru.nn.parallel import DistributedDataParallel
 from naru.utils.checkpoint import checkpoint
-from ranks import on_ranks
+from ranks import fully_shard_on_cpu as fully_shard, on_ranks
 
 F, nn = torch.nn.functional, torch.nn
 R, S = Replicate(), Shard
@@ -296,6 +296,13 @@ def corners(rank, size):
     assert all(part._fsdp_state.group.params[0].whole.untyped_storage().nbytes() < 64 for part in big)
     y.sum().backward()
     assert big[0].weight.grad.full_tensor().abs().sum() > 0
+    # Where there is another device the default mesh is on it, and parameters and buffers are moved there.
+    kind = "cuda" if torch.cuda.is_available() else "cpu"
+    placed = dist.fsdp.fully_shard(nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8)))
+    assert all(t.device.type == kind for t in placed.state_dict().values()) and placed[0].weight.device_mesh.device_type == kind
+    placed(torch.ones(2, 4, device=kind)).sum().backward()
+    torch.optim.AdamW(placed.parameters()).step()
+    assert placed[0].weight.full_tensor().device.type == kind
     with pytest.raises(NotImplementedError, match="does not support deepcopy"):
         copy.deepcopy(big)
     with pytest.raises(ValueError, match="containers that do not implement forward"):

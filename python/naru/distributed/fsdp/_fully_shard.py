@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import _C
 from ...autograd.graph import queue_callback, saved_tensors_hooks
+from .._groups import world
 from ..device_mesh import DeviceMesh, init_device_mesh
 from ..tensor._dispatch import substituted
 from ..tensor._dtensor import DTensor, local_of
@@ -315,6 +316,12 @@ def _managed(modules: list[Any], ignored: set[int]) -> dict[int, tuple[Any, list
     return found
 
 
+def device_type_of(params: Sequence[Any]) -> str:
+    """The kind of devices that parameters are sharded on: theirs, if that is no host's, else cuda where there is some."""
+    kinds = [p.device.type for p in params if p.device.type not in ("meta", "cpu")]
+    return kinds[0] if kinds else "cuda" if _C.is_available("cuda") else "cpu"
+
+
 def fully_shard(
     module: Any,
     *,
@@ -364,21 +371,31 @@ def fully_shard(
         raise NotImplementedError("fully_shard: dp_mesh_dims is not there; give mesh=mesh[...] with the dimensions of data parallelism")
     found = _managed(modules, {id(p) for p in ignored_params or ()})
     if mesh is None:
-        kind = next((p.device.type for p, _ in found.values() if p.device.type != "meta"), "cpu")
-        from .._groups import world
-
-        mesh = init_device_mesh(kind, (world().size(),))
+        mesh = init_device_mesh(device_type_of([p for p, _ in found.values()]), (world().size(),))
     if mesh.ndim not in (1, 2):
         raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {mesh}")
+    return shard(module, modules, found, mesh, reshard_after_forward, shard_placement_fn, mp_policy, offload_policy)
+
+
+def shard(
+    module: Any, modules: list[Any], found: Any, mesh: DeviceMesh, reshard_after_forward: Any, shard_placement_fn: Any, mp_policy: Any, offload_policy: Any,
+    same: bool = False,
+) -> Any:  # fmt: skip
+    """What fully_shard does once its arguments are checked. found: the parameters; same: as for Param."""
     state = State(modules, None if reshard_after_forward is None else bool(reshard_after_forward), mp_policy)
     if found:
         params = []
         for param, places in found.values():
             chosen = shard_placement_fn(param) if shard_placement_fn is not None else None
             on = "meta" if param.device.type == "meta" else "cpu" if isinstance(offload_policy, CPUOffloadPolicy) else mesh.device_type
-            params.append(Param(param, places, mesh, (chosen.dim % param.dim()) if chosen is not None else 0, on))
+            params.append(Param(param, places, mesh, (chosen.dim % param.dim()) if chosen is not None else 0, on, same))
         state.group = Group(params, mesh, mp_policy, offload_policy, state.after_backward)
     for each in modules:
+        for part in each.modules():
+            if _state_of(part) is None:
+                for name, buffer in part._buffers.items():
+                    if buffer is not None and buffer.device.type not in ("meta", mesh.device_type):
+                        part._buffers[name] = buffer.to(mesh.device_type)
         each._fsdp_state = state
         kind = type(each)
         each.__class__ = type(f"FSDP{kind.__name__}", (FSDPModule, kind), {"__module__": kind.__module__, "__deepcopy__": _no_copy})

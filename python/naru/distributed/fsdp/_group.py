@@ -31,9 +31,10 @@ class Param:
         mesh: of one dimension, along which it is sharded, or of two, along whose first it is replicated.
         dim: the dimension that is sharded.
         on: the device of the shard.
+        same: whether the object itself becomes the shard, so that an optimizer that has it already goes on with it.
     """
 
-    def __init__(self, param: Any, places: list[tuple[Any, str]], mesh: DeviceMesh, dim: int, on: Any) -> None:
+    def __init__(self, param: Any, places: list[tuple[Any, str]], mesh: DeviceMesh, dim: int, on: Any, same: bool = False) -> None:
         self.places, self.dim = places, dim
         self.inner: Spec | None = param._spec if isinstance(param, DTensor) else None
         whole = local_of(param).detach() if isinstance(param, DTensor) else param.detach()
@@ -56,7 +57,12 @@ class Param:
             raise NotImplementedError(
                 f"fully_shard: a parameter of shape {list(shape)} with {self.spec.placements} does not split evenly on {self.spec.mesh}; choose another mesh"
             )
-        self.sharded = Parameter(wrapped(shard, self.spec), param.requires_grad)
+        if same and type(param) is Parameter:
+            param.data = shard
+            param.__class__ = DTensor
+            param._spec, param._is_param, self.sharded = self.spec, True, param
+        else:
+            self.sharded = Parameter(wrapped(shard, self.spec), param.requires_grad)
         self.padded = list(self.local_shape)
         self.padded[dim] = -(-self.padded[dim] // count)  # the shape of each rank's shard, filled up
         self.whole: Any = None

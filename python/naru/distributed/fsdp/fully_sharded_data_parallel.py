@@ -16,7 +16,7 @@ from ..checkpoint.state_dict import StateDictOptions, get_optimizer_state_dict
 from ..device_mesh import DeviceMesh
 from ..tensor._dtensor import DTensor, local_of
 from ..tensor._factories import distribute_tensor
-from ._fully_shard import FSDPModule, _state_of, fully_shard
+from ._fully_shard import FSDPModule, _managed, _state_of, shard
 from ._policies import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
 from .api import (
     BackwardPrefetch,
@@ -125,7 +125,7 @@ class FullyShardedDataParallel(Module):
                     param_init_fn(part)
         if device_id is not None:
             module.to(device_id if isinstance(device_id, _C.device) else _C.device("cuda", device_id) if isinstance(device_id, int) else device_id)
-        kind = next((p.device.type for p in module.parameters()), "cpu")
+        kind = next((p.device.type for p in module.parameters() if not p.is_meta), "cpu")
         mesh = device_mesh if device_mesh is not None else _mesh_of(process_group, strategy, kind)
         if sync_module_states:
             with no_grad():
@@ -143,12 +143,13 @@ class FullyShardedDataParallel(Module):
         keeps = strategy in (ShardingStrategy.SHARD_GRAD_OP, ShardingStrategy._HYBRID_SHARD_ZERO2, ShardingStrategy.NO_SHARD)
         policy = MixedPrecisionPolicy(mixed.param_dtype, mixed.reduce_dtype, None, mixed.cast_forward_inputs)
         inner = chosen(module, auto_wrap_policy, ignored) if auto_wrap_policy is not None else []
+        left = {id(p) for p in params}
         for part, _ in inner:
             if _state_of(part) is None:
-                fully_shard(part, mesh=mesh, reshard_after_forward=not keeps, mp_policy=policy, offload_policy=offload, ignored_params=params)
+                shard(part, [part], _managed([part], left), mesh, not keeps, None, policy, offload, same=True)
         if _state_of(module) is None:
             root = MixedPrecisionPolicy(mixed.param_dtype, mixed.reduce_dtype, None, mixed.cast_root_forward_inputs)
-            fully_shard(module, mesh=mesh, mp_policy=root, offload_policy=offload, ignored_params=params)
+            shard(module, [module], _managed([module], left), mesh, None, None, root, offload, same=True)
         self._fsdp_wrapped_module = module
 
     @property
@@ -305,7 +306,26 @@ class FullyShardedDataParallel(Module):
                 state.update({key: v.cpu() for key, v in state.items() if isinstance(v, Tensor)})
         return made
 
-    full_optim_state_dict = sharded_optim_state_dict = optim_state_dict
+    sharded_optim_state_dict = optim_state_dict
+
+    @staticmethod
+    def full_optim_state_dict(model: Module, optim: Any, optim_input: Any = None, rank0_only: bool = True, group: Any = None) -> dict[str, Any]:
+        """The optimizer's state dict by the parameters' names, of whole tensors on the cpu; with `rank0_only` empty on other ranks."""
+        made = get_optimizer_state_dict(model, optim, options=StateDictOptions(full_state_dict=True))
+        for state in made["state"].values():
+            state.update({key: v.cpu() for key, v in state.items() if isinstance(v, Tensor)})
+        return {} if rank0_only and _groups.world().rank() else made
+
+    @staticmethod
+    def rekey_optim_state_dict(
+        optim_state_dict: dict[str, Any], optim_state_key_type: OptimStateKeyType, model: Module, optim_input: Any = None, optim: Any = None
+    ) -> dict[str, Any]:
+        """An optimizer's state dict by the parameters' names as one by their numbers in `model.parameters()`, or the other way round."""
+        names = [name for name, _ in model.named_parameters()]
+        to_id = optim_state_key_type is OptimStateKeyType.PARAM_ID
+        keys: dict[Any, Any] = {name: i for i, name in enumerate(names)} if to_id else dict(enumerate(names))
+        groups = [{**g, "params": sorted(keys[p] for p in g["params"])} for g in optim_state_dict["param_groups"]]
+        return {"state": {keys[p]: state for p, state in optim_state_dict["state"].items()}, "param_groups": groups}
 
     @staticmethod
     def optim_state_dict_to_load(
