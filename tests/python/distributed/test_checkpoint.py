@@ -150,6 +150,10 @@ def training(rank, size, folder, what, kind):
     assert list(states[0]) == ["0.weight", "0.bias", "2.weight", "2.bias"]
     state = dict(zip(("model", "optim"), states))
     dcp.load(state, checkpoint_id=folder)
+    found = dcp.load_sharded_optimizer_state_dict(states[0], "optim", dcp.FileSystemReader(folder))["optim"]
+    for name, each in state["optim"]["state"].items():
+        for key, value in each.items():
+            assert type(found["state"][name][key]) is type(value) and torch.equal(found["state"][name][key], value)
     set_state_dict(model, adam, model_state_dict=state["model"], optim_state_dict=state["optim"])
     assert adam.param_groups[0]["lr"] == 0.01
     step()
