@@ -326,6 +326,77 @@ def modules(rank, size):
     assert seen == [(S(0),)] and x.grad.full_tensor().tolist() == [6] * 4
 
 
+# What asks about the local tensor, or makes no tensor of its elements.
+ABOUT = frozenset(
+    """data_ptr const_data_ptr element_size get_device is_contiguous is_distributed is_inference is_pinned is_shared storage storage_offset storage_type
+    untyped_storage type typename new from_file stride _base is_storage is_tensor data grad grad_fn shape layout device dtype names is_leaf nbytes""".split()
+)
+# What draws numbers, changes settings or the process, or is slow.
+LEFT = frozenset(
+    """bernoulli rand_like randn_like randint_like rrelu poisson multinomial normal binomial rand randn randint randperm feature_dropout
+    feature_alpha_dropout alpha_dropout dropout1d dropout2d dropout3d gumbel_softmax fractional_max_pool2d fractional_max_pool3d empty_like new_empty
+    empty empty_permuted empty_strided resize_ resize_as_ random_ set_ share_memory_ save seed manual_seed set_flush_denormal set_default_device set_num_threads
+    set_default_dtype set_printoptions set_default_tensor_type set_deterministic_debug_mode set_warn_always set_grad_enabled vmap compile takes_tensors
+    from_dlpack to_dlpack pca_lowrank svd_lowrank lobpcg exponential_ cauchy_ geometric_ log_normal_ normal_ uniform_ bernoulli_ register_hook dropout_
+    native_dropout dropout rrelu_ sdpa backward retain_grad requires_grad_ hash_tensor unsafe_split argwhere use_deterministic_algorithms
+    set_rng_state set_float32_matmul_precision init_num_threads set_autocast_enabled set_num_interop_threads set_anomaly_enabled""".split()
+)
+
+
+def every_operator(rank, size):
+    """Each function and method gives what it gives for the whole tensor, or refuses."""
+    mesh = init_device_mesh("cpu", (2,))
+    whole = torch.rand(4, 4, generator=torch.Generator().manual_seed(1)) * 0.8 + 0.1
+    square = torch.arange(16.0).view(4, 4) / 20
+
+    def flat(value):
+        return [t for v in value for t in flat(v)] if isinstance(value, (list, tuple)) else [value]
+
+    spaces = [torch, F, torch.linalg, torch.special, torch.fft]
+    names = [(space, name) for space in spaces for name in sorted(dir(space)) if not name.startswith("_")]
+    names += [(torch.Tensor, name) for name in sorted(dir(torch.Tensor)) if not name.startswith("__") or name in ("__contains__", "__reversed__")]
+    done, wrong = 0, []
+    for space, name in names:
+        if name in ABOUT or name in LEFT or (space is not torch.Tensor and (isinstance(getattr(space, name, None), type) or not callable(getattr(space, name, None)))):
+            continue
+        for shape in ("x", "xy", "xyx", "x1", "[xy]"):
+            def called(make):
+                x, y = make(whole), make(square)
+                args = {"x": (x,), "xy": (x, y), "xyx": (x, y, x), "x1": (x, 1), "[xy]": ([x, y],)}[shape]  # noqa: B023
+                if space is not torch.Tensor:
+                    return getattr(space, name)(*args)
+                found = getattr(x, name)
+                return found(*args[1:]) if callable(found) else found
+
+            if space is torch.Tensor and shape == "[xy]":
+                continue
+            for placement in (S(0), S(1)):
+                try:
+                    made = called(lambda t: distribute_tensor(t, mesh, [placement]))  # noqa: B023
+                except Exception as error:  # noqa: BLE001
+                    assert not isinstance(error, dist.DistBackendError), (name, shape, placement)
+                    continue
+                said = f"{name} of {shape} with {placement}"
+                try:
+                    wanted = called(lambda t: t.clone())
+                    done += 1
+                    for a, b in zip(flat(made), flat(wanted), strict=True):
+                        assert isinstance(b, torch.Tensor) == isinstance(a, DTensor), f"{type(a)}"
+                        if isinstance(b, torch.Tensor):
+                            torch.testing.assert_close(a.full_tensor(), b, equal_nan=True)
+                        else:
+                            assert a == b or a is b or type(a) is type(b)
+                except Exception as error:  # noqa: BLE001
+                    assert not isinstance(error, dist.DistBackendError), said
+                    wrong.append(f"{said}: {error}")
+    assert not wrong, "\n".join(wrong)
+    assert done > 1000
+
+
+def test_every_operator_gives_the_whole_tensors_result_or_refuses(tmp_path):
+    on_ranks(tmp_path, 2, every_operator)
+
+
 @pytest.mark.parametrize("body", [meshes, layouts, operators, placements, in_place, norms, modules], ids=lambda body: body.__name__)
 def test_on_four_ranks(tmp_path, body):
     on_ranks(tmp_path, 4, body)

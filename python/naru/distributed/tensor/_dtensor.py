@@ -277,6 +277,29 @@ class DTensor(Tensor):
         """With its last two dimensions exchanged."""
         return self.transpose(-2, -1)
 
+    @property
+    def H(self) -> Any:  # noqa: N802
+        """The conjugate of the transpose of a matrix."""
+        return self.mH
+
+    @property
+    def mH(self) -> Any:  # noqa: N802
+        """With its last two dimensions exchanged, conjugated."""
+        return self.transpose(-2, -1).conj()
+
+    @property
+    def real(self) -> Any:
+        """The real parts."""
+        return wrapped(local_of(self).real, self._spec)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary parts."""
+        return wrapped(local_of(self).imag, self._spec)
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any().full_tensor())
+
     def item(self) -> Any:
         """The number of a local tensor of one element, as PyTorch has it: of a pending sum only this rank's part; use `full_tensor().item()`."""
         return self._local_tensor.item()

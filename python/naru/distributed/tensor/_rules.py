@@ -245,14 +245,17 @@ def _linear(func: Any, x: DTensor, weight: DTensor, bias: DTensor | None = None)
     plan = _labelled(func, (x, weight), {}, [(*lead, "k"), ("o", "k")], (*lead, "o"))
     if bias is None:
         return plan
+    if bias.dim() != 1:
+        func(*(_meta_of(t) for t in (x, weight, bias)))  # raises
     ways = _chosen(plan, x.device_mesh, None)
     if any(way[0] == "partial" or way[:2] == ("shard", "k") for way in ways):
         return func(x, weight) + bias
     return Plan([x, weight, bias], [(*lead, "k"), ("o", "k"), ("o",)], [(*lead, "o")], _calls(func, (x, weight, bias), {}))
 
 
-@rule("addmm baddbmm addmv addbmm_")
+@rule("addmm baddbmm addmv addmm_ baddbmm_ addmv_")
 def _added(func: Any, x: DTensor, a: DTensor, b: DTensor, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    func(*(_meta_of(t) for t in (x, a, b)))  # raises where the shapes do not fit
     product = a.matmul(b)
     product = product if alpha == 1 else product * alpha
     made = product + (x if beta == 1 else x * beta) if beta != 0 else product

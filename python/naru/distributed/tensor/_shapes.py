@@ -6,10 +6,10 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ... import _C
-from ._dispatch import Plan, _all_whole, _each, rule
+from ._dispatch import Plan, _all_whole, _each, rule, substituted
 from ._dtensor import DTensor, local_of, wrapped
 from ._layout import Spec, local_part, moved
-from ._rules import _along, _calls, _dims
+from ._rules import _along, _calls, _dims, _meta_of
 from .placement_types import Placement, Replicate, Shard
 
 if TYPE_CHECKING:
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 Tensor = _C.Tensor
 
 
-def _numbers(args: tuple) -> list[Any]:
-    return list(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else list(args)
+def _checked(func: Any, *args: Any) -> None:
+    """Raises the operator's own error where its arguments are of a wrong kind."""
+    func(*substituted(args, _meta_of))
 
 
 # --- dimensions in another order
@@ -107,6 +108,7 @@ def _viewed(func: Any, x: DTensor, shape: Sequence[int]) -> DTensor:
 def _view(func: Any, x: DTensor, *args: Any, **kwargs: Any) -> Any:
     given = kwargs.get("shape", kwargs.get("size", args[0] if len(args) == 1 else args))
     if isinstance(given, Tensor):
+        _checked(func, x, given)
         given = tuple(given.shape)
     if isinstance(given, _C.dtype):
         if given.itemsize != x.dtype.itemsize:
@@ -123,6 +125,8 @@ def _flattened(func: Any, x: DTensor, *args: Any, **kwargs: Any) -> Any:
 @rule("expand expand_as broadcast_to")
 def _expanded(func: Any, x: DTensor, *args: Any, **kwargs: Any) -> Any:
     given = kwargs.get("size", kwargs.get("shape", args[0] if len(args) == 1 else args))
+    if isinstance(given, Tensor):
+        _checked(func, x, given)
     sizes = list(given.shape) if isinstance(given, Tensor) else [given] if isinstance(given, int) else list(given)
     lead = len(sizes) - x.dim()
     if lead < 0:
@@ -222,6 +226,8 @@ def _parts(func: Any, x: DTensor, *args: Any, **kwargs: Any) -> Any:
 @rule("cat concat concatenate stack")
 def _joined(func: Any, tensors: Sequence[DTensor], dim: int = 0, **kwargs: Any) -> Any:
     dim = kwargs.pop("axis", dim)
+    if not isinstance(tensors, (list, tuple)):
+        _checked(func, tensors, dim)
     n = tensors[0].dim()
     stacked = func.__name__ == "stack"
     at = _dims(dim, n + stacked)[0]
