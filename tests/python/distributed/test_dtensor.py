@@ -370,7 +370,7 @@ def every_operator(rank, size):
 
             if space is torch.Tensor and shape == "[xy]":
                 continue
-            for placement in (S(0), S(1)):
+            for placement in (S(0), S(1), R):
                 try:
                     made = called(lambda t: distribute_tensor(t, mesh, [placement]))  # noqa: B023
                 except Exception as error:  # noqa: BLE001

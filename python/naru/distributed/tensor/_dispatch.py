@@ -122,8 +122,13 @@ def _chosen(plan: Plan, mesh: DeviceMesh, fixed: Sequence[Placement] | None) -> 
             ways = [way for way in ways if plan.placed(way)[0] == fixed[m] and plan.result(way, plan.outs[0]) == fixed[m]]
             if not ways:
                 raise NotImplementedError(f"in place on a DTensor that is {fixed[m]!r}: it would have to be laid differently; redistribute it before")
-        made.append(min(ways, key=lambda way: sum(_cost(t, old, new, mesh.shape[m]) for t, old, new in zip(plan.tensors, now, plan.placed(way)))))
+        as_it_is = next((way for way in ways if plan.placed(way) == now), None)
+        made.append(as_it_is or min(ways, key=lambda way: sum(_cost(t, old, new, mesh.shape[m]) for t, old, new in zip(plan.tensors, now, plan.placed(way)))))
     return made
+
+
+def _not_in_place(name: str) -> Exception:
+    return NotImplementedError(f"{name}: a DTensor can't be changed to another shape or order in place; use the result of the operator without `_`")
 
 
 def carry_out(plan: Plan, in_place: bool = False) -> Any:
@@ -133,6 +138,8 @@ def carry_out(plan: Plan, in_place: bool = False) -> Any:
     for t in tensors:
         if t.device_mesh != mesh:
             raise RuntimeError(f"DTensors on different meshes can't be computed with: {mesh} and {t.device_mesh}; use full_tensor or to_local")
+    if in_place and plan.outs[0] != plan.labels[0]:
+        raise _not_in_place("this operator")
     ways = _chosen(plan, mesh, tensors[0].placements if in_place else None)
     locals_ = []
     for i, t in enumerate(tensors):
@@ -219,7 +226,10 @@ def _all_whole(func: Any, name: str, args: tuple, kwargs: dict[str, Any]) -> Any
                 f"{name}: no rule for a DTensor with placements {t.placements}; redistribute it first: "
                 f"x.redistribute(placements=[{', '.join(['Replicate()'] * mesh.ndim)}]), or compute with x.to_local()"
             )
+    before = tuple(args[0].shape) if args and isinstance(args[0], DTensor) else None
     made = func(*substituted(args, local_of), **substituted(kwargs, local_of))
+    if name.endswith("_") and isinstance(made, Tensor) and tuple(made.shape) != before:
+        raise _not_in_place(name)
     if name.endswith("_") and not name.startswith("_") and isinstance(args[0], DTensor):
         return args[0]
     return substituted(made, lambda t: wrapped(t, Spec(mesh, (Replicate(),) * mesh.ndim, tuple(t.shape))))
@@ -255,7 +265,11 @@ def call(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     base = INPLACE.get(name, name[:-1] if name.endswith("_") and not name.startswith("__") else None)
     if base is not None and base in RULES:
         made = RULES[base](func, *args, **kwargs)
-        return carry_out(made, in_place=True)
+        if isinstance(made, Plan):
+            return carry_out(made, in_place=True)
+        if RULES[base] is RULES["add"]:
+            return args[0]
+        raise _not_in_place(name)
     return _all_whole(func, name, args, kwargs)
 
 

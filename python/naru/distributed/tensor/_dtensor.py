@@ -14,7 +14,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ... import _C
-from ...overrides import DisableTorchFunctionSubclass
+from ...overrides import PLAIN_RESULTS, DisableTorchFunctionSubclass, _watch
 from ._layout import Spec, _averaged, dual, local_part, moved, normalized, relabelled
 from .placement_types import Placement, Replicate, Shard
 
@@ -35,10 +35,18 @@ def local_of(tensor: Any) -> Tensor:
 
 def wrapped(local: Tensor, spec: Spec) -> DTensor:
     """The DTensor over a local tensor, which keeps its history."""
+    if DTensor.__dict__["__torch_function__"] is PLAIN_RESULTS:
+        DTensor.__torch_function__ = classmethod(_intercepted)  # type: ignore[method-assign]
+        _watch(subclasses=True)
     with DisableTorchFunctionSubclass():
         made = local.as_subclass(DTensor)
     made._spec = spec
     return made
+
+
+def _intercepted(cls: type, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
+    """The `__torch_function__` of DTensor."""
+    return DTensor._call(func, args, kwargs or {})
 
 
 class DTensor(Tensor):
@@ -57,9 +65,7 @@ class DTensor(Tensor):
     _spec: Spec
     _call: Any  # what does an operator: set by _dispatch.py
 
-    @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
-        return DTensor._call(func, args, kwargs or {})
+    __torch_function__ = PLAIN_RESULTS  # until there is one: packages import the class, and calls need not look for it
 
     # --- layout
 
@@ -90,7 +96,7 @@ class DTensor(Tensor):
     @property
     def nbytes(self) -> int:
         """The bytes of the whole tensor's elements."""
-        return self.numel() * self.element_size()
+        return self.numel() * self.dtype.itemsize
 
     def size(self, dim: int | None = None) -> Any:
         """The whole tensor's shape, or its size along `dim`."""

@@ -66,6 +66,9 @@ def _pointwise(func: Any, *args: Any, **kwargs: Any) -> Any:
     name = INPLACE.get(func.__name__, name)
     if name == "where" and len(tensors) == 1 and len(args) == 1:
         raise NotImplementedError("where: with a condition alone is not there for DTensors; use x.full_tensor()")
+    spec = tensors[0]._spec
+    if all(t._spec == spec for t in tensors) and not any(isinstance(p, Partial) for p in spec.placements):
+        return wrapped(func(*substituted(args, local_of), **substituted(kwargs, local_of)), spec)  # what the plan would come to
     shape = broadcast_shapes(*(tuple(t.shape) for t in tensors))
     n = len(shape)
     labels = [tuple(None if s != shape[n - t.dim() + i] else n - t.dim() + i for i, s in enumerate(t.shape)) for t in tensors]
@@ -409,7 +412,8 @@ def _compared_loss(func: Any, *args: Any, **kwargs: Any) -> Any:
         args = (*args[: found[0]], "none", *args[found[0] + 1 :])
     else:
         kwargs = {**kwargs, "reduction": "none"}
-    return _loss_of(carry_out(_pointwise(func, *args, **kwargs)), reduction)
+    made = _pointwise(func, *args, **kwargs)
+    return _loss_of(carry_out(made) if isinstance(made, Plan) else made, reduction)
 
 
 @rule("_grad")
