@@ -6,6 +6,7 @@ for every backend name. Calls of collectives are checked for consistency between
 
 from __future__ import annotations
 
+import enum
 import os
 from typing import Any
 
@@ -71,16 +72,16 @@ from ._stores import FileStore, HashStore, PrefixStore, QueueEmptyError, Store, 
 from .rendezvous import register_rendezvous_handler, rendezvous
 
 __all__ = [
-    "Backend", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "GradBucket", "GroupMember", "HashStore",
+    "Backend", "DebugLevel", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "GradBucket", "GroupMember", "HashStore",
     "P2POp", "PrefixStore", "QueueEmptyError", "ProcessGroup", "ReduceOp", "Store", "TCPStore", "Work", "all_gather", "all_gather_coalesced",
     "all_gather_into_tensor", "all_gather_object", "all_gather_single", "all_reduce", "all_reduce_coalesced", "all_to_all", "all_to_all_single",
     "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list", "destroy_process_group", "gather", "gather_into_tensor", "gather_object", "gather_single", "get_backend",
-    "get_backend_config", "get_default_backend_for_device", "get_global_rank", "get_group_rank", "get_node_local_rank", "get_pg_count",
+    "get_backend_config", "get_debug_level", "get_default_backend_for_device", "get_global_rank", "get_group_rank", "get_node_local_rank", "get_pg_count",
     "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_process_group", "irecv", "is_available", "is_backend_available",
     "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "is_ucc_available",
     "is_xccl_available", "isend", "monitored_barrier", "new_group", "new_subgroups", "new_subgroups_by_enumeration", "recv", "recv_object_list",
     "reduce", "reduce_scatter", "reduce_scatter_single", "reduce_scatter_tensor", "register_rendezvous_handler", "rendezvous", "scatter",
-    "scatter_object_list", "send", "send_object_list", "set_timeout", "split_group", "supports_complex",
+    "scatter_object_list", "send", "send_object_list", "set_debug_level", "set_timeout", "split_group", "supports_complex",
 ]  # fmt: skip
 
 DistError, DistBackendError, DistNetworkError, DistStoreError = _C._DistError, _C._DistBackendError, _C._DistNetworkError, _C._DistStoreError
@@ -155,6 +156,40 @@ def supports_complex(reduceOp: ReduceOp) -> bool:
     (True, False)
     """
     return reduceOp in (ReduceOp.SUM, ReduceOp.AVG, ReduceOp.PRODUCT)
+
+
+class DebugLevel(enum.Enum):
+    """How much is checked: naru's engine always compares what ranks call, so the levels change nothing.
+
+    >>> DebugLevel.OFF.name
+    'OFF'
+    """
+
+    OFF, INFO, DETAIL = range(3)
+
+
+_debug_level = [DebugLevel.OFF]
+
+
+def get_debug_level() -> DebugLevel:
+    """The level that set_debug_level has set; OFF at first.
+
+    >>> get_debug_level()
+    <DebugLevel.OFF: 0>
+    """
+    return _debug_level[0]
+
+
+def set_debug_level(level: DebugLevel) -> None:
+    """Sets the `level` that get_debug_level returns.
+
+    >>> set_debug_level(DebugLevel.INFO); get_debug_level().name
+    'INFO'
+    >>> set_debug_level(DebugLevel.OFF)
+    """
+    if not isinstance(level, DebugLevel):
+        raise TypeError(f"set_debug_level: level must be a DebugLevel, got {type(level).__name__}")
+    _debug_level[0] = level
 
 
 def get_backend(group: Any = None) -> str:
