@@ -272,6 +272,30 @@ def corners(rank, size):
     step.step()
     with torch.no_grad():
         assert not torch.equal(model(ids), before)
+
+
+def recoveries(rank, size):
+    ids = batches(1)[0].chunk(size)[rank]
+    plain, model = model_of(), sharded(model_of())
+    step = torch.optim.SGD(model.parameters(), lr=0.5)
+    # A backward that fails leaves nothing behind.
+    for fails in (True, False):
+        step.zero_grad()
+        loss = loss_of(model, ids)
+        if fails:
+            hook = model.layers[0].mlp.w1.register_full_backward_hook(lambda *args: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                loss_of(model, ids).backward()
+            hook.remove()
+            assert model._fsdp_state.run.in_backward
+        else:
+            loss.backward()
+    plain.load_state_dict(whole(model.state_dict()))
+    plain.zero_grad()
+    loss_of(plain, ids).backward()
+    for p, q in zip(model.parameters(), plain.parameters()):
+        dist.all_reduce(q.grad, dist.ReduceOp.AVG)
+        torch.testing.assert_close(p.grad.full_tensor(), q.grad, rtol=1e-4, atol=1e-5)
     # A state loads into a model that was forwarded, and goes through copies on other devices.
     state = {k: v.clone() for k, v in model.state_dict().items()}
     other = sharded(model_of(1))
@@ -393,6 +417,6 @@ def both(rank, size):
         fully_shard(split(model_of(), mesh["tp"], True), mesh=other)
 
 
-@pytest.mark.parametrize("body", [trains, replicas, policies, corners, tensor_parallel, both], ids=lambda body: body.__name__)
+@pytest.mark.parametrize("body", [trains, replicas, policies, corners, recoveries, tensor_parallel, both], ids=lambda body: body.__name__)
 def test_on_four_ranks(tmp_path, body):
     on_ranks(tmp_path, 4, body)

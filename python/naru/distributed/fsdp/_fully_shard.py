@@ -48,6 +48,22 @@ class _Run:
         self.states: list[State] = []
 
 
+    def abandon(self) -> None:
+        """Forgets a backward that has failed: gradients that were not reduced are dropped."""
+        self.in_backward = False
+        for state in self.states:
+            if state.group is not None:
+                state.group.abandon()
+
+
+def _backward_runs() -> bool:
+    try:
+        queue_callback(lambda: None)
+    except RuntimeError:
+        return False
+    return True
+
+
 class State:
     """One `fully_shard`: its modules, their group of parameters, and what is set for them."""
 
@@ -80,6 +96,8 @@ class State:
     def call(self, forward: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
         """Calls a module's forward with whole parameters."""
         run = self.begin()
+        if run.in_backward and not _backward_runs():  # the last one has failed
+            run.abandon()
         recomputing = run.in_backward
         if self.is_root and not recomputing and not self.depth:
             run.order = []
@@ -350,8 +368,9 @@ def fully_shard(
 
     >>> naru.distributed.init_process_group(store=naru.distributed.HashStore(), rank=0, world_size=1)
     >>> net = naru.nn.Sequential(naru.nn.Linear(2, 4), naru.nn.Linear(4, 1))
+    >>> mesh = naru.distributed.device_mesh.init_device_mesh("cpu", (1,))
     >>> for layer in (*net, net):
-    ...     _ = naru.distributed.fsdp.fully_shard(layer)
+    ...     _ = naru.distributed.fsdp.fully_shard(layer, mesh=mesh)
     >>> net(naru.ones(3, 2)).sum().backward()
     >>> net[0].weight.grad.placements
     (Shard(dim=0),)

@@ -164,7 +164,7 @@ class Group:
         self.arrived = 0
         self._accumulated = accumulated  # called when all gradients are there
         self._gathering: tuple[Any, Tensor, list[list[Param]]] | None = None
-        self._reducing: Callable[[], None] | None = None
+        self._reducing: list[Any] | None = None  # (work, what is sent, the result, the parameters) of each batch
         self._partial: dict[Any, Tensor] = {}  # sums within the shard group that wait for the all_reduce
         self._hooked: set[int] = set()
 
@@ -249,7 +249,7 @@ class Group:
             op = ReduceOp.AVG if self.factor is None else ReduceOp.SUM
             work = _collectives.reduce_scatter_tensor(out, flat.view(-1), op, self.shard_group, async_op=True)
             begun.append((work, flat, out, params))
-        self._reducing = lambda: self._take_gradients(begun)
+        self._reducing = begun
 
     def _rows(self, p: Param, dtype: Any, size: int) -> Tensor:
         """The gradient as (ranks, elements of a filled shard)."""
@@ -287,5 +287,16 @@ class Group:
     def finish_reduce(self) -> None:
         """Waits for the reduction that was begun."""
         if self._reducing is not None:
-            take, self._reducing = self._reducing, None
-            take()
+            begun, self._reducing = self._reducing, None
+            self._take_gradients(begun)
+
+    def abandon(self) -> None:
+        """Drops gathered parameters and gradients that were not reduced, after a backward that has failed."""
+        for work, *_ in self._reducing or ():
+            work.wait()
+        self._reducing, self.arrived = None, 0
+        if self.requires_sync:
+            for p in self.params:
+                if p.whole is not None:
+                    p.drop_gradient()
+        self.reshard()
