@@ -321,12 +321,12 @@ def recoveries(rank, size):
     y.sum().backward()
     assert big[0].weight.grad.full_tensor().abs().sum() > 0
     # Where there is another device the default mesh is on it, and parameters and buffers are moved there.
-    kind = "cuda" if torch.cuda.is_available() else "cpu"
-    placed = dist.fsdp.fully_shard(nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8)))
-    assert all(t.device.type == kind for t in placed.state_dict().values()) and placed[0].weight.device_mesh.device_type == kind
-    placed(torch.ones(2, 4, device=kind)).sum().backward()
-    torch.optim.AdamW(placed.parameters()).step()
-    assert placed[0].weight.full_tensor().device.type == kind
+    with torch.virtual("cuda", count=1):
+        placed = dist.fsdp.fully_shard(nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8)))
+        assert all(t.device.type == "cuda" for t in placed.state_dict().values()) and placed[0].weight.device_mesh.device_type == "cuda"
+        placed(torch.ones(2, 4, device="cuda")).sum().backward()
+        torch.optim.AdamW(placed.parameters()).step()
+        assert placed[0].weight.full_tensor().device.type == "cuda"
     with pytest.raises(NotImplementedError, match="does not support deepcopy"):
         copy.deepcopy(big)
     with pytest.raises(ValueError, match="containers that do not implement forward"):

@@ -259,12 +259,12 @@ def test_names_that_packages_import_and_need_not_call_say_so_when_they_are_calle
         from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.checkpoint.state_dict import get_model_state_dict
-        import torch.distributed.rpc
+        import torch.distributed.rpc, torch.distributed.pipelining
         assert not torch.distributed.rpc.is_available()
         from torch.nn.parallel import DistributedDataParallel as DDP
         import torch.distributed as dist, torch.fx.passes.split_utils
-        assert is_available() and not isinstance(torch.nn.Linear(1, 1), DDP)
-        for call in (init_device_mesh, lambda: FSDP(torch.nn.Linear(1, 1)), lambda: torch.fx.passes.split_utils.split_by_tags(1)):
+        assert is_available() and not isinstance(torch.nn.Linear(1, 1), (DDP, FSDP)) and callable(init_device_mesh) and callable(get_model_state_dict)
+        for call in (torch.distributed.rpc.init_rpc, lambda: torch.distributed.pipelining.PipelineStage(), lambda: torch.fx.passes.split_utils.split_by_tags(1)):
             try:
                 call()
             except NotImplementedError as error:
@@ -277,8 +277,8 @@ def test_names_that_packages_import_and_need_not_call_say_so_when_they_are_calle
     )
     assert (code, err) == (0, "")
     assert out.splitlines() == [
-        "torch.distributed.device_mesh.init_device_mesh is in PyTorch 2.15 but not in naru yet",
-        "torch.distributed.fsdp.FullyShardedDataParallel is in PyTorch 2.15 but not in naru yet",
+        "torch.distributed.rpc.init_rpc is in PyTorch 2.15 but not in naru yet",
+        "torch.distributed.pipelining.PipelineStage is in PyTorch 2.15 but not in naru yet",
         "torch.fx.passes.split_utils.split_by_tags is in PyTorch 2.15 but not in naru yet",
         "Default process group has not been initialized, please make sure to call init_process_group.",
     ]

@@ -10,7 +10,7 @@ from ...autograd.grad_mode import no_grad
 from ...nn.parameter import Parameter
 from .. import _collectives
 from .._groups import ReduceOp
-from ..tensor._dtensor import DTensor, _base, local_of, wrapped
+from ..tensor._dtensor import DTensor, _base, local_of, watch, wrapped
 from ..tensor._layout import Spec, chunk, local_part
 from ..tensor.placement_types import Replicate, Shard, _StridedShard
 from ._policies import CPUOffloadPolicy
@@ -58,6 +58,7 @@ class Param:
                 f"fully_shard: a parameter of shape {list(shape)} with {self.spec.placements} does not split evenly on {self.spec.mesh}; choose another mesh"
             )
         if same and type(param) is Parameter:
+            watch()
             param.data = shard
             param.__class__ = DTensor
             param._spec, param._is_param, self.sharded = self.spec, True, param

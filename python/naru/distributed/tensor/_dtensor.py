@@ -33,11 +33,16 @@ def local_of(tensor: Any) -> Tensor:
         return tensor.as_subclass(Tensor)
 
 
-def wrapped(local: Tensor, spec: Spec) -> DTensor:
-    """The DTensor over a local tensor, which keeps its history."""
+def watch() -> None:
+    """Has operators come to DTensor from now on; called before the first one is made."""
     if DTensor.__dict__["__torch_function__"] is PLAIN_RESULTS:
         DTensor.__torch_function__ = classmethod(_intercepted)  # type: ignore[method-assign]
         _watch(subclasses=True)
+
+
+def wrapped(local: Tensor, spec: Spec) -> DTensor:
+    """The DTensor over a local tensor, which keeps its history."""
+    watch()
     with DisableTorchFunctionSubclass():
         made = local.as_subclass(DTensor)
     made._spec = spec
