@@ -104,7 +104,7 @@ def saves(rank, size, folder):
     dist.barrier()
     assert future.result().storage_meta.checkpoint_id == folder + "_async"
     assert dcp.async_save({"x": torch.ones(1)}, checkpoint_id=folder + "_alone" + str(rank), no_dist=True).result().storage_data
-    # An error on one rank is everybody's, and names it.
+    # An error on one rank is raised on all, and names it.
     with pytest.raises(dcp.CheckpointException, match="Rank 1: ValueError"):
         dcp.save({"a": torch.ones(1), **({"a.b": 1, "a": {"b": 1}} if rank == 1 else {})}, checkpoint_id=folder + "_wrong")
     with pytest.raises(dcp.CheckpointException, match="not the same tensor on all ranks"):
@@ -234,7 +234,7 @@ def test_pytorchs_files_load(tmp_path, recorded):
     is_filled(torch.load(tmp_path / "all.pt"))
 
 
-def test_the_metadata_is_pytorchs_byte_by_byte(tmp_path, recorded):
+def test_the_metadata_names_pytorchs_classes(tmp_path, recorded):
     """The same checkpoint, written here, names what PyTorch's names; only the ranks that write replicated tensors are chosen differently."""
     torch_save_to_dcp_source = tmp_path / "all.pt"
     dcp_to_torch_save(recorded, torch_save_to_dcp_source)
