@@ -29,9 +29,7 @@ constexpr Milliseconds kSameCause{2000};
 constexpr std::chrono::microseconds kSpin{20}, kLeastNap{10}, kNapWhileAwaited{50}, kNap{500};
 constexpr Milliseconds kStop{2000};
 constexpr const char* kInstall =
-    "pip install 'naru[distributed]' brings one (MPICH, 13 MB), and NARU_MPI names one of a site's own, which must have the standard ABI "
-    "of "
-    "MPI 5";
+    "pip install 'mpich>=5.0.2,<6' brings one (13 MB), and NARU_MPI names one of a site's own, which must have the standard ABI of MPI 5";
 
 // The one of this process.
 struct TheWorld {
