@@ -23,6 +23,9 @@ class Channels {
   // Writes as much as fits; returns the number of bytes. The peer may not see them before flush().
   virtual size_t write(int peer, const char* data, size_t n) = 0;
   virtual void flush(int peer) = 0;
+  // True if all that was flushed has left this process: the peers get it even if this process is killed now. If not, the epoch changes when
+  // it has.
+  virtual bool sent() { return true; }
   // The received bytes that are not consumed yet, or the first of them. Until consumed, the span grows to at least 16 bytes as data
   // arrives.
   virtual std::span<const char> look(int peer) = 0;

@@ -62,6 +62,8 @@ class MpiChannels final : public Channels, private MpiWorld::Port {
       world_.post(world_rank(peer), std::exchange(p.open, {}));
   }
 
+  bool sent() override { return world_.all_sent(); }
+
   std::span<const char> look(int peer) override {
     Peer& p = at(peer);
     const std::lock_guard lock(p.mutex);
@@ -175,7 +177,7 @@ class MpiChannels final : public Channels, private MpiWorld::Port {
     world_.begin_waiting();
     for (;;) {
       const uint32_t before = bell_.count();
-      bool all = world_.all_sent();
+      bool all = sent();
       for (size_t i = 0; i < peers_.size(); ++i) all &= static_cast<int>(i) == rank_ || peers_[i].taken || world_.lost(ranks_[i]);
       if (all || Clock::now() >= (world_.broken() ? sooner : deadline)) break;
       bell_.sleep(before, Milliseconds(5));

@@ -253,7 +253,7 @@ bool MpiWorld::send_posted() {
   }
   for (Posted& p : sending_) {
     if (losses_[static_cast<size_t>(p.to)].told) {
-      unsent_.fetch_sub(1);
+      count_sent();
       continue;
     }
     MpiHandle request = mpi_no_request();
@@ -279,7 +279,7 @@ bool MpiWorld::finish_sends() {
   for (int i = 0; i < completed; ++i) {
     const auto index = static_cast<size_t>(indices_[static_cast<size_t>(i)]);
     give(std::move(sent_[index]));
-    unsent_.fetch_sub(1, std::memory_order_release);
+    count_sent();
     sends_[index] = mpi_no_request();
   }
   size_t kept = 0;
@@ -290,6 +290,21 @@ bool MpiWorld::finish_sends() {
   }
   sends_.resize(kept), sent_.resize(kept);
   return true;
+}
+
+void MpiWorld::count_sent() {
+  if (unsent_.fetch_sub(1, std::memory_order_seq_cst) == 1 && tells_when_sent_.exchange(false, std::memory_order_seq_cst)) tell_ports();
+}
+
+bool MpiWorld::all_sent() noexcept {
+  if (unsent_.load(std::memory_order_seq_cst) == 0 || failed_ || broken_) return true;  // it won't be, then
+  tells_when_sent_.store(true, std::memory_order_seq_cst);
+  return unsent_.load(std::memory_order_seq_cst) == 0;
+}
+
+void MpiWorld::tell_ports() {
+  const std::lock_guard lock(ports_mutex_);
+  for (const auto& [number, port] : ports_) port->changed();
 }
 
 void MpiWorld::receive(size_t index) {
@@ -428,9 +443,7 @@ void MpiWorld::settle_losses() {
     }
     if (broken) broken_ = true;
   }
-  if (!any) return;
-  const std::lock_guard lock(ports_mutex_);
-  for (const auto& [number, port] : ports_) port->changed();
+  if (any) tell_ports();
 }
 
 // MPI's thread ends. If a rank has died, which MPI may tell in its own way, the watch says which.

@@ -88,8 +88,8 @@ class MpiWorld {
   // Sends buffer.used() bytes.
   void post(int to, MpiBuffer buffer);
   void post(int to, const MpiHead& head);
-  // True if all that was posted has been sent.
-  bool all_sent() const noexcept { return unsent_.load(std::memory_order_acquire) == 0; }
+  // True if all that was posted has been sent. If not, changed() is called on all ports when it has.
+  bool all_sent() noexcept;
   // True if nothing will come from a rank any more: it has ended; or another has died, so MPI can't be used.
   bool lost(int rank) const noexcept { return losses_[static_cast<size_t>(rank)].settled.load(std::memory_order_acquire); }
   // True if a rank has died.
@@ -124,6 +124,8 @@ class MpiWorld {
   void run();
   bool start_library();
   bool send_posted();
+  void count_sent();
+  void tell_ports();
   bool finish_sends();
   bool receive_some();
   void hand_over(size_t index, int from, size_t bytes);
@@ -152,6 +154,7 @@ class MpiWorld {
   std::mutex posted_mutex_, free_mutex_, ports_mutex_;
   std::vector<Posted> posted_;
   std::atomic<int64_t> unsent_{0};
+  std::atomic<bool> tells_when_sent_{false};
   std::vector<MpiBuffer> free_;
   std::map<uint64_t, Port*> ports_;
   Bell bell_;

@@ -166,7 +166,7 @@ void Traffic::run(Channels& channels, const Look& look, const Complain& complain
     for (int i = 1; i < ranks_; ++i) moved |= send_some(channels, (rank_ + i) % ranks_, done);
     for (int i = 1; i < ranks_; ++i) moved |= receive_some(channels, (rank_ + i) % ranks_, complain, done);
     moved |= fold_some(channels, done);
-    if (done) return;
+    if (done && channels.sent()) return;
     if (moved) continue;
     look(wanted_);
     channels.wait(before, wanted_, 10);
