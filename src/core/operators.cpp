@@ -232,7 +232,7 @@ constexpr Row kRows[] = {
     {"mm", {.autocast = {Cast::Lower, Cast::Lower}, .out = {OutRule::Same}, .sharing = Sharing::Any, .in_place = Sharing::Any}},
     {"mse_loss", {.autocast = {Cast::Float32, Cast::Float32}}},
     {"msort", {.out = {OutRule::Same}}},
-    {"mul", {.numbers = Numbers::Both, .wide_unsigned = WideUnsigned::SameBits}},
+    {"mul", {.numbers = Numbers::Both, .wide_unsigned = WideUnsigned::SameBits, .float8 = Float8::Float32}},
     {"multi_dot", {.autocast = {Cast::None, Cast::Lower}}},
     {"multi_margin_loss", {.autocast = {Cast::Float32, Cast::Float32}}},
     {"multilabel_margin_loss", {.autocast = {Cast::Float32, Cast::Float32}}},

@@ -53,10 +53,9 @@ inline constexpr naru::DType kBool = naru::DType::Bool, kByte = naru::DType::U8,
                              kUInt32 = naru::kUInt32, kUInt64 = naru::kUInt64, kHalf = naru::DType::F16, kFloat16 = naru::DType::F16,
                              kBFloat16 = naru::DType::BF16, kFloat = naru::DType::F32, kFloat32 = naru::DType::F32,
                              kDouble = naru::DType::F64, kFloat64 = naru::DType::F64, kComplexHalf = naru::kComplex32,
-                             kComplexFloat = naru::kComplex64, kComplexDouble = naru::kComplex128,
-                             kFloat8_e4m3fn = naru::kFloat8E4M3FN, kFloat8_e5m2 = naru::kFloat8E5M2,
-                             kFloat8_e4m3fnuz = naru::kFloat8E4M3FNUZ, kFloat8_e5m2fnuz = naru::kFloat8E5M2FNUZ,
-                             kFloat8_e8m0fnu = naru::kFloat8E8M0FNU;
+                             kComplexFloat = naru::kComplex64, kComplexDouble = naru::kComplex128, kFloat8_e4m3fn = naru::kFloat8E4M3FN,
+                             kFloat8_e5m2 = naru::kFloat8E5M2, kFloat8_e4m3fnuz = naru::kFloat8E4M3FNUZ,
+                             kFloat8_e5m2fnuz = naru::kFloat8E5M2FNUZ, kFloat8_e8m0fnu = naru::kFloat8E8M0FNU;
 
 inline int64_t maybe_wrap_dim(int64_t dim, int64_t rank) { return naru::wrap_dim(dim, rank); }
 

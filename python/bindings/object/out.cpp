@@ -7,6 +7,7 @@
 
 #include "autograd/history/history.h"
 #include "naru/autograd.h"
+#include "ops/shape/strides.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/type_names.h"
 
@@ -57,7 +58,8 @@ void check_dtype(const char* function, OutRule rule, DType result, DType out) {
 void warn(const std::string& text) { check(PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1)); }
 
 // The shape of the result; the memory stays, as far as it reaches.
-void resize(const char* function, OutRule rule, const Tensor& out, const Dims& shape) {
+void resize(const char* function, OutRule rule, const Tensor& out, const Tensor& result) {
+  const Dims& shape = result.sizes();
   if (out.sizes() == shape) return;
   if (rule == OutRule::Range && std::string_view(function) != "linspace" && std::string_view(function) != "logspace" && out.numel() > 0)
     warn(fmt::format(
@@ -74,7 +76,7 @@ void resize(const char* function, OutRule rule, const Tensor& out, const Dims& s
   ops::bump_version(out);  // backward of whoever has saved it would meet another shape
   TensorImpl& t = *out.impl();
   ops::grow_storage(out, t.offset + product(shape));
-  t.set_geometry(shape, contiguous_strides(shape), t.offset);
+  t.set_geometry(shape, ops::is_dense(shape, result.strides()) ? result.strides() : contiguous_strides(shape), t.offset);
 }
 
 }  // namespace
@@ -123,7 +125,7 @@ void write_out(const char* function, OutRule rule, const Tensor& out, const Tens
     target.copy_(result.reshape(out.sizes()));
     return;
   }
-  resize(function, rule, out, result.sizes());
+  resize(function, rule, out, result);
   check_sharing(function, sharing, out, arguments);
   target.copy_(result.impl()->storage.get() == out.impl()->storage.get() ? result.clone() : result);
 }

@@ -8,6 +8,7 @@
 #include "object/tensor_object.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/rules.h"
+#include "ops/tensor/numbers.h"
 #include "ops/tensor/type_names.h"
 
 namespace naru::py {
@@ -224,7 +225,7 @@ void define_activations() {
       });
   def(kFunction, "threshold", "input, threshold, value", "input where above the threshold, else value.",
       [](const Tensor& a, const Scalar& limit, const Scalar& value) {
-        return run(op::threshold, {a, Operand(limit), Operand(value)});
+        return run(op::threshold, {a, Operand(ops::converted(limit, a.dtype())), Operand(ops::converted(value, a.dtype()))});
       });
   def(kFunction, "leaky_relu_", "input, negative_slope=0.01", "In place: input where positive, else negative_slope * input.",
       [](const Tensor& a, const Scalar& slope) {
@@ -238,7 +239,7 @@ void define_activations() {
       });
   def(kFunction, "threshold_", "input, threshold, value", "In place: input where above the threshold, else value.",
       [](const Tensor& a, const Scalar& limit, const Scalar& value) {
-        run_in_place(op::threshold, a, {Operand(limit), Operand(value)});
+        run_in_place(op::threshold, a, {Operand(ops::converted(limit, a.dtype())), Operand(ops::converted(value, a.dtype()))});
         return Self();
       });
 }

@@ -178,13 +178,19 @@ Tensor ops::scaled_mm(const Tensor& a, const Tensor& b, const Tensor& scale_a, c
         "got matrices of {} and {}, scales of {} {} and {} {}",
         op, a.size(0), b.size(1), name_of(a.dtype()), name_of(b.dtype()), name_of(scale_a.dtype()), scale_a.sizes().str(),
         name_of(scale_b.dtype()), scale_b.sizes().str());
-  const NoGrad off;
-  const auto scaled = [&](const Tensor& t, const Tensor& scale) { return as_float32(t) * (one ? scale.reshape({}) : scale); };
-  Tensor product = mm_as(scaled(a, scale_a), scaled(b, scale_b), op);
-  if (bias.defined()) product.add_(bias);
-  const DType type = out.value_or(a.dtype());
-  if (is_float8(type) && scale_result.defined()) product = product / scale_result;
-  return product.to(type);
+  Tensor result;
+  {
+    const NoGrad off;
+    const auto scaled = [&](const Tensor& t, const Tensor& scale) { return as_float32(t) * (one ? scale.reshape({}) : scale); };
+    Tensor product = mm_as(scaled(a, scale_a), scaled(b, scale_b), op);
+    if (bias.defined()) product.add_(bias);
+    const DType type = out.value_or(a.dtype());
+    if (is_float8(type) && scale_result.defined()) product = product / scale_result;
+    result = product.to(type);
+  }
+  return record(result, "NotImplemented", {&a, &b, &scale_a, &scale_b, &bias}, {}, [](const Tensors&, const Tensors&) -> Tensors {
+    throw NotImplementedError("derivative for aten::_scaled_mm is not implemented (use detach(), or products of float32 matrices)");
+  });
 }
 
 // a (batch, m, k), b (batch, k, n) -> (batch, m, n)

@@ -6,6 +6,7 @@
 #include "core/sizes.h"
 #include "ir/program_builder.h"
 #include "ops/complex/complex.h"
+#include "ops/elementwise/float8.h"
 #include "ops/elementwise/unsigned.h"
 #include "ops/tensor/common.h"
 #include "runtime/queue/host_work.h"
@@ -258,6 +259,7 @@ std::vector<Tensor> reduce_several(ir::ReduceOp op, const FusedProducer& produce
 
 Tensor reduce_sum(const Tensor& t, const DimSet& set, bool keepdim, DType as, DType out, const char* name) {
   if (is_wide_unsigned(as)) refuse("sum", as);
+  if (is_float8(t.dtype()) && !is_float8(as)) return reduce_sum(as_float32(t), set, keepdim, as, out, name);
   if (is_wide_unsigned(t.dtype())) return reduce_sum(as_computed(t, as), set, keepdim, as, out, name);
   if (is_complex(t.dtype()) || is_complex(as)) [[unlikely]] {
     if (t.dim() == 0 && set.any()) return reduce_sum(t, {}, false, as, out, name);  // as_real's dimension for the parts must not be reduced

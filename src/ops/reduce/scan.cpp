@@ -6,6 +6,7 @@
 #include "naru/autograd.h"
 #include "naru/ops/functions.h"
 #include "ops/complex/complex.h"
+#include "ops/elementwise/float8.h"
 #include "ops/elementwise/half.h"
 #include "ops/elementwise/host_loop.h"
 #include "ops/elementwise/unsigned.h"
@@ -30,6 +31,7 @@ Tensor raw_scan(ir::ReduceOp op, const Tensor& t, int64_t dim, DType type, const
     return t.dim() == 0 ? x.detach().clone() : ops::as_complex(raw_scan(op, ops::as_real(x), dim, real_of(type), name));
   }
   if (is_wide_unsigned(type)) ops::refuse(fmt::format("{}_out", name), type);
+  if (is_float8(t.dtype()) && !is_float8(type)) return raw_scan(op, ops::as_float32(t), dim, type, name);
   if (is_wide_unsigned(t.dtype())) return raw_scan(op, ops::as_computed(t, type), dim, type, name);
   ops::refuse_complex(t, name);
   // Convert to `type` first if it differs: the scan only converts from `type` to its accumulator.

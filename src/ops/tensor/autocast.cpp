@@ -53,7 +53,7 @@ std::optional<Decision> decide(Rules rules, std::string_view function, std::span
   for (const Tensor* t : tensors) {
     if (!eligible(*t)) continue;
     mixed |= kind >= 0 && t->dtype() != widest;
-    widest = kind < 0 ? t->dtype() : promote(widest, t->dtype());
+    if (!is_float8(t->dtype())) widest = kind < 0 ? t->dtype() : promote(widest, t->dtype());
     kind = std::max(kind, static_cast<int>(t->device().type));
   }
   if (kind < 0) return {};

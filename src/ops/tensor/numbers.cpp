@@ -55,7 +55,9 @@ Scalar converted(Scalar number, DType type) {
   if (number.is_complex()) return converted(number.to_double(), type);
   const Range r = range_of(type);
   if (is_floating(type)) {
-    if (const double v = number.to_double(); std::isfinite(v) && (v < r.low || v > r.high)) fail(number, type);
+    // Of the float8 types one has infinities.
+    const bool holds_infinity = !is_float8(type) || type == kFloat8E5M2;
+    if (const double v = number.to_double(); (std::isfinite(v) || !holds_infinity) && (v < r.low || v > r.high)) fail(number, type);
     return number;
   }
   if (number.is_float()) {
@@ -75,6 +77,7 @@ Scalar converted(Scalar number, DType type) {
 Scalar rounded(Scalar number, DType type) {
   if (is_complex(type) || number.is_complex()) return converted(number, type);
   const Range r = range_of(type);
+  if (is_float8(type)) return number;  // the conversion says what becomes of numbers beyond the range
   const double v = number.to_double();
   if (!is_floating(type) || !std::isfinite(v) || (v >= r.low && v <= r.high)) return is_floating(type) ? number : converted(number, type);
   return v < 0 ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
@@ -98,7 +101,7 @@ void fit_numbers(ir::OpId id, Types types, std::span<OpOperand> operands) {
   if (is_half(types.compute))
     for (size_t i = 0; i < operands.size(); ++i)
       if (!operands[i].tensor && rounds_number(id, i)) operands[i].scalar = as_half(operands[i].scalar, types.compute);
-  if (is_complex(types.compute) || (is_floating(types.compute) && !choice)) return;
+  if (is_complex(types.compute) || is_float8(types.compute) || (is_floating(types.compute) && !choice)) return;
   const bool writes = choice || ir::op::is_one_of(id, {r::threshold, r::pow});
   for (size_t i = 1; i < operands.size(); ++i) {
     if (operands[i].tensor) continue;

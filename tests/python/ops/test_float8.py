@@ -175,14 +175,14 @@ def test_the_operators_that_there_are_agree_with_float32(name, device):
 
 
 REFUSED = {
-    "add": lambda x: x + x, "sub": lambda x: x - 1, "mul": lambda x: x * 2.0, "div": lambda x: x / x, "neg": lambda x: -x, "exp": torch.exp,
+    "add": lambda x: x + x, "sub": lambda x: x - 1, "div": lambda x: x / x, "neg": lambda x: -x, "exp": torch.exp,
     "sum": torch.sum, "mean": torch.mean, "max": torch.max, "argmax": torch.argmax, "lt": lambda x: x < 1, "sqrt": torch.sqrt,
     "cumsum": lambda x: x.cumsum(0), "relu": torch.relu, "softmax": lambda x: x.softmax(0), "sort": torch.sort, "maximum": lambda x: torch.maximum(x, x),
     "bmm": lambda x: torch.bmm(x.view(1, 2, 2), x.view(1, 2, 2)), "dot": lambda x: torch.dot(x, x), "mv": lambda x: torch.mv(x.view(2, 2), x[:2]),
-    "add_": lambda x: x.add_(x), "mul_": lambda x: x.mul_(2), "logical_not": torch.logical_not, "clamp": lambda x: x.clamp(0, 1), "pow": lambda x: x**2,
+    "add_": lambda x: x.add_(x), "sub_": lambda x: x.sub_(2), "logical_not": torch.logical_not, "clamp": lambda x: x.clamp(0, 1), "pow": lambda x: x**2,
     "rand": lambda x: torch.rand(3, dtype=x.dtype, device=x.device), "normal_": lambda x: x.normal_(), "std": torch.std, "prod": torch.prod,
     "index_add": lambda x: x.index_add(0, torch.tensor([0], device=x.device), x[:1]), "layer_norm": lambda x: torch.nn.functional.layer_norm(x, (4,)),
-    "var": torch.var, "norm": torch.norm, "round": torch.round, "isclose": lambda x: torch.isclose(x, x), "cross": lambda x: torch.outer(x, x),
+    "var": torch.var, "norm": torch.norm, "round": torch.round, "isclose": lambda x: torch.isclose(x, x), "div_": lambda x: x.div_(2),
     "accumulate": lambda x: x.index_put_((torch.tensor([0], device=x.device),), x[0], accumulate=True),
     "bitwise": lambda x: x & x, "fmod": lambda x: torch.fmod(x, 2), "atan2": lambda x: torch.atan2(x, x), "lerp": lambda x: torch.lerp(x, x, 0.5),
     "conv": lambda x: torch.nn.functional.conv1d(x.view(1, 1, 4), x[:2].view(1, 1, 2)), "unique": torch.unique, "numpy": lambda x: x.cpu().numpy(),
@@ -198,6 +198,28 @@ def test_other_arithmetic_is_refused_and_changes_nothing(op, name, device):
         REFUSED[op](x)
     assert str(caught.value)
     assert x.tolist() == [1.0, -2.0, 0.5, 3.0]
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_products_of_elements_are_float32s_rounded_once(name, device):
+    x = every_code(name, device)
+    a, b = x.view(1, 256), x.view(256, 1)
+    want = nearest(name, (a.float() * b.float()).cpu().numpy().astype(np.float64))
+    assert same((a * b).float().cpu().numpy(), want) and same(torch.outer(x, x).float().cpu().numpy(), want)
+    assert same(torch.diag(x[:3]).float().cpu().numpy(), np.diag(x[:3].float().cpu().numpy())) or name == POWERS
+
+
+def test_sums_and_products_in_another_type(device):
+    x = torch.tensor([[1.0, 2.0], [0.5, 3.0]], device=device).to(torch.float8_e5m2)
+    assert torch.sum(x, dtype=torch.float32).item() == 6.5 and x.sum(0, dtype=torch.float64).tolist() == [1.5, 5.0]
+    assert torch.prod(x, dtype=torch.float32).item() == 3.0 and x.cumsum(1, dtype=torch.float32).tolist() == [[1.0, 3.0], [0.5, 3.5]]
+    assert x.mean(dtype=torch.float32).item() == 1.625
+
+
+def test_autocast_casts_them_beside_other_types():
+    x, f = torch.ones(4, 4).to(torch.float8_e4m3fn), torch.ones(4, 4)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert (f @ x).dtype == torch.bfloat16 and torch.nn.functional.mse_loss(f, x).dtype == torch.float32
 
 
 def test_types_do_not_promote():
@@ -222,8 +244,12 @@ def test_they_are_no_default_type(name):
 
 
 def test_numbers_that_do_not_fit_are_refused_by_fill():
-    with pytest.raises(RuntimeError, match="value cannot be converted to type c10::Float8_e4m3fn without overflow"):
-        torch.full((2,), 1000.0, dtype=torch.float8_e4m3fn)
+    for number in (1000.0, float("inf")):
+        with pytest.raises(RuntimeError, match="value cannot be converted to type c10::Float8_e4m3fn without overflow"):
+            torch.full((2,), number, dtype=torch.float8_e4m3fn)
+    assert torch.ones(2).to(torch.float8_e5m2).fill_(float("inf")).tolist() == [float("inf")] * 2
+    x = torch.ones(2).to(torch.float8_e4m3fn)
+    assert torch.where(torch.tensor([True, False]), x, 1e9).tolist() == [1.0, 448.0]
     assert torch.tensor([1000.0], dtype=torch.float8_e4m3fn).item() == 448.0
     assert torch.tensor([[1, 2], [3, 300]], dtype=torch.float8_e5m2).tolist() == [[1.0, 2.0], [3.0, 320.0]]
 
@@ -257,6 +283,14 @@ def test_scaled_products(out, device):
     kind = F.ScalingType.RowWise
     got = F.scaled_mm(a, b, rows[0], kind, [rows[1]], [kind], output_dtype=torch.float32)
     assert torch.equal(got, (a.float() * rows[0]) @ (b.float() * rows[1]))
+
+
+def test_scaled_products_have_no_gradient_and_say_so():
+    a = torch.ones(4, 4).to(torch.float8_e4m3fn).requires_grad_()
+    product = torch._scaled_mm(a, a.detach(), torch.tensor(1.0), torch.tensor(1.0), out_dtype=torch.float32)
+    assert product.requires_grad
+    with pytest.raises(NotImplementedError, match="derivative for aten::_scaled_mm is not implemented"):
+        product.sum().backward()
 
 
 def test_scaled_products_refuse_other_scales_and_types():

@@ -114,3 +114,25 @@ def test_other_parameters_and_numbers_take_the_other_way():
         torch.hypot(a, 2.0, out=out)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.exp(a, out=out).dtype == torch.float32
+
+
+def test_a_resized_target_takes_the_result_s_strides():
+    """As PyTorch's: of channels_last and transposed operands."""
+    x = torch.ones(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
+    assert torch.add(x, 1, out=torch.empty(0)).stride() == x.stride() and torch.exp(x, out=torch.empty(0)).stride() == x.stride()
+    assert torch.add(x.permute(3, 2, 1, 0), 1, out=torch.empty(0)).shape == (5, 4, 3, 2)
+
+
+def test_threshold_converts_its_numbers_to_the_tensor_s_type():
+    x = torch.tensor([0, 1, 2])
+    F = torch.nn.functional
+    assert F.threshold(x, 1, 2.0).dtype == torch.int64 and F.threshold(x, 1, 2.0).tolist() == [2, 2, 2]
+    assert F.threshold(x, 1, 2.0, inplace=True) is x and x.tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("name", ["elu", "celu", "selu"])
+def test_second_derivatives_of_exponential_units_at_zero(name):
+    x = torch.zeros(1, requires_grad=True)
+    (first,) = torch.autograd.grad(getattr(torch.nn.functional, name)(x).sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), x)
+    assert second.item() == 0.0
