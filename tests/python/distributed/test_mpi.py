@@ -17,6 +17,7 @@ import naru.multiprocessing as mp
 import pytest
 from distributed_support import needs_mpi
 
+ROOT = Path(__file__).resolve().parents[3]
 CONTEXT = mp.get_context("fork")
 # How many random moments of a death are tried.
 KILLS = int(os.environ.get("NARU_TEST_KILLS", "20"))
@@ -51,6 +52,23 @@ def nothing_left():
     """Nothing of MPI's is left in /dev/shm. (A start of MPI in another test has names there for a moment.)"""
     yield
     until(lambda: not [name for name in os.listdir("/dev/shm") if "mpich" in name or "naru_" in name])
+
+
+def test_the_abis_numbers_are_those_of_its_header():
+    header = Path(sys.prefix, "include", "mpi_abi.h")
+    if not header.exists():
+        pytest.skip(f"no header of the ABI: {header}")
+    text = header.read_text()
+    own = (ROOT / "src" / "distributed" / "mpi_library.h").read_text()
+    handles = {"mpi_world": "MPI_COMM_WORLD", "mpi_self": "MPI_COMM_SELF", "mpi_info_null": "MPI_INFO_NULL", "mpi_errors_return": "MPI_ERRORS_RETURN", "mpi_no_request": "MPI_REQUEST_NULL", "mpi_byte": "MPI_BYTE"}
+    for name, theirs in handles.items():
+        number = re.search(rf"{name}\(\) noexcept {{ return mpi_handle\((0x\w+)\)", own)[1]
+        assert int(number, 16) == int(re.search(rf"#define {theirs}\s+\(\(\w+\)(0x\w+)\)", text)[1], 16), name
+    values = {"kMpiSuccess": "MPI_SUCCESS", "kMpiAnySource": "MPI_ANY_SOURCE", "kMpiAnyTag": "MPI_ANY_TAG", "kMpiUndefined": "MPI_UNDEFINED", "kMpiErrorInStatus": "MPI_ERR_IN_STATUS", "kMpiThreadFunneled": "MPI_THREAD_FUNNELED"}
+    for name, theirs in values.items():
+        assert int(re.search(rf"{name} = (-?\d+)", own)[1]) == int(re.search(rf"\b{theirs}\s+= *(-?\d+)", text)[1]), name
+    for name, parameters in re.findall(r"F\((MPI_\w+), \((.*?)\)\)", own):
+        assert len(parameters.split(",")) == len(re.search(rf"int {name}\((.*?)\);", text)[1].split(",")), name
 
 
 # --- results
