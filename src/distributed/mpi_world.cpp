@@ -2,11 +2,14 @@
 
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
+#include <filesystem>
 #include <fstream>
 
 #include "distributed/pmi.h"
@@ -73,6 +76,29 @@ void unlink_shared_memory() {
   }
 }
 
+bool is_mapped(const std::string& path) {
+  std::error_code none;
+  for (const auto& process : std::filesystem::directory_iterator("/proc", none)) {
+    std::ifstream maps(process.path() / "maps");
+    for (std::string line; std::getline(maps, line);)
+      if (line.ends_with(path)) return true;
+  }
+  return false;
+}
+
+// The same where MPI has failed to start: it may have unmapped what it has not removed. since: when the start began.
+void remove_shared_memory_of_failed_start(time_t since) {
+  unlink_shared_memory();
+  std::error_code none;
+  for (const auto& file : std::filesystem::directory_iterator("/dev/shm", none)) {
+    const std::string path = file.path().string();
+    struct stat known {};
+    if (file.path().filename().string().starts_with("mpich_shm_") && ::stat(path.c_str(), &known) == 0 && known.st_uid == ::getuid() &&
+        known.st_mtime >= since && !is_mapped(path))
+      ::unlink(path.c_str());
+  }
+}
+
 }  // namespace
 
 // --- start
@@ -109,10 +135,11 @@ MpiWorld& MpiWorld::join(RollCall& roll, Mesh& mesh) {
   if (!one.world) {
     one.failed = true;
     auto* const made = new MpiWorld(roll, mesh);  // its threads may hang, so it is never destroyed
+    const time_t since = std::time(nullptr) - 1;
     try {
       made->start(roll, mesh.hosts());
     } catch (...) {
-      unlink_shared_memory();
+      remove_shared_memory_of_failed_start(since);
       made->watch_.reset();  // so the others learn of it
       throw;
     }
