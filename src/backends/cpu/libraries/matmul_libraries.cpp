@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -160,16 +161,23 @@ using DnnlBfloatGemm = int (*)(char, char, int64_t, int64_t, int64_t, float, con
                                int64_t);
 DnnlBfloatGemm dnnl_bfloat_gemm;
 
-bool onednn_bfloat_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const void* a, int64_t lda, const void* b, int64_t ldb, float* c,
-                        int64_t ldc) {
+// The status of the library, or none if the process is ending: also the first product, which tries it, may be under way then.
+std::optional<int> call_bfloat_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const void* a, int64_t lda, const void* b,
+                                    int64_t ldb, float* c, int64_t ldc) {
   const OneOpenMpThread one;
   static constinit std::atomic<bool> known{false};
   const LibraryCall call(known, LibraryCall::OrNone());
   if (!call) [[unlikely]]
-    return false;
-  if (const int status = dnnl_bfloat_gemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1, a, lda, b, ldb, 0, c, ldc); status != 0)
-    throw RuntimeError("matmul: oneDNN failed with status {} for bfloat16, m = {}, n = {}, k = {}", status, m, n, k);
-  return true;
+    return {};
+  return dnnl_bfloat_gemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1, a, lda, b, ldb, 0, c, ldc);
+}
+
+bool onednn_bfloat_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const void* a, int64_t lda, const void* b, int64_t ldb, float* c,
+                        int64_t ldc) {
+  const std::optional<int> status = call_bfloat_gemm(ta, tb, m, n, k, a, lda, b, ldb, c, ldc);
+  if (status && *status != 0)
+    throw RuntimeError("matmul: oneDNN failed with status {} for bfloat16, m = {}, n = {}, k = {}", *status, m, n, k);
+  return status.has_value();
 }
 
 bool multiplies_bfloat() {
@@ -184,8 +192,7 @@ bool multiplies_bfloat() {
 bool computes_bfloat() {
   const uint16_t a[4] = {0x3f80, 0x4000, 0x4040, 0x4080}, b[4] = {0x40a0, 0x40c0, 0x40e0, 0x4100};
   float c[4] = {};
-  const OneOpenMpThread one;
-  return dnnl_bfloat_gemm('N', 'N', 2, 2, 2, 1, a, 2, b, 2, 0, c, 2) == 0 && c[0] == 19 && c[1] == 22 && c[2] == 43 && c[3] == 50;
+  return call_bfloat_gemm(false, false, 2, 2, 2, a, 2, b, 2, c, 2) == 0 && c[0] == 19 && c[1] == 22 && c[2] == 43 && c[3] == 50;
 }
 
 bool open_onednn(Products& p) {
