@@ -196,6 +196,12 @@ UNKNOWN = {"naru.backends.cuda", "naru.nn.functional", "naru.nn.modules.activati
     "naru.nn.utils.spectral_norm", "naru.multiprocessing.spawn",
     "naru.library", "naru.jit.annotations", "naru.distributed", "naru.distributed.tensor",  # placeholders
     "naru.return_types",
+    "naru.autograd.gradcheck", "naru.distributed.rendezvous",  # functions, too
+    "naru.distributed.elastic", "naru.distributed.nn",  # placeholders, as those that follow
+    *(f"naru.distributed.checkpoint.{name}" for name in "fsspec_filesystem hf_storage logger logging_handlers planner_helpers protocol "
+      "quantized_hf_storage resharding staging utils".split()),
+    *(f"naru.fx.{name}" for name in "graph.CodeGen graph_module.reduce_package_graph_module proxy.MetaProxy proxy.ParameterProxy proxy.Scope "
+      "proxy.ScopeContextManager".split()),
     "naru.hub.tqdm",  # another package's
 }  # fmt: skip
 
