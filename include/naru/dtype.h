@@ -38,7 +38,7 @@ enum class DType : uint8_t {
 inline constexpr DType kComplex32{10}, kComplex64{11}, kComplex128{12};
 // Also past the enumerators: operators compute with signed integers over the same memory, or with wider ones (ops/elementwise/unsigned.h).
 inline constexpr DType kUInt16{13}, kUInt32{14}, kUInt64{15};
-// Floating-point formats of one byte, for storage: operators convert them from and to float32 (ops/elementwise/small_floats.h).
+// Floating-point formats of one byte, for storage: operators convert them from and to float32 (ops/elementwise/float8.h).
 inline constexpr DType kFloat8E4M3FN{16}, kFloat8E5M2{17}, kFloat8E4M3FNUZ{18}, kFloat8E5M2FNUZ{19}, kFloat8E8M0FNU{20};
 
 // In order of promotion.
@@ -129,6 +129,8 @@ constexpr bool in_programs(DType t) noexcept { return static_cast<int>(t) < kDTy
 constexpr bool is_wide_unsigned(DType t) noexcept { return t >= kUInt16 && t <= kUInt64; }
 // The floating-point types of one byte.
 constexpr bool is_float8(DType t) noexcept { return t >= kFloat8E4M3FN; }
+// The place of such a type among them: 0 for float8_e4m3fn.
+constexpr size_t float8_number(DType t) noexcept { return static_cast<size_t>(t) - static_cast<size_t>(kFloat8E4M3FN); }
 // The type of programs that has the size of the real type t: instructions that copy elements see it in t's place. Otherwise t itself.
 constexpr DType storage_type(DType t) noexcept {
   return t == kUInt16 ? DType::I16 : t == kUInt32 ? DType::I32 : t == kUInt64 ? DType::I64 : is_float8(t) ? DType::U8 : t;

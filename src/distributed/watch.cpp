@@ -1,5 +1,6 @@
 #include "distributed/watch.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -92,10 +93,7 @@ void Watch::say_so(int rank, uint8_t why) {
   told_[static_cast<size_t>(rank)] = true;
   if (why != kSilent) return lost_(rank, "its connection was closed; its process ended or was killed", why == kLeft);
   const double seconds = static_cast<double>(patience_.count()) / 1000;
-  std::string text = std::to_string(seconds);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.ends_with('.')) text.pop_back();
-  lost_(rank, "nothing has come from it for " + text + " s; it was stopped, or its host or the network is down", false);
+  lost_(rank, fmt::format("nothing has come from it for {} s; it was stopped, or its host or the network is down", seconds), false);
 }
 
 }  // namespace naru::distributed

@@ -40,11 +40,6 @@ void define_autocast() {
             rules[nb::str(name.data(), name.size())] = nb::make_tuple(word(r.autocast.cpu), word(r.autocast.others));
         return rules;
       });
-  def(kFunction, "_operator_records", "", "The names of the operators that have records (core/operators.h).", []() -> nb::object {
-    nb::list names;
-    for (const auto& row : operators::rows()) names.append(nb::str(row.name.data(), row.name.size()));
-    return names;
-  });
   def(kFunction, "is_autocast_cpu_enabled", "", "Whether this thread is in a block of autocast for the cpu.", [] { return state().on[0]; });
   def(kFunction, "is_autocast_cache_enabled", "", "Whether weights are cast once in a block.", [] { return state().cache; });
   def(kFunction, "set_autocast_cache_enabled", "enabled", "Sets whether weights are cast once in a block.",

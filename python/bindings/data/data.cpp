@@ -91,6 +91,7 @@ class Filler {
 
  private:
   Tensor converted(const Tensor& t) const {
+    if (type_ == wanted_) return t;
     const NoGrad off;
     return t.to(wanted_);
   }

@@ -457,7 +457,7 @@ void add_made(Definitions& all, std::string_view name, Definition* d) {
 }
 }  // namespace
 
-void is_elementwise(const char* name, ir::OpId id, int operands) {
+void mark_elementwise(const char* name, ir::OpId id, int operands) {
   for (auto* map : {&functions(), &methods()})
     if (const auto it = map->find(name); it != map->end())
       for (const auto& o : it->second->overloads)

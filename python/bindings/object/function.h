@@ -72,8 +72,8 @@ struct TypeInfo {
 
 void add_overload(unsigned where, const char* name, const char* params, const char* doc, Thunk thunk, const void* state,
                   const std::vector<TypeInfo>& types, const char* result);
-// Says that `name`, where its other parameters have their defaults, is the elementwise operator `id` of its first `operands` parameters.
-void is_elementwise(const char* name, ir::OpId id, int operands);
+// Marks `name` as the elementwise operator `id` of its first `operands` parameters, where the other parameters have their defaults.
+void mark_elementwise(const char* name, ir::OpId id, int operands);
 // A second name for what is defined under `name` so far (functions and methods).
 void add_alias(const char* alias, const char* name);
 // A method (and function, where there is one) `name`_ that writes what `name` gives to its first argument.

@@ -260,12 +260,13 @@ void define_elementwise() {
   define_scaled_sums();
   define_choices();
   define_activations();
-  constexpr std::array kWithDefaults = {"add", "sub", "div",
-                                        "pow"};  // of the special ones, these are the operator but for their other parameters
-  for (const ops::TableEntry& r : ops::table())
-    if (std::ranges::find(kSpecial, std::string_view(r.name)) == kSpecial.end() ||
-        std::ranges::find(kWithDefaults, std::string_view(r.name)) != kWithDefaults.end())
-      is_elementwise(r.name, ops::id_of(r.name), r.arity);
+  // Of the special ones, these are the operator itself while their other parameters have their defaults.
+  constexpr std::array kWithDefaults = {"add", "sub", "div", "pow"};
+  const auto rows = ops::table();
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (std::ranges::find(kSpecial, std::string_view(rows[i].name)) == kSpecial.end() ||
+        std::ranges::find(kWithDefaults, std::string_view(rows[i].name)) != kWithDefaults.end())
+      mark_elementwise(rows[i].name, static_cast<ir::OpId>(i), rows[i].arity);
   for (auto [alias, name] : kAliases) add_alias(alias, name);
   def(kFunction, "_elementwise_table", "",
       "The operators: (name, arity, rule, low, high, differentiable operands, docstring); operands are drawn from low to "
@@ -279,6 +280,11 @@ void define_elementwise() {
         }
         return list;
       });
+  def(kFunction, "_operator_records", "", "The names of the operators that have records (core/operators.h).", []() -> nb::object {
+    nb::list names;
+    for (const auto& row : operators::rows()) names.append(nb::str(row.name.data(), row.name.size()));
+    return names;
+  });
   // Under its own name an operator may have other parameters in Python (alpha, rounding_mode ...); here it has its operands.
   def(kFunction, "_elementwise", "name, a, b=None, c=None", "The id called `name`, of as many operands as it takes.",
       [](std::string_view name, const Operand& a, const std::optional<Operand>& b, const std::optional<Operand>& c) {

@@ -58,7 +58,9 @@ V encoded(const FloatFormat& f, V x) {
   const auto least_normal = static_cast<double>((kBias - f.bias + 1) << kMantissa);
   V code = where(magnitude < least_normal, subnormal, normal);
   const int greatest = f.greatest_code();
-  const double beyond = f.overflow == FloatFormat::Overflow::Greatest ? greatest : greatest + 1;
+  // Greater numbers become the code behind the greatest: infinity, or the NaN of formats without -0. e4m3fn saturates, as in PyTorch.
+  const bool saturates = !f.has_infinity && f.has_negative_zero;
+  const double beyond = saturates ? greatest : greatest + 1;
   code = where((code > static_cast<double>(greatest)) | (magnitude >= static_cast<double>(kInfinity)), beyond, code);
   if (f.has_negative_zero) return sign | where(magnitude > static_cast<double>(kInfinity), code.lit_bits(0x7f), code);
   // Without -0: its code is the NaN.

@@ -3,19 +3,14 @@
 #pragma once
 
 #include <array>
-#include <string_view>
 
 #include "ir/expr.h"
 
 namespace naru::ir {
 
 struct FloatFormat {
-  // What is written for numbers whose magnitude, once rounded, exceeds the greatest finite value.
-  enum class Overflow : uint8_t { Greatest, Infinity, NaN };
-
   DType dtype;
   int exponent_bits, mantissa_bits, bias;
-  Overflow overflow;
   bool has_infinity;       // the greatest exponent stands for infinity and NaN, as in IEEE formats
   bool has_negative_zero;  // otherwise the code of -0 is the only NaN
   bool has_sign_and_zero = true;
@@ -29,11 +24,9 @@ struct FloatFormat {
 // In the order of the dtypes. Sources: OCP 8-bit Floating Point Specification (e4m3fn, e5m2), Noune et al. 2022 (fnuz), OCP Microscaling
 // Formats (e8m0fnu: powers of two). Numbers too large for e4m3fn become 448, also infinity.
 inline constexpr std::array kFloatFormats{
-    FloatFormat{kFloat8E4M3FN, 4, 3, 7, FloatFormat::Overflow::Greatest, false, true},
-    FloatFormat{kFloat8E5M2, 5, 2, 15, FloatFormat::Overflow::Infinity, true, true},
-    FloatFormat{kFloat8E4M3FNUZ, 4, 3, 8, FloatFormat::Overflow::NaN, false, false},
-    FloatFormat{kFloat8E5M2FNUZ, 5, 2, 16, FloatFormat::Overflow::NaN, false, false},
-    FloatFormat{kFloat8E8M0FNU, 8, 0, 127, FloatFormat::Overflow::NaN, false, true, false},
+    FloatFormat{kFloat8E4M3FN, 4, 3, 7, false, true},           FloatFormat{kFloat8E5M2, 5, 2, 15, true, true},
+    FloatFormat{kFloat8E4M3FNUZ, 4, 3, 8, false, false},        FloatFormat{kFloat8E5M2FNUZ, 5, 2, 16, false, false},
+    FloatFormat{kFloat8E8M0FNU, 8, 0, 127, false, true, false},
 };
 
 // The number that a code (I32, 0 to 255) stands for, exactly: F32.

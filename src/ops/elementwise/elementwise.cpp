@@ -347,6 +347,14 @@ Tensor run_fast(ir::OpId id, std::span<const Operand> operands, Types& types) {
   return out;
 }
 
+// The shape that the tensors among the operands broadcast to.
+Dims shape_of_result(std::span<const Operand> operands) {
+  Dims shape;
+  for (const Operand& o : operands)
+    if (o.is_tensor()) shape = shape.empty() ? o.tensor().sizes() : broadcast_shapes(shape, o.tensor().sizes());
+  return shape;
+}
+
 }  // namespace
 
 std::span<const TableEntry> table() {
@@ -403,9 +411,7 @@ Tensor run_op(ir::OpId id, std::span<const Operand> operands) {
   }
   const Device device = check_devices(operands, r.name);
   types = apply_rule(r.rule, operands, r.name);
-  Dims shape;
-  for (const Operand& o : operands)
-    if (o.is_tensor()) shape = shape.empty() ? o.tensor().sizes() : broadcast_shapes(shape, o.tensor().sizes());
+  const Dims shape = shape_of_result(operands);
   check_divisor(id, types, operands);
   std::array<OpOperand, 3> steps;
   fill_operands(id, operands, types, r.rule, steps);
@@ -426,9 +432,7 @@ bool run_op_into(ir::OpId id, std::span<const Operand> operands, const Tensor& o
   const Device device = check_devices(operands, r.name);
   const Types types = apply_rule(r.rule, operands, r.name);
   if (types.out != out.dtype() || !(device == out.device())) return false;
-  Dims shape;
-  for (const Operand& o : operands)
-    if (o.is_tensor()) shape = shape.empty() ? o.tensor().sizes() : broadcast_shapes(shape, o.tensor().sizes());
+  const Dims shape = shape_of_result(operands);
   if (!(shape == out.sizes()) || may_overlap(out.sizes(), out.strides())) return false;
   check_divisor(id, types, operands);
   std::array<OpOperand, 3> steps;
@@ -454,9 +458,7 @@ void run_op_in_place(ir::OpId id, const Tensor& target, std::span<const Operand>
         "result type {} can't be cast to the desired output type {} ({}_ writes into its operand; use {}() for a new tensor)",
         torch_name(types.out), torch_name(target.dtype()), r.name, r.name);
   if (id == ir::op::abs && is_complex(target.dtype())) throw RuntimeError("In-place abs is not supported for complex tensors.");
-  Dims shape = target.sizes();
-  for (const Operand& o : others)
-    if (o.is_tensor()) shape = broadcast_shapes(shape, o.tensor().sizes());
+  const Dims shape = shape_of_result(operands);
   if (!(shape == target.sizes()))
     throw RuntimeError("output with shape {} doesn't match the broadcast shape {} ({}_)", target.sizes().str(), shape.str(), r.name);
   require_distinct_elements(target, r.name, "_");

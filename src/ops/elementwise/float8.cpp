@@ -15,10 +15,7 @@ namespace {
 
 namespace o = ir::op;
 
-ir::OpId of_format(ir::OpId first, DType type) {
-  const auto* const row = std::ranges::find(ir::kFloatFormats, type, &ir::FloatFormat::dtype);
-  return static_cast<ir::OpId>(first + (row - ir::kFloatFormats.begin()));
-}
+ir::OpId of_format(ir::OpId first, DType type) { return static_cast<ir::OpId>(first + static_cast<ir::OpId>(float8_number(type))); }
 
 // The codes of x in `type`, as uint8.
 Tensor codes_of(const Tensor& x, DType type) {

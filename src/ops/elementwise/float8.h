@@ -1,5 +1,5 @@
-// Operators on the float8 types. Instructions never see these dtypes: where bits suffice (copies, where) operators use the codes as uint8; abs, == and
-// predicates compute in float32, which holds every value exactly. All other arithmetic is refused, as in PyTorch.
+// Operators on the float8 types. Instructions never see these dtypes: where bits suffice (copies, where) operators use the codes as uint8; abs, ==,
+// predicates and products compute in float32, which holds every value exactly, and round once. What PyTorch refuses is refused.
 #pragma once
 
 #include <span>

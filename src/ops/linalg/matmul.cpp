@@ -295,7 +295,7 @@ Tensor addmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Sca
   check_factors(a, b, "addmm");
   check_factors(a, c, "addmm");
   if (is_float8(a.dtype())) [[unlikely]]
-    return addmm(ops::as_float32(c), ops::as_float32(a), ops::as_float32(b), beta, alpha).to(a.dtype());
+    return addmm(c.to(DType::F32), a.to(DType::F32), b.to(DType::F32), beta, alpha).to(a.dtype());
   const Dims sizes{a.sizes()[0], b.sizes()[1]};
   const DType type = a.dtype();
   if (!is_inexact(type)) beta = ops::converted(beta, type), alpha = ops::converted(alpha, type);

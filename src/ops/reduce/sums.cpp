@@ -133,9 +133,8 @@ Tensor prod(const Tensor& t, std::optional<int64_t> dim, bool keepdim, std::opti
   ops::require_defined(t, "prod", "input");
   const DType out = dtype.value_or(is_inexact(t.dtype()) ? t.dtype() : DType::I64);
   if (is_complex(out)) return complex_prod(t.to(out), dim, keepdim);
-  if (is_complex(t.dtype())) return prod(t.to(out), dim, keepdim, dtype);
+  if (is_complex(t.dtype()) || (is_float8(t.dtype()) && !is_float8(out))) return prod(t.to(out), dim, keepdim, dtype);
   if (is_wide_unsigned(out)) ops::refuse("prod", out);
-  if (is_float8(t.dtype()) && !is_float8(out)) return prod(ops::as_float32(t), dim, keepdim, out);
   if (is_wide_unsigned(t.dtype())) return prod(ops::as_computed(t, out), dim, keepdim, out);
   if (ops::is_half(out) && autograd::recording({&t}))
     return prod(t.to(out), dim, keepdim, DType::F32).to(out);  // 16 bits are too few for its gradient

@@ -48,12 +48,14 @@ void clear_cache() noexcept {
 std::optional<Decision> decide(Rules rules, std::string_view function, std::span<const Tensor* const> tensors, bool keeps_dtype) {
   // Any tensor on an accelerator whose block is open decides, else one on the cpu.
   int kind = -1;
-  DType widest = DType::F16;
+  std::optional<DType> first, widest;  // float8 types are never the widest, since they are not promoted
   bool mixed = false;
   for (const Tensor* t : tensors) {
     if (!eligible(*t)) continue;
-    mixed |= kind >= 0 && t->dtype() != widest;
-    if (!is_float8(t->dtype())) widest = kind < 0 ? t->dtype() : promote(widest, t->dtype());
+    const DType type = t->dtype();
+    if (!first) first = type;
+    mixed |= type != *first;
+    if (!is_float8(type)) widest = widest ? promote(*widest, type) : type;
     kind = std::max(kind, static_cast<int>(t->device().type));
   }
   if (kind < 0) return {};
@@ -67,7 +69,7 @@ std::optional<Decision> decide(Rules rules, std::string_view function, std::span
           "binary_cross_entropy_with_logits (BCEWithLogitsLoss) and leave the sigmoid out, or disable autocast for this call",
           function);
     case Cast::Widest:
-      if (mixed) d.to = widest;
+      if (mixed) d.to = widest;  // of float8 types alone there is none
       break;
     case Cast::Float32:
       if (!keeps_dtype) d.to = DType::F32;

@@ -59,7 +59,7 @@ DlType dl_type(DType t) {
   const auto bits = static_cast<uint8_t>(size_of(t) * 8);
   if (t == DType::Bool) return {kDlBool, 8, 1};
   if (t == DType::BF16) return {kDlBfloat, 16, 1};
-  if (is_float8(t)) return {kDlFloat8[static_cast<size_t>(t) - static_cast<size_t>(kFloat8E4M3FN)], 8, 1};
+  if (is_float8(t)) return {kDlFloat8[float8_number(t)], 8, 1};
   if (is_complex(t)) return {kDlComplex, bits, 1};
   if (is_floating(t)) return {kDlFloat, bits, 1};
   return {is_signed(t) ? kDlInt : kDlUInt, bits, 1};

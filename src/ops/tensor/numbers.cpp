@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/math/small_floats.h"
 #include "naru/error.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/half.h"
@@ -55,8 +56,7 @@ Scalar converted(Scalar number, DType type) {
   if (number.is_complex()) return converted(number.to_double(), type);
   const Range r = range_of(type);
   if (is_floating(type)) {
-    // Of the float8 types one has infinities.
-    const bool holds_infinity = !is_float8(type) || type == kFloat8E5M2;
+    const bool holds_infinity = !is_float8(type) || ir::kFloatFormats[float8_number(type)].has_infinity;
     if (const double v = number.to_double(); (std::isfinite(v) || !holds_infinity) && (v < r.low || v > r.high)) fail(number, type);
     return number;
   }

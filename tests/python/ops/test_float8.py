@@ -222,6 +222,14 @@ def test_autocast_casts_them_beside_other_types():
         assert (f @ x).dtype == torch.bfloat16 and torch.nn.functional.mse_loss(f, x).dtype == torch.float32
 
 
+@pytest.mark.parametrize("op", ["cat", "stack"])
+def test_autocast_leaves_them_alone_where_there_are_only_they(op):
+    x = torch.ones(4, 4).to(torch.float8_e4m3fn)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = getattr(torch, op)([x, x])
+    assert y.dtype == x.dtype and same(y.float().numpy(), getattr(torch, op)([x.float(), x.float()]).numpy())
+
+
 def test_types_do_not_promote():
     for name in TYPES:
         for other in [torch.float32, torch.float16, torch.int64, torch.bool, torch.complex64, torch.uint16, *(dtype(t) for t in TYPES if t != name)]:
@@ -345,6 +353,25 @@ def test_gradients_go_through_conversions():
     leaf = torch.ones(3).to(torch.float8_e4m3fn).requires_grad_()
     (leaf.float() * 2).sum().backward()
     assert leaf.grad.dtype == torch.float8_e4m3fn and leaf.grad.tolist() == [2.0] * 3
+
+
+@pytest.mark.parametrize("dim", [None, 1])
+def test_products_of_all_elements_have_gradients(dim, device):
+    x = torch.tensor([[1.0, 2.0], [0.5, 4.0]], device=device, requires_grad=True)
+    y = x.to(torch.float8_e5m2)
+    (torch.prod(y, dtype=torch.float32) if dim is None else torch.prod(y, dim, dtype=torch.float32).sum()).backward()
+    assert x.grad.tolist() == ([[4.0, 2.0], [8.0, 1.0]] if dim is None else [[2.0, 1.0], [4.0, 0.5]])
+
+
+@pytest.mark.parametrize("operand", range(3))
+def test_addmm_has_gradients(operand, device):
+    """They are computed in float32 and rounded once to the operand's type."""
+    operands = [torch.ones(2, 2, device=device).to(torch.float8_e5m2) for _ in range(3)]
+    x = operands[operand].requires_grad_()
+    y = torch.addmm(*operands)
+    assert y.requires_grad and y.dtype == torch.float8_e5m2 and y.tolist() == [[3.0, 3.0]] * 2
+    y.float().sum().backward()
+    assert x.grad.dtype == torch.float8_e5m2 and x.grad.tolist() == [[1.0 if operand == 0 else 2.0] * 2] * 2
 
 
 def test_modules_move_to_them(device):

@@ -150,7 +150,7 @@ class Group:
         params: the parameters.
         mesh: as for Param.
         mp_policy, offload_policy: the policies.
-        pending: the reductions that are under way, of all groups of a model.
+        accumulated: called when the gradients of all parameters are there.
     """
 
     def __init__(self, params: list[Param], mesh: DeviceMesh, mp_policy: Any, offload_policy: Any, accumulated: Callable[[], None]) -> None:
@@ -163,7 +163,7 @@ class Group:
         self.requires_sync = self.requires_all_reduce = True
         self.factor: float | None = None  # what summed gradients are divided by, instead of the number of ranks
         self.arrived = 0
-        self._accumulated = accumulated  # called when all gradients are there
+        self._accumulated = accumulated
         self._gathering: tuple[Any, Tensor, list[list[Param]]] | None = None
         self._reducing: list[Any] | None = None  # (work, what is sent, the result, the parameters) of each batch
         self._partial: dict[Any, Tensor] = {}  # sums within the shard group that wait for the all_reduce

@@ -88,7 +88,7 @@ class Job {
 
   void run() const {
     const auto& r = q_.result;
-    if (q_.op == Op::Pick && spread_evenly()) return channels_last_ ? scatter_channels() : scatter();
+    if (q_.op == Op::Pick && spread_evenly()) return channels_last_ ? scatter<64>() : scatter<1>();
     if (planes_) return planes();
     const double time = 0.6 * static_cast<double>(product(q_.sizes_of_y())) * static_cast<double>(places_[0] * places_[1] * places_[2]);
     if (channels_last_)
@@ -116,47 +116,24 @@ class Job {
     const auto& s = q_.y.strides;
     return (s[3] == s[4] * q_.result[2] || q_.result[1] == 1) && (s[2] == s[4] * q_.result[2] * q_.result[1] || q_.result[0] == 1);
   }
-  // Pick in the opposite direction: adds each x to the position that its index names. The order of additions is the same.
+  // Pick in the opposite direction: adds each x to the position that its index names, for kTogether neighbouring channels at once, whose
+  // elements must be neighbours in memory if they are several. The order of additions is the same.
+  template <int64_t kTogether>
   void scatter() const {
     const int64_t positions = q_.result[0] * q_.result[1] * q_.result[2], seen = q_.size[0] * q_.size[1] * q_.size[2];
-    split(q_.batch * q_.channels, 2.0 * static_cast<double>(q_.batch * q_.channels * (positions + seen)), 1,
-          [&](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i) {
-              const int64_t image = i / q_.channels, channel = i % q_.channels;
-              const auto &sx = q_.x.strides, &sy = q_.y.strides, &si = q_.indices.strides;
-              T* y = static_cast<T*>(q_.y.data) + image * sy[0] + channel * sy[1];
-              for (int64_t p = 0; p < positions; ++p) y[p * sy[4]] = T(0);
-              for (int64_t e0 = 0; e0 < q_.size[0]; ++e0)
-                for (int64_t e1 = 0; e1 < q_.size[1]; ++e1) {
-                  const T* x = static_cast<const T*>(q_.x.data) + image * sx[0] + channel * sx[1] + e0 * sx[2] + e1 * sx[3];
-                  const int64_t* number =
-                      static_cast<const int64_t*>(q_.indices.data) + image * si[0] + channel * si[1] + e0 * si[2] + e1 * si[3];
-                  for (int64_t e2 = 0; e2 < q_.size[2]; ++e2) {
-                    if (number[e2 * si[4]] < 0) continue;  // a window without elements
-                    T& to = y[number[e2 * si[4]] * sy[4]];
-                    to = plus(to, x[e2 * sx[4]]);
-                  }
-                }
-            }
-          });
-  }
-  // The same with channels last: neighbouring channels of one position together, as memory has them.
-  void scatter_channels() const {
-    constexpr int64_t kTogether = 64;
-    const int64_t positions = q_.result[0] * q_.result[1] * q_.result[2], seen = q_.size[0] * q_.size[1] * q_.size[2];
     const int64_t groups = (q_.channels + kTogether - 1) / kTogether;
+    const auto &sx = q_.x.strides, &sy = q_.y.strides, &si = q_.indices.strides;
     split(q_.batch * groups, 2.0 * static_cast<double>(q_.batch * q_.channels * (positions + seen)), 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t image = i / groups, first = i % groups * kTogether, n = std::min(kTogether, q_.channels - first);
-        const auto &sx = q_.x.strides, &sy = q_.y.strides, &si = q_.indices.strides;
-        T* const y = static_cast<T*>(q_.y.data) + image * sy[0] + first;
+        T* const y = static_cast<T*>(q_.y.data) + image * sy[0] + first * sy[1];
         for (int64_t p = 0; p < positions; ++p) std::fill_n(y + p * sy[4], n, T(0));
         for (int64_t e0 = 0; e0 < q_.size[0]; ++e0)
           for (int64_t e1 = 0; e1 < q_.size[1]; ++e1)
             for (int64_t e2 = 0; e2 < q_.size[2]; ++e2) {
-              const T* x = static_cast<const T*>(q_.x.data) + image * sx[0] + first + e0 * sx[2] + e1 * sx[3] + e2 * sx[4];
+              const T* x = static_cast<const T*>(q_.x.data) + image * sx[0] + first * sx[1] + e0 * sx[2] + e1 * sx[3] + e2 * sx[4];
               const int64_t* number =
-                  static_cast<const int64_t*>(q_.indices.data) + image * si[0] + first + e0 * si[2] + e1 * si[3] + e2 * si[4];
+                  static_cast<const int64_t*>(q_.indices.data) + image * si[0] + first * si[1] + e0 * si[2] + e1 * si[3] + e2 * si[4];
               for (int64_t c = 0; c < n; ++c) {
                 if (number[c] < 0) continue;  // a window without elements
                 T& to = y[number[c] * sy[4] + c];
