@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "autograd/engine/engine.h"
+#include "autograd/engine/forward.h"
 #include "autograd/graph/anomaly.h"
 #include "autograd/history/function.h"
 #include "autograd/nodes.h"
@@ -174,6 +175,20 @@ void define_edges() {
     autograd::gradient_edge(t).node->carries_tangent = true;
     Py_RETURN_NONE;
   });
+  def(kFunction, "_push_forward", "outputs, inputs, tangents, create_graph",
+      "The tangents of the outputs, along the inputs' (None: where no input is part of one). create_graph None: as the tangents need it.",
+      [](PyObject* outputs, PyObject* inputs, PyObject* tangents, std::optional<bool> create) -> PyObject* {
+        const List outs = tensors_or_none(outputs, "push_forward"), ins = tensors_or_none(inputs, "push_forward"),
+                   along = tensors_or_none(tangents, "push_forward");
+        std::vector<autograd::Dual> duals;
+        for (size_t i = 0; i < ins.size(); ++i) duals.push_back({autograd::gradient_edge(ins[i]), along.at(i)});
+        List result;
+        {
+          GilRelease scope;
+          result = autograd::push_forward(outs, duals, create).tangents;
+        }
+        return list_of(result).release().ptr();
+      });
   def(kFunction, "_is_recorded", "tensors", "Whether what is done with the tensors is recorded now.",
       [](const List& tensors) { return autograd::recording(tensors); });
   def(kFunction, "_current_backward", "", "The number of the backward pass that runs on this thread; 0 outside.",

@@ -1,9 +1,9 @@
 """`torch.autograd.forward_ad`: tensors with a tangent, and the tangents of what is computed of them.
 
-A dual tensor is one that requires gradients; `unpack_dual` finds the tangent of a result as the derivative of backward by the gradient that it
-starts with. So it costs about as much as two backwards, the graph is kept as long as its results are, and operators without a second derivative
-(functions of the user's that are once_differentiable) have none. A function of the user's with a jvp gives its results their tangents itself.
-What operators save within a level outlives in-place writes (src/autograd/kept.h); no_grad() does not stop tangents, inference_mode() does.
+A dual tensor is one that requires gradients; `unpack_dual` walks the graph that was recorded of it, forward (src/autograd/engine/forward.h).
+Each operator has a rule, or takes the derivative of its own backward; functions of the user's that are once_differentiable have none. The graph
+is kept as long as its results are. A function of the user's with a jvp gives its results their tangents itself. What operators save within a
+level outlives in-place writes (src/autograd/graph/kept.h); no_grad() does not stop tangents, inference_mode() does.
 """
 
 from __future__ import annotations
@@ -239,33 +239,27 @@ def _tangent(tensor: Tensor, duals: list[_Dual]) -> Any:
     for dual in reversed(duals):
         if _C._gradient_edge(dual.edge) == edge:
             return dual.tangent
-    with enable_grad():
-        start = _C.zeros_like(tensor.detach()).requires_grad_()
-        with _Unpacking(duals):
-            first = _C._grad([tensor], [dual.edge for dual in duals], [start], True, True, True)
-        if all(g is None for g in first):
-            return None
-        pairs = [(g, dual.tangent) for g, dual in zip(first, duals) if g is not None and g.requires_grad]
-        found = _products([g for g, _ in pairs], start, [t for _, t in pairs]) if pairs else None
+    found = _pushed([tensor], duals, True if any(dual.outside for dual in duals) else None)[0]
     if found is None:
-        return _C.zeros_like(tensor.detach())
+        return None
     # Of its own: a jvp may write it.
     return found.clone() if any(found.is_set_to(d.tangent) for d in duals if not _is_batched(d.tangent) and not _is_batched(found)) else found
 
 
-def _products(gradients: list[Tensor], start: Tensor, tangents: list[Any]) -> Any:
-    """The derivative of gradients, which are linear in `start`, along the tangents; of a batch of these one after the other."""
-    if any(_is_batched(t) for t in tangents):
-        transforms = _transforms()
-        number = max(t.level for t in tangents if _is_batched(t))
-        size = next(level.size for level in transforms.here.levels if level.number == number)
-        rows = []
-        for i in range(size):
-            one = [t.value.select(0, i) if _is_batched(t) and t.level == number else t for t in tangents]
-            rows.append(_products(gradients, start, one))
-        return None if rows[0] is None else transforms.BatchedTensor(_C.stack(rows), number)
-    differentiable = any(t.requires_grad for t in tangents)
-    return _C._grad(gradients, [start], tangents, True, differentiable, True)[0]
+def _pushed(outputs: list[Tensor], duals: list[_Dual], create_graph: bool | None) -> list[Any]:
+    """The tangents of plain outputs, None where no dual is part of one; of batches of tangents one entry after the other."""
+    batched = [dual.tangent for dual in duals if _is_batched(dual.tangent)]
+    if not batched:
+        with enable_grad(), _Unpacking(duals):
+            return _C._push_forward(outputs, [dual.edge for dual in duals], [dual.tangent for dual in duals], create_graph)
+    transforms = _transforms()
+    number = max(t.level for t in batched)
+    size = next(level.size for level in transforms.here.levels if level.number == number)
+    rows = []
+    for i in range(size):
+        one = [d._replace(tangent=d.tangent.value.select(0, i)) if _is_batched(d.tangent) and d.tangent.level == number else d for d in duals]
+        rows.append(_pushed(outputs, one, create_graph))
+    return [None if column[0] is None else transforms.BatchedTensor(_C.stack(list(column)), number) for column in zip(*rows)]
 
 
 _missing_name = _missing.module_getattr(__name__)

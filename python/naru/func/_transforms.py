@@ -1,7 +1,7 @@
 """grad, vjp, jvp, Jacobians and Hessians of functions.
 
-Derivatives are backward's. Within a vmap the inputs are differentiated as the copies that each entry has, so that gradients come entry by entry.
-Forward derivatives are backward's derivative by the gradient that it starts with.
+Within a vmap the inputs are differentiated as the copies that each entry has, so that gradients come entry by entry. Forward derivatives are
+found by walking the recorded graph from the inputs on (src/autograd/engine/forward.h).
 """
 
 from __future__ import annotations
@@ -286,20 +286,26 @@ def _pulled(inputs: _Inputs, outputs: list[tuple[Tensor, list[int]]], cotangents
 def _pushed(
     inputs: _Inputs, outputs: list[tuple[Tensor, list[int]]], tangents: list[Any], create: bool, duals: list[forward_ad._Dual] | None = None
 ) -> list[Any]:
-    """Products of the Jacobian with tangents: the derivative of backward by the gradient that it starts with. `duals`: those of the inputs, and
-    of the results of functions of the user's that have a jvp."""
+    """Products of the Jacobian with tangents. `duals`: those of the inputs, and of the results of functions of the user's that have a jvp."""
     duals = duals or [forward_ad._Dual(p, t, create) for p, t in zip(inputs.plain, tangents)]
-    with enable_grad(), forward_ad._Unpacking(duals):
+    reaching = [i for i, (p, _) in enumerate(outputs) if p.requires_grad]
+    found: list[Any] = [None] * len(outputs)
+    for i, tangent in zip(reaching, forward_ad._pushed([outputs[i][0] for i in reaching], duals, create)):
+        found[i] = tangent
+    return [_around(_C.zeros_like(p.detach()) if f is None else f, levels) for f, (p, levels) in zip(found, outputs)]
+
+
+def _linear(outputs: list[tuple[Tensor, list[int]]], places: list[Tensor], tangents: list[Any], create: bool) -> list[Any]:
+    """The outputs, linear functions of `places`, at `tangents`: the derivative of backward by the gradient that it starts with."""
+    with enable_grad():
         starts = [_C.zeros_like(p.detach()).requires_grad_() for p, _ in outputs]
         wanted = [(p, s) for (p, _), s in zip(outputs, starts) if p.requires_grad]
-        if not wanted:
-            return [_around(_C.zeros_like(p.detach()), levels) for p, levels in outputs]
-        edges = [dual.edge for dual in duals]
-        first = autograd_grad([p for p, _ in wanted], edges, [s for _, s in wanted], create_graph=True, allow_unused=True)
-        pairs = [(g, dual.tangent) for g, dual in zip(first, duals) if g is not None and g.requires_grad]
         found: Any = (None,) * len(starts)
-        if pairs:
-            found = autograd_grad([g for g, _ in pairs], starts, [t for _, t in pairs], create_graph=create, retain_graph=True, allow_unused=True)
+        if wanted:
+            first = autograd_grad([p for p, _ in wanted], places, [s for _, s in wanted], create_graph=True, allow_unused=True)
+            pairs = [(g, t) for g, t in zip(first, tangents) if g is not None and g.requires_grad]
+            if pairs:
+                found = autograd_grad([g for g, _ in pairs], starts, [t for _, t in pairs], create_graph=create, retain_graph=True, allow_unused=True)
     return [_around(_C.zeros_like(p.detach()) if f is None else f, levels) for f, (p, levels) in zip(found, outputs)]
 
 
@@ -321,7 +327,7 @@ def _tangents(inputs: _Inputs, tangents: Any, name: str) -> list[Any]:
 
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
     """(func(*primals), the Jacobian of `func` at the tuple `primals` times the tuple `tangents`); with `has_aux` and aux. with `strict`
-    an output that does not depend on them is a RuntimeError. By backward's derivative: it costs about as much as two backwards. RuntimeError for other shapes or containers.
+    an output that does not depend on them is a RuntimeError. RuntimeError for other shapes or containers.
 
     >>> jvp(naru.sin, (naru.tensor(0.0),), (naru.tensor(2.0),))
     (tensor(0.), tensor(2.))
@@ -382,8 +388,8 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
             return tree_unflatten([BatchedTensor(_C.stack(list(column)), level.number) for column in zip(*rows)], spec)
         plain = _tangents(inputs, tangents, "linearize(f, *primals)")
         create = _C.is_grad_enabled() and any(t.requires_grad for t in plain)
-        from_places = [forward_ad._Dual(p, t, create) for p, t in zip(places, plain)] if own else None
-        return tree_unflatten(_pushed(inputs, outputs, plain, create, from_places), spec)
+        found = _linear(outputs, places, plain, create) if own else _pushed(inputs, outputs, plain, create)
+        return tree_unflatten(found, spec)
 
     return _without_history(output, False), product
 

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <string_view>
+#include <tuple>
 
+#include "autograd/engine/forward.h"
+#include "autograd/history/history.h"
 #include "naru/ops.h"
 
 namespace naru::autograd {
@@ -92,10 +95,22 @@ List checked(const List& v, const List& like, const DerivativeOptions& options, 
   return prepared(v, options.create_graph, false);
 }
 
-List zero_starts(const List& like) {
-  List list;
-  for (const Tensor& t : like) list.push_back(zeros_like(t.detach()).requires_grad_());
-  return list;
+// The results of f at x, and their derivatives along `direction` (undefined: zero).
+template <class F>
+std::pair<List, List> forward(const F& f, const List& x, const List& direction, const DerivativeOptions& options) {
+  std::vector<Dual> duals;
+  for (size_t i = 0; i < x.size(); ++i) {
+    duals.push_back({gradient_edge(x[i]), direction[i]});
+    duals[i].edge.node->carries_tangent = true;
+  }
+  const List y = [&] {
+    const CarryTangents carried;
+    return f();
+  }();
+  Pushed pushed = push_forward(y, duals, options.create_graph);
+  for (size_t i = 0; options.strict && i < x.size(); ++i)
+    if (!pushed.reached[i]) throw RuntimeError(fmt::format(fmt::runtime(kMissing[Back]), i));
+  return {y, std::move(pushed.tangents)};
 }
 
 Tensor single_element(const TensorFunction& f, const List& x, const char* name) {
@@ -136,15 +151,13 @@ Product jvp(const TensorFunction& f, const List& inputs, const List& v, Derivati
   const EnableGrad on;
   const List x = prepared(inputs, options.create_graph, true);
   const List direction = checked(v, x, options, kOneInput);
-  const List y = f(x);
-  check_recorded(y, options.strict, kOutputFixed);
-  // Double-backward trick: backward is linear in its starting gradients, so their values are arbitrary; the result is its derivative by
-  // them.
-  const List start = zero_starts(y);
-  const List g = gradients(y, x, start, true);
-  check_recorded(g, options.strict, kMissing[BackTrick]);
-  List product = filled(gradients(g, start, direction, options.create_graph), y, options, BackTrick);
-  return {finished(y, options.create_graph), finished(std::move(product), options.create_graph)};
+  const auto outputs = [&] {
+    List y = f(x);
+    check_recorded(y, options.strict, kOutputFixed);
+    return y;
+  };
+  auto [y, product] = forward(outputs, x, direction, options);
+  return {finished(y, options.create_graph), finished(filled(std::move(product), y, options, BackTrick), options.create_graph)};
 }
 
 std::vector<List> jacobian(const TensorFunction& f, const List& inputs, DerivativeOptions options) {
@@ -207,10 +220,13 @@ Product hvp(const TensorFunction& f, const List& inputs, const List& v, Derivati
   const EnableGrad on;
   const List x = prepared(inputs, options.create_graph, true);
   const List direction = checked(v, x, options, kOneInput);
-  auto [y, g] = recorded_gradient(f, x, options, "hvp");
-  const List start = zero_starts(x);
-  const List back = gradients(g, x, start, true);
-  List product = filled(gradients(back, start, direction, options.create_graph), x, options, DoubleBackTrick);
+  Tensor y;
+  const auto gradient = [&] {
+    List g;
+    std::tie(y, g) = recorded_gradient(f, x, options, "hvp");
+    return g;
+  };
+  List product = filled(forward(gradient, x, direction, options).second, x, options, DoubleBackTrick);
   return {finished({y}, options.create_graph), finished(std::move(product), options.create_graph)};
 }
 

@@ -290,7 +290,7 @@ void add_roots(Engine& engine, std::span<const Tensor> outputs, std::span<const 
       throw RuntimeError("Mismatch in shape: grad_output[{}] has a shape of torch.Size({}) and output[{}] has a shape of torch.Size({}).",
                          i, g.sizes().str(), i, t.sizes().str());
     } else if (g.dtype() != t.dtype() || g.device() != t.device()) {
-      g = fit_gradient(g, GradientLike(t), "", i);
+      g = fit_gradient(g, TensorLike(t), "", i);
     }
     engine.add_root(gradient_edge(t), g);
   }

@@ -114,8 +114,12 @@ bool requires_grad(const Tensor& t) noexcept {
   return takes_part(t);
 }
 
-void mark_tangent(Node& node) noexcept {
+void mark_tangent(Node& node, const Tensor& out, uint32_t output) {
   for (const Edge& e : node.next()) node.carries_tangent |= e.node && e.node->carries_tangent;
+  if (!node.carries_tangent) return;
+  std::vector<TensorLike>& results = node.ensure_extras().results;
+  if (results.size() <= output) results.resize(output + 1);
+  results[output] = TensorLike(out);
 }
 
 void move_retained(Meta& m, const Ref<Node>& former) {
@@ -218,6 +222,8 @@ void Saved::throw_written(const Tensor& t, const std::string& node) const {
       t.impl()->origin.op ? t.impl()->origin.op : "an in-place operator");
 }
 
+thread_local constinit bool saved_are_constant = false;
+
 Tensor Saved::get(Node* self) const {
   const auto name = [&] { return self ? self->name() : "a function that is gone"; };
   if (released_)
@@ -231,10 +237,12 @@ Tensor Saved::get(Node* self) const {
     const Ref<PackedTensor> packed = packed_;
     const Tensor t = packed->kept ? value_of(*packed->kept) : packed->unpack(packed->value);
     if (packed->kept && !t.defined()) throw_written(packed->kept->tensor, name());
-    if (!grad_enabled()) return t;
+    if (!grad_enabled() || saved_are_constant) return t;
     return attached(t, is_output_ ? Edge{self ? Ref<Node>::share(self) : Ref<Node>(), output_} : packed->edge);
   }
   if (tensor_.version() != version_) throw_written(tensor_, name());
+  if (saved_are_constant) [[unlikely]]
+    return tensor_.detach();
   if (!is_output_ || !grad_enabled()) return tensor_;
   return attached(tensor_, {Ref<Node>::share(self), output_});
 }
@@ -266,7 +274,7 @@ void set_history(const Tensor& out, Ref<Node> node, uint32_t output) {
   if (m.retains_grad) [[unlikely]]
     move_retained(m, node);
   if (tangents_carried && m.grad_fn) [[unlikely]]
-    mark_tangent(*m.grad_fn);
+    mark_tangent(*m.grad_fn, out, output);
   if (impl.base && impl.base->autograd)
     m.history.store(static_cast<Meta&>(*impl.base->autograd).history.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }

@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <type_traits>
@@ -50,6 +51,15 @@ class Needed {
 
 using TensorVisitor = std::function<void(const Tensor&)>;
 
+// The shape, dtype and device that a gradient or a tangent must have.
+struct TensorLike {
+  Dims sizes;
+  DType dtype = DType::F32;
+  Device device;
+  TensorLike() = default;
+  explicit TensorLike(const Tensor& t) : sizes(t.sizes()), dtype(t.dtype()), device(t.device()) {}
+};
+
 class Node : public RefCounted<Node> {
  public:
   explicit Node(const char* name);
@@ -57,6 +67,10 @@ class Node : public RefCounted<Node> {
   // Maps the gradients of the operator's outputs (undefined: zero) to those of its inputs, one for each edge of next(). Those that are not
   // needed may be left undefined.
   virtual std::vector<Tensor> apply(std::vector<Tensor> grads, Needed needed) = 0;
+  // Maps tangents of the operator's inputs, one for each edge of next() (undefined: zero), to those of its outputs. They may have less than
+  // the outputs' shape, where that broadcasts, and another dtype. No value: the node has no rule, and backward's derivative by the gradient is
+  // taken in its place (autograd/engine/forward.cpp).
+  virtual std::optional<std::vector<Tensor>> jvp(std::vector<Tensor>) { return std::nullopt; }
   // Frees the saved tensors; a second backward through the node is then an error.
   virtual void release_saved() {}
   // Calls f(t) for each tensor that the node is known to own a reference to.
@@ -84,6 +98,7 @@ class Node : public RefCounted<Node> {
     // The non-leaf results (output, state) with retain_grad(). The mutex guards the list and their grad.
     std::mutex mutex;
     std::vector<std::pair<uint32_t, Meta*>> retained;
+    std::vector<TensorLike> results;  // the outputs, of nodes that a tangent flows through
     std::string made_at;  // stack trace of the forward call, in anomaly mode
   };
   Extras* extras() const noexcept { return extras_.load(std::memory_order_acquire); }
@@ -191,6 +206,9 @@ struct SavedValue {
 };
 // Index in FunctionNode::saved of the tensor that PyTorch's node of that name calls `saved`; -1 if there is none.
 int saved_index(const std::string& node, std::string_view saved) noexcept;
+// While true, saved tensors come back without a history on this thread: what is computed of them is a function of the gradients alone.
+extern thread_local constinit bool saved_are_constant;
+
 // The innermost hooks of this thread, or null.
 inline thread_local constinit const SavedTensorHooks* saved_tensor_hooks = nullptr;
 
@@ -228,6 +246,25 @@ class Saved {
   bool is_output_ = false, released_ = false, undefined_ = true;
 };
 
+// An operator's backward, and its rule of forward derivatives: jvp(tangents, saved) is the tangent of the result, or a vector of those of all
+// results. Tangents are one for each input, undefined where an input has none; not all are undefined.
+template <class Backward, class Jvp>
+struct WithJvp : Backward {
+  WithJvp(Backward b, Jvp j) : Backward(std::move(b)), jvp(std::move(j)) {}
+  Jvp jvp;
+};
+
+// The backward of an operator with one input and a symmetric Jacobian, such as elementwise ones and softmax: it maps tangents as it maps
+// gradients. That is so for real numbers; tangents of complex ones take backward's derivative.
+template <class Backward>
+struct Symmetric : Backward {
+  explicit Symmetric(Backward b) : Backward(std::move(b)) {}
+};
+template <class F>
+inline constexpr bool is_symmetric = false;
+template <class B>
+inline constexpr bool is_symmetric<Symmetric<B>> = true;
+
 // A node whose backward is a function of the gradients, the saved tensors and, if it takes a third argument, what is needed.
 template <class F>
 class FunctionNode final : public Node {
@@ -238,24 +275,23 @@ class FunctionNode final : public Node {
     bool any = false;
     for (const Tensor& g : grads) any |= g.defined();
     if (!any) return std::vector<Tensor>(next().size());
-    std::vector<Tensor> values;
-    if (!saved.empty()) {
-      values.reserve(saved.size());
-      SavedGuard guard(*this);
-      bool packed = false;
-      for (const Saved& s : saved) packed |= s.is_packed();
-      if (packed) [[unlikely]] {
-        const std::vector<Saved> copies = saved;
-        guard.release();
-        for (const Saved& s : copies) values.push_back(s.get(this));
-      } else {
-        for (const Saved& s : saved) values.push_back(s.get(this));
-      }
+    std::vector<Tensor> values = saved_values();
+    return call(grads, values, needed);
+  }
+  std::optional<std::vector<Tensor>> jvp(std::vector<Tensor> tangents) override {
+    if constexpr (is_symmetric<F>) {
+      if (is_complex(tangents[0].dtype())) return std::nullopt;
+      std::vector<Tensor> values = saved_values();
+      return call(tangents, values, Needed(*this));
+    } else if constexpr (requires { &F::jvp; }) {
+      std::vector<Tensor> values = saved_values();
+      if constexpr (std::is_same_v<decltype(f_.jvp(tangents, values)), Tensor>)
+        return std::vector<Tensor>{f_.jvp(tangents, values)};
+      else
+        return f_.jvp(tangents, values);
+    } else {
+      return std::nullopt;
     }
-    if constexpr (std::is_invocable_v<F&, std::vector<Tensor>&, std::vector<Tensor>&, Needed>)
-      return f_(grads, values, needed);
-    else
-      return f_(grads, values);
   }
   void release_saved() override {
     if (saved.empty()) return;
@@ -272,6 +308,28 @@ class FunctionNode final : public Node {
   }
 
  private:
+  std::vector<Tensor> saved_values() {
+    std::vector<Tensor> values;
+    if (saved.empty()) return values;
+    values.reserve(saved.size());
+    SavedGuard guard(*this);
+    bool packed = false;
+    for (const Saved& s : saved) packed |= s.is_packed();
+    if (packed) [[unlikely]] {
+      const std::vector<Saved> copies = saved;
+      guard.release();
+      for (const Saved& s : copies) values.push_back(s.get(this));
+    } else {
+      for (const Saved& s : saved) values.push_back(s.get(this));
+    }
+    return values;
+  }
+  std::vector<Tensor> call(std::vector<Tensor>& grads, std::vector<Tensor>& values, Needed needed) {
+    if constexpr (std::is_invocable_v<F&, std::vector<Tensor>&, std::vector<Tensor>&, Needed>)
+      return f_(grads, values, needed);
+    else
+      return f_(grads, values);
+  }
   F f_;
 };
 
@@ -279,8 +337,8 @@ class FunctionNode final : public Node {
 bool recording(std::initializer_list<const Tensor*> inputs) noexcept;
 bool recording(std::span<const Tensor> inputs) noexcept;
 
-// Sets node.carries_tangent if one of its next nodes carries a tangent.
-void mark_tangent(Node& node) noexcept;
+// Sets node.carries_tangent if one of its next nodes carries a tangent, and notes what `out` is like then.
+void mark_tangent(Node& node, const Tensor& out, uint32_t output = 0);
 // Makes (node, output) the history of `out`. Does nothing for integer and bool tensors.
 void set_history(const Tensor& out, Ref<Node> node, uint32_t output = 0);
 // True if an in-place write to `target` must be recorded whatever the other operands are.

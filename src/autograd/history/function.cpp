@@ -56,8 +56,8 @@ class UserNode final : public Node {
         materialize_(call.materialize),
         saved_(std::move(saved)),
         differentiable_(std::move(differentiable)) {
-    for (const Tensor& t : call.inputs) wanted_.push_back(t.defined() ? GradientLike(t) : GradientLike());
-    for (const Tensor& t : outputs) like_.push_back(t.defined() ? GradientLike(t) : GradientLike()), given_.push_back(t.defined());
+    for (const Tensor& t : call.inputs) wanted_.push_back(t.defined() ? TensorLike(t) : TensorLike());
+    for (const Tensor& t : outputs) like_.push_back(t.defined() ? TensorLike(t) : TensorLike()), given_.push_back(t.defined());
     observe();
     saved_->belong_to(this);
   }
@@ -86,7 +86,7 @@ class UserNode final : public Node {
   bool materialize_;
   std::shared_ptr<SavedTensors> saved_;
   std::vector<size_t> differentiable_;  // for each output of the node, the index of the function's output
-  std::vector<GradientLike> wanted_, like_;
+  std::vector<TensorLike> wanted_, like_;
   std::vector<bool> given_;  // which outputs are tensors
 };
 

@@ -46,16 +46,16 @@ bool expands_to(const Dims& from, const Dims& to) {
 
 Tensor record_constant(Tensor out, const char* name, std::initializer_list<const Tensor*> inputs) {
   if (!recording(inputs)) return out;
-  std::vector<GradientLike> like;
-  for (const Tensor* t : inputs) like.push_back(t->defined() ? GradientLike(*t) : GradientLike());
+  std::vector<TensorLike> like;
+  for (const Tensor* t : inputs) like.push_back(t->defined() ? TensorLike(*t) : TensorLike());
   return record(std::move(out), name, inputs, {}, [like](const std::vector<Tensor>&, const std::vector<Tensor>&) {
     std::vector<Tensor> zero;
-    for (const GradientLike& l : like) zero.push_back(zeros(l.sizes, Options(l.dtype, l.device)));
+    for (const TensorLike& l : like) zero.push_back(zeros(l.sizes, Options(l.dtype, l.device)));
     return zero;
   });
 }
 
-Tensor fit_gradient(Tensor g, const GradientLike& like, const std::string& node, size_t index) {
+Tensor fit_gradient(Tensor g, const TensorLike& like, const std::string& node, size_t index) {
   if (!g.defined()) return g;
   const auto wrong = [&](const std::string& what) {
     return RuntimeError("{} at index {} - {}",

@@ -25,19 +25,14 @@ struct HookPlace {
 // Tensor::register_hook. `name` is for error messages; `object` is the Python object that the hook calls, if any.
 HookPlace add_hook(const Tensor& t, Hook hook, std::string name = "hook", std::shared_ptr<void> object = {});
 
-// The shape, dtype and device that a gradient must have.
-struct GradientLike {
-  Dims sizes;
-  DType dtype = DType::F32;
-  Device device;
-  GradientLike() = default;
-  explicit GradientLike(const Tensor& t) : sizes(t.sizes()), dtype(t.dtype()), device(t.device()) {}
-};
 // Makes `g` fit: sums it over broadcast dimensions, converts it to the dtype, and moves it to the device if it is 0-d. If it still does not fit,
 // throws RuntimeError with the node's name and `index`.
-Tensor fit_gradient(Tensor g, const GradientLike& like, const std::string& node, size_t index);
+Tensor fit_gradient(Tensor g, const TensorLike& like, const std::string& node, size_t index);
 // Throws RuntimeError if a hook replaced a gradient by one of another shape, dtype or device.
 void check_hook_result(const Tensor& before, const Tensor& after, const std::string& hook);
+
+// a + b, where an undefined one counts as zero.
+inline Tensor added(const Tensor& a, const Tensor& b) { return !a.defined() ? b : b.defined() ? a + b : a; }
 
 // Appends to `node` the edge of each input; a null edge for an input that is undefined or does not require grad.
 void connect(Node& node, std::initializer_list<const Tensor*> inputs);

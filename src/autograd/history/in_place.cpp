@@ -35,6 +35,20 @@ struct StridedGeometry {
   // Convert a gradient of the tensor to this geometry, and back.
   Tensor enter(const Tensor& g) const { return parts ? view_as_real(g) : g; }
   Tensor leave(const Tensor& g) const { return parts ? view_as_complex(g.contiguous()) : g; }
+  bool lies_within(const StridedGeometry& base) const {
+    return offset >= base.offset && offset + span_of(sizes, strides) <= base.offset + span_of(base.sizes, base.strides);
+  }
+  // A copy of a gradient of the tensor in memory that is laid out as the tensor's is.
+  Tensor laid_out(const Tensor& g) const {
+    const Tensor entered = enter(g);
+    Tensor whole = zeros({span_of(sizes, strides)}, Options(entered.dtype(), entered.device())).as_strided(sizes, strides, 0);
+    whole.copy_(entered);
+    return whole;
+  }
+  // This view of memory that is laid out as the base's.
+  Tensor part_of(const Tensor& whole, const StridedGeometry& base) const {
+    return whole.as_strided(sizes, strides, whole.storage_offset() + offset - base.offset);
+  }
 };
 
 // Backward of a view of any geometry over its base. It becomes a view's grad_fn after its base was written in place.
@@ -47,6 +61,10 @@ class AsStridedNode final : public Node {
   std::vector<Tensor> apply(std::vector<Tensor> grads, Needed) override {
     if (!grads[0].defined()) return {Tensor()};
     return {base_.leave(gradient_of_base(view_.enter(grads[0]), view_.strides, view_.offset - base_.offset, base_.sizes, base_.strides))};
+  }
+  std::optional<std::vector<Tensor>> jvp(std::vector<Tensor> tangents) override {
+    if (!view_.lies_within(base_)) return std::nullopt;
+    return std::vector<Tensor>{view_.leave(view_.part_of(base_.laid_out(tangents[0]), base_))};
   }
 
  private:
@@ -65,11 +83,8 @@ class CopySlices final : public Node {
   // The edges of `inner` are those of this node, but for the first, so what is needed here is needed there.
   std::vector<Tensor> apply(std::vector<Tensor> grads, Needed needed) override {
     if (!grads[0].defined()) return std::vector<Tensor>(next().size());
-    const Tensor g = base_.enter(grads[0]);
-    const Options like(g.dtype(), g.device());
-    Tensor whole = zeros({span_of(base_.sizes, base_.strides)}, like).as_strided(base_.sizes, base_.strides, 0);
-    whole.copy_(g);
-    Tensor part = whole.as_strided(view_.sizes, view_.strides, whole.storage_offset() + view_.offset - base_.offset);
+    const Tensor whole = base_.laid_out(grads[0]);
+    Tensor part = view_.part_of(whole, base_);
     std::vector<Tensor> results = inner_->apply({view_.leave(part.clone())}, needed);
     results.resize(next().size());
     if (!needed[0]) return results[0] = {}, results;
@@ -79,6 +94,20 @@ class CopySlices final : public Node {
       part.zero_();
     results[0] = base_.leave(whole);
     return results;
+  }
+  std::optional<std::vector<Tensor>> jvp(std::vector<Tensor> tangents) override {
+    const TensorLike& base = extras()->results.at(0);
+    const Tensor before = tangents[0].defined() ? tangents[0] : zeros(base.sizes, Options(base.dtype, base.device));
+    const Tensor whole = base_.laid_out(before);
+    Tensor part = view_.part_of(whole, base_);
+    if (tangents[0].defined()) tangents[0] = view_.leave(part.clone());
+    const std::optional<std::vector<Tensor>> written = inner_->jvp(std::move(tangents));
+    if (!written) return std::nullopt;
+    if ((*written)[0].defined())
+      part.copy_(view_.enter((*written)[0]));
+    else
+      part.zero_();
+    return std::vector<Tensor>{base_.leave(whole)};
   }
   void release_saved() override {
     if (inner_->use_count() == 1) inner_->release_saved();  // otherwise inner is also the grad_fn of its unpacked result, which needs it
@@ -125,9 +154,10 @@ void rebase_history(const Tensor& target, Ref<Node> node) {
   const Tensor base = base_of(target);
   Meta& m = ensure_meta(base.defined() ? base : target);
   const Ref<Node> former = m.grad_fn;
+  if (base.defined()) mark_tangent(*node, target);
   m.grad_fn = base.defined() ? Ref<Node>(make_ref<CopySlices>(target, base, std::move(node))) : std::move(node);
   m.output = 0;
-  mark_tangent(*m.grad_fn);
+  mark_tangent(*m.grad_fn, base.defined() ? base : target);
   move_retained(m, former);
   m.history.fetch_add(1, std::memory_order_release);
   // Updates the view's grad_fn from the base's.
@@ -141,7 +171,7 @@ void follow_base(const Tensor& view, Meta& m) {
   if (kind != ViewKind::Tracked && !(kind == ViewKind::MadeWithoutGrad && tangents_carried)) throw_untracked(view, true);
   static std::mutex mutex;  // several threads may find a shared view out of date at once
   Ref<Node> node = make_ref<AsStridedNode>(view, base_of(view)), former;
-  mark_tangent(*node);
+  mark_tangent(*node, view);
   const std::lock_guard lock(mutex);
   const uint64_t now = b->history.load(std::memory_order_acquire);
   if (now == m.history.load(std::memory_order_relaxed)) return;

@@ -74,7 +74,7 @@ class KernelNode final : public Node {
     Options options;
   };
   std::vector<Result> results;                 // one per output
-  std::vector<autograd::GradientLike> wanted;  // one per edge
+  std::vector<autograd::TensorLike> wanted;  // one per edge
   size_t inputs = 0;
 
  private:

@@ -98,14 +98,16 @@ Tensor view_as_real(const Tensor& t) {
     return ops::with_values(ops::parts_of(t).indices, view_as_real(ops::values_of(t)), sizes, is_coalesced(t));
   }
   return record(tracked(t, real_of(t.dtype()), geometry_of_parts(t), "view_as_real"), "ViewAsRealBackward0", {&t}, {},
-                [](Grads g, Grads) { return std::vector{g[0].defined() ? pair_gradient(g[0]) : Tensor()}; });
+                autograd::WithJvp([](Grads g, Grads) { return std::vector{g[0].defined() ? pair_gradient(g[0]) : Tensor()}; },
+                                  [](Grads t, Grads) { return view_as_real(t[0]); }));
 }
 
 Tensor view_as_complex(const Tensor& t) {
   ops::require_defined(t, "view_as_complex", "input");
   require_pairs(t);
   return record(tracked(t, complex_of(t.dtype()), geometry_of_pairs(t), "view_as_complex"), "ViewAsComplexBackward0", {&t}, {},
-                [](Grads g, Grads) { return std::vector{g[0].defined() ? view_as_real(g[0]) : Tensor()}; });
+                autograd::WithJvp([](Grads g, Grads) { return std::vector{g[0].defined() ? view_as_real(g[0]) : Tensor()}; },
+                                  [](Grads t, Grads) { return view_as_complex(t[0].contiguous()); }));
 }
 
 Tensor real(const Tensor& t) {
@@ -140,9 +142,15 @@ Tensor complex(const Tensor& re, const Tensor& im) {
     ops::apply_into(ir::op::copy, {&from, 1}, i == 0 ? ops::real_part(out) : ops::imaginary_part(out));
   }
   return record(std::move(out), "ComplexBackward0", {&re, &im}, {},
-                [a = re.sizes(), b = im.sizes()](Grads g, Grads, autograd::Needed needed) {
-                  return std::vector{needed[0] ? ops::sum_to(real(g[0]), a) : Tensor(), needed[1] ? ops::sum_to(imag(g[0]), b) : Tensor()};
-                });
+                autograd::WithJvp(
+                    [a = re.sizes(), b = im.sizes()](Grads g, Grads, autograd::Needed needed) {
+                      return std::vector{needed[0] ? ops::sum_to(real(g[0]), a) : Tensor(), needed[1] ? ops::sum_to(imag(g[0]), b) : Tensor()};
+                    },
+                    [](Grads t, Grads) {
+                      for (int i = 0; i < 2; ++i)
+                        if (!t[i].defined()) t[i] = zeros_like(t[1 - i]);
+                      return complex(t[0], t[1]);
+                    }));
 }
 
 Tensor polar(const Tensor& abs, const Tensor& angle) {
@@ -166,7 +174,8 @@ Tensor conj(const Tensor& t) {
   const ops::OpOperand from{&im, {}, im.dtype()};
   ops::apply_into(ir::op::neg, {&from, 1}, im);
   return record(std::move(out), "ConjBackward0", {&t}, {},
-                [](Grads g, Grads) { return std::vector{g[0].defined() ? conj(g[0]) : Tensor()}; });
+                autograd::WithJvp([](Grads g, Grads) { return std::vector{g[0].defined() ? conj(g[0]) : Tensor()}; },
+                                  [](Grads t, Grads) { return conj(t[0]); }));
 }
 void conj_physical_(const Tensor& t) {
   if (is_complex(t.dtype())) imag(t).neg_();

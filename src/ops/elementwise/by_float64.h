@@ -21,9 +21,9 @@ Tensor by_kernel(const Tensor& given, const char* name, ir::OpId id, D derivativ
   const Tensor y = apply(id, {{&t, {}, t.dtype()}}, t.dtype(), name);
   return autograd::record(
       y, name, {&t}, {&t},
-      [derivative](const std::vector<Tensor>& g, const std::vector<Tensor>& saved) -> std::vector<Tensor> {
+      autograd::Symmetric([derivative](const std::vector<Tensor>& g, const std::vector<Tensor>& saved) -> std::vector<Tensor> {
         return {g[0] * derivative(saved[0], saved[1])};
-      },
+      }),
       true);
 }
 
@@ -39,9 +39,9 @@ Tensor by_float64(const Tensor& given, const char* name, F f, D derivative) {
   }
   return autograd::record(
       y, name, {&t}, {&t},
-      [derivative](const std::vector<Tensor>& g, const std::vector<Tensor>& saved) -> std::vector<Tensor> {
+      autograd::Symmetric([derivative](const std::vector<Tensor>& g, const std::vector<Tensor>& saved) -> std::vector<Tensor> {
         return {g[0] * derivative(saved[0], saved[1])};
-      },
+      }),
       true);
 }
 

@@ -136,22 +136,30 @@ class TableNode final : public autograd::Node {
     results.clear();
     results.resize(n);
     if (!g.defined()) return results;
-    std::array<Tensor, 5> values;
-    uint8_t needs = 0;
     // `needed` may be another node's (CopySlices), with an edge that this one lacks.
     const auto computes = [&](int i) { return next()[i].node && needed[i]; };
-    for (int i = 0; i < n; ++i)
-      if (computes(i)) needs |= derivative_needs(id_, i);
-    if (needs & ~kIsGradient) {
-      SavedGuard guard(*this);
-      for (int i = 0; i < n; ++i)
-        if ((needs >> i & 1) && !is_number_[i]) values[i] = saved_value(saved_[i], guard);
-      if (needs >> n & 1) values[n] = saved_value(result_, guard);
-    }
+    std::array<Tensor, 5> values = saved_values(n, computes);
     values[n + 1] = g;
     for (int i = 0; i < n; ++i)
-      if (computes(i)) results[i] = one(i, n, values);
+      if (computes(i)) results[i] = one(i, n, values, Direction::Backward);
     return results;
+  }
+  // The Jacobian by each operand is diagonal: a tangent is multiplied by the derivative as a gradient is.
+  std::optional<std::vector<Tensor>> jvp(std::vector<Tensor> tangents) override {
+    const int n = kTable[id_].arity;
+    if (is_complex(types_.compute) && !is_complex(types_.out)) return std::nullopt;
+    const Dims& shape = extras()->results.at(0).sizes;
+    const auto computes = [&](int i) { return next()[i].node && tangents[i].defined(); };
+    std::array<Tensor, 5> values = saved_values(n, computes);
+    Tensor sum;
+    for (int i = 0; i < n; ++i) {
+      if (!computes(i)) continue;
+      Tensor t = tangents[i].dtype() == types_.out ? tangents[i] : tangents[i].to(types_.out);
+      values[n + 1] = t.sizes() == shape ? t : t.expand(shape);
+      const Tensor part = one(i, n, values, Direction::Forward);
+      sum = sum.defined() ? sum + part : part;
+    }
+    return std::vector<Tensor>{sum};
   }
   uint64_t shown_edges() const override {
     namespace o = ir::op;
@@ -182,6 +190,24 @@ class TableNode final : public autograd::Node {
   }
 
  private:
+  enum class Direction { Backward, Forward };
+
+  // The saved operands and the result, as far as the derivatives by the operands that `computes` says read them.
+  template <class F>
+  std::array<Tensor, 5> saved_values(int n, const F& computes) {
+    std::array<Tensor, 5> values;
+    uint8_t needs = 0;
+    for (int i = 0; i < n; ++i)
+      if (computes(i)) needs |= derivative_needs(id_, i);
+    if (needs & ~kIsGradient) {
+      SavedGuard guard(*this);
+      for (int i = 0; i < n; ++i)
+        if ((needs >> i & 1) && !is_number_[i]) values[i] = saved_value(saved_[i], guard);
+      if (needs >> n & 1) values[n] = saved_value(result_, guard);
+    }
+    return values;
+  }
+
   // Releases the guard before unpack hooks run, since they may run arbitrary code.
   Tensor saved_value(const autograd::Saved& saved, SavedGuard& guard) {
     if (!saved.is_packed()) [[likely]]
@@ -191,27 +217,36 @@ class TableNode final : public autograd::Node {
     return copy.get(this);
   }
 
-  // For complex numbers the same formulas hold, with all arguments but the gradient conjugated.
-  Tensor one_complex(int i, int n, const std::array<Tensor, 5>& values) const {
+  // For complex numbers the same formulas hold; backward, all arguments but the gradient are conjugated.
+  Tensor one_complex(int i, int n, const std::array<Tensor, 5>& values, Direction direction) const {
     const Tensor& g = values[n + 1];
+    const bool back = direction == Direction::Backward;
+    const auto seen = [back](const Tensor& t) { return back ? ops::conjugate(t) : t; };
     std::array<Tensor, 5> args;
-    for (int k = 0; k < n; ++k)
-      args[k] = is_number_[k]
-                    ? scalar_tensor(std::conj(numbers_[k].to<std::complex<double>>()), Options(complex_of(types_.compute), g.device()))
-                    : ops::conjugate(values[k]);
-    args[n] = ops::conjugate(values[n]), args[n + 1] = g;
+    for (int k = 0; k < n; ++k) {
+      if (!is_number_[k]) {
+        args[k] = seen(values[k]);
+        continue;
+      }
+      const auto number = numbers_[k].to<std::complex<double>>();
+      args[k] = scalar_tensor(back ? std::conj(number) : number, Options(complex_of(types_.compute), g.device()));
+    }
+    args[n] = seen(values[n]), args[n + 1] = g;
     for (int k = 0; k <= n; ++k)
       if (!args[k].defined()) args[k] = g;
     const std::span<const Tensor> all(args.data(), static_cast<size_t>(n + 2));
     Tensor result = derivative_needs(id_, i) & kIsGradient ? g : ops::complex_derivative(id_, i, all);
     if (!result.defined()) result = kDerivatives[id_][i](all);
-    return ops::gradient_as(sum_to(result, shapes_[i]), dtypes_[i]);
+    return back ? ops::gradient_as(sum_to(result, shapes_[i]), dtypes_[i]) : result;
   }
 
-  Tensor one(int i, int n, const std::array<Tensor, 5>& values) const {
+  // The derivative by operand i times values[n + 1], a gradient of the result or a tangent of the operand in the result's shape.
+  Tensor one(int i, int n, const std::array<Tensor, 5>& values, Direction direction) const {
     if (is_complex(types_.compute)) [[unlikely]]
-      return one_complex(i, n, values);
+      return one_complex(i, n, values, direction);
     const Tensor& g = values[n + 1];
+    const Dims& shape = direction == Direction::Backward ? shapes_[i] : g.sizes();
+    const DType dtype = direction == Direction::Backward ? dtypes_[i] : types_.out;
     const uint8_t needs = derivative_needs(id_, i);
     Tensor result;
     if (needs & kIsGradient) {
@@ -223,7 +258,7 @@ class TableNode final : public autograd::Node {
       for (int k = 0; k < n + 2; ++k)
         if (!args[k].defined()) args[k] = g;
       result = kDerivatives[id_][i]({args.data(), static_cast<size_t>(n + 2)});
-    } else if (shapes_[i] == g.sizes() && (result = fast_derivative(i, n, values, needs)).defined()) {
+    } else if (shape == g.sizes() && (result = fast_derivative(i, n, values, needs, dtype)).defined()) {
       return result;
     } else {
       std::array<OpOperand, 5> args;
@@ -234,17 +269,17 @@ class TableNode final : public autograd::Node {
         else
           args[k] = {values[k].defined() && (needs >> k & 1) ? &values[k] : &g, {}, as};
       }
-      const bool whole = shapes_[i] == g.sizes();
+      const bool whole = shape == g.sizes();
       result = make_result(g.sizes(), ops::gradient_strides(g, {args.data(), static_cast<size_t>(n + 2)}),
-                           whole ? dtypes_[i] : types_.compute, g.device(), "backward", true);
+                           whole ? dtype : types_.compute, g.device(), "backward", true);
       apply_into(ir::op::derivative(id_, i), {args.data(), static_cast<size_t>(n + 2)}, result);
     }
-    result = sum_to(result, shapes_[i]);
-    return result.dtype() == dtypes_[i] ? result : result.to(dtypes_[i]);
+    result = sum_to(result, shape);
+    return result.dtype() == dtype ? result : result.to(dtype);
   }
 
   // Returns an undefined tensor if the general path is needed.
-  Tensor fast_derivative(int i, int n, const std::array<Tensor, 5>& values, uint8_t needs) const {
+  Tensor fast_derivative(int i, int n, const std::array<Tensor, 5>& values, uint8_t needs, DType dtype) const {
     if (kTable[id_].rule == Rule::Where) return {};
     FastCall call;
     for (int k = 0; k < n + 2; ++k) {
@@ -255,8 +290,8 @@ class TableNode final : public autograd::Node {
       else if (!call.add(values[k].impl()))
         return {};
     }
-    if (!call.first() || call.first()->dtype != dtypes_[i]) return {};
-    return call.run(ir::op::derivative(id_, i), "backward", [&] { return Types{types_.compute, dtypes_[i]}; });
+    if (!call.first() || call.first()->dtype != dtype) return {};
+    return call.run(ir::op::derivative(id_, i), "backward", [&] { return Types{types_.compute, dtype}; });
   }
 
   ir::OpId id_;

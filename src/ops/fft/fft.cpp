@@ -66,21 +66,27 @@ Tensor fft_operand(const Tensor& t, bool complex) {
 
 Tensor fft_complex(const Tensor& t, int64_t dim, bool inverse, double scale) {
   return autograd::record(transformed(t, Kind::Complex, dim, t.size(dim), inverse, scale), "FftC2CBackward0", {&t}, {},
-                          [=](const Tensors& g, const Tensors&) -> Tensors { return {fft_complex(g[0], dim, !inverse, scale)}; });
+                          autograd::WithJvp(
+                              [=](const Tensors& g, const Tensors&) -> Tensors { return {fft_complex(g[0], dim, !inverse, scale)}; },
+                              [=](const Tensors& along, const Tensors&) { return fft_complex(along[0], dim, inverse, scale); }));
 }
 
 Tensor fft_real_to_half(const Tensor& t, int64_t dim, bool inverse, double scale) {
   const int64_t n = t.size(dim);
   return autograd::record(transformed(t, Kind::RealToHalf, dim, n, inverse, scale), "FftR2CBackward0", {&t}, {},
-                          [=](const Tensors& g, const Tensors&) -> Tensors {
-                            return {fft_half_to_real(with_inner(g[0], dim, n, 0.5), dim, n, !inverse, scale)};
-                          });
+                          autograd::WithJvp(
+                              [=](const Tensors& g, const Tensors&) -> Tensors {
+                                return {fft_half_to_real(with_inner(g[0], dim, n, 0.5), dim, n, !inverse, scale)};
+                              },
+                              [=](const Tensors& along, const Tensors&) { return fft_real_to_half(along[0], dim, inverse, scale); }));
 }
 
 Tensor fft_half_to_real(const Tensor& t, int64_t dim, int64_t n, bool inverse, double scale) {
   return autograd::record(
       transformed(t, Kind::HalfToReal, dim, n, inverse, scale), "FftC2RBackward0", {&t}, {},
-      [=](const Tensors& g, const Tensors&) -> Tensors { return {with_inner(fft_real_to_half(g[0], dim, !inverse, scale), dim, n, 2)}; });
+      autograd::WithJvp(
+          [=](const Tensors& g, const Tensors&) -> Tensors { return {with_inner(fft_real_to_half(g[0], dim, !inverse, scale), dim, n, 2)}; },
+          [=](const Tensors& along, const Tensors&) { return fft_half_to_real(along[0], dim, n, inverse, scale); }));
 }
 
 }  // namespace naru::ops

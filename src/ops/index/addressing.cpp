@@ -128,7 +128,9 @@ Tensor raw_gather(const Tensor& source, const Addressing& at, const Positions& p
 
 Tensor gather_at(const Tensor& source, const Addressing& at, const Positions& positions, const char* node) {
   return record_saving(raw_gather(source, at, positions), node, {&source}, positions,
-                       [at](Grads g, Grads saved) { return std::vector{g[0].defined() ? accumulate_at(g[0], at, saved) : Tensor()}; });
+                       autograd::WithJvp(
+                           [at](Grads g, Grads saved) { return std::vector{g[0].defined() ? accumulate_at(g[0], at, saved) : Tensor()}; },
+                           [at, node](Grads t, Grads saved) { return gather_at(t[0], at, saved, node); }));
 }
 
 Tensor accumulate_at(const Tensor& g, const Addressing& at, const Positions& positions) {
@@ -140,9 +142,13 @@ Tensor accumulate_at(const Tensor& g, const Addressing& at, const Positions& pos
     write_at(whole, at, positions, g.detach().to(type), true);
     whole = whole.to(g.dtype());
   }
-  return record_saving(whole, "IndexPutBackward0", {&g}, positions, [at](Grads gg, Grads saved) {
-    return std::vector{gg[0].defined() ? gather_at(gg[0], at, saved, "IndexBackward0") : Tensor()};
-  });
+  return record_saving(
+      whole, "IndexPutBackward0", {&g}, positions,
+      autograd::WithJvp(
+          [at](Grads gg, Grads saved) {
+            return std::vector{gg[0].defined() ? gather_at(gg[0], at, saved, "IndexBackward0") : Tensor()};
+          },
+          [at](Grads t, Grads saved) { return accumulate_at(t[0], at, saved); }));
 }
 
 void scatter_at(const Tensor& target, const Addressing& at, const Positions& positions, const Operand& value, bool add, const char* node) {
@@ -153,17 +159,25 @@ void scatter_at(const Tensor& target, const Addressing& at, const Positions& pos
   const Device value_device = own.defined() ? own.device() : target.device();
   write_in_place(
       target, at.op, node, {&own}, positions, [&] { write_at(target, at, positions, prepared(target, value), add); },
-      [=](Grads g, Grads saved, autograd::Needed needed) {
-        std::vector<Tensor> r(2);
-        if (!g[0].defined()) return r;
-        if (needed[0]) r[0] = g[0];
-        if (needed[0] && !add) {
-          r[0] = g[0].clone();
-          scatter_at(r[0], at, saved, 0, false, "IndexPutBackward0");
-        }
-        if (needed[1]) r[1] = gradient_as(sum_to(gather_at(g[0], at, saved, "IndexBackward0"), value_shape), value_type).to(value_device);
-        return r;
-      });
+      autograd::WithJvp(
+          [=](Grads g, Grads saved, autograd::Needed needed) {
+            std::vector<Tensor> r(2);
+            if (!g[0].defined()) return r;
+            if (needed[0]) r[0] = g[0];
+            if (needed[0] && !add) {
+              r[0] = g[0].clone();
+              scatter_at(r[0], at, saved, 0, false, "IndexPutBackward0");
+            }
+            if (needed[1])
+              r[1] = gradient_as(sum_to(gather_at(g[0], at, saved, "IndexBackward0"), value_shape), value_type).to(value_device);
+            return r;
+          },
+          [at, add, node, like = autograd::TensorLike(target)](Grads t, Grads saved) {
+            if (add && !t[1].defined()) return t[0];
+            const Tensor result = t[0].defined() ? t[0].clone() : zeros(like.sizes, Options(like.dtype, like.device));
+            scatter_at(result, at, saved, t[1].defined() ? Operand(t[1]) : Operand(0), add, node);
+            return result;
+          }));
 }
 
 Tensor as_positions(const Tensor& index, Device device, const char* op) {

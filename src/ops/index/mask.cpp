@@ -45,16 +45,20 @@ void choose(const Tensor& out, const Tensor& t, const Tensor& mask, const Operan
   ops::apply_into(ir::op::where, operands, out);
 }
 
-// Returns the backward function: gradients of t and value.
+// The gradients of t and value, and the tangent of the result.
 auto fill_gradients(const Tensor& t, const Tensor& value) {
-  return [shape = t.sizes(), type = value.defined() ? value.dtype() : t.dtype(), device = value.defined() ? value.device() : t.device()](
-             Grads g, Grads saved, autograd::Needed needed) {
-    std::vector<Tensor> r(2);
-    if (!g[0].defined()) return r;
-    if (needed[0]) r[0] = ops::sum_to(masked_fill(g[0], saved[0], 0), shape);
-    if (needed[1]) r[1] = ops::gradient_as(sum(where(saved[0], g[0], 0)), type).to(device);
-    return r;
-  };
+  return autograd::WithJvp(
+      [shape = t.sizes(), type = value.defined() ? value.dtype() : t.dtype(), device = value.defined() ? value.device() : t.device()](
+          Grads g, Grads saved, autograd::Needed needed) {
+        std::vector<Tensor> r(2);
+        if (!g[0].defined()) return r;
+        if (needed[0]) r[0] = ops::sum_to(masked_fill(g[0], saved[0], 0), shape);
+        if (needed[1]) r[1] = ops::gradient_as(sum(where(saved[0], g[0], 0)), type).to(device);
+        return r;
+      },
+      [](Grads t, Grads saved) {
+        return where(saved[0], t[1].defined() ? Operand(t[1]) : Operand(0), t[0].defined() ? Operand(t[0]) : Operand(0));
+      });
 }
 
 // Drops the repeated elements of an expanded tensor: PyTorch still allows writing to one, with a warning. Returns the tensor to write to.

@@ -122,6 +122,14 @@ using ops::adjoint_of;
 
 namespace {
 
+// The tangent of a product of two saved factors.
+auto product_rule(Tensor (*multiply)(const Tensor&, const Tensor&)) {
+  return [multiply](const Tensors& t, const Tensors& saved) {
+    const Tensor left = t[0].defined() ? multiply(t[0], saved[1]) : Tensor();
+    return t[1].defined() ? autograd::added(left, multiply(saved[0], t[1])) : left;
+  };
+}
+
 void require_matrix(const Tensor& t, const char* role, const char* op) {
   ops::require_defined(t, op, role);
   if (t.dim() != 2) throw RuntimeError("{} must be a matrix, got {}-D tensor ({}: shape {})", role, t.dim(), op, t.sizes().str());
@@ -136,9 +144,11 @@ Tensor mm_as(const Tensor& a, const Tensor& b, const char* op) {
   if (a.sizes()[1] != b.sizes()[0]) ops::throw_not_multiplicable(a.sizes(), b.sizes(), op);
   const bool for_a = requires_grad(a), for_b = requires_grad(b);
   return record(product_of(a, b, {}, false, op), "MmBackward0", {&a, &b}, {for_b ? &a : &ops::no_tensor(), for_a ? &b : &ops::no_tensor()},
-                [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
-                  return {needed[0] ? mm(g[0], adjoint_of(saved[1])) : Tensor(), needed[1] ? mm(adjoint_of(saved[0]), g[0]) : Tensor()};
-                });
+                autograd::WithJvp(
+                    [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
+                      return {needed[0] ? mm(g[0], adjoint_of(saved[1])) : Tensor(), needed[1] ? mm(adjoint_of(saved[0]), g[0]) : Tensor()};
+                    },
+                    product_rule(mm)));
 }
 
 }  // namespace
@@ -208,9 +218,12 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
     return sparse::bmm(a, b);
   check_factors(a, b, "bmm");
   return record(product_of(a, b, {}, false, "bmm"), "BmmBackward0", {&a, &b}, {&a, &b},
-                [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
-                  return {needed[0] ? bmm(g[0], adjoint_of(saved[1])) : Tensor(), needed[1] ? bmm(adjoint_of(saved[0]), g[0]) : Tensor()};
-                });
+                autograd::WithJvp(
+                    [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
+                      return {needed[0] ? bmm(g[0], adjoint_of(saved[1])) : Tensor(),
+                              needed[1] ? bmm(adjoint_of(saved[0]), g[0]) : Tensor()};
+                    },
+                    product_rule(bmm)));
 }
 
 namespace {
@@ -241,10 +254,13 @@ Tensor mv(const Tensor& a, const Tensor& v) {
     throw RuntimeError("size mismatch, got input ({}), mat ({}x{}), vec ({})", a.sizes()[0], a.sizes()[0], a.sizes()[1], v.sizes()[0]);
   check_factors(a, v, "mv");
   Tensor y = product_of(a, column_of(v), {}, false, "mv");
-  return record(
-      seen_as(y, {a.sizes()[0]}), "MvBackward0", {&a, &v}, {&a, &v}, [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
-        return {needed[0] ? outer(g[0], ops::conjugate(saved[1])) : Tensor(), needed[1] ? mv(adjoint_of(saved[0]), g[0]) : Tensor()};
-      });
+  return record(seen_as(y, {a.sizes()[0]}), "MvBackward0", {&a, &v}, {&a, &v},
+                autograd::WithJvp(
+                    [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
+                      return {needed[0] ? outer(g[0], ops::conjugate(saved[1])) : Tensor(),
+                              needed[1] ? mv(adjoint_of(saved[0]), g[0]) : Tensor()};
+                    },
+                    product_rule(mv)));
 }
 
 // The dot product of two vectors.
@@ -263,9 +279,12 @@ Tensor dot(const Tensor& a, const Tensor& b) {
         a.numel(), b.numel());
   check_factors(a, b, "dot");
   Tensor y = product_of(row_of(a), column_of(b), {}, false, "dot");
-  return record(seen_as(y, {}), "DotBackward0", {&a, &b}, {&a, &b}, [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
-    return {needed[0] ? g[0] * ops::conjugate(saved[1]) : Tensor(), needed[1] ? g[0] * ops::conjugate(saved[0]) : Tensor()};
-  });
+  return record(seen_as(y, {}), "DotBackward0", {&a, &b}, {&a, &b},
+                autograd::WithJvp(
+                    [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
+                      return {needed[0] ? g[0] * ops::conjugate(saved[1]) : Tensor(), needed[1] ? g[0] * ops::conjugate(saved[0]) : Tensor()};
+                    },
+                    product_rule(dot)));
 }
 
 // a (m), b (n) -> (m, n)
@@ -278,6 +297,7 @@ Tensor outer(const Tensor& a, const Tensor& b) {
 }
 
 namespace {
+Tensor times(const Tensor& t, Scalar s) { return s.to_double() == 1 ? t : t * s; }
 Tensor scaled(const Tensor& t, Scalar s) { return s.equals(0) ? zeros_like(t) : s.equals(1) ? t : t * s; }
 }  // namespace
 
@@ -320,12 +340,17 @@ Tensor addmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Sca
     }
   }
   return record(std::move(y), "AddmmBackward0", {&c, &a, &b}, {&a, &b},
-                [=, shape = c.sizes()](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
-                  const auto scaled = [](const Tensor& t, Scalar s) { return s.to_double() == 1 ? t : t * s; };
-                  return {needed[0] ? scaled(ops::sum_to(g[0], shape), beta) : Tensor(),
-                          needed[1] ? scaled(mm(g[0], saved[1].t()), alpha) : Tensor(),
-                          needed[2] ? scaled(mm(saved[0].t(), g[0]), alpha) : Tensor()};
-                });
+                autograd::WithJvp(
+                    [=, shape = c.sizes()](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
+                      return {needed[0] ? times(ops::sum_to(g[0], shape), beta) : Tensor(),
+                              needed[1] ? times(mm(g[0], saved[1].t()), alpha) : Tensor(),
+                              needed[2] ? times(mm(saved[0].t(), g[0]), alpha) : Tensor()};
+                    },
+                    [=](const Tensors& t, const Tensors& saved) {
+                      Tensor sum = t[0].defined() ? times(t[0], beta).expand(sizes) : Tensor();
+                      if (t[1].defined()) sum = autograd::added(sum, times(mm(t[1], saved[1]), alpha));
+                      return t[2].defined() ? autograd::added(sum, times(mm(saved[0], t[2]), alpha)) : sum;
+                    }));
 }
 
 namespace {

@@ -61,14 +61,20 @@ Tensor fit(const Tensor& g, const Dims& shape, DType type) {
   return s.dtype() == type ? s : s.to(type);
 }
 
-// Records gradients of (a, b) from the one of a - b: they differ only in sign.
+// Records gradients of (a, b) from the one of a - b: they differ only in sign. Each element has a part in one result.
 template <class F>
-Tensor record_difference(Tensor out, const char* node, const Tensor& a, const Tensor& b, F gradient) {
-  return record(std::move(out), node, {&a, &b}, {&a, &b}, [=](const Tensors& g, const Tensors& saved, autograd::Needed needed) -> Tensors {
+Tensor record_difference(Tensor out, const char* node, const Tensor& a, const Tensor& b, Reduction reduction, F gradient) {
+  const auto backward = [=](const Tensors& g, const Tensors& saved, autograd::Needed needed) -> Tensors {
     const Tensor d = gradient(g[0], saved[0] - saved[1]);
     return {needed[0] ? fit(d, saved[0].sizes(), saved[0].dtype()) : Tensor(),
             needed[1] ? fit(-d, saved[1].sizes(), saved[1].dtype()) : Tensor()};
-  });
+  };
+  const auto jvp = [=](const Tensors& t, const Tensors& saved) {
+    const Tensor d = saved[0] - saved[1], weights = gradient(ones({}, Options(d.dtype(), d.device())), d);
+    const Tensor along = autograd::added(t[0], t[1].defined() ? -t[1] : t[1]) * weights;
+    return reduction == Reduction::None ? along : sum(along);
+  };
+  return record(std::move(out), node, {&a, &b}, {&a, &b}, autograd::WithJvp(backward, jvp));
 }
 
 }  // namespace
@@ -83,7 +89,7 @@ Tensor mse_loss(const Tensor& a, const Tensor& b, Reduction reduction) {
                    : reduced(FusedProducer(ir::op::square_diff, p.acc, {FusedProducer::of(a, p.type), FusedProducer::of(b, p.type)}), p,
                              reduction, op);
   const double factor = reduction == Reduction::Mean ? 2.0 / p.count : 2.0;
-  return record_difference(std::move(out), "MseLossBackward0", a, b,
+  return record_difference(std::move(out), "MseLossBackward0", a, b, reduction,
                            [factor](const Tensor& g, const Tensor& d) { return d * (g * factor); });
 }
 
@@ -105,7 +111,7 @@ Tensor smooth_l1_loss(const Tensor& a, const Tensor& b, Reduction reduction, dou
                    : reduced(FusedProducer(ir::op::smooth_l1, p.acc,
                                            {FusedProducer::of(a, p.type), FusedProducer::of(b, p.type), FusedProducer::of(beta, p.type)}),
                              p, reduction, op);
-  return record_difference(std::move(out), "SmoothL1LossBackward0", a, b, [=, count = p.count](const Tensor& g, const Tensor& d) {
+  return record_difference(std::move(out), "SmoothL1LossBackward0", a, b, reduction, [=, count = p.count](const Tensor& g, const Tensor& d) {
     return clamp(d / beta, -1.0, 1.0) * spread(g, reduction, count);
   });
 }

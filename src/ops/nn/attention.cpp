@@ -229,7 +229,8 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, co
   Plan p{options, query.size(-2), key.size(-2)};
   const int64_t all = product(batch) * p.queries * p.keys;
   if (p.o.rows == 0) p.o.rows = rows_of_block(product(batch), p.queries, p.keys, scores_of_block(query, all));
-  if (by_tiles(p, query, mask, product(batch), all)) return causal(p, batch, query, key, value, all <= kScores);
+  const bool small = autograd::tangents_carried && all <= kScores;  // operators that have rules of forward derivatives
+  if (!small && by_tiles(p, query, mask, product(batch), all)) return causal(p, batch, query, key, value, all <= kScores);
   const bool as_pytorch = p.o.dropout > 0 && draws_as_pytorch();  // PyTorch draws all rows of one head before the next head
   if (as_pytorch) p.o.rows = std::max<int64_t>(p.queries, 1);
   const auto blocks = static_cast<uint64_t>(p.blocks());

@@ -177,14 +177,30 @@ Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& run
     if (bias.defined()) y = y + beside(bias.detach().to(n.acc), x);
     y = y.to(x.dtype());
   }
+  // The statistics that gradients reach x through, too, where these have gradients themselves.
+  const auto statistics_for = [s, n](const Tensor& x) {
+    if (!grad_enabled() || !n.training) return s;
+    const Tensor exact = x.to(n.acc);
+    const auto [v, again] = var_mean(exact, others(exact), 0);
+    return ChannelStatistics{again, {}, rsqrt(v + Operand(n.eps))};
+  };
   return record(std::move(y), "NativeBatchNormBackward0", {&x, &weight, &bias}, {&x, &weight},
-                [=](const Tensors& g, const Tensors& saved, autograd::Needed needed) -> Tensors {
-                  const bool for_x = needed[0], for_w = needed[1], for_b = needed[2];
-                  if (!grad_enabled() || !n.training) return gradients(g[0], saved[0], saved[1], s, n, for_x, for_w, for_b);
-                  const Tensor exact = saved[0].to(n.acc);
-                  const auto [v, again] = var_mean(exact, others(exact), 0);
-                  return gradients(g[0], saved[0], saved[1], {again, {}, rsqrt(v + Operand(n.eps))}, n, for_x, for_w, for_b);
-                });
+                autograd::WithJvp(
+                    [=](const Tensors& g, const Tensors& saved, autograd::Needed needed) -> Tensors {
+                      return gradients(g[0], saved[0], saved[1], statistics_for(saved[0]), n, needed[0], needed[1], needed[2]);
+                    },
+                    // What a channel is normalised to has a symmetric Jacobian.
+                    [=](const Tensors& t, const Tensors& saved) {
+                      const Tensor &x = saved[0], &w = saved[1];
+                      const ChannelStatistics now = statistics_for(x);
+                      Tensor along;
+                      if (t[0].defined()) {
+                        along = gradients(t[0], x, {}, now, n, true, false, false)[0];
+                        if (w.defined()) along = along * beside(w, x);
+                      }
+                      if (t[1].defined()) along = autograd::added(along, centred(x, now, n) * beside(now.rstd, x) * beside(t[1], x));
+                      return t[2].defined() ? autograd::added(along, beside(t[2], x)) : along;
+                    }));
 }
 
 namespace {

@@ -11,6 +11,7 @@
 namespace naru::ops {
 
 using autograd::record;
+using autograd::WithJvp;
 using autograd::requires_grad;
 using ir::Convolution;
 using Use = Convolution::Use;
@@ -100,7 +101,7 @@ Tensor convolve(Use use, const Tensor& a, const Tensor& b, const Tensor& bias, c
   const bool for_a = requires_grad(a), for_b = requires_grad(b);
   return record(computed(use, a, b, bias, g), "ConvolutionBackward0", {&a, &b, &bias},
                 {for_b ? &a : &ops::no_tensor(), for_a ? &b : &ops::no_tensor()},
-                [use, g](const Tensors& grads, const Tensors& saved, autograd::Needed needed) -> Tensors {
+                WithJvp([use, g](const Tensors& grads, const Tensors& saved, autograd::Needed needed) -> Tensors {
                   const Tensor &d = grads[0], a = conjugate(saved[0]), b = conjugate(saved[1]);
                   const auto part = [&](bool wanted, Use of, const Tensor& left, const Tensor& right) {
                     return wanted ? convolve(of, left, right, {}, g, "convolution_backward") : Tensor();
@@ -115,7 +116,16 @@ Tensor convolve(Use use, const Tensor& a, const Tensor& b, const Tensor& bias, c
                       return {part(needed[0], Use::Input, b, d), part(needed[1], Use::Forward, a, d), gb};
                   }
                   return {};
-                });
+                },
+                [use, g, name](const Tensors& t, const Tensors& saved) {
+                  // Linear in each of a and b; the bias has one element a channel.
+                  Tensor sum = t[0].defined() ? convolve(use, t[0], saved[1], {}, g, name) : Tensor();
+                  if (t[1].defined()) sum = autograd::added(sum, convolve(use, saved[0], t[1], {}, g, name));
+                  if (!t[2].defined()) return sum;
+                  Dims channels(g.y.size(), 1);
+                  channels[1] = t[2].numel();
+                  return autograd::added(sum, t[2].reshape(channels));
+                }));
 }
 
 }  // namespace naru::ops

@@ -20,7 +20,8 @@ Tensor scale_masked(const Tensor& x, const Tensor& mask, double scale) {
   const ops::OpOperand operands[] = {{&x, {}, x.dtype()}, {&mask, {}, DType::Bool}, {nullptr, scale, x.dtype()}};
   ops::apply_into(ir::op::masked_scale, operands, out);
   return record(out, "DropoutBackward0", {&x}, {&mask},
-                [scale](const Tensors& g, const Tensors& saved) -> Tensors { return {scale_masked(g[0], saved[0], scale)}; });
+                autograd::Symmetric(
+                    [scale](const Tensors& g, const Tensors& saved) -> Tensors { return {scale_masked(g[0], saved[0], scale)}; }));
 }
 
 }  // namespace

@@ -64,12 +64,14 @@ Tensor embedding_gradient(const Tensor& g, const Tensor& index, int64_t rows, in
     out = out.to(g.dtype());
   }
   return record(std::move(out), "EmbeddingDenseBackwardBackward0", {&g}, {&index},
-                [padding](const Tensors& gg, const Tensors& saved) -> Tensors {
-                  const Tensor& index = saved[0];
-                  Tensor r = embedding_of(gg[0], index, -1, false);
-                  if (padding >= 0) r = where((index != padding).unsqueeze(-1), r, 0.0);
-                  return {r};
-                });
+                autograd::WithJvp(
+                    [padding](const Tensors& gg, const Tensors& saved) -> Tensors {
+                      const Tensor& index = saved[0];
+                      Tensor r = embedding_of(gg[0], index, -1, false);
+                      if (padding >= 0) r = where((index != padding).unsqueeze(-1), r, 0.0);
+                      return {r};
+                    },
+                    [rows, padding](const Tensors& t, const Tensors& saved) { return embedding_gradient(t[0], saved[0], rows, padding); }));
 }
 
 // How often each index occurs, at each place: (index's shape, 1), of type `type`.

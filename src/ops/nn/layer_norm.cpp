@@ -267,13 +267,26 @@ Tensor normalise_rows(const Tensor& x, const Tensor& weight, const Tensor& bias,
   rows.run();
   if (hard.defined() && hard.numel() > 0) settle_hard_rows(hard, x, weight, bias, n, s, value);
   return record(std::move(value), node, {&x, &weight, &bias}, {&x, &weight},
-                [=](const Tensors& g, const Tensors& saved, autograd::Needed needed) -> Tensors {
-                  const bool for_x = needed[0], for_w = needed[1], for_b = needed[2];
-                  if (grad_enabled())
-                    return gradients_of_gradients(g[0], saved[0], saved[1], n, for_x, for_w, for_b,
-                                                  weight.defined() ? weight.sizes() : Dims());
-                  return gradients(g[0], saved[0], saved[1], s, n, for_x, for_w, for_b);
-                });
+                autograd::WithJvp(
+                    [=](const Tensors& g, const Tensors& saved, autograd::Needed needed) -> Tensors {
+                      const bool for_x = needed[0], for_w = needed[1], for_b = needed[2];
+                      if (grad_enabled())
+                        return gradients_of_gradients(g[0], saved[0], saved[1], n, for_x, for_w, for_b,
+                                                      weight.defined() ? weight.sizes() : Dims());
+                      return gradients(g[0], saved[0], saved[1], s, n, for_x, for_w, for_b);
+                    },
+                    // What a row is normalised to has a symmetric Jacobian.
+                    [=](const Tensors& t, const Tensors& saved) {
+                      const Tensor &x = saved[0], &w = saved[1];
+                      Tensor along;
+                      if (t[0].defined()) {
+                        along = grad_enabled() ? gradients_of_gradients(t[0], x, {}, n, true, false, false, {})[0]
+                                               : gradients(t[0], x, {}, s, n, true, false, false)[0];
+                        if (w.defined()) along = along * w;
+                      }
+                      if (t[1].defined()) along = autograd::added(along, normalise_rows(x, {}, {}, n, node) * t[1]);
+                      return autograd::added(along, t[2]);
+                    }));
 }
 
 }  // namespace

@@ -20,21 +20,31 @@ namespace {
 Tensor of_x(const Tensors& g, const Tensors& saved) { return mm(g[0], ops::conjugate(saved[1])); }
 Tensor of_w(const Tensors& g, const Tensors& saved) { return mm(g[0].t(), ops::conjugate(saved[0])); }
 
+// The tangent of x w', of tangents of x and w (or undefined).
+Tensor along(const Tensor& x, const Tensor& w, const Tensors& saved) {
+  const Tensor left = x.defined() ? mm(x, saved[1].t()) : Tensor();
+  return w.defined() ? autograd::added(left, mm(saved[0], w.t())) : left;
+}
+
 // x (n, in), w (out, in), bias (out) or undefined.
 Tensor linear_of_matrix(const Tensor& x, const Tensor& w, const Tensor& bias) {
   Tensor y = ops::product_of(x, w, bias, true, "linear");
   const Tensor &kept_x = requires_grad(w) ? x : ops::no_tensor(), &kept_w = requires_grad(x) ? w : ops::no_tensor();
   if (!bias.defined())
     return record(std::move(y), "MmBackward0", {&x, &w}, {&kept_x, &kept_w},
-                  [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
-                    return {needed[0] ? of_x(g, saved) : Tensor(), needed[1] ? of_w(g, saved) : Tensor()};
-                  });
+                  autograd::WithJvp(
+                      [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
+                        return {needed[0] ? of_x(g, saved) : Tensor(), needed[1] ? of_w(g, saved) : Tensor()};
+                      },
+                      [](const Tensors& t, const Tensors& saved) { return along(t[0], t[1], saved); }));
   // The bias comes first in the node's edges, as programs that walk the graph expect.
   return record(
       std::move(y), "AddmmBackward0", {&bias, &x, &w}, {&kept_x, &kept_w},
-      [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
-        return {needed[0] ? sum(g[0], Dims{0}) : Tensor(), needed[1] ? of_x(g, saved) : Tensor(), needed[2] ? of_w(g, saved) : Tensor()};
-      });
+      autograd::WithJvp(
+          [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
+            return {needed[0] ? sum(g[0], Dims{0}) : Tensor(), needed[1] ? of_x(g, saved) : Tensor(), needed[2] ? of_w(g, saved) : Tensor()};
+          },
+          [](const Tensors& t, const Tensors& saved) { return autograd::added(along(t[1], t[2], saved), t[0]); }));
 }
 
 void check_bias(const Tensor& x, const Tensor& w, const Tensor& bias) {

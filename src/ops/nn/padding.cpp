@@ -71,7 +71,8 @@ Tensor constant_pad(const Tensor& x, const Dims& amounts, double value) {
     }
   }
   return record(out, "ConstantPadNdBackward0", {&x}, {},
-                [amounts](const Tensors& g, const Tensors&) -> Tensors { return {constant_pad(g[0], negated(amounts), 0)}; });
+                autograd::WithJvp([amounts](const Tensors& g, const Tensors&) -> Tensors { return {constant_pad(g[0], negated(amounts), 0)}; },
+                                  [amounts](const Tensors& t, const Tensors&) { return constant_pad(t[0], amounts, 0); }));
 }
 
 // The index of the element that padding copies to position e outside the dimension.
@@ -221,7 +222,8 @@ Tensor unfolded(const Tensor& x, const Columns& c) {
     out = out.view({x.size(0), x.size(1) * places, down * across});
   }
   return record(out, "Im2ColBackward0", {&x}, {},
-                [c, sizes = x.sizes()](const Tensors& g, const Tensors&) -> Tensors { return {folded(g[0], sizes, c)}; });
+                autograd::WithJvp([c, sizes = x.sizes()](const Tensors& g, const Tensors&) -> Tensors { return {folded(g[0], sizes, c)}; },
+                                  [c](const Tensors& t, const Tensors&) { return unfolded(t[0], c); }));
 }
 
 // columns (N, C * kernel size, positions) into sizes (N, C, h, w).
@@ -235,7 +237,9 @@ Tensor folded(const Tensor& columns, const Dims& sizes, const Columns& c) {
     for (int64_t k = 0; k < places; ++k) seen_by(out, c, k / c.kernel[1], k % c.kernel[1], down, across) += parts.select(2, k);
     out = constant_pad(out, {-c.padding[1], -c.padding[1], -c.padding[0], -c.padding[0]}, 0);
   }
-  return record(out, "Col2ImBackward0", {&columns}, {}, [c](const Tensors& g, const Tensors&) -> Tensors { return {unfolded(g[0], c)}; });
+  return record(out, "Col2ImBackward0", {&columns}, {},
+                autograd::WithJvp([c](const Tensors& g, const Tensors&) -> Tensors { return {unfolded(g[0], c)}; },
+                                  [c, sizes](const Tensors& t, const Tensors&) { return folded(t[0], sizes, c); }));
 }
 
 }  // namespace

@@ -26,9 +26,6 @@ Tensor reduce_extreme(const Tensor& t, bool greatest, const DimSet& set, bool ke
 Tensor share_among_equals(const Tensor& g, const Tensor& x, const Tensor& y, const DimSet& set, bool keepdim, bool nan_equals) {
   const Tensor result = restore_dims(y, set, keepdim);
   const Tensor chosen = nan_equals ? (x == result) | (x.isnan() & result.isnan()) : x == result;
-  Dims dims;
-  for (int64_t d = 0; d < x.dim(); ++d)
-    if (set[static_cast<size_t>(d)]) dims.push_back(d);
   Tensor count;
   const DType acc = accumulator_of(x.dtype());  // float16 cannot count to 70,000
   {
@@ -42,9 +39,10 @@ Tensor share_among_equals(const Tensor& g, const Tensor& x, const Tensor& y, con
 Tensor record_choice(Tensor value, const Tensor& t, const char* node) {
   return record(
       std::move(value), node, {&t}, {&t},
-      [](const Tensors& g, const Tensors& saved) -> Tensors {
-        return {share_among_equals(g[0], saved[0], saved[1], dim_set({}, saved[0].dim()), false, true)};
-      },
+      reducing(dim_set({}, t.dim()), false,
+               [](const Tensors& g, const Tensors& saved) -> Tensors {
+                 return {share_among_equals(g[0], saved[0], saved[1], dim_set({}, saved[0].dim()), false, true)};
+               }),
       true);
 }
 
@@ -71,9 +69,11 @@ Tensor extreme(const Tensor& t, bool greatest, const OptionalDims& dims, bool ke
   require_elements(t, set, !dims || dims->empty(), op);
   return record(
       ops::reduce_extreme(t, greatest, set, keepdim, op), node, {&t}, {&t},
-      [set, keepdim, whole = std::string_view(op) == (greatest ? "max" : "min")](const Tensors& g, const Tensors& saved) -> Tensors {
-        return {ops::share_among_equals(g[0], saved[0], saved[1], set, keepdim, whole)};
-      },
+      ops::reducing(
+          set, keepdim,
+          [set, keepdim, whole = std::string_view(op) == (greatest ? "max" : "min")](const Tensors& g, const Tensors& saved) -> Tensors {
+            return {ops::share_among_equals(g[0], saved[0], saved[1], set, keepdim, whole)};
+          }),
       true);
 }
 
@@ -122,11 +122,18 @@ std::pair<Tensor, Tensor> extreme_along(const Tensor& t, bool greatest, int64_t 
     }
   }
   values =
-      record(std::move(values), node, {&t}, {&indices}, [d, keepdim, sizes = t.sizes()](const Tensors& g, const Tensors& saved) -> Tensors {
-        if (sizes.empty()) return {g[0]};
-        const Tensor index = keepdim ? saved[0] : saved[0].unsqueeze(d), grad = keepdim ? g[0] : g[0].unsqueeze(d);
-        return {scatter(zeros(sizes, Options(grad.dtype(), grad.device())), d, index, grad)};
-      });
+      record(std::move(values), node, {&t}, {&indices},
+             autograd::WithJvp(
+                 [d, keepdim, sizes = t.sizes()](const Tensors& g, const Tensors& saved) -> Tensors {
+                   if (sizes.empty()) return {g[0]};
+                   const Tensor index = keepdim ? saved[0] : saved[0].unsqueeze(d), grad = keepdim ? g[0] : g[0].unsqueeze(d);
+                   return {scatter(zeros(sizes, Options(grad.dtype(), grad.device())), d, index, grad)};
+                 },
+                 [d, keepdim](const Tensors& tangents, const Tensors& saved) {
+                   if (tangents[0].dim() == 0) return tangents[0];
+                   const Tensor chosen = gather(tangents[0], d, keepdim ? saved[0] : saved[0].unsqueeze(d));
+                   return keepdim ? chosen : chosen.squeeze(d);
+                 }));
   return {std::move(values), std::move(indices)};
 }
 

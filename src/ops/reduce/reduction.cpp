@@ -64,6 +64,13 @@ Tensor restore_dims(const Tensor& t, const DimSet& set, bool keepdim) {
   return r;
 }
 
+Dims dims_of(const DimSet& set) {
+  Dims dims;
+  for (size_t d = 0; d < set.size(); ++d)
+    if (set[d]) dims.push_back(static_cast<int64_t>(d));
+  return dims;
+}
+
 DType accumulator_of(DType t) noexcept { return traits_of(t).accumulator; }
 
 namespace {

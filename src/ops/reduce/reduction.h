@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "autograd/graph/node.h"
 #include "core/small_vector.h"
 #include "ir/instruction.h"
 #include "ir/op_ids.h"
@@ -27,6 +28,20 @@ Dims reduced_shape(const Dims& sizes, const DimSet& set, bool keepdim);
 int64_t reduced_count(const Dims& sizes, const DimSet& set);
 // A result of reducing seen with the dimensions of `set` put back, of size 1 (differentiable).
 Tensor restore_dims(const Tensor& t, const DimSet& set, bool keepdim);
+// The dimensions of `set`, in order.
+Dims dims_of(const DimSet& set);
+
+// The backward of a reduction of one real tensor over `set`, with its rule of forward derivatives: each element has a part in one result, so the
+// gradients for results of gradient 1 are the weights that its tangent is added up with.
+template <class Backward>
+auto reducing(const DimSet& set, bool keepdim, Backward backward) {
+  return autograd::WithJvp(backward, [set, keepdim, backward](std::vector<Tensor>& tangents, std::vector<Tensor>& saved) {
+    const Tensor& t = tangents[0];
+    std::vector<Tensor> one{ones(reduced_shape(t.sizes(), set, keepdim), Options(t.dtype(), t.device()))};
+    const Tensor weighted = backward(one, saved)[0] * t;
+    return t.dim() == 0 ? weighted : sum(weighted, dims_of(set), keepdim);
+  });
+}
 
 // The type sums are accumulated in: float32 for the 16-bit types, int64 for integers and bool.
 DType accumulator_of(DType t) noexcept;

@@ -107,13 +107,10 @@ void require_floating(const Tensor& t, const char* op, const char* text) {
 // x less its mean, over `unit` where that is defined. From the first element on: the mean itself may be too great for what is left to be seen in it.
 Tensor centred(const Tensor& x, const DimSet& set, const Tensor& unit = {}) {
   if (x.numel() == 0) return x;
-  Dims dims;
-  for (int64_t d = 0; d < x.dim(); ++d)
-    if (set[static_cast<size_t>(d)]) dims.push_back(d);
   const Tensor first = first_along(x, set);
   Tensor shifted = x - where(isfinite(first), first, 0.0);
   if (unit.defined()) shifted = shifted / unit;
-  return shifted - mean(shifted, dims, true);
+  return shifted - mean(shifted, ops::dims_of(set), true);
 }
 
 double degrees(const Tensor& x, const DimSet& set, double correction) {
@@ -121,21 +118,23 @@ double degrees(const Tensor& x, const DimSet& set, double correction) {
 }
 
 Tensor record_var(Tensor value, const Tensor& t, const DimSet& set, double correction, bool keepdim, const char* node) {
-  return record(std::move(value), node, {&t}, {&t}, [set, correction, keepdim](const Tensors& g, const Tensors& saved) -> Tensors {
-    return {ops::restore_dims(g[0], set, keepdim) * (2.0 / degrees(saved[0], set, correction)) * centred(saved[0], set)};
-  });
+  return record(std::move(value), node, {&t}, {&t},
+                ops::reducing(set, keepdim, [set, correction, keepdim](const Tensors& g, const Tensors& saved) -> Tensors {
+                  return {ops::restore_dims(g[0], set, keepdim) * (2.0 / degrees(saved[0], set, correction)) * centred(saved[0], set)};
+                }));
 }
 
 // The gradient is 0 where all elements are equal.
 Tensor record_std(Tensor value, const Tensor& t, const DimSet& set, double correction, bool keepdim, const char* node) {
   return record(
       std::move(value), node, {&t}, {&t},
-      [set, correction, keepdim](const Tensors& g, const Tensors& saved) -> Tensors {
-        const Tensor& s = saved[1];
-        const Tensor none = s == 0, unit = ops::restore_dims(where(none, 1.0, s), set, keepdim);
-        const Tensor part = where(none, 0.0, g[0]) / degrees(saved[0], set, correction);
-        return {ops::restore_dims(part, set, keepdim) * centred(saved[0], set, unit)};
-      },
+      ops::reducing(set, keepdim,
+                    [set, correction, keepdim](const Tensors& g, const Tensors& saved) -> Tensors {
+                      const Tensor& s = saved[1];
+                      const Tensor none = s == 0, unit = ops::restore_dims(where(none, 1.0, s), set, keepdim);
+                      const Tensor part = where(none, 0.0, g[0]) / degrees(saved[0], set, correction);
+                      return {ops::restore_dims(part, set, keepdim) * centred(saved[0], set, unit)};
+                    }),
       true);
 }
 
@@ -150,10 +149,11 @@ Tensor recorded_mean(const Moments& m, const Tensor& t, const DimSet& set, bool 
     value = value.reshape(ops::reduced_shape(t.sizes(), set, false));  // it lies in the order of t's dimensions
   }
   value = ops::apply(ir::op::copy, {{&value, {}, value.dtype()}}, t.dtype(), op);
-  return record(std::move(value), node, {&t}, {}, [set, keepdim, sizes = t.sizes()](const Tensors& g, const Tensors&) -> Tensors {
-    const auto n = static_cast<double>(ops::reduced_count(sizes, set));
-    return {(ops::restore_dims(g[0], set, keepdim) / n).expand(sizes)};
-  });
+  return record(std::move(value), node, {&t}, {},
+                ops::reducing(set, keepdim, [set, keepdim, sizes = t.sizes()](const Tensors& g, const Tensors&) -> Tensors {
+                  const auto n = static_cast<double>(ops::reduced_count(sizes, set));
+                  return {(ops::restore_dims(g[0], set, keepdim) / n).expand(sizes)};
+                }));
 }
 
 }  // namespace
@@ -266,10 +266,7 @@ Tensor norm_gradient(const Tensor& g, const Tensor& x, const Tensor& y, double p
   if (p == 2) return x * where(y == 0, 0.0, g / y);
   if (std::isinf(p)) {
     const Tensor chosen = abs(x) == y;
-    Dims dims;
-    for (int64_t d = 0; d < x.dim(); ++d)
-      if (set[static_cast<size_t>(d)]) dims.push_back(d);
-    return where(chosen, sign(x) * (g / sum(chosen, dims, true, x.dtype())), 0.0);
+    return where(chosen, sign(x) * (g / sum(chosen, ops::dims_of(set), true, x.dtype())), 0.0);
   }
   if (p < 0) {  // 0 for an infinite x, and for all beside an x of 0
     const Tensor none = x == 0, part = sign(x) * pow(where(none, 1.0, abs(x)), p - 1);
@@ -301,9 +298,11 @@ Tensor norm(const Tensor& t, double p, const OptionalDims& dims, bool keepdim, s
                        std::isinf(p) ? (p > 0 ? "inf" : "-inf") : fmt::format("{}", p));
   return record(
       raw_norm(t, p, set, keepdim), "LinalgVectorNormBackward0", {&t}, {&t},
-      [p, set, keepdim](const Tensors& g, const Tensors& saved) -> Tensors {
-        return {norm_gradient(ops::restore_dims(g[0], set, keepdim), saved[0], ops::restore_dims(saved[1], set, keepdim), p, set)};
-      },
+      ops::reducing(set, keepdim,
+                    [p, set, keepdim](const Tensors& g, const Tensors& saved) -> Tensors {
+                      const Tensor grad = ops::restore_dims(g[0], set, keepdim), y = ops::restore_dims(saved[1], set, keepdim);
+                      return {norm_gradient(grad, saved[0], y, p, set)};
+                    }),
       true);
 }
 
@@ -342,10 +341,11 @@ Tensor logsumexp(const Tensor& t, const Dims& dims, bool keepdim) {
   }
   return record(
       std::move(y), "LogsumexpBackward0", {&t}, {&t},
-      [set, keepdim](const Tensors& g, const Tensors& saved) -> Tensors {
-        const Tensor& x = saved[0];
-        return {ops::restore_dims(g[0], set, keepdim) * exp(x - ops::restore_dims(saved[1], set, keepdim))};
-      },
+      ops::reducing(set, keepdim,
+                    [set, keepdim](const Tensors& g, const Tensors& saved) -> Tensors {
+                      const Tensor& x = saved[0];
+                      return {ops::restore_dims(g[0], set, keepdim) * exp(x - ops::restore_dims(saved[1], set, keepdim))};
+                    }),
       true);
 }
 

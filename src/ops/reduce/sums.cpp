@@ -64,9 +64,13 @@ Tensor sum(const Tensor& t, const OptionalDims& dims, bool keepdim, std::optiona
   const DimSet set = ops::dim_set(dims, t.dim());
   const DType out = dtype.value_or(is_inexact(t.dtype()) ? t.dtype() : DType::I64);
   return record(ops::reduce_sum(t, set, keepdim, out, out, "sum"), node_name(dims, "SumBackward0", "SumBackward1"), {&t}, {},
-                [set, keepdim, sizes = t.sizes(), type = t.dtype()](const Tensors& g, const Tensors&) -> Tensors {
-                  return {back_to(ops::restore_dims(g[0], set, keepdim), type).expand(sizes)};
-                });
+                autograd::WithJvp(
+                    [set, keepdim, sizes = t.sizes(), type = t.dtype()](const Tensors& g, const Tensors&) -> Tensors {
+                      return {back_to(ops::restore_dims(g[0], set, keepdim), type).expand(sizes)};
+                    },
+                    [dims = OptionalDims(ops::dims_of(set)), keepdim, out](const Tensors& tangents, const Tensors&) {
+                      return sum(tangents[0], dims, keepdim, out);
+                    }));
 }
 
 // Formula: the sum divided by the count, each rounded once. Throws NotImplementedError unless the result's type is floating point.
@@ -80,10 +84,14 @@ Tensor mean(const Tensor& t, const OptionalDims& dims, bool keepdim, std::option
         dtype ? "Optional" : "Input", ops::torch_name(out));
   const DimSet set = ops::dim_set(dims, t.dim());
   return record(ops::reduce_mean(t, set, keepdim, out, "mean"), node_name(dims, "MeanBackward0", "MeanBackward1"), {&t}, {},
-                [set, keepdim, sizes = t.sizes(), type = t.dtype()](const Tensors& g, const Tensors&) -> Tensors {
-                  const auto n = static_cast<double>(ops::reduced_count(sizes, set));
-                  return {back_to(ops::restore_dims(g[0] / n, set, keepdim), type).expand(sizes)};
-                });
+                autograd::WithJvp(
+                    [set, keepdim, sizes = t.sizes(), type = t.dtype()](const Tensors& g, const Tensors&) -> Tensors {
+                      const auto n = static_cast<double>(ops::reduced_count(sizes, set));
+                      return {back_to(ops::restore_dims(g[0] / n, set, keepdim), type).expand(sizes)};
+                    },
+                    [dims = OptionalDims(ops::dims_of(set)), keepdim, out](const Tensors& tangents, const Tensors&) {
+                      return mean(tangents[0], dims, keepdim, out);
+                    }));
 }
 
 namespace {
@@ -141,7 +149,7 @@ Tensor prod(const Tensor& t, std::optional<int64_t> dim, bool keepdim, std::opti
   const DimSet set = dim ? ops::dim_set(*dim, t.dim()) : ops::dim_set(std::nullopt, t.dim());
   Tensor y = ops::reduce(ReduceOp::Prod, FusedProducer::copy(t, out, ops::accumulator_of(out)), t.sizes(), set, keepdim, out, "prod");
   return record(std::move(y), dim ? "ProdBackward1" : "ProdBackward0", {&t}, {&t},
-                [set, keepdim, dim, out](const Tensors& g, const Tensors& saved) -> Tensors {
+                ops::reducing(set, keepdim, [set, keepdim, dim, out](const Tensors& g, const Tensors& saved) -> Tensors {
                   const Tensor& original = saved[0];
                   if (original.numel() == 0) return {zeros_like(original)};
                   const Tensor x = back_to(original, out);
@@ -157,7 +165,7 @@ Tensor prod(const Tensor& t, std::optional<int64_t> dim, bool keepdim, std::opti
                     gx = grad * product_of_others(x.reshape({-1}), 0).reshape(x.sizes());
                   }
                   return {back_to(gx, original.dtype())};
-                });
+                }));
 }
 
 namespace {

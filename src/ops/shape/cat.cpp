@@ -137,20 +137,31 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
   }
   std::vector<DType> types;
   for (const Tensor& t : tensors) types.push_back(t.dtype());
+  const auto backward = [dim, lengths, skip, types](Grads g, Grads, autograd::Needed needed) {
+    std::vector<Tensor> r(types.size());
+    if (!g[0].defined()) return r;
+    int64_t start = 0;
+    for (size_t i = 0; i < r.size(); ++i) {
+      if (!skip[i] && needed[i])
+        r[i] = ops::gradient_as(g[0].narrow(dim, start, lengths[i]), types[i]);
+      else if (skip[i])
+        r[i] = zeros({0}, Options(types[i], g[0].device()));
+      start += lengths[i];
+    }
+    return r;
+  };
+  const auto jvp = [dim, lengths, skip, shape, dtype, device](Grads t, Grads) {
+    std::vector<Tensor> parts;
+    Dims part = shape;
+    for (size_t i = 0; i < t.size(); ++i) {
+      if (skip[i]) continue;
+      part[dim] = lengths[i];
+      parts.push_back(t[i].defined() ? t[i] : zeros(part, Options(dtype, device)));
+    }
+    return cat(parts, dim);
+  };
   return record_list(join(tensors, skip, dim, shape, dtype, device, "cat", common_format(tensors)), "CatBackward0", tensors,
-                     [dim, lengths, skip, types](Grads g, Grads, autograd::Needed needed) {
-                       std::vector<Tensor> r(types.size());
-                       if (!g[0].defined()) return r;
-                       int64_t start = 0;
-                       for (size_t i = 0; i < r.size(); ++i) {
-                         if (!skip[i] && needed[i])
-                           r[i] = ops::gradient_as(g[0].narrow(dim, start, lengths[i]), types[i]);
-                         else if (skip[i])
-                           r[i] = zeros({0}, Options(types[i], g[0].device()));
-                         start += lengths[i];
-                       }
-                       return r;
-                     });
+                     autograd::WithJvp(backward, jvp));
 }
 
 Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
@@ -178,12 +189,18 @@ Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
   std::vector<DType> types;
   for (const Tensor& t : tensors) types.push_back(t.dtype());
   return record_list(join(parts, std::vector<bool>(parts.size()), dim, shape, dtype, device, "stack"), "StackBackward0", tensors,
-                     [dim, types](Grads g, Grads, autograd::Needed needed) {
-                       std::vector<Tensor> r(types.size());
-                       for (size_t i = 0; g[0].defined() && i < r.size(); ++i)
-                         if (needed[i]) r[i] = ops::gradient_as(g[0].select(dim, static_cast<int64_t>(i)), types[i]);
-                       return r;
-                     });
+                     autograd::WithJvp(
+                         [dim, types](Grads g, Grads, autograd::Needed needed) {
+                           std::vector<Tensor> r(types.size());
+                           for (size_t i = 0; g[0].defined() && i < r.size(); ++i)
+                             if (needed[i]) r[i] = ops::gradient_as(g[0].select(dim, static_cast<int64_t>(i)), types[i]);
+                           return r;
+                         },
+                         [dim, like = autograd::TensorLike(tensors[0]), dtype](Grads t, Grads) {
+                           for (Tensor& each : t)
+                             if (!each.defined()) each = zeros(like.sizes, Options(dtype, like.device));
+                           return stack(t, dim);
+                         }));
 }
 
 namespace {

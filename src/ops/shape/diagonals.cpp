@@ -60,9 +60,11 @@ Tensor triangle(const Tensor& t, int64_t diagonal, bool lower, const char* op, c
   const Tensor kept = ops::apply(lower ? ir::op::le : ir::op::ge, {{&columns, {}, DType::I64}, {&rows, {}, DType::I64}}, DType::Bool, op);
   const ops::OpOperand operands[] = {{&kept, {}, DType::Bool}, {&t, {}, t.dtype()}, {nullptr, 0, t.dtype()}};
   ops::apply_into(ir::op::where, operands, out);
-  return autograd::record(out, node, {&t}, {}, [diagonal, lower](Grads g, Grads) {
-    return std::vector{!g[0].defined() ? Tensor() : lower ? tril(g[0], diagonal) : triu(g[0], diagonal)};
-  });
+  const auto kept_part = [diagonal, lower](const Tensor& x) { return lower ? tril(x, diagonal) : triu(x, diagonal); };
+  return autograd::record(
+      out, node, {&t}, {},
+      autograd::WithJvp([kept_part](Grads g, Grads) { return std::vector{g[0].defined() ? kept_part(g[0]) : Tensor()}; },
+                        [kept_part](Grads t, Grads) { return kept_part(t[0]); }));
 }
 
 }  // namespace

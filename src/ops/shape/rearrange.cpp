@@ -165,7 +165,8 @@ Tensor flip(const Tensor& t, const Dims& dims) {
   Tensor out = is_complex(t.dtype()) ? ops::as_complex(flipped(ops::as_real(t), turned))
                                      : ops::as_elements(flipped(ops::as_stored(t), turned), t.dtype());
   return autograd::record(out, "FlipBackward0", {&t}, {},
-                          [dims](Grads g, Grads) { return std::vector{g[0].defined() ? flip(g[0], dims) : Tensor()}; });
+                          autograd::WithJvp([dims](Grads g, Grads) { return std::vector{g[0].defined() ? flip(g[0], dims) : Tensor()}; },
+                                            [dims](Grads t, Grads) { return flip(t[0], dims); }));
 }
 
 Tensor roll(const Tensor& t, const Dims& shifts, const Dims& dims) {

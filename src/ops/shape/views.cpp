@@ -17,6 +17,7 @@ namespace naru {
 namespace {
 
 using autograd::record;
+using autograd::WithJvp;
 using Grads = std::vector<Tensor>&;
 
 // Strides of the same elements in another shape, or none if a copy is needed. One pass over both shapes from the end.
@@ -81,7 +82,8 @@ Tensor Tensor::view(const Dims& wanted) const {
         "subspaces). Use .reshape(...) instead. (sizes {}, strides {}, wanted {})",
         sizes().str(), this->strides().str(), shape.str());
   return record(ops::make_view(*this, shape, *strides, storage_offset(), "view"), "ViewBackward0", {this}, {},
-                [old = sizes()](Grads g, Grads) { return std::vector{g[0].defined() ? g[0].reshape(old) : Tensor()}; });
+                WithJvp([old = sizes()](Grads g, Grads) { return std::vector{g[0].defined() ? g[0].reshape(old) : Tensor()}; },
+                        [shape](Grads t, Grads) { return t[0].reshape(shape); }));
 }
 
 namespace {
@@ -146,7 +148,8 @@ Tensor Tensor::permute(const Dims& dims) const {
     return ops::sparse_permute(*this, order);
   }
   return record(ops::make_view(*this, new_sizes, new_strides, storage_offset(), "permute"), "PermuteBackward0", {this}, {},
-                [inverse](Grads g, Grads) { return std::vector{g[0].defined() ? g[0].permute(inverse) : Tensor()}; });
+                WithJvp([inverse](Grads g, Grads) { return std::vector{g[0].defined() ? g[0].permute(inverse) : Tensor()}; },
+                        [dims](Grads t, Grads) { return t[0].permute(dims); }));
 }
 
 Tensor Tensor::transpose(int64_t a, int64_t b) const {
@@ -159,7 +162,8 @@ Tensor Tensor::transpose(int64_t a, int64_t b) const {
     std::swap(new_strides[a], new_strides[b]);
   }
   return record(ops::make_view(*this, new_sizes, new_strides, storage_offset(), "transpose"), "TransposeBackward0", {this}, {},
-                [a, b](Grads g, Grads) { return std::vector{g[0].defined() ? g[0].transpose(a, b) : Tensor()}; });
+                WithJvp([a, b](Grads g, Grads) { return std::vector{g[0].defined() ? g[0].transpose(a, b) : Tensor()}; },
+                        [a, b](Grads t, Grads) { return t[0].transpose(a, b); }));
 }
 
 Tensor Tensor::t() const {
@@ -168,7 +172,9 @@ Tensor Tensor::t() const {
   if (ops::has_sparse_form(*this)) [[unlikely]]
     return ops::sparse_transpose(*this, 0, 1);
   return record(ops::make_view(*this, {sizes()[1], sizes()[0]}, {strides()[1], strides()[0]}, storage_offset(), "t"), "TBackward0", {this},
-                {}, [](Grads g, Grads) { return std::vector{g[0].defined() ? g[0].t() : Tensor()}; });
+                {},
+                WithJvp([](Grads g, Grads) { return std::vector{g[0].defined() ? g[0].t() : Tensor()}; },
+                        [](Grads t, Grads) { return t[0].t(); }));
 }
 
 Tensor Tensor::movedim(int64_t from, int64_t to) const {
@@ -182,8 +188,10 @@ Tensor Tensor::movedim(int64_t from, int64_t to) const {
 
 namespace {
 Tensor reshaped_view(const Tensor& t, Dims sizes, Dims strides, const char* op, const char* backward) {
-  return record(ops::make_view(t, std::move(sizes), std::move(strides), t.storage_offset(), op), backward, {&t}, {},
-                [old = t.sizes()](Grads g, Grads) { return std::vector{g[0].defined() ? g[0].reshape(old) : Tensor()}; });
+  const Tensor view = ops::make_view(t, sizes, std::move(strides), t.storage_offset(), op);
+  return record(view, backward, {&t}, {},
+                WithJvp([old = t.sizes()](Grads g, Grads) { return std::vector{g[0].defined() ? g[0].reshape(old) : Tensor()}; },
+                        [sizes](Grads t, Grads) { return t[0].reshape(sizes); }));
 }
 }  // namespace
 
@@ -234,8 +242,9 @@ Tensor Tensor::expand(const Dims& shape) const {
   // New leading dimensions of size 1 get the strides of a stacked tensor.
   for (size_t i = shift; i-- > 0;)
     if (new_sizes[i] == 1 && i + 1 < shape.size()) new_strides[i] = moved_by(0, new_sizes[i + 1], new_strides[i + 1]);
-  return record(ops::make_view(*this, std::move(new_sizes), std::move(new_strides), storage_offset(), "expand"), "ExpandBackward0", {this},
-                {}, [old = sizes()](Grads g, Grads) { return std::vector{g[0].defined() ? ops::sum_to(g[0], old) : Tensor()}; });
+  return record(ops::make_view(*this, new_sizes, std::move(new_strides), storage_offset(), "expand"), "ExpandBackward0", {this}, {},
+                WithJvp([old = sizes()](Grads g, Grads) { return std::vector{g[0].defined() ? ops::sum_to(g[0], old) : Tensor()}; },
+                        [new_sizes](Grads t, Grads) { return t[0].expand(new_sizes); }));
 }
 
 Tensor Tensor::flatten(int64_t start, int64_t end) const {
@@ -268,12 +277,13 @@ namespace {
 // Records a view of some of t's elements. Its gradient copies g into the same view of zeros.
 template <class View>
 Tensor partial_view(const Tensor& t, Tensor out, const char* backward, View view) {
-  return record(std::move(out), backward, {&t}, {}, [old = t.sizes(), view](Grads g, Grads) {
+  const auto placed = [old = t.sizes(), view](Grads g, Grads) {
     if (!g[0].defined()) return std::vector{Tensor()};
     Tensor whole = zeros(old, Options(g[0].dtype(), g[0].device()));
     view(whole).copy_(g[0]);
     return std::vector{whole};
-  });
+  };
+  return record(std::move(out), backward, {&t}, {}, WithJvp(placed, [view](Grads t, Grads) { return view(t[0]); }));
 }
 }  // namespace
 
@@ -347,15 +357,17 @@ Tensor Tensor::unfold(int64_t d, int64_t size, int64_t step) const {
     new_strides[d] = moved_by(0, new_strides[d], step);
   }
   return record(ops::make_view(*this, new_sizes, new_strides, storage_offset(), "unfold"), "UnfoldBackward0", {this}, {},
-                [old = sizes(), d, size, step](Grads g, Grads) {
-                  if (!g[0].defined()) return std::vector{Tensor()};
-                  if (old.empty()) return std::vector{naru::sum(g[0])};
-                  // Windows may overlap: element k of all windows is one strided slice; add up the slices.
-                  Tensor whole = zeros(old, Options(g[0].dtype(), g[0].device()));
-                  const int64_t windows = g[0].size(d);
-                  for (int64_t k = 0; k < size; ++k) whole.slice(d, k, k + (windows - 1) * step + 1, step).add_(g[0].select(-1, k));
-                  return std::vector{whole};
-                });
+                WithJvp(
+                    [old = sizes(), d, size, step](Grads g, Grads) {
+                      if (!g[0].defined()) return std::vector{Tensor()};
+                      if (old.empty()) return std::vector{naru::sum(g[0])};
+                      // Windows may overlap: element k of all windows is one strided slice; add up the slices.
+                      Tensor whole = zeros(old, Options(g[0].dtype(), g[0].device()));
+                      const int64_t windows = g[0].size(d);
+                      for (int64_t k = 0; k < size; ++k) whole.slice(d, k, k + (windows - 1) * step + 1, step).add_(g[0].select(-1, k));
+                      return std::vector{whole};
+                    },
+                    [d, size, step](Grads t, Grads) { return t[0].unfold(d, size, step); }));
 }
 
 Tensor Tensor::as_strided(const Dims& new_sizes, const Dims& new_strides, int64_t offset) const {

@@ -208,7 +208,10 @@ Tensor sparse_sum(const Tensor& t, std::optional<DType> dtype) {
                                                               const std::vector<Tensor>&) -> std::vector<Tensor> {
     return {g[0].defined() ? g[0].to(type).expand(sizes) : Tensor()};
   };
-  return autograd::record(sum(values_of(t).detach(), std::nullopt, false, dtype), "SumBackward0", {&t}, {}, expanded);
+  return autograd::record(sum(values_of(t).detach(), std::nullopt, false, dtype), "SumBackward0", {&t}, {},
+                          autograd::WithJvp(expanded, [dtype](const std::vector<Tensor>& along, const std::vector<Tensor>&) {
+                            return sparse_sum(along[0], dtype);
+                          }));
 }
 
 Tensor sparse_sum_keeping(const Tensor& t, const OptionalDims& dims, std::optional<DType> dtype) {

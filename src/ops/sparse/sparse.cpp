@@ -137,7 +137,8 @@ Tensor elements_at(const Tensor& dense, const Tensor& indices, int64_t dims) {
 Tensor with_values(const Tensor& indices, const Tensor& values, const Dims& sizes, bool coalesced) {
   const Tensor t = make_coo(indices, values, sizes, coalesced);
   return record(t, "SparseCooTensorWithDimsAndTensorsBackward0", {&values}, {},
-                [own = parts_of(t).indices](const Tensors& g, const Tensors&) -> Tensors { return {gradient_at(g[0], own)}; });
+                autograd::WithJvp([own = parts_of(t).indices](const Tensors& g, const Tensors&) -> Tensors { return {gradient_at(g[0], own)}; },
+                                  [own = t.detach()](const Tensors& t, const Tensors&) { return like_with_values(own, t[0]); }));
 }
 
 Tensor coordinates_of(const Tensor& t) {
@@ -145,10 +146,20 @@ Tensor coordinates_of(const Tensor& t) {
   return p.layout == Layout::SparseCoo ? p.indices : compressed_coordinates(t);
 }
 
+namespace {
+// The values of a gradient or tangent of a sparse tensor, dense or sparse itself, at the elements that the tensor stores.
+Tensor values_at(const Tensor& g, const Tensor& own) {
+  const SparseParts& p = parts_of(own);
+  if (has_sparse_form(g) && parts_of(g).layout == p.layout && parts_of(g).indices.is(p.indices)) return values_of(g);
+  return gradient_at(g, coordinates_of(own)).reshape(p.values.sizes());
+}
+}  // namespace
+
 Tensor values_of(const Tensor& t) {
   const SparseParts& p = parts_of(t);
   return record(p.values.detach(), "ValuesBackward0", {&t}, {},
-                [t = t.detach()](const Tensors& g, const Tensors&) -> Tensors { return {like_with_values(t, g[0])}; });
+                autograd::WithJvp([t = t.detach()](const Tensors& g, const Tensors&) -> Tensors { return {like_with_values(t, g[0])}; },
+                                  [t = t.detach()](const Tensors& along, const Tensors&) { return values_at(along[0], t); }));
 }
 
 Tensor like_with_values(const Tensor& t, const Tensor& values) {
@@ -158,11 +169,9 @@ Tensor like_with_values(const Tensor& t, const Tensor& values) {
   parts->layout = p.layout, parts->indices = p.indices, parts->crow = p.crow, parts->values = values.detach(),
   parts->coalesced = p.coalesced;
   const Tensor out = sparse_shell(std::move(parts), t.sizes());
-  return record(out, "SparseCompressedTensorBackward0", {&values}, {}, [own = t.detach()](const Tensors& g, const Tensors&) -> Tensors {
-    const SparseParts& p = parts_of(own);
-    if (has_sparse_form(g[0]) && parts_of(g[0]).layout == p.layout && parts_of(g[0]).indices.is(p.indices)) return {values_of(g[0])};
-    return {gradient_at(g[0], coordinates_of(own)).reshape(p.values.sizes())};
-  });
+  return record(out, "SparseCompressedTensorBackward0", {&values}, {},
+                autograd::WithJvp([own = t.detach()](const Tensors& g, const Tensors&) -> Tensors { return {values_at(g[0], own)}; },
+                                  [own = t.detach()](const Tensors& along, const Tensors&) { return like_with_values(own, along[0]); }));
 }
 
 Tensor as_coo(const Tensor& t) {

@@ -124,13 +124,14 @@ void record_copy(const Tensor& target, const Tensor& source) {
   const bool from = source.defined() && autograd::requires_grad(source);
   // The gradient of target's former value is zero. A view needs no edge: CopySlices zeroes the view's part of the base's gradient.
   const bool zero = !target.impl()->base && autograd::requires_grad(target);
-  auto f = [from, zero, shape = from ? source.sizes() : Dims(), type = from ? source.dtype() : target.dtype(),
+  auto backward = [from, zero, shape = from ? source.sizes() : Dims(), type = from ? source.dtype() : target.dtype(),
             where = from ? source.device() : target.device()](Grads g, Grads, autograd::Needed needed) {
     std::vector<Tensor> r(2);
     if (zero && needed[0] && g[0].defined()) r[0] = zeros_like(g[0]);
     if (needed[1] && g[0].defined()) r[1] = ops::gradient_as(ops::sum_to(g[0], shape), type).to(where);
     return r;
   };
+  auto f = autograd::WithJvp(backward, [](Grads t, Grads) { return t[1]; });
   auto node = make_ref<autograd::FunctionNode<decltype(f)>>("CopyBackwards", f);
   node->next().push_back(zero ? autograd::gradient_edge(target) : autograd::Edge{});
   node->next().push_back(from ? autograd::gradient_edge(source) : autograd::Edge{});
@@ -151,9 +152,11 @@ Tensor Tensor::to(std::optional<Device> device, std::optional<DType> type, bool 
   if (!copy && to == this->device() && t == dtype() && (format == MemoryFormat::Preserve || is_contiguous(format))) return *this;
   const SourceLocationScope here(where);
   return autograd::record(converted(*this, to, t, non_blocking, "to", format), "ToCopyBackward0", {this}, {},
-                          [from = this->device(), old = dtype()](Grads g, Grads) {
-                            return std::vector{g[0].defined() && is_inexact(old) ? ops::gradient_as(g[0], old).to(from) : Tensor()};
-                          });
+                          autograd::WithJvp(
+                              [from = this->device(), old = dtype()](Grads g, Grads) {
+                                return std::vector{g[0].defined() && is_inexact(old) ? ops::gradient_as(g[0], old).to(from) : Tensor()};
+                              },
+                              [](Grads tangents, Grads) { return tangents[0]; }));
 }
 Tensor Tensor::to(Device device, bool non_blocking, bool copy, SourceLocation where) const {
   return detail::with_location(where, [&] { return to(device, {}, non_blocking, copy, MemoryFormat::Preserve, where); });
@@ -168,7 +171,8 @@ Tensor Tensor::clone(MemoryFormat format) const {
     return ops::sparse_clone(*this);
   Tensor out = ops::make_result(sizes(), ops::strides_like(sizes(), strides(), format), dtype(), device(), "clone", true);
   copy_elements(out, *this);
-  return autograd::record(out, "CloneBackward0", {this}, {}, [](Grads g, Grads) { return std::vector{g[0]}; });
+  return autograd::record(out, "CloneBackward0", {this}, {},
+                          autograd::WithJvp([](Grads g, Grads) { return std::vector{g[0]}; }, [](Grads t, Grads) { return t[0]; }));
 }
 
 Tensor Tensor::contiguous(MemoryFormat format) const {
