@@ -134,8 +134,8 @@ class Walk {
   bool create_, asks_;
   std::unordered_map<const Node*, List> tangents_;
   std::unordered_set<const Node*> starts_, seen_, dependent_;  // dependent: a dual is part of its results
-  std::unordered_map<const Node*, int> uses_;  // edges to a node within the walk, and outputs
-  std::vector<Node*> order_;                    // a node stands behind those that its inputs come from
+  std::unordered_map<const Node*, int> uses_;                  // edges to a node within the walk, and outputs
+  std::vector<Node*> order_;                                   // a node stands behind those that its inputs come from
 };
 
 }  // namespace

@@ -99,7 +99,7 @@ class Node : public RefCounted<Node> {
     std::mutex mutex;
     std::vector<std::pair<uint32_t, Meta*>> retained;
     std::vector<TensorLike> results;  // the outputs, of nodes that a tangent flows through
-    std::string made_at;  // stack trace of the forward call, in anomaly mode
+    std::string made_at;              // stack trace of the forward call, in anomaly mode
   };
   Extras* extras() const noexcept { return extras_.load(std::memory_order_acquire); }
   Extras& ensure_extras();

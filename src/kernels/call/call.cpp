@@ -73,7 +73,7 @@ class KernelNode final : public Node {
     Dims sizes;
     Options options;
   };
-  std::vector<Result> results;                 // one per output
+  std::vector<Result> results;               // one per output
   std::vector<autograd::TensorLike> wanted;  // one per edge
   size_t inputs = 0;
 

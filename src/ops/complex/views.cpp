@@ -141,16 +141,17 @@ Tensor complex(const Tensor& re, const Tensor& im) {
     const ops::OpOperand from{both[i], {}, re.dtype()};
     ops::apply_into(ir::op::copy, {&from, 1}, i == 0 ? ops::real_part(out) : ops::imaginary_part(out));
   }
-  return record(std::move(out), "ComplexBackward0", {&re, &im}, {},
-                autograd::WithJvp(
-                    [a = re.sizes(), b = im.sizes()](Grads g, Grads, autograd::Needed needed) {
-                      return std::vector{needed[0] ? ops::sum_to(real(g[0]), a) : Tensor(), needed[1] ? ops::sum_to(imag(g[0]), b) : Tensor()};
-                    },
-                    [](Grads t, Grads) {
-                      for (int i = 0; i < 2; ++i)
-                        if (!t[i].defined()) t[i] = zeros_like(t[1 - i]);
-                      return complex(t[0], t[1]);
-                    }));
+  return record(
+      std::move(out), "ComplexBackward0", {&re, &im}, {},
+      autograd::WithJvp(
+          [a = re.sizes(), b = im.sizes()](Grads g, Grads, autograd::Needed needed) {
+            return std::vector{needed[0] ? ops::sum_to(real(g[0]), a) : Tensor(), needed[1] ? ops::sum_to(imag(g[0]), b) : Tensor()};
+          },
+          [](Grads t, Grads) {
+            for (int i = 0; i < 2; ++i)
+              if (!t[i].defined()) t[i] = zeros_like(t[1 - i]);
+            return complex(t[0], t[1]);
+          }));
 }
 
 Tensor polar(const Tensor& abs, const Tensor& angle) {

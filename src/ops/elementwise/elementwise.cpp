@@ -270,8 +270,8 @@ class TableNode final : public autograd::Node {
           args[k] = {values[k].defined() && (needs >> k & 1) ? &values[k] : &g, {}, as};
       }
       const bool whole = shape == g.sizes();
-      result = make_result(g.sizes(), ops::gradient_strides(g, {args.data(), static_cast<size_t>(n + 2)}),
-                           whole ? dtype : types_.compute, g.device(), "backward", true);
+      result = make_result(g.sizes(), ops::gradient_strides(g, {args.data(), static_cast<size_t>(n + 2)}), whole ? dtype : types_.compute,
+                           g.device(), "backward", true);
       apply_into(ir::op::derivative(id_, i), {args.data(), static_cast<size_t>(n + 2)}, result);
     }
     result = sum_to(result, shape);

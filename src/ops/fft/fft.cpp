@@ -65,10 +65,10 @@ Tensor fft_operand(const Tensor& t, bool complex) {
 }
 
 Tensor fft_complex(const Tensor& t, int64_t dim, bool inverse, double scale) {
-  return autograd::record(transformed(t, Kind::Complex, dim, t.size(dim), inverse, scale), "FftC2CBackward0", {&t}, {},
-                          autograd::WithJvp(
-                              [=](const Tensors& g, const Tensors&) -> Tensors { return {fft_complex(g[0], dim, !inverse, scale)}; },
-                              [=](const Tensors& along, const Tensors&) { return fft_complex(along[0], dim, inverse, scale); }));
+  return autograd::record(
+      transformed(t, Kind::Complex, dim, t.size(dim), inverse, scale), "FftC2CBackward0", {&t}, {},
+      autograd::WithJvp([=](const Tensors& g, const Tensors&) -> Tensors { return {fft_complex(g[0], dim, !inverse, scale)}; },
+                        [=](const Tensors& along, const Tensors&) { return fft_complex(along[0], dim, inverse, scale); }));
 }
 
 Tensor fft_real_to_half(const Tensor& t, int64_t dim, bool inverse, double scale) {
@@ -84,9 +84,9 @@ Tensor fft_real_to_half(const Tensor& t, int64_t dim, bool inverse, double scale
 Tensor fft_half_to_real(const Tensor& t, int64_t dim, int64_t n, bool inverse, double scale) {
   return autograd::record(
       transformed(t, Kind::HalfToReal, dim, n, inverse, scale), "FftC2RBackward0", {&t}, {},
-      autograd::WithJvp(
-          [=](const Tensors& g, const Tensors&) -> Tensors { return {with_inner(fft_real_to_half(g[0], dim, !inverse, scale), dim, n, 2)}; },
-          [=](const Tensors& along, const Tensors&) { return fft_half_to_real(along[0], dim, n, inverse, scale); }));
+      autograd::WithJvp([=](const Tensors& g,
+                            const Tensors&) -> Tensors { return {with_inner(fft_real_to_half(g[0], dim, !inverse, scale), dim, n, 2)}; },
+                        [=](const Tensors& along, const Tensors&) { return fft_half_to_real(along[0], dim, n, inverse, scale); }));
 }
 
 }  // namespace naru::ops

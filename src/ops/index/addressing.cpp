@@ -127,10 +127,10 @@ Tensor raw_gather(const Tensor& source, const Addressing& at, const Positions& p
 }  // namespace
 
 Tensor gather_at(const Tensor& source, const Addressing& at, const Positions& positions, const char* node) {
-  return record_saving(raw_gather(source, at, positions), node, {&source}, positions,
-                       autograd::WithJvp(
-                           [at](Grads g, Grads saved) { return std::vector{g[0].defined() ? accumulate_at(g[0], at, saved) : Tensor()}; },
-                           [at, node](Grads t, Grads saved) { return gather_at(t[0], at, saved, node); }));
+  return record_saving(
+      raw_gather(source, at, positions), node, {&source}, positions,
+      autograd::WithJvp([at](Grads g, Grads saved) { return std::vector{g[0].defined() ? accumulate_at(g[0], at, saved) : Tensor()}; },
+                        [at, node](Grads t, Grads saved) { return gather_at(t[0], at, saved, node); }));
 }
 
 Tensor accumulate_at(const Tensor& g, const Addressing& at, const Positions& positions) {
@@ -145,9 +145,7 @@ Tensor accumulate_at(const Tensor& g, const Addressing& at, const Positions& pos
   return record_saving(
       whole, "IndexPutBackward0", {&g}, positions,
       autograd::WithJvp(
-          [at](Grads gg, Grads saved) {
-            return std::vector{gg[0].defined() ? gather_at(gg[0], at, saved, "IndexBackward0") : Tensor()};
-          },
+          [at](Grads gg, Grads saved) { return std::vector{gg[0].defined() ? gather_at(gg[0], at, saved, "IndexBackward0") : Tensor()}; },
           [at](Grads t, Grads saved) { return accumulate_at(t[0], at, saved); }));
 }
 

@@ -217,13 +217,13 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
   if (ops::has_sparse_form(a) || ops::has_sparse_form(b)) [[unlikely]]
     return sparse::bmm(a, b);
   check_factors(a, b, "bmm");
-  return record(product_of(a, b, {}, false, "bmm"), "BmmBackward0", {&a, &b}, {&a, &b},
-                autograd::WithJvp(
-                    [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
-                      return {needed[0] ? bmm(g[0], adjoint_of(saved[1])) : Tensor(),
-                              needed[1] ? bmm(adjoint_of(saved[0]), g[0]) : Tensor()};
-                    },
-                    product_rule(bmm)));
+  return record(
+      product_of(a, b, {}, false, "bmm"), "BmmBackward0", {&a, &b}, {&a, &b},
+      autograd::WithJvp(
+          [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
+            return {needed[0] ? bmm(g[0], adjoint_of(saved[1])) : Tensor(), needed[1] ? bmm(adjoint_of(saved[0]), g[0]) : Tensor()};
+          },
+          product_rule(bmm)));
 }
 
 namespace {
@@ -254,13 +254,13 @@ Tensor mv(const Tensor& a, const Tensor& v) {
     throw RuntimeError("size mismatch, got input ({}), mat ({}x{}), vec ({})", a.sizes()[0], a.sizes()[0], a.sizes()[1], v.sizes()[0]);
   check_factors(a, v, "mv");
   Tensor y = product_of(a, column_of(v), {}, false, "mv");
-  return record(seen_as(y, {a.sizes()[0]}), "MvBackward0", {&a, &v}, {&a, &v},
-                autograd::WithJvp(
-                    [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
-                      return {needed[0] ? outer(g[0], ops::conjugate(saved[1])) : Tensor(),
-                              needed[1] ? mv(adjoint_of(saved[0]), g[0]) : Tensor()};
-                    },
-                    product_rule(mv)));
+  return record(
+      seen_as(y, {a.sizes()[0]}), "MvBackward0", {&a, &v}, {&a, &v},
+      autograd::WithJvp(
+          [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
+            return {needed[0] ? outer(g[0], ops::conjugate(saved[1])) : Tensor(), needed[1] ? mv(adjoint_of(saved[0]), g[0]) : Tensor()};
+          },
+          product_rule(mv)));
 }
 
 // The dot product of two vectors.
@@ -279,12 +279,13 @@ Tensor dot(const Tensor& a, const Tensor& b) {
         a.numel(), b.numel());
   check_factors(a, b, "dot");
   Tensor y = product_of(row_of(a), column_of(b), {}, false, "dot");
-  return record(seen_as(y, {}), "DotBackward0", {&a, &b}, {&a, &b},
-                autograd::WithJvp(
-                    [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
-                      return {needed[0] ? g[0] * ops::conjugate(saved[1]) : Tensor(), needed[1] ? g[0] * ops::conjugate(saved[0]) : Tensor()};
-                    },
-                    product_rule(dot)));
+  return record(
+      seen_as(y, {}), "DotBackward0", {&a, &b}, {&a, &b},
+      autograd::WithJvp(
+          [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
+            return {needed[0] ? g[0] * ops::conjugate(saved[1]) : Tensor(), needed[1] ? g[0] * ops::conjugate(saved[0]) : Tensor()};
+          },
+          product_rule(dot)));
 }
 
 // a (m), b (n) -> (m, n)

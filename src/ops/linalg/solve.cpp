@@ -58,22 +58,21 @@ Tensor gradient_of_matrix(const Tensor& gb, const Tensor& x, bool left, const Di
 std::pair<Tensor, Tensor> solve_matrices(const Tensor& a, const Tensor& b, bool left) {
   const ops::Lu f = ops::factored(a, "linalg.solve");
   const Tensor x = ops::solved(f.lu, f.pivots, b, left, false, "linalg.solve");
-  autograd::record_all(
-      {&x}, "LinalgSolveExBackward0", {&a, &b}, {&a, &f.lu, &f.pivots},
-      autograd::WithJvp(
-          [left, shape = b.sizes()](const Tensors& g, const Tensors& saved, autograd::Needed needed) -> Tensors {
-            const Tensor gb =
-                grad_enabled() ? solve(adjoint_of(saved[0]), g[0], left) : ops::solved(saved[1], saved[2], g[0], left, true, "linalg.solve");
-            return {needed[0] ? gradient_of_matrix(gb, saved[3], left, saved[0].sizes()) : Tensor(),
-                    needed[1] ? sum_to(gb, shape) : Tensor()};
-          },
-          // A X' = B' - A' X
-          [left](const Tensors& t, const Tensors& saved) {
-            Tensor right = t[1];
-            if (t[0].defined()) right = autograd::added(right, -(left ? matmul(t[0], saved[3]) : matmul(saved[3], t[0])));
-            return solve(saved[0], right, left);
-          }),
-      1);
+  autograd::record_all({&x}, "LinalgSolveExBackward0", {&a, &b}, {&a, &f.lu, &f.pivots},
+                       autograd::WithJvp(
+                           [left, shape = b.sizes()](const Tensors& g, const Tensors& saved, autograd::Needed needed) -> Tensors {
+                             const Tensor gb = grad_enabled() ? solve(adjoint_of(saved[0]), g[0], left)
+                                                              : ops::solved(saved[1], saved[2], g[0], left, true, "linalg.solve");
+                             return {needed[0] ? gradient_of_matrix(gb, saved[3], left, saved[0].sizes()) : Tensor(),
+                                     needed[1] ? sum_to(gb, shape) : Tensor()};
+                           },
+                           // A X' = B' - A' X
+                           [left](const Tensors& t, const Tensors& saved) {
+                             Tensor right = t[1];
+                             if (t[0].defined()) right = autograd::added(right, -(left ? matmul(t[0], saved[3]) : matmul(saved[3], t[0])));
+                             return solve(saved[0], right, left);
+                           }),
+                       1);
   return {x, f.info};
 }
 
@@ -115,15 +114,14 @@ std::pair<Tensor, Tensor> inv_ex(const Tensor& a, bool check_errors) {
   ops::require_floating(a, "linalg.inv", false);
   const ops::Lu f = ops::factored(a, "linalg.inv");
   const Tensor y = ops::solved(f.lu, f.pivots, eye(a.size(-1), -1, Options(a.dtype(), a.device())), true, false, "linalg.inv");
-  autograd::record_all(
-      {&y}, "LinalgInvExBackward0", {&a}, {},
-      autograd::WithJvp(
-          [](const Tensors& g, const Tensors& saved) -> Tensors {
-            const Tensor t = adjoint_of(saved[0]);
-            return {-matmul(t, matmul(g[0], t))};
-          },
-          [](const Tensors& t, const Tensors& saved) { return -matmul(saved[0], matmul(t[0], saved[0])); }),
-      1);
+  autograd::record_all({&y}, "LinalgInvExBackward0", {&a}, {},
+                       autograd::WithJvp(
+                           [](const Tensors& g, const Tensors& saved) -> Tensors {
+                             const Tensor t = adjoint_of(saved[0]);
+                             return {-matmul(t, matmul(g[0], t))};
+                           },
+                           [](const Tensors& t, const Tensors& saved) { return -matmul(saved[0], matmul(t[0], saved[0])); }),
+                       1);
   if (check_errors) ops::check_info(f.info, "linalg.inv_ex", a.dim() > 2);
   return {y, f.info};
 }

@@ -111,9 +111,9 @@ Tensor smooth_l1_loss(const Tensor& a, const Tensor& b, Reduction reduction, dou
                    : reduced(FusedProducer(ir::op::smooth_l1, p.acc,
                                            {FusedProducer::of(a, p.type), FusedProducer::of(b, p.type), FusedProducer::of(beta, p.type)}),
                              p, reduction, op);
-  return record_difference(std::move(out), "SmoothL1LossBackward0", a, b, reduction, [=, count = p.count](const Tensor& g, const Tensor& d) {
-    return clamp(d / beta, -1.0, 1.0) * spread(g, reduction, count);
-  });
+  return record_difference(
+      std::move(out), "SmoothL1LossBackward0", a, b, reduction,
+      [=, count = p.count](const Tensor& g, const Tensor& d) { return clamp(d / beta, -1.0, 1.0) * spread(g, reduction, count); });
 }
 
 namespace {

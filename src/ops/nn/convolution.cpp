@@ -11,8 +11,8 @@
 namespace naru::ops {
 
 using autograd::record;
-using autograd::WithJvp;
 using autograd::requires_grad;
+using autograd::WithJvp;
 using ir::Convolution;
 using Use = Convolution::Use;
 using Tensors = std::vector<Tensor>;
@@ -101,31 +101,32 @@ Tensor convolve(Use use, const Tensor& a, const Tensor& b, const Tensor& bias, c
   const bool for_a = requires_grad(a), for_b = requires_grad(b);
   return record(computed(use, a, b, bias, g), "ConvolutionBackward0", {&a, &b, &bias},
                 {for_b ? &a : &ops::no_tensor(), for_a ? &b : &ops::no_tensor()},
-                WithJvp([use, g](const Tensors& grads, const Tensors& saved, autograd::Needed needed) -> Tensors {
-                  const Tensor &d = grads[0], a = conjugate(saved[0]), b = conjugate(saved[1]);
-                  const auto part = [&](bool wanted, Use of, const Tensor& left, const Tensor& right) {
-                    return wanted ? convolve(of, left, right, {}, g, "convolution_backward") : Tensor();
-                  };
-                  const Tensor gb = needed[2] ? bias_gradient(d) : Tensor();
-                  switch (use) {
-                    case Use::Forward:  // y of x and w
-                      return {part(needed[0], Use::Input, d, b), part(needed[1], Use::Weight, a, d), gb};
-                    case Use::Input:  // x of y and w
-                      return {part(needed[0], Use::Forward, d, b), part(needed[1], Use::Weight, d, a), gb};
-                    case Use::Weight:  // w of x and y
-                      return {part(needed[0], Use::Input, b, d), part(needed[1], Use::Forward, a, d), gb};
-                  }
-                  return {};
-                },
-                [use, g, name](const Tensors& t, const Tensors& saved) {
-                  // Linear in each of a and b; the bias has one element a channel.
-                  Tensor sum = t[0].defined() ? convolve(use, t[0], saved[1], {}, g, name) : Tensor();
-                  if (t[1].defined()) sum = autograd::added(sum, convolve(use, saved[0], t[1], {}, g, name));
-                  if (!t[2].defined()) return sum;
-                  Dims channels(g.y.size(), 1);
-                  channels[1] = t[2].numel();
-                  return autograd::added(sum, t[2].reshape(channels));
-                }));
+                WithJvp(
+                    [use, g](const Tensors& grads, const Tensors& saved, autograd::Needed needed) -> Tensors {
+                      const Tensor &d = grads[0], a = conjugate(saved[0]), b = conjugate(saved[1]);
+                      const auto part = [&](bool wanted, Use of, const Tensor& left, const Tensor& right) {
+                        return wanted ? convolve(of, left, right, {}, g, "convolution_backward") : Tensor();
+                      };
+                      const Tensor gb = needed[2] ? bias_gradient(d) : Tensor();
+                      switch (use) {
+                        case Use::Forward:  // y of x and w
+                          return {part(needed[0], Use::Input, d, b), part(needed[1], Use::Weight, a, d), gb};
+                        case Use::Input:  // x of y and w
+                          return {part(needed[0], Use::Forward, d, b), part(needed[1], Use::Weight, d, a), gb};
+                        case Use::Weight:  // w of x and y
+                          return {part(needed[0], Use::Input, b, d), part(needed[1], Use::Forward, a, d), gb};
+                      }
+                      return {};
+                    },
+                    [use, g, name](const Tensors& t, const Tensors& saved) {
+                      // Linear in each of a and b; the bias has one element a channel.
+                      Tensor sum = t[0].defined() ? convolve(use, t[0], saved[1], {}, g, name) : Tensor();
+                      if (t[1].defined()) sum = autograd::added(sum, convolve(use, saved[0], t[1], {}, g, name));
+                      if (!t[2].defined()) return sum;
+                      Dims channels(g.y.size(), 1);
+                      channels[1] = t[2].numel();
+                      return autograd::added(sum, t[2].reshape(channels));
+                    }));
 }
 
 }  // namespace naru::ops

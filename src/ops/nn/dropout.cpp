@@ -19,9 +19,9 @@ Tensor scale_masked(const Tensor& x, const Tensor& mask, double scale) {
   const Tensor out = ops::make_result(x.sizes(), strides, x.dtype(), x.device(), "dropout", true);
   const ops::OpOperand operands[] = {{&x, {}, x.dtype()}, {&mask, {}, DType::Bool}, {nullptr, scale, x.dtype()}};
   ops::apply_into(ir::op::masked_scale, operands, out);
-  return record(out, "DropoutBackward0", {&x}, {&mask},
-                autograd::Symmetric(
-                    [scale](const Tensors& g, const Tensors& saved) -> Tensors { return {scale_masked(g[0], saved[0], scale)}; }));
+  return record(out, "DropoutBackward0", {&x}, {&mask}, autograd::Symmetric([scale](const Tensors& g, const Tensors& saved) -> Tensors {
+                  return {scale_masked(g[0], saved[0], scale)};
+                }));
 }
 
 }  // namespace

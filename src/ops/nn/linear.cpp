@@ -38,13 +38,13 @@ Tensor linear_of_matrix(const Tensor& x, const Tensor& w, const Tensor& bias) {
                       },
                       [](const Tensors& t, const Tensors& saved) { return along(t[0], t[1], saved); }));
   // The bias comes first in the node's edges, as programs that walk the graph expect.
-  return record(
-      std::move(y), "AddmmBackward0", {&bias, &x, &w}, {&kept_x, &kept_w},
-      autograd::WithJvp(
-          [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
-            return {needed[0] ? sum(g[0], Dims{0}) : Tensor(), needed[1] ? of_x(g, saved) : Tensor(), needed[2] ? of_w(g, saved) : Tensor()};
-          },
-          [](const Tensors& t, const Tensors& saved) { return autograd::added(along(t[1], t[2], saved), t[0]); }));
+  return record(std::move(y), "AddmmBackward0", {&bias, &x, &w}, {&kept_x, &kept_w},
+                autograd::WithJvp(
+                    [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
+                      return {needed[0] ? sum(g[0], Dims{0}) : Tensor(), needed[1] ? of_x(g, saved) : Tensor(),
+                              needed[2] ? of_w(g, saved) : Tensor()};
+                    },
+                    [](const Tensors& t, const Tensors& saved) { return autograd::added(along(t[1], t[2], saved), t[0]); }));
 }
 
 void check_bias(const Tensor& x, const Tensor& w, const Tensor& bias) {

@@ -70,9 +70,10 @@ Tensor constant_pad(const Tensor& x, const Dims& amounts, double value) {
       target.copy_(inner);
     }
   }
-  return record(out, "ConstantPadNdBackward0", {&x}, {},
-                autograd::WithJvp([amounts](const Tensors& g, const Tensors&) -> Tensors { return {constant_pad(g[0], negated(amounts), 0)}; },
-                                  [amounts](const Tensors& t, const Tensors&) { return constant_pad(t[0], amounts, 0); }));
+  return record(
+      out, "ConstantPadNdBackward0", {&x}, {},
+      autograd::WithJvp([amounts](const Tensors& g, const Tensors&) -> Tensors { return {constant_pad(g[0], negated(amounts), 0)}; },
+                        [amounts](const Tensors& t, const Tensors&) { return constant_pad(t[0], amounts, 0); }));
 }
 
 // The index of the element that padding copies to position e outside the dimension.

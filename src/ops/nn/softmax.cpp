@@ -170,12 +170,11 @@ Tensor softmax(const Tensor& t, int64_t dim, std::optional<DType> dtype) {
   if (dtype && t.defined() && is_complex(t.dtype())) return softmax(t.to(*dtype), dim);
   const Plan p = plan(t, dim, dtype, "softmax");
   Tensor y = p.empty ? ops::make_result(t.sizes(), p.out, t.device(), "softmax") : softmax_of_rows(t, p);
-  return record(
-      std::move(y), "SoftmaxBackward0", {&t}, {},
-      autograd::Symmetric([p, type = t.dtype()](const Tensors& g, const Tensors& saved) -> Tensors {
-        return {softmax_gradient(g[0].to(p.out), saved[0], p).to(type)};
-      }),
-      true);
+  return record(std::move(y), "SoftmaxBackward0", {&t}, {},
+                autograd::Symmetric([p, type = t.dtype()](const Tensors& g, const Tensors& saved) -> Tensors {
+                  return {softmax_gradient(g[0].to(p.out), saved[0], p).to(type)};
+                }),
+                true);
 }
 
 // (x - m) - log(sum(exp(x - m))) along `dim`, where m is the greatest x.
@@ -184,17 +183,14 @@ Tensor log_softmax(const Tensor& t, int64_t dim, std::optional<DType> dtype) {
   if (dtype && t.defined() && is_complex(t.dtype())) return log_softmax(t.to(*dtype), dim);
   const Plan p = plan(t, dim, dtype, "log_softmax");
   Tensor y = p.empty ? ops::make_result(t.sizes(), p.out, t.device(), "log_softmax") : log_softmax_of_rows(t, p);
-  return record(
-      std::move(y), "LogSoftmaxBackward0", {&t}, {},
-      autograd::WithJvp(
-          [p, type = t.dtype()](const Tensors& g, const Tensors& saved) -> Tensors {
-            return {log_softmax_gradient(g[0], saved[0], p).to(type)};
-          },
-          [dim](const Tensors& tangents, const Tensors& saved) {
-            const Tensor along = tangents[0].to(saved[0].dtype());
-            return along.dim() == 0 ? zeros_like(along) : along - sum(exp(saved[0]) * along, Dims{dim}, true);
-          }),
-      true);
+  return record(std::move(y), "LogSoftmaxBackward0", {&t}, {},
+                autograd::WithJvp([p, type = t.dtype()](const Tensors& g, const Tensors& saved)
+                                      -> Tensors { return {log_softmax_gradient(g[0], saved[0], p).to(type)}; },
+                                  [dim](const Tensors& tangents, const Tensors& saved) {
+                                    const Tensor along = tangents[0].to(saved[0].dtype());
+                                    return along.dim() == 0 ? zeros_like(along) : along - sum(exp(saved[0]) * along, Dims{dim}, true);
+                                  }),
+                true);
 }
 
 }  // namespace naru

@@ -203,19 +203,17 @@ Tensor computed_sum(const Tensor& x, const WindowTables& tables) {
 
 Tensor sum_of(const Tensor& x, const Shared& tables, const char* node) {
   return record(computed_sum(x, *tables), node, {&x}, {},
-                autograd::WithJvp(
-                    [tables, node](const Tensors& g, const Tensors&) -> Tensors {
-                      return {sum_of(g[0], std::make_shared<WindowTables>(transposed(*tables)), node)};
-                    },
-                    [tables, node](const Tensors& t, const Tensors&) { return sum_of(t[0], tables, node); }));
+                autograd::WithJvp([tables, node](const Tensors& g, const Tensors&)
+                                      -> Tensors { return {sum_of(g[0], std::make_shared<WindowTables>(transposed(*tables)), node)}; },
+                                  [tables, node](const Tensors& t, const Tensors&) { return sum_of(t[0], tables, node); }));
 }
 
 // Scatters g (N, C, out...) to the positions in `indices`: (N, C, in...), with the transposed tables.
 Tensor placed(const Tensor& g, const Tensor& indices, const Shared& back) {
-  return record(submitted(Op::Pick, g, indices, *back, g.dtype()), "MaxPoolBackward0", {&g}, {&indices},
-                autograd::WithJvp(
-                    [](const Tensors& gg, const Tensors& saved) -> Tensors { return {pick_elements(gg[0], saved[0].to(DType::I64))}; },
-                    [back](const Tensors& t, const Tensors& saved) { return placed(t[0], saved[0], back); }));
+  return record(
+      submitted(Op::Pick, g, indices, *back, g.dtype()), "MaxPoolBackward0", {&g}, {&indices},
+      autograd::WithJvp([](const Tensors& gg, const Tensors& saved) -> Tensors { return {pick_elements(gg[0], saved[0].to(DType::I64))}; },
+                        [back](const Tensors& t, const Tensors& saved) { return placed(t[0], saved[0], back); }));
 }
 
 }  // namespace
@@ -246,11 +244,9 @@ std::pair<Tensor, Tensor> window_max(const Tensor& x, WindowTables given, const 
   if (!saves || recording({&x})) indices = make_result(sizes, format_strides(sizes, format), index, x.device(), "window_max");
   const Tensor values = submitted(Op::Max, x, indices, *tables, x.dtype());
   return {record(values, node, {&x}, {&indices},
-                 autograd::WithJvp(
-                     [tables](const Tensors& g, const Tensors& saved) -> Tensors {
-                       return {placed(g[0], saved[0], std::make_shared<WindowTables>(transposed(*tables)))};
-                     },
-                     [](const Tensors& t, const Tensors& saved) { return pick_elements(t[0], saved[0].to(DType::I64)); })),
+                 autograd::WithJvp([tables](const Tensors& g, const Tensors& saved)
+                                       -> Tensors { return {placed(g[0], saved[0], std::make_shared<WindowTables>(transposed(*tables)))}; },
+                                   [](const Tensors& t, const Tensors& saved) { return pick_elements(t[0], saved[0].to(DType::I64)); })),
           indices};
 }
 

@@ -37,13 +37,12 @@ Tensor share_among_equals(const Tensor& g, const Tensor& x, const Tensor& y, con
 }
 
 Tensor record_choice(Tensor value, const Tensor& t, const char* node) {
-  return record(
-      std::move(value), node, {&t}, {&t},
-      reducing(dim_set({}, t.dim()), false,
-               [](const Tensors& g, const Tensors& saved) -> Tensors {
-                 return {share_among_equals(g[0], saved[0], saved[1], dim_set({}, saved[0].dim()), false, true)};
-               }),
-      true);
+  return record(std::move(value), node, {&t}, {&t},
+                reducing(dim_set({}, t.dim()), false,
+                         [](const Tensors& g, const Tensors& saved) -> Tensors {
+                           return {share_among_equals(g[0], saved[0], saved[1], dim_set({}, saved[0].dim()), false, true)};
+                         }),
+                true);
 }
 
 }  // namespace ops
@@ -67,14 +66,13 @@ Tensor extreme(const Tensor& t, bool greatest, const OptionalDims& dims, bool ke
   ops::require_defined(t, op, "input");
   const DimSet set = ops::dim_set(dims, t.dim());
   require_elements(t, set, !dims || dims->empty(), op);
-  return record(
-      ops::reduce_extreme(t, greatest, set, keepdim, op), node, {&t}, {&t},
-      ops::reducing(
-          set, keepdim,
-          [set, keepdim, whole = std::string_view(op) == (greatest ? "max" : "min")](const Tensors& g, const Tensors& saved) -> Tensors {
-            return {ops::share_among_equals(g[0], saved[0], saved[1], set, keepdim, whole)};
-          }),
-      true);
+  return record(ops::reduce_extreme(t, greatest, set, keepdim, op), node, {&t}, {&t},
+                ops::reducing(set, keepdim,
+                              [set, keepdim, whole = std::string_view(op) == (greatest ? "max" : "min")](const Tensors& g,
+                                                                                                         const Tensors& saved) -> Tensors {
+                                return {ops::share_among_equals(g[0], saved[0], saved[1], set, keepdim, whole)};
+                              }),
+                true);
 }
 
 ir::ArgReduce arg_reduce(const Tensor& t, bool greatest, int64_t dim) {
@@ -121,19 +119,18 @@ std::pair<Tensor, Tensor> extreme_along(const Tensor& t, bool greatest, int64_t 
       r->impl()->set_geometry(sizes, contiguous_strides(sizes), 0);
     }
   }
-  values =
-      record(std::move(values), node, {&t}, {&indices},
-             autograd::WithJvp(
-                 [d, keepdim, sizes = t.sizes()](const Tensors& g, const Tensors& saved) -> Tensors {
-                   if (sizes.empty()) return {g[0]};
-                   const Tensor index = keepdim ? saved[0] : saved[0].unsqueeze(d), grad = keepdim ? g[0] : g[0].unsqueeze(d);
-                   return {scatter(zeros(sizes, Options(grad.dtype(), grad.device())), d, index, grad)};
-                 },
-                 [d, keepdim](const Tensors& tangents, const Tensors& saved) {
-                   if (tangents[0].dim() == 0) return tangents[0];
-                   const Tensor chosen = gather(tangents[0], d, keepdim ? saved[0] : saved[0].unsqueeze(d));
-                   return keepdim ? chosen : chosen.squeeze(d);
-                 }));
+  values = record(std::move(values), node, {&t}, {&indices},
+                  autograd::WithJvp(
+                      [d, keepdim, sizes = t.sizes()](const Tensors& g, const Tensors& saved) -> Tensors {
+                        if (sizes.empty()) return {g[0]};
+                        const Tensor index = keepdim ? saved[0] : saved[0].unsqueeze(d), grad = keepdim ? g[0] : g[0].unsqueeze(d);
+                        return {scatter(zeros(sizes, Options(grad.dtype(), grad.device())), d, index, grad)};
+                      },
+                      [d, keepdim](const Tensors& tangents, const Tensors& saved) {
+                        if (tangents[0].dim() == 0) return tangents[0];
+                        const Tensor chosen = gather(tangents[0], d, keepdim ? saved[0] : saved[0].unsqueeze(d));
+                        return keepdim ? chosen : chosen.squeeze(d);
+                      }));
   return {std::move(values), std::move(indices)};
 }
 

@@ -126,16 +126,15 @@ Tensor record_var(Tensor value, const Tensor& t, const DimSet& set, double corre
 
 // The gradient is 0 where all elements are equal.
 Tensor record_std(Tensor value, const Tensor& t, const DimSet& set, double correction, bool keepdim, const char* node) {
-  return record(
-      std::move(value), node, {&t}, {&t},
-      ops::reducing(set, keepdim,
-                    [set, correction, keepdim](const Tensors& g, const Tensors& saved) -> Tensors {
-                      const Tensor& s = saved[1];
-                      const Tensor none = s == 0, unit = ops::restore_dims(where(none, 1.0, s), set, keepdim);
-                      const Tensor part = where(none, 0.0, g[0]) / degrees(saved[0], set, correction);
-                      return {ops::restore_dims(part, set, keepdim) * centred(saved[0], set, unit)};
-                    }),
-      true);
+  return record(std::move(value), node, {&t}, {&t},
+                ops::reducing(set, keepdim,
+                              [set, correction, keepdim](const Tensors& g, const Tensors& saved) -> Tensors {
+                                const Tensor& s = saved[1];
+                                const Tensor none = s == 0, unit = ops::restore_dims(where(none, 1.0, s), set, keepdim);
+                                const Tensor part = where(none, 0.0, g[0]) / degrees(saved[0], set, correction);
+                                return {ops::restore_dims(part, set, keepdim) * centred(saved[0], set, unit)};
+                              }),
+                true);
 }
 
 // Whether a gradient is to be computed that 16 bits are too few for: then it is that of the float32 function, which has the same value.
@@ -296,14 +295,13 @@ Tensor norm(const Tensor& t, double p, const OptionalDims& dims, bool keepdim, s
   if ((std::isinf(p) || p < 0) && ops::reduced_count(t.sizes(), set) == 0)
     throw RuntimeError("linalg.vector_norm cannot compute the {} norm on an empty tensor because the operation does not have an identity",
                        std::isinf(p) ? (p > 0 ? "inf" : "-inf") : fmt::format("{}", p));
-  return record(
-      raw_norm(t, p, set, keepdim), "LinalgVectorNormBackward0", {&t}, {&t},
-      ops::reducing(set, keepdim,
-                    [p, set, keepdim](const Tensors& g, const Tensors& saved) -> Tensors {
-                      const Tensor grad = ops::restore_dims(g[0], set, keepdim), y = ops::restore_dims(saved[1], set, keepdim);
-                      return {norm_gradient(grad, saved[0], y, p, set)};
-                    }),
-      true);
+  return record(raw_norm(t, p, set, keepdim), "LinalgVectorNormBackward0", {&t}, {&t},
+                ops::reducing(set, keepdim,
+                              [p, set, keepdim](const Tensors& g, const Tensors& saved) -> Tensors {
+                                const Tensor grad = ops::restore_dims(g[0], set, keepdim), y = ops::restore_dims(saved[1], set, keepdim);
+                                return {norm_gradient(grad, saved[0], y, p, set)};
+                              }),
+                true);
 }
 
 namespace {
@@ -339,14 +337,13 @@ Tensor logsumexp(const Tensor& t, const Dims& dims, bool keepdim) {
     const Tensor l = ops::apply(ir::op::log, {{&s, {}, acc}}, acc, "logsumexp");
     y = ops::apply(ir::op::add, {{&l, {}, acc}, {&m, {}, acc}}, t.dtype(), "logsumexp");
   }
-  return record(
-      std::move(y), "LogsumexpBackward0", {&t}, {&t},
-      ops::reducing(set, keepdim,
-                    [set, keepdim](const Tensors& g, const Tensors& saved) -> Tensors {
-                      const Tensor& x = saved[0];
-                      return {ops::restore_dims(g[0], set, keepdim) * exp(x - ops::restore_dims(saved[1], set, keepdim))};
-                    }),
-      true);
+  return record(std::move(y), "LogsumexpBackward0", {&t}, {&t},
+                ops::reducing(set, keepdim,
+                              [set, keepdim](const Tensors& g, const Tensors& saved) -> Tensors {
+                                const Tensor& x = saved[0];
+                                return {ops::restore_dims(g[0], set, keepdim) * exp(x - ops::restore_dims(saved[1], set, keepdim))};
+                              }),
+                true);
 }
 
 }  // namespace naru

@@ -64,13 +64,11 @@ Tensor sum(const Tensor& t, const OptionalDims& dims, bool keepdim, std::optiona
   const DimSet set = ops::dim_set(dims, t.dim());
   const DType out = dtype.value_or(is_inexact(t.dtype()) ? t.dtype() : DType::I64);
   return record(ops::reduce_sum(t, set, keepdim, out, out, "sum"), node_name(dims, "SumBackward0", "SumBackward1"), {&t}, {},
-                autograd::WithJvp(
-                    [set, keepdim, sizes = t.sizes(), type = t.dtype()](const Tensors& g, const Tensors&) -> Tensors {
-                      return {back_to(ops::restore_dims(g[0], set, keepdim), type).expand(sizes)};
-                    },
-                    [dims = OptionalDims(ops::dims_of(set)), keepdim, out](const Tensors& tangents, const Tensors&) {
-                      return sum(tangents[0], dims, keepdim, out);
-                    }));
+                autograd::WithJvp([set, keepdim, sizes = t.sizes(), type = t.dtype()](const Tensors& g, const Tensors&)
+                                      -> Tensors { return {back_to(ops::restore_dims(g[0], set, keepdim), type).expand(sizes)}; },
+                                  [dims = OptionalDims(ops::dims_of(set)), keepdim, out](const Tensors& tangents, const Tensors&) {
+                                    return sum(tangents[0], dims, keepdim, out);
+                                  }));
 }
 
 // Formula: the sum divided by the count, each rounded once. Throws NotImplementedError unless the result's type is floating point.

@@ -171,10 +171,9 @@ Tensor Tensor::t() const {
   if (dim() < 2) return view(sizes());
   if (ops::has_sparse_form(*this)) [[unlikely]]
     return ops::sparse_transpose(*this, 0, 1);
-  return record(ops::make_view(*this, {sizes()[1], sizes()[0]}, {strides()[1], strides()[0]}, storage_offset(), "t"), "TBackward0", {this},
-                {},
-                WithJvp([](Grads g, Grads) { return std::vector{g[0].defined() ? g[0].t() : Tensor()}; },
-                        [](Grads t, Grads) { return t[0].t(); }));
+  return record(
+      ops::make_view(*this, {sizes()[1], sizes()[0]}, {strides()[1], strides()[0]}, storage_offset(), "t"), "TBackward0", {this}, {},
+      WithJvp([](Grads g, Grads) { return std::vector{g[0].defined() ? g[0].t() : Tensor()}; }, [](Grads t, Grads) { return t[0].t(); }));
 }
 
 Tensor Tensor::movedim(int64_t from, int64_t to) const {

@@ -136,9 +136,10 @@ Tensor elements_at(const Tensor& dense, const Tensor& indices, int64_t dims) {
 
 Tensor with_values(const Tensor& indices, const Tensor& values, const Dims& sizes, bool coalesced) {
   const Tensor t = make_coo(indices, values, sizes, coalesced);
-  return record(t, "SparseCooTensorWithDimsAndTensorsBackward0", {&values}, {},
-                autograd::WithJvp([own = parts_of(t).indices](const Tensors& g, const Tensors&) -> Tensors { return {gradient_at(g[0], own)}; },
-                                  [own = t.detach()](const Tensors& t, const Tensors&) { return like_with_values(own, t[0]); }));
+  return record(
+      t, "SparseCooTensorWithDimsAndTensorsBackward0", {&values}, {},
+      autograd::WithJvp([own = parts_of(t).indices](const Tensors& g, const Tensors&) -> Tensors { return {gradient_at(g[0], own)}; },
+                        [own = t.detach()](const Tensors& t, const Tensors&) { return like_with_values(own, t[0]); }));
 }
 
 Tensor coordinates_of(const Tensor& t) {

@@ -125,7 +125,7 @@ void record_copy(const Tensor& target, const Tensor& source) {
   // The gradient of target's former value is zero. A view needs no edge: CopySlices zeroes the view's part of the base's gradient.
   const bool zero = !target.impl()->base && autograd::requires_grad(target);
   auto backward = [from, zero, shape = from ? source.sizes() : Dims(), type = from ? source.dtype() : target.dtype(),
-            where = from ? source.device() : target.device()](Grads g, Grads, autograd::Needed needed) {
+                   where = from ? source.device() : target.device()](Grads g, Grads, autograd::Needed needed) {
     std::vector<Tensor> r(2);
     if (zero && needed[0] && g[0].defined()) r[0] = zeros_like(g[0]);
     if (needed[1] && g[0].defined()) r[1] = ops::gradient_as(ops::sum_to(g[0], shape), type).to(where);
