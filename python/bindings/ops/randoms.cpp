@@ -7,6 +7,7 @@
 
 #include "naru/random.h"
 #include "object/tensor_object.h"
+#include "ops/random/host_draws.h"
 
 namespace naru::py {
 namespace {
@@ -244,6 +245,13 @@ void define_random(nb::module_& m) {
   define_generator(m);
   define_makers();
   define_fillers();
+  def(kFunction, "_refuse_draws", "text",
+      "While it is a text, which must live as long, random operators on this thread are RuntimeErrors with it. None allows them.",
+      [](PyObject* text) -> PyObject* {
+        ops::draws_refused = text == Py_None ? nullptr : PyUnicode_AsUTF8(text);
+        if (PyErr_Occurred()) throw nb::python_error();
+        Py_RETURN_NONE;
+      });
   def(kFunction, "_set_random_algorithm", "pytorch", "Whether random numbers are PyTorch's.",
       [](bool pytorch) { set_random_algorithm(pytorch ? RandomAlgorithm::PyTorch : RandomAlgorithm::Philox); });
   def(kFunction, "_draws_as_pytorch", "", "Whether random numbers are PyTorch's.",

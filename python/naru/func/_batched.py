@@ -108,12 +108,21 @@ def drawn(func: Any, *args: Any, **kwargs: Any) -> Any:
         here.drawing = False
 
 
+# PyTorch's error for random operators with randomness="error".
+NO_RANDOMNESS = (
+    "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on vmap "
+    "or perform the randomness operation out of vmap"
+)
+
+
 def random_error() -> RuntimeError:
-    """PyTorch's error for random operators with randomness="error"."""
-    return RuntimeError(
-        "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on vmap "
-        "or perform the randomness operation out of vmap"
-    )
+    """The error for random operators with randomness="error"."""
+    return RuntimeError(NO_RANDOMNESS)
+
+
+def refuse_draws() -> None:
+    """Refuses random operators on this thread if one of the vmaps under way does."""
+    _C._refuse_draws(NO_RANDOMNESS if any(level.randomness == "error" for level in here.levels) else None)
 
 
 def by_loop(level: Level, func: Any, args: tuple, kwargs: dict[str, Any], warn: bool = True) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from ..overrides import TorchFunctionMode
 from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 from . import _composed, _layers, _numbers, _rules, _samples  # noqa: F401
 from .._stand_in import sizes_of
-from ._batched import BatchedTensor, Level, has_batch, here, is_batched, random_error
+from ._batched import BatchedTensor, Level, has_batch, here, is_batched, refuse_draws
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,8 +23,8 @@ _DROPS = frozenset(("dropout", "alpha_dropout", "feature_dropout", "feature_alph
 
 
 class _Randomness(TorchFunctionMode):
-    """Random functions within a vmap that see no batched tensor: those that are given a shape, and those of tensors that are the same for all
-    entries."""
+    """Different random numbers for the entries from functions that see no batched tensor: those that are given a shape, and those of tensors
+    that are the same for all entries."""
 
     _sees_all, _sees_operators = True, False  # also intercept the functions that dropout2d calls
 
@@ -36,12 +37,10 @@ class _Randomness(TorchFunctionMode):
             return func(*args, **kwargs)
         name = func.__name__.removeprefix("_")
         tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
-        if self.level.randomness == "same" or not (name in _DROPS or name in _rules.RANDOM or (name in _FACTORIES and not tensors)):
+        if not (name in _DROPS or name in _rules.RANDOM or (name in _FACTORIES and not tensors)):
             return func(*args, **kwargs)
         if tensors:
             return self._of_tensors(func, tensors, args, kwargs)
-        if self.level.randomness == "error":
-            raise random_error()
         return BatchedTensor(self._drawn(func, args, kwargs), self.level.number)
 
     def _drawn(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Tensor:
@@ -60,8 +59,6 @@ class _Randomness(TorchFunctionMode):
         training = kwargs.get("training", args[2 if name != "rrelu" else 3] if len(args) > (2 if name != "rrelu" else 3) else name != "rrelu")
         if any(has_batch(t, level) for t in tensors) or (name in _DROPS and not training):
             return func(*args, **kwargs)
-        if level.randomness == "error":
-            raise random_error()
         if name.endswith("_"):
             raise RuntimeError(
                 "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same randomness. If this is "
@@ -173,12 +170,14 @@ def _run(func: Any, flat: list, dims: list, spec: Any, size: int, out_dims: Any,
     level = Level(here.levels[-1].number + 1 if here.levels else 1, size, randomness)
     here.levels.append(level)
     try:
+        refuse_draws()
         entries = [x if d is None else BatchedTensor(x if d == 0 else x.movedim(d, 0), level.number) for x, d in zip(flat, dims)]
-        with _Randomness(level):
+        with _Randomness(level) if randomness == "different" else contextlib.nullcontext():
             outputs = func(*tree_unflatten(entries, spec), **kwargs)
             return _unwrapped(outputs, out_dims, level, getattr(func, "__name__", repr(func)))
     finally:
         here.levels.pop()
+        refuse_draws()
 
 
 def vmap(

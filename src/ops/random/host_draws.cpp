@@ -63,6 +63,7 @@ bool draws_as_pytorch() noexcept { return random_algorithm() == RandomAlgorithm:
 
 Twister::Twister(Generator* generator)
     : lock_(lock_of(generator ? *generator : default_generator())), twister_((generator ? *generator : default_generator()).twister()) {
+  require_draws();
   if (runtime::Capture* c = runtime::Capture::current())
     c->refuse("PyTorch's random numbers are made by the host: a replay could not draw new ones");
 }

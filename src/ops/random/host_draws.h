@@ -5,10 +5,18 @@
 #include <functional>
 #include <mutex>
 
+#include "naru/error.h"
 #include "naru/random.h"
 #include "naru/tensor.h"
 
 namespace naru::ops {
+
+// While set, operators that would draw random numbers on this thread throw RuntimeError with this text (vmap, where each entry may want its own).
+extern thread_local constinit const char* draws_refused;
+inline void require_draws() {
+  if (draws_refused) [[unlikely]]
+    throw RuntimeError("{}", draws_refused);
+}
 
 // The lock of a generator, found by its address: a mutex in each Generator would put <mutex> into every program that includes its header.
 std::mutex& lock_of(const Generator& generator) noexcept;

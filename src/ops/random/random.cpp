@@ -91,7 +91,10 @@ void record_random_fill(const Tensor& t, const char* op) {
   autograd::rebase_history(t, Ref<autograd::Node>(node));
 }
 
+thread_local constinit const char* draws_refused = nullptr;
+
 std::pair<uint64_t, uint64_t> draw(Generator* generator) {
+  require_draws();
   if (runtime::Capture* c = generator && generator != &default_generator() ? runtime::Capture::current() : nullptr)
     c->refuse("a generator other than the default one is drawn from: a replay could not draw new numbers from it");
   return (generator ? *generator : default_generator()).draw();

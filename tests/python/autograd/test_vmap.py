@@ -250,3 +250,19 @@ def test_out_is_refused_and_keeps_its_elements(call):
         vmap(lambda x: call(x, c))(z)
     assert torch.equal(z, torch.ones(3, 2)) and torch.equal(c, torch.zeros(2))
     assert torch.equal(vmap(lambda x: x * torch.exp(c, out=torch.empty(2)))(z), z)  # no batch among the arguments
+
+
+@pytest.mark.parametrize("algorithm", ["philox", "pytorch"])
+def test_draws_are_refused_while_a_vmap_under_way_refuses_them_and_allowed_behind_it(algorithm):
+    plain, x = torch.zeros(3), torch.ones(2, 3)
+    torch.random.set_algorithm(algorithm)
+    try:
+        for draw in (lambda: torch.rand(2), lambda: plain.normal_(), lambda: torch.randperm(4), lambda: F.dropout(plain + 1)):
+            with pytest.raises(RuntimeError, match="randomness error mode"):
+                vmap(lambda row, draw=draw: row * draw().sum())(x)
+            with pytest.raises(RuntimeError, match="randomness error mode"):  # the outer vmap refuses, whatever the inner one allows
+                vmap(lambda row, draw=draw: vmap(lambda e: e * draw().sum(), randomness="same")(row))(x)
+            draw()  # an error in the function ends the refusal
+        assert vmap(lambda row: row * torch.rand(3), randomness="different")(x).shape == x.shape
+    finally:
+        torch.random.set_algorithm("philox")
