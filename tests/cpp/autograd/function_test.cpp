@@ -261,6 +261,28 @@ TEST(Derivatives, ProductsWithAJacobianAgreeWithIt) {
   expect_error([&] { autograd::jvp(f, {x}, {ones({2}, DType::F64)}); }, "v has invalid size");
 }
 
+TEST(Derivatives, ForwardOnesFollowWritesAndNest) {
+  const Tensor x = tensor({1.0, 2.0, 3.0}, DType::F64), v = tensor({1.0, -1.0, 2.0}, DType::F64);
+  const auto written = [](const Tensor& t) {
+    Tensor y = t.clone();
+    const Tensor tail = y.slice(0, 1, 3);
+    y.mul_(y);
+    tail.add_(t[0]);
+    return y * tail.sum();
+  };
+  const auto plain = [](const Tensor& t) {
+    const Tensor square = t * t, y = square + tensor({0.0, 1.0, 1.0}, DType::F64) * t[0];
+    return y * (y[1] + y[2]);
+  };
+  EXPECT_TRUE(allclose(autograd::jvp(written, {x}, {v}).product[0], autograd::jvp(plain, {x}, {v}).product[0]));
+  EXPECT_TRUE(allclose(autograd::jvp(plain, {x}, {v}).product[0], mv(autograd::jacobian(plain, x), v)));
+  // The tangent of a tangent is the second derivative along v, twice.
+  const auto along = [&](const Tensor& t) { return autograd::jvp([](const Tensor& s) { return s.exp().sum(); }, {t}, {v}, {true}).product[0]; };
+  EXPECT_TRUE(allclose(autograd::jvp(along, {x}, {v}).product[0], (x.exp() * v * v).sum()));
+  expect_error([&] { autograd::jvp([&](const Tensor& a, const Tensor& b) { return a + b.detach(); }, {x, x}, {v, v}, {.strict = true}); },
+               "independent of input 1");
+}
+
 TEST(Derivatives, AHessianAgreesWithItsProducts) {
   const Tensor x = tensor({1.0, 2.0}, DType::F64), v = tensor({3.0, -1.0}, DType::F64);
   const auto f = [](const Tensor& t) { return (t * t * t).sum() + t[0] * t[1]; };
