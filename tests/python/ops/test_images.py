@@ -1,4 +1,6 @@
 """Pooling, normalization over channels, padding and resampling: errors, memory formats, second derivatives, statistics, modules, training."""
+import random
+
 import numpy as np
 import pytest
 
@@ -326,3 +328,27 @@ def test_a_plain_dict_of_parameters_is_taken_in_the_order_of_its_names():
     values = nn.ParameterDict({"b": naru.ones(1), "a": naru.ones(1)})
     values.update([("d", naru.ones(1)), ("c", naru.ones(1))])
     assert list(values) == ["a", "b", "d", "c"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "int64"])
+def test_windows_of_channels_that_lie_last_have_the_same_bits(dtype):
+    """The kernels take vectors of channels, then single ones: every count of both, padding, gaps, and NaN, beside rows of one channel."""
+    rng, kind = random.Random(dtype), getattr(naru, dtype)
+    naru.manual_seed(5)
+    for channels in [*range(1, 20), 31, 33, 64, 65, 100, 130]:
+        height, width = rng.randint(3, 9), rng.randint(3, 9)
+        x = (naru.randn(2, channels, height, width) * 8).to(kind)
+        if kind.is_floating_point:
+            x.view(-1)[rng.randrange(x.numel())] = float("nan")
+        last = x.contiguous(memory_format=naru.channels_last)
+        kernel, stride, dilation = rng.randint(1, 3), rng.randint(1, 2), rng.randint(1, 2)
+        padding = rng.randint(0, kernel // 2)
+        if dilation * (kernel - 1) >= min(height, width):
+            dilation = 1
+        calls = [lambda t: F.max_pool2d(t, kernel, stride, padding, dilation, return_indices=True)]  # noqa: B023
+        if kind.is_floating_point:
+            calls += [lambda t: (F.avg_pool2d(t, kernel, stride, padding),), lambda t: (F.interpolate(t, scale_factor=2, mode="bilinear"),)]  # noqa: B023
+        for call in calls:
+            for a, b in zip(call(x), call(last)):
+                assert b.is_contiguous(memory_format=naru.channels_last) or channels == 1
+                assert a.contiguous().numpy().tobytes() == b.contiguous().numpy().tobytes(), (channels, kernel, stride, padding, dilation)

@@ -29,13 +29,6 @@ struct Stepped {
   int64_t element(int64_t i) const { return first + i * step; }
   int64_t offset(int64_t i) const { return (first + i * step) * move; }
 };
-// All channels of one element.
-struct Channels {
-  int64_t number;
-  static bool there(int64_t) { return true; }
-  int64_t element(int64_t) const { return number; }
-  static int64_t offset(int64_t i) { return i; }
-};
 struct Listed {
   const int64_t* index;
   int64_t move;
@@ -45,9 +38,7 @@ struct Listed {
 };
 template <class F>
 [[gnu::always_inline]] inline void with(const Places& p, F f) {
-  if (p.step == 0 && !p.index)
-    f(Channels{p.first});
-  else if (p.step == 0)
+  if (p.step == 0)
     f(Listed{p.index, p.move});
   else if (p.step == 1 && p.move == 1)
     f(Next{p.first});
@@ -88,6 +79,78 @@ template <class T, class At>
                                             int64_t n, T* sums) {
   for (int64_t i = 0; i < n; ++i)
     if (at.there(i)) sums[i] = plus<T>(sums[i], seen[at.element(i) * seen_move] == own + i * step ? x[at.offset(i)] : T(0));
+}
+
+// 32 bytes of neighbouring channels (comparisons of wider vectors become scalar code): values, and numbers of the same size.
+template <class T>
+struct Lanes {
+  static constexpr int64_t kCount = 32 / sizeof(T);
+  using Number = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+  typedef T Values __attribute__((vector_size(32)));
+  typedef std::conditional_t<std::is_floating_point_v<T>, T, std::make_unsigned_t<std::conditional_t<std::is_floating_point_v<T>, int, T>>>
+      Sums __attribute__((vector_size(32)));  // integers wrap
+  typedef Number Numbers __attribute__((vector_size(32)));
+};
+// Calls f<vectors>(first channel) for groups of four vectors of channels and for single ones. Returns the first channel that is left.
+template <class T, class F>
+[[gnu::always_inline]] inline int64_t each_vector(int64_t n, F f) {
+  int64_t c = 0;
+  for (; c + 4 * Lanes<T>::kCount <= n; c += 4 * Lanes<T>::kCount) f(std::integral_constant<int, 4>(), c);
+  for (; c + Lanes<T>::kCount <= n; c += Lanes<T>::kCount) f(std::integral_constant<int, 1>(), c);
+  return c;
+}
+template <class T>
+[[gnu::always_inline]] inline void sums_of_channels(const T* x, const ChannelElement<T>* e, int64_t count, bool weighs, int64_t n, T* out) {
+  using L = Lanes<T>;
+  int64_t c = each_vector<T>(
+      n, [&](auto vectors, int64_t first) __attribute__((always_inline)) {
+        typename L::Sums sum[vectors()]{};
+        for (int64_t k = 0; k < count; ++k)
+          for (int j = 0; j < vectors(); ++j) {
+            typename L::Sums v;
+            std::memcpy(&v, x + e[k].offset + first + j * L::kCount, sizeof v);
+            if (weighs) v *= typename L::Sums{} + static_cast<std::remove_cvref_t<decltype(v[0])>>(e[k].weight);
+            sum[j] += v;
+          }
+        std::memcpy(out + first, sum, sizeof sum);
+      });
+  for (; c < n; ++c) {
+    T sum(0);
+    for (int64_t k = 0; k < count; ++k) sum = plus<T>(sum, weighs ? x[e[k].offset + c] * e[k].weight : x[e[k].offset + c]);
+    out[c] = sum;
+  }
+}
+template <class T>
+[[gnu::always_inline]] inline void maxima_of_channels(const T* x, const ChannelElement<T>* e, int64_t count, int64_t n, T* out,
+                                                      int64_t* places) {
+  using L = Lanes<T>;
+  int64_t c = each_vector<T>(
+      n, [&](auto vectors, int64_t first) __attribute__((always_inline)) {
+        typename L::Values best[vectors()];
+        typename L::Numbers place[vectors()];
+        // The first element is always taken.
+        for (int j = 0; j < vectors(); ++j) {
+          std::memcpy(&best[j], x + e[0].offset + first + j * L::kCount, sizeof best[j]);
+          place[j] = typename L::Numbers{} + static_cast<typename L::Number>(e[0].number);
+        }
+        for (int64_t k = 1; k < count; ++k)
+          for (int j = 0; j < vectors(); ++j) {
+            typename L::Values v;
+            std::memcpy(&v, x + e[k].offset + first + j * L::kCount, sizeof v);
+            const typename L::Numbers better = (v > best[j]) | (v != v);
+            best[j] = better ? v : best[j];
+            place[j] = better ? typename L::Numbers{} + static_cast<typename L::Number>(e[k].number) : place[j];
+          }
+        std::memcpy(out + first, best, sizeof best);
+        typename L::Number numbers[vectors() * L::kCount];
+        std::memcpy(numbers, place, sizeof place);
+        for (int64_t i = 0; i < vectors() * L::kCount; ++i) places[first + i] = numbers[i];
+      });
+  for (; c < n; ++c) {
+    out[c] = x[e[0].offset + c], places[c] = e[0].number;
+    for (int64_t k = 1; k < count; ++k)
+      if (const T v = x[e[k].offset + c]; v > out[c] || is_nan(v)) out[c] = v, places[c] = e[k].number;
+  }
 }
 
 // Loads one element of each channel.
@@ -149,6 +212,12 @@ template <class T>
   NARU_WIDE void add(const Places& p, const T* x, const T* weight, T scale, bool weighs, int64_t n, T* sums) {                   \
     with(                                                                                                                        \
         p, [&](auto at) __attribute__((always_inline)) { add_row<T>(at, x, weight, scale, weighs, n, sums); });                  \
+  }                                                                                                                              \
+  NARU_WIDE void channel_sums(const T* x, const ChannelElement<T>* e, int64_t count, bool weighs, int64_t n, T* sums) {          \
+    sums_of_channels<T>(x, e, count, weighs, n, sums);                                                                           \
+  }                                                                                                                              \
+  NARU_WIDE void channel_maxima(const T* x, const ChannelElement<T>* e, int64_t count, int64_t n, T* best, int64_t* places) {    \
+    maxima_of_channels<T>(x, e, count, n, best, places);                                                                         \
   }                                                                                                                              \
   NARU_WIDE void plane_sums(const T* const(&x)[kPlanes], const PlaneWindows& w, T* sums) { sums_of_planes<T>(x, w, sums); }      \
   NARU_WIDE void plane_maxima(const T* const(&x)[kPlanes], const PlaneWindows& w, T* best, int32_t* places) {                    \

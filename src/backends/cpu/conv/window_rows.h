@@ -6,8 +6,7 @@
 namespace naru::cpu {
 
 // The elements of a row that n positions read. step != 0: `first` and every `step`-th element after it. step == 0: the elements listed in
-// `index` (below 0: none). Elements are `move` apart. If step is 0 and index is null: n neighbouring channels of the element with number
-// `first`.
+// `index` (below 0: none). Elements are `move` apart.
 struct Places {
   int64_t first, step, move;
   const int64_t* index;
@@ -29,16 +28,27 @@ struct PlaneWindows {
   int64_t n, move;
 };
 
+// One element of a window, for all channels, which are neighbours in memory: where the first channel's is, its number among the positions, and
+// what it is multiplied with.
+template <class T>
+struct ChannelElement {
+  int64_t offset, number;
+  T weight;
+};
+
 // add: sums[i] += element * (scale * weight[i]); if weight is null, element * scale if `weighs`, else the element.
 // greater: updates best[i] and its position place[i]; element e has position `number` + e. place[i] < 0: no best yet.
 // move: y[i] = 0 + element; 0 where there is no element.
 // pick: sums[i] += the elements whose number in `seen` equals own + i * step.
+// channel_sums, channel_maxima: the result of one window for n channels, in the order of its elements. Numbers must fit into int32.
 // plane_sums, plane_maxima: results of shape (n, kPlanes), and for maxima their positions (-1 where a window has no elements).
 #define NARU_ROWS(T)                                                                                                             \
   void add(const Places& p, const T* x, const T* weight, T scale, bool weighs, int64_t n, T* sums);                              \
   void greater(const Places& p, const T* x, int64_t number, int64_t n, T* best, int64_t* place);                                 \
   void move(const Places& p, const T* x, int64_t n, T* y);                                                                       \
   void pick(const Places& p, const T* x, const int64_t* seen, int64_t seen_move, int64_t own, int64_t step, int64_t n, T* sums); \
+  void channel_sums(const T* x, const ChannelElement<T>* elements, int64_t count, bool weighs, int64_t n, T* sums);              \
+  void channel_maxima(const T* x, const ChannelElement<T>* elements, int64_t count, int64_t n, T* best, int64_t* places);        \
   void plane_sums(const T* const(&x)[kPlanes], const PlaneWindows& w, T* sums);                                                  \
   void plane_maxima(const T* const(&x)[kPlanes], const PlaneWindows& w, T* best, int32_t* places);
 NARU_ROWS(float)

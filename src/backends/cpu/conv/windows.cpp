@@ -81,7 +81,8 @@ class Job {
       index_[2] = own_.data();
     }
     moves_ = moves();
-    channels_last_ = q.channels > 1 && q.x.strides[1] == 1 && q.y.strides[1] == 1 && (q.op == Op::Sum || q.indices.strides[1] == 1);
+    channels_last_ = q.channels > 1 && q.x.strides[1] == 1 && q.y.strides[1] == 1 && (q.op == Op::Sum || q.indices.strides[1] == 1) &&
+                     product(q.size) < std::numeric_limits<int32_t>::max();
     planes_ = by_planes();
     for (int64_t t = 0; t < places_[2] && !planes_ && !channels_last_; ++t) add_runs(index_[2] + t * q.result[2], q.result[2], t, runs_);
   }
@@ -279,30 +280,36 @@ class Job {
     for (int64_t p = 0; p < n; ++p) indices[p * si[4]] = held.place[p];
   }
 
+  // The results of one position, all channels.
   void position(int64_t image, int64_t p0, int64_t p1, int64_t p2) const {
     const int64_t n = q_.channels;
-    const Held held(n, q_.op);
-    const auto &s = q_.x.strides, &si = q_.indices.strides;
-    const int64_t own = (p0 * q_.result[1] + p1) * q_.result[2] + p2;
+    const auto &s = q_.x.strides, &sy = q_.y.strides, &si = q_.indices.strides;
+    T* const y = static_cast<T*>(q_.y.data) + image * sy[0] + p0 * sy[2] + p1 * sy[3] + p2 * sy[4];
+    const T* const x = static_cast<const T*>(q_.x.data) + image * s[0];
+    auto* const elements = reinterpret_cast<ChannelElement<T>*>(
+        scratch(static_cast<size_t>(places_[0] * places_[1] * places_[2]) * sizeof(ChannelElement<T>)));
+    int64_t count = 0;
     each_outer(p0, p1, [&](int64_t i0, int64_t i1, T scale) {
-      for (int64_t t = 0; t < places_[2]; ++t) {
-        const int64_t i2 = at(2, t, p2);
-        if (i2 < 0) continue;
-        const T* x = static_cast<const T*>(q_.x.data) + image * s[0] + i0 * s[2] + i1 * s[3] + i2 * s[4];
-        const Places channels{0, 1, 1, nullptr};
-        if (q_.op == Op::Sum)
-          add(channels, x, nullptr, weight_[2] ? scale * weight(2, t, p2) : scale, weighs_, n, held.value);
-        else if (q_.op == Op::Max)
-          greater(Places{(i0 * q_.size[1] + i1) * q_.size[2] + i2, 0, 1, nullptr}, x, 0, n, held.value, held.place);
-        else
-          pick(channels, x, static_cast<const int64_t*>(q_.indices.data) + image * si[0] + i0 * si[2] + i1 * si[3] + i2 * si[4], 1, own, 0,
-               n, held.value);
-      }
+      for (int64_t t = 0; t < places_[2]; ++t)
+        if (const int64_t i2 = at(2, t, p2); i2 >= 0)
+          elements[count++] = {i0 * s[2] + i1 * s[3] + i2 * s[4], (i0 * q_.size[1] + i1) * q_.size[2] + i2, scale * weight(2, t, p2)};
     });
-    const auto& sy = q_.y.strides;
-    std::copy_n(held.value, n, static_cast<T*>(q_.y.data) + image * sy[0] + p0 * sy[2] + p1 * sy[3] + p2 * sy[4]);
-    if (q_.op == Op::Max)
-      std::copy_n(held.place, n, static_cast<int64_t*>(q_.indices.data) + image * si[0] + p0 * si[2] + p1 * si[3] + p2 * si[4]);
+    if (q_.op == Op::Sum) return channel_sums(x, elements, count, weighs_, n, y);
+    if (q_.op == Op::Pick) {
+      const int64_t own = (p0 * q_.result[1] + p1) * q_.result[2] + p2;
+      const auto* const seen = static_cast<const int64_t*>(q_.indices.data) + image * si[0];
+      std::fill_n(y, n, T(0));
+      for (int64_t k = 0; k < count; ++k) {
+        const int64_t number = elements[k].number, i2 = number % q_.size[2], i1 = number / q_.size[2] % q_.size[1];
+        const int64_t i0 = number / q_.size[2] / q_.size[1];
+        pick({0, 1, 1, nullptr}, x + elements[k].offset, seen + i0 * si[2] + i1 * si[3] + i2 * si[4], 1, own, 0, n, y);
+      }
+      return;
+    }
+    auto* const place = static_cast<int64_t*>(q_.indices.data) + image * si[0] + p0 * si[2] + p1 * si[3] + p2 * si[4];
+    if (count > 0) return channel_maxima(x, elements, count, n, y, place);
+    std::fill_n(y, n, least<T>());
+    std::fill_n(place, n, int64_t{-1});
   }
 
   const Windows& q_;
