@@ -265,12 +265,6 @@ class Engine {
   std::vector<std::function<void()>> at_end_;
 };
 
-struct GradMode {
-  explicit GradMode(bool on) : before(set_grad_enabled(on)), only(std::exchange(tangents_only, false)) {}
-  ~GradMode() { set_grad_enabled(before), tangents_only = only; }
-  bool before, only;
-};
-
 void add_roots(Engine& engine, std::span<const Tensor> outputs, std::span<const Tensor> gradients) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& t = outputs[i];

@@ -1,4 +1,4 @@
-// The backward pass that is running on this thread, for queries by hooks.
+// The backward pass that is running on this thread, for queries by hooks; the mode that derivatives are computed in.
 #pragma once
 
 #include <cstdint>
@@ -16,5 +16,16 @@ bool backward_reaches(Node& node);
 // backward.
 bool backward_has_inputs() noexcept;
 bool backward_keeps_graph() noexcept;
+
+// Switches recording on or off for what the engine itself computes, tangents or not.
+class GradMode {
+ public:
+  explicit GradMode(bool on) : before_(set_grad_enabled(on)), only_(std::exchange(tangents_only, false)) {}
+  ~GradMode() { set_grad_enabled(before_), tangents_only = only_; }
+  GradMode(const GradMode&) = delete;
+
+ private:
+  bool before_, only_;
+};
 
 }  // namespace naru::autograd

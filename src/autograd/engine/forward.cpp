@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "autograd/engine/engine.h"
 #include "autograd/history/history.h"
 #include "naru/ops.h"
 #include "ops/complex/complex.h"
@@ -11,12 +12,7 @@ namespace naru::autograd {
 namespace {
 
 using List = std::vector<Tensor>;
-
-struct RecordingMode {
-  explicit RecordingMode(bool on) : before(set_grad_enabled(on)), only(std::exchange(tangents_only, false)) {}
-  ~RecordingMode() { set_grad_enabled(before), tangents_only = only; }
-  bool before, only;
-};
+using Likes = std::vector<std::optional<TensorLike>>;  // nothing for outputs without a history
 
 struct ConstantSaved {
   explicit ConstantSaved(bool on) : before(std::exchange(saved_are_constant, on)) {}
@@ -25,16 +21,14 @@ struct ConstantSaved {
 };
 
 // backward is linear in the gradients u of the results, so its derivative by u, along the inputs' tangents, is theirs; the value of u is any.
-List by_backward(Node& node, const List& tangents, const std::vector<TensorLike>& like, bool create_graph) {
-  const RecordingMode recording(true);
+List by_backward(Node& node, const List& tangents, const Likes& like, bool create_graph) {
+  const GradMode recording(true);
   const ConstantSaved constant(!create_graph);
   Needed::Nodes reaching;
   for (size_t i = 0; i < tangents.size(); ++i)
     if (tangents[i].defined()) reaching.insert(node.next()[i].node.get());
   List starts;
-  for (const TensorLike& each : like)
-    starts.push_back(is_inexact(each.dtype) ? zeros(each.sizes, Options(each.dtype, each.device)).requires_grad_() : Tensor());
-  starts.resize(node.outputs);
+  for (const auto& each : like) starts.push_back(each ? zeros(each->sizes, Options(each->dtype, each->device)).requires_grad_() : Tensor());
   const List found = node.apply(starts, Needed(node, &reaching));
   List used, along;
   for (size_t i = 0; i < tangents.size(); ++i)
@@ -52,7 +46,6 @@ List by_backward(Node& node, const List& tangents, const std::vector<TensorLike>
 
 // A tangent as its tensor is: rules leave out broadcasting, and conversions.
 Tensor fit_tangent(Tensor t, const TensorLike& like) {
-  if (!t.defined()) return t;
   if (t.dtype() != like.dtype) t = ops::gradient_as(t, like.dtype);
   if (!(t.device() == like.device)) t = t.to(like.device);
   return t.sizes() == like.sizes ? t : t.expand(like.sizes);
@@ -117,13 +110,14 @@ class Walk {
       }
     if (any) {
       const Node::Extras* const extras = node.extras();
-      std::vector<TensorLike> like = extras ? extras->results : std::vector<TensorLike>();
+      Likes like = extras ? extras->results : Likes();
       like.resize(node.outputs);
-      const RecordingMode mode(create_);
+      const GradMode mode(create_);
       std::optional<List> found = node.jvp(given);
       List results = found ? std::move(*found) : by_backward(node, given, like, create_);
       results.resize(like.size());
-      for (size_t i = 0; i < results.size(); ++i) results[i] = fit_tangent(std::move(results[i]), like[i]);
+      for (size_t i = 0; i < results.size(); ++i)
+        if (like[i] && results[i].defined()) results[i] = fit_tangent(std::move(results[i]), *like[i]);
       tangents_[&node] = std::move(results);
     }
     // A tangent is let go behind its last reader, as forward mode needs no more.

@@ -35,7 +35,7 @@ struct Pushed {
 };
 // The tangents of `outputs`, which must have been computed while tangents were carried, from marked tensors (Node::carries_tangent). Of several
 // duals at one edge the last counts. create_graph: the tangents get a history themselves; without a value where the tangents require grad or
-// the outputs depend on other tensors that do. retain: as the graph is kept, it can be walked again.
+// the outputs depend on other tensors that do. The graph is kept.
 Pushed push_forward(std::span<const Tensor> outputs, std::span<const Dual> duals, std::optional<bool> create_graph);
 
 }  // namespace naru::autograd

@@ -117,7 +117,7 @@ bool requires_grad(const Tensor& t) noexcept {
 void mark_tangent(Node& node, const Tensor& out, uint32_t output) {
   for (const Edge& e : node.next()) node.carries_tangent |= e.node && e.node->carries_tangent;
   if (!node.carries_tangent) return;
-  std::vector<TensorLike>& results = node.ensure_extras().results;
+  std::vector<std::optional<TensorLike>>& results = node.ensure_extras().results;
   if (results.size() <= output) results.resize(output + 1);
   results[output] = TensorLike(out);
 }

@@ -98,8 +98,8 @@ class Node : public RefCounted<Node> {
     // The non-leaf results (output, state) with retain_grad(). The mutex guards the list and their grad.
     std::mutex mutex;
     std::vector<std::pair<uint32_t, Meta*>> retained;
-    std::vector<TensorLike> results;  // the outputs, of nodes that a tangent flows through
-    std::string made_at;              // stack trace of the forward call, in anomaly mode
+    std::vector<std::optional<TensorLike>> results;  // what outputs with a history are like, of nodes that a tangent flows through
+    std::string made_at;                             // stack trace of the forward call, in anomaly mode
   };
   Extras* extras() const noexcept { return extras_.load(std::memory_order_acquire); }
   Extras& ensure_extras();

@@ -96,7 +96,7 @@ class CopySlices final : public Node {
     return results;
   }
   std::optional<std::vector<Tensor>> jvp(std::vector<Tensor> tangents) override {
-    const TensorLike& base = extras()->results.at(0);
+    const TensorLike& base = *extras()->results.at(0);
     const Tensor before = tangents[0].defined() ? tangents[0] : zeros(base.sizes, Options(base.dtype, base.device));
     const Tensor whole = base_.laid_out(before);
     Tensor part = view_.part_of(whole, base_);

@@ -148,7 +148,7 @@ class TableNode final : public autograd::Node {
   std::optional<std::vector<Tensor>> jvp(std::vector<Tensor> tangents) override {
     const int n = kTable[id_].arity;
     if (is_complex(types_.compute) && !is_complex(types_.out)) return std::nullopt;
-    const Dims& shape = extras()->results.at(0).sizes;
+    const Dims& shape = extras()->results.at(0)->sizes;
     const auto computes = [&](int i) { return next()[i].node && tangents[i].defined(); };
     std::array<Tensor, 5> values = saved_values(n, computes);
     Tensor sum;

@@ -277,10 +277,15 @@ TEST(Derivatives, ForwardOnesFollowWritesAndNest) {
   EXPECT_TRUE(allclose(autograd::jvp(written, {x}, {v}).product[0], autograd::jvp(plain, {x}, {v}).product[0]));
   EXPECT_TRUE(allclose(autograd::jvp(plain, {x}, {v}).product[0], mv(autograd::jacobian(plain, x), v)));
   // The tangent of a tangent is the second derivative along v, twice.
-  const auto along = [&](const Tensor& t) { return autograd::jvp([](const Tensor& s) { return s.exp().sum(); }, {t}, {v}, {true}).product[0]; };
+  const auto along = [&](const Tensor& t) {
+    return autograd::jvp([](const Tensor& s) { return s.exp().sum(); }, {t}, {v}, {true}).product[0];
+  };
   EXPECT_TRUE(allclose(autograd::jvp(along, {x}, {v}).product[0], (x.exp() * v * v).sum()));
-  expect_error([&] { autograd::jvp([&](const Tensor& a, const Tensor& b) { return a + b.detach(); }, {x, x}, {v, v}, {.strict = true}); },
-               "independent of input 1");
+  expect_error(
+      [&] {
+        autograd::jvp([&](const Tensor& a, const Tensor& b) { return a + b.detach(); }, {x, x}, {v, v}, {.strict = true});
+      },
+      "independent of input 1");
 }
 
 TEST(Derivatives, AHessianAgreesWithItsProducts) {
