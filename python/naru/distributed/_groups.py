@@ -229,6 +229,7 @@ def _made(
     engine = _C._ProcessGroup(prefixed._store, rank, len(ranks), milliseconds(default_pg_timeout if timeout is None else timeout), kind)
     made = ProcessGroup(engine, ranks, backend, name)
     made.group_desc = desc or ("default_pg" if _World.default is None else name)
+    engine.set_name(name, made.group_desc, made.ranks)
     _World.groups.append(made)
     if engine.transport() == "MPI":
         _at_exit()
