@@ -1,6 +1,6 @@
 """`torch.distributed`: several processes, on one host or several, that compute together.
 
-The engine is naru's own, in C++: shared memory between processes of one host, TCP between hosts. It is called "gloo", and is used
+The engine is naru's own, in C++: shared memory between processes of one host, MPI between hosts. It is called "gloo", and is used
 for every backend name. Calls of collectives are checked for consistency between ranks, and all ranks report a rank that dies.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import _C, _missing
 from .._buckets import GradBucket
-from . import _groups
+from . import _groups, _launchers
 from ._collectives import (
     Work,
     all_gather,
@@ -265,13 +265,14 @@ def get_group_rank(group: Any, global_rank: int) -> int:
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
-    """The rank among the processes of this host, from torchrun's variable LOCAL_RANK; `fallback_rank` if it is not set.
+    """The rank among the processes of this host, from torchrun's variable LOCAL_RANK or those of mpirun and srun; `fallback_rank` if there is none.
 
     >>> get_node_local_rank(fallback_rank=0)
     0
     """
-    if "LOCAL_RANK" in os.environ:
-        return int(os.environ["LOCAL_RANK"])
+    found = _launchers.local_rank()
+    if found is not None:
+        return found
     if fallback_rank is None:
         raise RuntimeError("LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow `get_node_local_rank` to work")
     return fallback_rank
