@@ -21,6 +21,7 @@ def dies(rank, size, folder):
     half = dist.new_group([0, 1], group_desc="half")
     if rank < 2:
         dist.broadcast(torch.ones(2, 3, dtype=torch.float16), src=0, group=half)
+    dist.barrier()
     if rank == 2:
         os.kill(os.getpid(), signal.SIGKILL)
     with pytest.raises(dist.DistBackendError, match=re.escape(f"(what this rank has called is in {folder}/calls_{rank})")):
@@ -46,7 +47,7 @@ def test_survivors_write_what_they_have_called(tmp_path, monkeypatch, transport)
         assert {group["desc"]: group["ranks"] for group in told["pg_config"].values()} == {"default_pg": "[0, 1, 2]", "half": "[0, 1]"}
         library = "mpi" if transport == "mpi" else "gloo"
         names = [(entry["profiling_name"], entry["process_group"][1], entry["state"], entry["input_dtypes"]) for entry in told["entries"]]
-        assert names == [(f"{library}:broadcast", "half", "completed", ["float16"]), (f"{library}:all_reduce", "default_pg", "started", ["float32"])]
+        assert names == [(f"{library}:broadcast", "half", "completed", ["float16"]), (f"{library}:barrier", "default_pg", "completed", []), (f"{library}:all_reduce", "default_pg", "started", ["float32"])]
         last = told["entries"][-1]
         assert last["frames"][0]["filename"].endswith("test_flight_recorder.py") and last["frames"][0]["line"] == line
         assert last["input_sizes"] == [[3]] and last["duration_ms"] is None and last["timeout_ms"] == 60_000
