@@ -27,7 +27,7 @@ def goes_on(rank, size, folder):
     # Not of the default group: global ranks stay.
     if rank != 1:
         pair = dist.shrink_group([1], group=half)
-        assert (pair.size(), dist.get_process_group_ranks(pair), pair.group_desc) == (2, [0, 3], "1:shrunk")
+        assert (pair.size(), dist.get_process_group_ranks(pair), pair.group_desc) == (2, [0, 3], f"{half.group_name}:shrunk")
         x = torch.tensor([rank])
         dist.all_reduce(x, group=pair)
         assert x.item() == 3
