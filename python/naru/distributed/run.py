@@ -11,6 +11,7 @@ them restart together, and with --nnodes=MIN:MAX they may come and go between re
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import secrets
@@ -117,6 +118,23 @@ def _free_port() -> int:
         return s.getsockname()[1]
 
 
+def _is_own(host: str) -> bool:
+    """Whether a name or address is this host's: only its own can be bound.
+
+    >>> _is_own("127.0.0.1"), _is_own("192.0.2.1")
+    (True, False)
+    """
+    try:
+        found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    for family, kind, protocol, _, address in found:
+        with contextlib.suppress(OSError), socket.socket(family, kind, protocol) as s:
+            s.bind(address)
+            return True
+    return False
+
+
 def _host_and_port(endpoint: str) -> tuple[str, int | None]:
     """The parts of HOST, HOST:PORT, [IPv6 address] or [IPv6 address]:PORT.
 
@@ -163,12 +181,7 @@ class _Plan:
 
         options = Options.parse(self.args.rdzv_conf)
         patience = timedelta(seconds=options.join_timeout)
-
-        try:
-            local = {"localhost", socket.gethostname(), socket.getfqdn(), *(i[4][0] for i in socket.getaddrinfo(socket.gethostname(), None))}
-            here = self.address in local or socket.gethostbyname(self.address).startswith("127.") or socket.gethostbyname(self.address) in local
-        except OSError:
-            here = False
+        here = _is_own(self.address)
         try:
             store = TCPStore(self.address, self.port, is_master=here, timeout=patience, wait_for_workers=False)
         except DistNetworkError:
