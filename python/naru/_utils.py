@@ -13,11 +13,6 @@ from .utils._exceptions import ExceptionWrapper as ExceptionWrapper
 Tensor = _C.Tensor
 
 
-def _distributed_tensors() -> Any:
-    """The module of DTensors, if the program has imported it: without it there are none. None otherwise."""
-    return sys.modules.get("naru.distributed.tensor")
-
-
 def _element_size(dtype: Any) -> int:
     """Bytes per element."""
     return dtype.itemsize

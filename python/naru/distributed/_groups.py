@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
+from ._launchers import Pmi
 from .rendezvous import meet
 from ._stores import HashStore, PrefixStore, Store, milliseconds
 
@@ -247,6 +248,7 @@ def _at_exit() -> None:
 
     if _World.leaves_in != os.getpid():
         _World.leaves_in = os.getpid()
+        Pmi.mpi_is_narus = True
         Finalize(None, leave, exitpriority=0)
 
 

@@ -173,10 +173,8 @@ def _mpi_is_in_use() -> bool:
     """Whether the program uses MPI itself (mpi4py ...), which then finalizes its connection to mpiexec later than Python's own exit."""
     import ctypes
 
-    from . import _groups
-
-    if _groups._World.leaves_in == os.getpid():
-        return False  # naru has started MPI, over a connection of its own
+    if Pmi.mpi_is_narus:
+        return False
     with open("/proc/self/maps") as maps:
         paths = {line.split(maxsplit=5)[-1].rstrip("\n") for line in maps if re.search(r"/libmpi[^/]*\.so", line)}
     flag = ctypes.c_int(0)
@@ -194,6 +192,7 @@ class Pmi:
     MPI itself may use the socket afterwards, or have done so.
     """
 
+    mpi_is_narus = False  # naru has started MPI, over a connection of its own
     _finalizes = 0  # the process that tells mpiexec when it ends: others are killed where one ends without
 
     def __init__(self, timeout: timedelta) -> None:
