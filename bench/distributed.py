@@ -1,9 +1,10 @@
-"""all_reduce from 4 B to 64 MiB in 2 and 4 processes, and a step of DistributedDataParallel, beside PyTorch's gloo.
+"""One side of line 19: python distributed.py SIDE prints one JSON object per work, {"work": ..., "seconds": ...}. Run by run.py.
 
-python bench/distributed.py [--peer PYTHON] [--rounds N] [--json] prints medians in µs. PYTHON: of an environment with PyTorch (default: .venv-peers). Both
-sides run the same code (`side` below), in turn, a round each. An all_reduce's time is the slowest rank's, between two barriers.
+SIDE is naru, torch (its gloo) or mpi (a library of MPI by itself, called through ctypes). all_reduce from 4 B to 64 MiB in 2 and 4 processes, beside gloo
+in shared memory and beside MPI's own by MPI; and a step of DistributedDataParallel (MLP 784-256-10, a batch of 64 in two halves) with its parts: the step
+alone on half of the batch, and an all_reduce of the gradients. The time of a call is the slowest rank's, of a number of calls between two barriers.
 """
-import argparse
+import ctypes
 import json
 import os
 import statistics
@@ -15,32 +16,39 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SIZES = [4, 64, 1024, 16 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20]
+MPI_SIZES = [4, 16 << 10, 1 << 20, 64 << 20]
+PROCESSES = (2, 4)
+BATCHES, SECONDS = 5, 0.1
 
 
+def named(size):
+    for unit, bytes_ in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= bytes_:
+            return f"{size // bytes_} {unit}"
+    return f"{size} B"
 
 
-def count_for(dist, torch, call, seconds):
-    """As many calls on all ranks: the first tells."""
+def row(work, seconds):
+    print(json.dumps({"work": work, "seconds": seconds}), flush=True)
+
+
+def slowest(call, barrier, greatest):
+    """Median seconds of a call; barrier() and greatest(number) are over all ranks."""
     call(), call()
     start = time.perf_counter()
     call()
-    n = torch.tensor([max(3, min(2000, int(seconds / max(time.perf_counter() - start, 1e-6))))])
-    dist.broadcast(n, src=0)
-    return int(n)
-
-
-def slowest(dist, torch, call, seconds):
-    n = count_for(dist, torch, call, seconds)
-    times = []
-    for _ in range(3):
-        dist.barrier()
+    count = max(1, min(5000, int(SECONDS / greatest(time.perf_counter() - start))))
+    batches = []
+    for _ in range(BATCHES):
+        barrier()
         start = time.perf_counter()
-        for _ in range(n):
+        for _ in range(count):
             call()
-        mine = torch.tensor([(time.perf_counter() - start) / n])
-        dist.all_reduce(mine, op=dist.ReduceOp.MAX)
-        times.append(mine.item() * 1e6)
-    return statistics.median(times)
+        batches.append(greatest((time.perf_counter() - start) / count))
+    return statistics.median(batches)
+
+
+# --- naru and PyTorch: the same program
 
 
 def network(torch):
@@ -60,79 +68,94 @@ def step_of(torch, model, batch):
     return step
 
 
-def work(rank, size, path, seconds, torch):
+def rank_of(rank, size, backend, path, torch):
     dist = torch.distributed
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{path}", rank=rank, world_size=size)
-    found = {}
-    for n in SIZES:
+    dist.init_process_group(backend, init_method=f"file://{path}", rank=rank, world_size=size)
+
+    def greatest(seconds):
+        found = torch.tensor([seconds], dtype=torch.float64)
+        dist.all_reduce(found, op=dist.ReduceOp.MAX)
+        return found.item()
+
+    def told(work, call):
+        seconds = slowest(call, dist.barrier, greatest)
+        if rank == 0:
+            row(work, seconds)
+
+    by = " by MPI" if backend == "mpi" else ""
+    for n in MPI_SIZES if by else SIZES:
         x = torch.zeros(n // 4)
-        found[f"all_reduce {n} B"] = slowest(dist, torch, lambda: dist.all_reduce(x), seconds)
-    if size == 2:
+        told(f"all_reduce {named(n)}{by}, {size} processes", lambda: dist.all_reduce(x))
+    if size == 2 and not by:
         alone = network(torch)
         gradients = torch.zeros(sum(p.numel() for p in alone.parameters()))
-        found["half batch alone"] = slowest(dist, torch, step_of(torch, alone, 32), seconds)
-        found["all_reduce of the gradients"] = slowest(dist, torch, lambda: dist.all_reduce(gradients), seconds)
-        shared = torch.nn.parallel.DistributedDataParallel(network(torch))
-        found["step, DistributedDataParallel"] = slowest(dist, torch, step_of(torch, shared, 32), seconds)
-    if rank == 0:
-        print(json.dumps({"version": str(torch.__version__), "times": found}), flush=True)
+        told("DDP: half of the batch alone", step_of(torch, alone, 32))
+        told("DDP: all_reduce of the gradients", lambda: dist.all_reduce(gradients))
+        told("DDP: step", step_of(torch, torch.nn.parallel.DistributedDataParallel(network(torch)), 32))
     dist.destroy_process_group()
 
 
-def side(name, size, seconds):
-    """One round of one side, in `size` processes."""
-    if name == "naru":
-        sys.path.insert(0, str(ROOT / "python"))
+def start(torch, size, backend):
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = (size, backend, os.path.join(folder, "store"), torch)
+        torch.multiprocessing.start_processes(rank_of, args=arguments, nprocs=size, start_method="fork")
+
+
+# --- MPI by itself; the numbers are those of the standard ABI
+
+
+def rank_of_mpi(library):
+    mpi, null = ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL), ctypes.c_void_p()
+    world, floats, doubles, in_place, add, largest = (ctypes.c_void_p(n) for n in (0x101, 0x210, 0x214, 1, 0x21, 0x23))
+    rank, size, found = ctypes.c_int(), ctypes.c_int(), ctypes.c_double()
+    mpi.MPI_Init(null, null)
+    mpi.MPI_Comm_rank(world, ctypes.byref(rank))
+    mpi.MPI_Comm_size(world, ctypes.byref(size))
+
+    def greatest(seconds):
+        found.value = seconds
+        mpi.MPI_Allreduce(in_place, ctypes.byref(found), 1, doubles, largest, world)
+        return found.value
+
+    for n in MPI_SIZES:
+        memory, count = ctypes.create_string_buffer(n), ctypes.c_int(n // 4)
+        seconds = slowest(lambda: mpi.MPI_Allreduce(in_place, memory, count, floats, add, world), lambda: mpi.MPI_Barrier(world), greatest)
+        if rank.value == 0:
+            row(f"all_reduce {named(n)} by MPI, {size.value} processes", seconds)
+    mpi.MPI_Finalize()
+
+
+def mpi_library():
+    sys.path.insert(0, str(ROOT / "python"))
+    import naru
+
+    return naru._C._mpi_path()
+
+
+def main(side, *rest):
+    if side == "mpi":
+        if rest:
+            return rank_of_mpi(*rest)
+        # As many as processors, of which it needs all: with more, a rank that waits takes the others' time, and 4 B takes 10 ms.
+        library = mpi_library()
+        mpiexec = Path(library).resolve().parents[1] / "bin" / "mpiexec"
+        return subprocess.run([mpiexec, "-n", "2", sys.executable, __file__, "mpi", library], check=True, timeout=300)
+    if side == "naru":
+        backends = ["gloo"] + ["mpi"] * bool(mpi_library())
         import naru as torch
         import naru.distributed
-        import naru.multiprocessing as mp
+        import naru.multiprocessing
     else:
+        backends = ["gloo"]
         import torch
         import torch.distributed
-        import torch.multiprocessing as mp
-    with tempfile.TemporaryDirectory() as folder:
-        mp.start_processes(work, args=(size, os.path.join(folder, "store"), seconds, torch), nprocs=size, start_method="fork")
-
-
-def rounds(python, name, size, seconds):
-    command = [python, __file__, "--side", name, "--size", str(size), "--seconds", str(seconds)]
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=900)
-    if done.returncode:
-        raise SystemExit(f"{name}: {done.stderr[-2000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--peer", default=str(ROOT / ".venv-peers/bin/python"))
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=0.2)
-    parser.add_argument("--sizes", default="2,4")
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--side")
-    parser.add_argument("--size", type=int, default=2)
-    options = parser.parse_args()
-    if options.side:
-        return side(options.side, options.size, options.seconds)
-    rows = []
-    for size in map(int, options.sizes.split(",")):
-        told = {"naru": [], "gloo": []}
-        for _ in range(options.rounds):
-            told["naru"].append(rounds(sys.executable, "naru", size, options.seconds))
-            told["gloo"].append(rounds(options.peer, "gloo", size, options.seconds))
-        for work_name in told["naru"][0]["times"]:
-            mine, theirs = (statistics.median(t["times"][work_name] for t in told[name]) for name in ("naru", "gloo"))
-            rows.append(
-                {"work": work_name, "processes": size, "naru": round(mine, 2), "peer": "gloo", "version": told["gloo"][0]["version"],
-                 "peer_median": round(theirs, 2), "ratio": round(theirs / mine, 2)}
-            )  # fmt: skip
-    if options.json:
-        return print(json.dumps(rows, indent=1))
-    for r in rows:
-        print(f"{r['processes']} processes  {r['work']:32}  naru {r['naru']:11.1f}  {r['peer']} {r['version']} {r['peer_median']:11.1f}  {r['ratio']:6.2f} x")
+        import torch.multiprocessing
+    for backend in backends:
+        for size in PROCESSES if backend == "gloo" else PROCESSES[:1]:
+            start(torch, size, backend)
+    return None
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -84,6 +84,10 @@ GOALS = (
     Goal("x += y, n = 1000, OpenCL: queued", "seconds", 1.5e-6),
     Goal("9 operators in a chain, 16 M, OpenCL", "best", 1 / 1.05),
     Goal("matmul fp32, OpenCL", "limits", 1 / 0.4),
+    Goal("all_reduce", "torch", 1.5),
+    Goal("all_reduce 64 MiB by MPI", "MPI", 0.7),
+    Goal("DDP: step", "limits", 1.1),
+    Goal("DDP: step", "torch", 1),
 )
 
 # (the beginning of works' names, how many times as fast as the best peer the median of them shall be)

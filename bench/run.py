@@ -20,7 +20,8 @@ from operands import difference
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 PROGRAMS = Path(os.environ.get("NARU_BUILD", ROOT / "build" / "release")) / "bench" / "cpp"
-LINES = ("1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "13b", "14", "14b", "14c", "15", "15b", "16", "17", "20", "22", "22b")
+LINES = ("1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "13b", "14", "14b", "14c", "15", "15b", "16", "17", "19", "20", "22", "22b")
+PARTS_OF_A_STEP = ("DDP: half of the batch alone", "DDP: all_reduce of the gradients")
 CPP_LINES = ("1", "10", "13")
 # Which peers a line is measured with, and whether memory counts there.
 COMPILED = ("4", "5", "6", "7", "8", "12", "13", "14", "15", "15b")
@@ -86,6 +87,8 @@ def limit_of(line, work, threads, limits):
     at = {name: seconds for (name, t), seconds in limits.items() if t == threads}
     if not at:
         return None
+    if line == "19":
+        return at.get(work)
     if line == "3":
         return at["memset 64 MiB"]
     if line == "4" and "first call" not in work:
@@ -122,6 +125,14 @@ def sides_of(line, threads, peers):
     if line == "17":  # as many threads as PoCL takes
         xpu = {"NARU_OPENCL_CPU": "1", "NARU_VIRTUAL": ""}
         return [("naru", [program("opencl"), "naru"], xpu), ("hand", [program("opencl"), "hand"], xpu)]
+    if line == "19":  # in 2 and 4 processes of one thread
+        side, one = [HERE / "distributed.py"], {"OMP_NUM_THREADS": "1"}
+        sides.append(("naru", [sys.executable, *side, "naru"], {**naru, **one}))
+        if peers:
+            sides.append(("torch", [peers, *side, "torch"], one))
+        if mpi_of_naru():
+            sides.append(("mpi", [sys.executable, *side, "mpi"], one))
+        return sides
     if line == "22b":
         compile_time = [sys.executable, HERE / "compile_time.py"]
         sides.append(("naru", [*compile_time, "naru/naru.h", ROOT / "include"], {}))
@@ -147,6 +158,12 @@ def sides_of(line, threads, peers):
     return sides
 
 
+def mpi_of_naru():
+    """The library of MPI that naru finds; "" without one."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    return subprocess.run([sys.executable, "-c", "import naru; print(naru._C._mpi_path())"], capture_output=True, text=True, env=env).stdout.strip()
+
+
 def least(rows, more):
     """Both dictionaries, the lesser time where a work is in both."""
     for work, seconds in more.items():
@@ -160,7 +177,7 @@ def differences(work, checks):
 
 
 def measure(lines, thread_counts, peers, rounds):
-    names = {"naru": "naru", "numpy": "numpy " + version(sys.executable, "numpy"), "hand": "OpenCL by hand"}
+    names = {"naru": "naru", "numpy": "numpy " + version(sys.executable, "numpy"), "hand": "OpenCL by hand", "mpi": "MPI itself"}
     if peers:
         names |= {"torch": "torch " + version(peers, "torch"), "compile": "torch.compile", "channels_last": "torch channels_last", "jax": "jax " + version(peers, "jax")}
     print("limits", flush=True)
@@ -170,7 +187,7 @@ def measure(lines, thread_counts, peers, rounds):
     results = []
     for line in lines:
         for threads in thread_counts:
-            if (line in ("1", "2", "22", "22b") and threads != thread_counts[0]) or (line == "17" and threads != thread_counts[-1]):
+            if (line in ("1", "2", "19", "22", "22b") and threads != thread_counts[0]) or (line == "17" and threads != thread_counts[-1]):
                 continue
             print(f"line {line}, {threads} thread{'s' if threads > 1 else ''}", flush=True)
             times, checks = {}, {}
@@ -179,7 +196,10 @@ def measure(lines, thread_counts, peers, rounds):
                     rows = rows_of(command, env)
                     least(times.setdefault(side, {}), {r["work"]: r["seconds"] for r in rows})
                     checks[side] = {r["work"]: r for r in rows if "check" in r}
-            for work, seconds in times.pop("naru", {}).items():
+            mine = times.pop("naru", {})
+            if {"DDP: step", *PARTS_OF_A_STEP} <= mine.keys():
+                limits["DDP: step", threads] = sum(mine[part] for part in PARTS_OF_A_STEP)
+            for work, seconds in mine.items():
                 others = {f"{names[k.split()[0]]}{' arena' * k.endswith('arena')}": v[work] for k, v in times.items() if work in v}
                 results.append({"line": line, "work": work, "threads": threads, "unit": "s", "naru": seconds, "peers": others,
                                 "limit": limit_of(line, work, threads, limits), "differences": differences(work, checks)})

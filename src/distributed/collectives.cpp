@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/language.h"
 #include "distributed/roll_call.h"
 #include "runtime/os/fork.h"
 #include "runtime/os/interrupt.h"
@@ -33,6 +34,23 @@ std::string described(const Header& h) {
   return text + " (the group's collective number " + std::to_string(h.number) + ")";
 }
 
+// Names of PyTorch's flight recorder.
+constexpr const char* kRecordedNames[] = {"all_reduce", "reduce",         "broadcast",  "all_gather", "gather",
+                                          "scatter",    "reduce_scatter", "all_to_all", "barrier",    "all_reduce"};
+
+TensorsOfCall tensors_of(uint8_t type, uint64_t elements, uint8_t dims, const int64_t* sizes) {
+  TensorsOfCall t;
+  t.type = type, t.elements = elements, t.dims = dims;
+  for (size_t i = 0; i < std::min<size_t>(dims, std::size(t.sizes)); ++i) t.sizes[i] = sizes[i];
+  return t;
+}
+
+// So many elements, of no particular shape.
+TensorsOfCall flat(uint8_t type, uint64_t elements) {
+  const auto n = static_cast<int64_t>(elements);
+  return tensors_of(type, elements, 1, &n);
+}
+
 WorkRef finished() {
   auto work = std::make_shared<Work>();
   work->finish();
@@ -51,8 +69,11 @@ ProcessGroup::Collectives::Collectives(std::shared_ptr<Store> store, int rank, i
       suspected_(static_cast<size_t>(size)) {
   for (int r = 0; r < size; ++r) ranks_.push_back({r, 1});
   engine_ = engine_of(kind, *store_, rank, size, timeout);
+  const std::string name = engine_->name();
+  recorded_as_ = FlightRecorder::of_process().add_group(rank, size, name == "MPI" ? "mpi" : name == "NCCL" ? "nccl" : "gloo");
   if (!engine_->channels()) return;
   set_timeout(timeout);
+  messages()->on_failure([as = recorded_as_](const std::string& reason) { FlightRecorder::of_process().write(as, reason); });
   // Wait until all ranks have come this far: afterwards the memory's creator may close its file, and the store's server may end.
   RollCall roll(*store_, rank, size, after(timeout));
   roll.set_look([this] {
@@ -82,17 +103,23 @@ void ProcessGroup::Collectives::set_timeout(Milliseconds timeout) {
 
 // --- order of collectives, and the thread that runs them
 
-void ProcessGroup::Collectives::perform(const std::function<void()>& job) {
+void ProcessGroup::Collectives::perform(const std::function<void()>& job, const Origin& origin) {
   deadline_ = after(Milliseconds(timeout_));
+  origin_ = origin;
   try {
     if (messages())
       if (const auto reason = messages()->reason()) throw DistBackendError("the group can't be used any more: {}", *reason);
     job();
+    FlightRecorder::of_process().complete(std::exchange(call_, 0));
   } catch (const DistError& e) {
     // The ranks' byte streams are no longer in step, so the group is unusable.
+    call_ = 0;
     if (messages()) messages()->fail(e.what());
-    throw;
+    const std::string file = FlightRecorder::of_process().file_of(recorded_as_);
+    if (file.empty() || !dynamic_cast<const DistBackendError*>(&e)) throw;
+    throw DistBackendError("{} (what this rank has called is in {})", e.what(), file);
   } catch (const runtime::Interrupted&) {
+    call_ = 0;
     if (messages()) messages()->fail("rank " + std::to_string(rank_) + " was interrupted in a collective");
     throw;
   }
@@ -115,13 +142,14 @@ bool ProcessGroup::Collectives::idle() {
 
 WorkRef ProcessGroup::Collectives::run(bool async, std::function<void()> job) {
   require_own_process();
+  const Origin origin{current_line(), FlightRecorder::now()};
   std::unique_lock lock(mutex_);
   if (!async && !busy_ && queue_.empty()) {
     busy_ = true;
     lock.unlock();
     std::exception_ptr error;
     try {
-      perform(job);
+      perform(job, origin);
     } catch (...) {
       error = std::current_exception();
     }
@@ -133,7 +161,7 @@ WorkRef ProcessGroup::Collectives::run(bool async, std::function<void()> job) {
     return finished();
   }
   auto work = std::make_shared<Work>();
-  queue_.push_back({std::move(job), work});
+  queue_.push_back({std::move(job), work, origin});
   if (!thread_.joinable()) thread_ = std::thread([this] { this->work(); });
   changed_.notify_all();
   lock.unlock();
@@ -152,7 +180,7 @@ void ProcessGroup::Collectives::work() {
     lock.unlock();
     std::exception_ptr error;
     try {
-      perform(job.run);
+      perform(job.run, job.origin);
     } catch (...) {
       error = std::current_exception();
     }
@@ -174,7 +202,60 @@ Header ProcessGroup::Collectives::header(Collective what, const Block& b, int ro
   for (size_t i = 0; i < std::min<size_t>(b.sizes.size(), 4); ++i) h.sizes[i] = b.sizes[i];
   mine_ = h;
   traffic_.begin(h);
+  if (what != Collective::AllToAll) record(h);
   return h;
+}
+
+void ProcessGroup::Collectives::record(const Header& h, size_t received) {
+  FlightRecorder& recorder = FlightRecorder::of_process();
+  recorder.complete(call_);
+  RecordedCall c;
+  c.what = kRecordedNames[h.what], c.number = h.number, c.line = origin_.line, c.created = origin_.created, c.timeout = timeout_;
+  const auto what = static_cast<Collective>(h.what);
+  const TensorsOfCall own = tensors_of(h.type, h.elements, h.dims, h.sizes), all = flat(h.type, h.elements * static_cast<size_t>(size_));
+  const bool root = h.root == rank_;
+  switch (what) {
+    case Collective::AllGather:
+    case Collective::Gather:
+      c.in = own;
+      if (what == Collective::AllGather || root) c.out = all;
+      break;
+    case Collective::ReduceScatter:
+    case Collective::Scatter:
+      c.out = own;
+      if (what == Collective::ReduceScatter || root) c.in = all;
+      break;
+    case Collective::AllToAll:
+      c.in = own, c.out = flat(h.type, received);
+      break;
+    case Collective::Barrier:
+      break;
+    default:
+      c.in = c.out = own;
+  }
+  call_ = recorder.begin(recorded_as_, c);
+}
+
+void ProcessGroup::Collectives::record(bool sends, int peer, const Block& b, const WorkRef& work) {
+  FlightRecorder& recorder = FlightRecorder::of_process();
+  RecordedCall c;
+  c.what = sends ? "send" : "recv", c.number = ++messages_recorded_, c.is_message = true;
+  c.from = sends ? rank_ : peer, c.to = sends ? peer : rank_;
+  c.line = current_line(), c.created = FlightRecorder::now(), c.timeout = timeout_;
+  c.in = c.out =
+      tensors_of(static_cast<uint8_t>(b.type), b.elements, static_cast<uint8_t>(std::min<size_t>(b.sizes.size(), 255)), b.sizes.data());
+  const uint64_t id = recorder.begin(recorded_as_, c);
+  if (!id) return;
+  work->then([id, as = recorded_as_, w = std::weak_ptr<Work>(work)] {
+    const WorkRef done = w.lock();
+    if (!done || done->is_success()) return FlightRecorder::of_process().complete(id);
+    try {
+      std::rethrow_exception(done->error());
+    } catch (const std::exception& e) {
+      FlightRecorder::of_process().write(as, e.what());
+    } catch (...) {
+    }
+  });
 }
 
 void ProcessGroup::Collectives::exchange() {
@@ -457,7 +538,13 @@ void ProcessGroup::Collectives::reduce_scatter(const Block& out, const std::vect
 }
 
 void ProcessGroup::Collectives::all_to_all(const std::vector<Block>& out, const std::vector<Block>& in) {
-  Header sent = header(Collective::AllToAll, in[static_cast<size_t>(rank_)]), expected = sent;
+  Header sent = header(Collective::AllToAll, in[static_cast<size_t>(rank_)]), expected = sent, whole = sent;
+  size_t received = 0;
+  whole.elements = 0;
+  for (const Block& b : in) whole.elements += b.elements;
+  for (const Block& b : out) received += b.elements;
+  whole.dims = 1, whole.sizes[0] = static_cast<int64_t>(whole.elements);
+  record(whole, received);
   for (int peer = 0; peer < size_; ++peer) {
     if (peer == rank_) continue;
     const Block &to = in[static_cast<size_t>(peer)], &from = out[static_cast<size_t>(peer)];

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "distributed/engine.h"
+#include "distributed/flight_recorder.h"
 #include "distributed/ordered.h"
 #include "distributed/traffic.h"
 #include "runtime/os/interrupt.h"
@@ -45,6 +46,10 @@ class ProcessGroup::Collectives {
   const Engine& engine() const noexcept { return *engine_; }
   // Null if there are no other ranks.
   Messages* messages() const noexcept { return engine_->messages(); }
+  // The group's number in the flight recorder.
+  size_t recorded_as() const noexcept { return recorded_as_; }
+  // Records a message that `work` stands for.
+  void record(bool sends, int peer, const Block& b, const WorkRef& work);
 
   // RuntimeError in a forked child of the process that made the group: it is not a rank, and does not have the threads.
   void require_own_process() const;
@@ -68,9 +73,15 @@ class ProcessGroup::Collectives {
   void barrier();
 
  private:
+  // Where and when the program has called a collective.
+  struct Origin {
+    uint32_t line = 0;
+    int64_t created = 0;
+  };
   struct Job {
     std::function<void()> run;
     WorkRef work;
+    Origin origin;
   };
   Header header(Collective what, const Block& b, int root = -1, ReduceOp op = ReduceOp::Sum);
   void all_reduce_small(const Block& b, const Reduction& reduction, int shards);
@@ -86,8 +97,10 @@ class ProcessGroup::Collectives {
   void copy_gathered(const std::vector<Block>& out, const Block& in);
   void look(std::span<const uint8_t> wanted);
   [[noreturn]] void complain(int peer, const Header& theirs, const Header& expected) const;
-  void perform(const std::function<void()>& job);
+  void perform(const std::function<void()>& job, const Origin& origin);
   void work();
+  // Records the exchange that begins, and that the one before it has ended.
+  void record(const Header& h, size_t received = 0);
 
   const std::shared_ptr<Store> store_;  // kept alive: it may contain the server
   const int rank_, size_, generation_;
@@ -95,8 +108,11 @@ class ProcessGroup::Collectives {
   std::unique_ptr<Engine> engine_;
   Traffic traffic_;
   TreeFold tree_;
-  std::vector<Shards> ranks_;  // the nodes of a tree with one shard for each rank
-  uint64_t number_ = 0;
+  std::vector<Shards> ranks_;       // the nodes of a tree with one shard for each rank
+  uint64_t number_ = 0, call_ = 0;  // call_: the recorded exchange that goes on
+  std::atomic<uint64_t> messages_recorded_{0};
+  size_t recorded_as_ = 0;
+  Origin origin_;
   Header mine_;
   Deadline deadline_;
   std::vector<uint8_t> suspected_;  // how often each peer was found to have left, in this exchange

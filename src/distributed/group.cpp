@@ -151,6 +151,9 @@ int ProcessGroup::rank() const noexcept { return collectives_->rank(); }
 int ProcessGroup::size() const noexcept { return collectives_->size(); }
 Milliseconds ProcessGroup::timeout() const noexcept { return collectives_->timeout(); }
 void ProcessGroup::set_timeout(Milliseconds timeout) { collectives_->set_timeout(timeout); }
+void ProcessGroup::set_name(const std::string& name, const std::string& description, const std::vector<int>& ranks) {
+  FlightRecorder::of_process().name_group(collectives_->recorded_as(), name, description, ranks);
+}
 std::string ProcessGroup::transport() const { return collectives_->engine().name(); }
 
 WorkRef ProcessGroup::all_reduce(const std::vector<Tensor>& tensors, ReduceOp op, bool async) {
@@ -299,7 +302,9 @@ WorkRef ProcessGroup::send(const Tensor& tensor, int to, int tag, bool async) {
     work->finish();
     return work;
   }
-  collectives_->messages()->send(to, tag, parcel(Lent(tensor, "send", Use::Read)), work);
+  const Lent lent(tensor, "send", Use::Read);
+  collectives_->record(true, to, lent.block(), work);
+  collectives_->messages()->send(to, tag, parcel(lent), work);
   if (!async) work->wait();
   return work;
 }
@@ -315,7 +320,9 @@ WorkRef ProcessGroup::recv(const Tensor& tensor, int from, int tag, bool async) 
     work->finish({}, from == kAnyRank ? (rank() ? 0 : 1) : from);
     return work;
   }
-  collectives_->messages()->receive(from, tag, parcel(Lent(tensor, "recv", Use::Write)), work);
+  const Lent lent(tensor, "recv", Use::Write);
+  collectives_->record(false, from, lent.block(), work);
+  collectives_->messages()->receive(from, tag, parcel(lent), work);
   if (!async) work->wait();
   return work;
 }

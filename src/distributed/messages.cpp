@@ -105,6 +105,11 @@ void Messages::receive(int from, int tag, Parcel parcel, WorkRef work) {
   lines_->wake();  // its deadline may be the next to expire
 }
 
+void Messages::on_failure(std::function<void(const std::string&)> f) {
+  const Lock lock(mutex_);
+  on_failure_ = std::move(f);
+}
+
 std::optional<std::string> Messages::reason() const {
   const Lock lock(mutex_);
   return reason_;
@@ -140,6 +145,7 @@ void Messages::fail_locked(const std::string& reason, Done& done) {
   reason_ = reason;
   any_gone_ = true;
   tell_all(Kind::Failure, reason);
+  if (on_failure_) done.push_back([f = on_failure_, reason] { f(reason); });
   const auto end = [&](const WorkRef& work) {
     if (work) done.push_back([work, reason] { work->finish(error(reason)); });
   };

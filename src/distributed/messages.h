@@ -50,6 +50,8 @@ class Messages {
   void receive(int from, int tag, Parcel parcel, WorkRef work);
   // Tells all others why this rank's group is broken, and fails pending work here. Only the first reason counts.
   void fail(const std::string& reason);
+  // f: called once when the group breaks, on the thread that learns of it first.
+  void on_failure(std::function<void(const std::string& reason)> f);
   // Why the group is broken, as reported by this rank or another; nullopt if it is not.
   std::optional<std::string> reason() const;
   bool any_gone() const noexcept { return any_gone_.load(std::memory_order_acquire); }
@@ -153,6 +155,7 @@ class Messages {
   const int rank_, generation_;
   const std::unique_ptr<Channels> lines_;
   std::function<void()> changed_;
+  std::function<void(const std::string&)> on_failure_;
   mutable std::mutex mutex_;
   std::vector<Peer> peers_;
   std::list<Receiving> waiting_;

@@ -59,6 +59,8 @@ Milliseconds patience() {
 void set_mpi_environment() {
   // MPICH has two ways to networks. Through UCX, a send to a rank that has ended may crash; libfabric reports an error.
   ::setenv("MPIR_CVAR_CH4_NETMOD", "ofi", 0);
+  // naru answers by PMI-1, also where mpirun or srun has left variables of another protocol.
+  ::setenv("MPIR_CVAR_PMI_VERSION", "1", 0);
   // The network interface that the program has named is MPI's, too.
   const char* name = std::getenv("GLOO_SOCKET_IFNAME");
   if (!name) name = std::getenv("NCCL_SOCKET_IFNAME");

@@ -1,6 +1,6 @@
 // Channels through shared memory: a ring buffer for each ordered pair of ranks, and a bell (an event counter) per rank, which others ring
-// when there is new data or room for it. A waiting rank spins first, then sleeps on its bell (futex). Rings are small enough to stay in the
-// caches, so large messages pass through in pieces.
+// when there is new data or room for it. A waiting rank spins first, then sleeps on its bell (futex). Large messages pass through the
+// rings in pieces.
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sched.h>
@@ -38,8 +38,12 @@ struct alignas(kLine) Head {
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t>::is_always_lock_free);
 
-// A power of two. Large groups get smaller rings, because the number of rings grows as the square of the ranks.
-size_t ring_bytes(int ranks) { return ranks <= 8 ? size_t{256} << 10 : size_t{32} << 10; }
+// A power of two. A large ring lets a rank go on while another does not run; but all that a rank writes should stay in the caches, and the
+// number of rings grows as the square of the ranks.
+size_t ring_bytes(int ranks) {
+  const size_t kib = ranks == 2 ? 1024 : ranks == 3 ? 512 : ranks <= 8 ? 256 : 32;
+  return kib << 10;
+}
 size_t rings_at(int ranks) { return sizeof(Head) + static_cast<size_t>(ranks) * sizeof(Bell); }
 size_t ring_stride(int ranks) { return sizeof(Ring) + ring_bytes(ranks); }
 size_t all_bytes(int ranks) { return rings_at(ranks) + static_cast<size_t>(ranks) * static_cast<size_t>(ranks) * ring_stride(ranks); }
@@ -59,7 +63,8 @@ class SharedChannels final : public Channels {
         rank_(rank),
         ranks_(ranks),
         bytes_(ring_bytes(ranks)),
-        crowded_(ranks > runtime::system::processors()) {}
+        most_spins_(ranks > runtime::system::processors() ? kLeastSpins : kSpins),
+        spins_(most_spins_) {}
 
   size_t write(int peer, const char* data, size_t n) override {
     Ring& r = ring(rank_, peer);
@@ -96,12 +101,15 @@ class SharedChannels final : public Channels {
   uint32_t epoch() override { return bell(rank_).rung.load(std::memory_order_seq_cst); }
   void wait(uint32_t before, std::span<const uint8_t>, int milliseconds) override {
     Bell& mine = bell(rank_);
-    // With more ranks than processors, the awaited rank may need this one's processor, so spin only briefly.
-    const int spins = crowded_ ? 50 : kSpins;
-    for (int i = 0; i < spins; ++i) {
-      if (mine.rung.load(std::memory_order_acquire) != before) return;
+    // Longer after spinning has helped, and shorter after it has not: the awaited rank may need this one's processor.
+    for (int i = 0; i < spins_; ++i) {
+      if (mine.rung.load(std::memory_order_acquire) != before) {
+        spins_ = std::min(most_spins_, spins_ * 2);
+        return;
+      }
       pause();
     }
+    spins_ = std::max(kLeastSpins, spins_ / 2);
     for (int i = 0; i < kYields; ++i) {
       sched_yield();
       if (mine.rung.load(std::memory_order_acquire) != before) return;
@@ -114,7 +122,7 @@ class SharedChannels final : public Channels {
   void wake() override { ring_bell(rank_); }
 
  private:
-  static constexpr int kSpins = 2000, kYields = 20;
+  static constexpr int kSpins = 2000, kLeastSpins = 50, kYields = 20;
   Bell& bell(int of) { return reinterpret_cast<Bell*>(memory_.data() + sizeof(Head))[of]; }
   Ring& ring(int from, int to) {
     return *reinterpret_cast<Ring*>(memory_.data() + rings_at(ranks_) + static_cast<size_t>(from * ranks_ + to) * ring_stride(ranks_));
@@ -128,7 +136,8 @@ class SharedChannels final : public Channels {
   SharedMemory memory_;
   int rank_, ranks_;
   size_t bytes_;
-  bool crowded_;
+  const int most_spins_;
+  int spins_;
 };
 
 }  // namespace

@@ -80,6 +80,8 @@ class ProcessGroup {
   void set_timeout(Milliseconds timeout);
   // "shared memory", "MPI", "threads", "fake", or "" for a group of one.
   std::string transport() const;
+  // What the flight recorder calls this group and its members. Without it: its number in this process, and 0 to size() - 1.
+  void set_name(const std::string& name, const std::string& description, const std::vector<int>& ranks);
 
   // Collectives. With async, they return immediately; tensors must not be written (nor results read) before wait(). Without, they return a
   // completed Work. Tensors may be on any device, with any strides. Throw RuntimeError, TypeError or ValueError for invalid arguments,

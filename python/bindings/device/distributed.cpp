@@ -144,6 +144,7 @@ void define_group(nb::module_& m) {
       .def("timeout", [](const Group& g) { return g.timeout().count(); })
       .def("set_timeout", [](Group& g, int64_t ms) { g.set_timeout(Milliseconds(ms)); })
       .def("transport", &Group::transport)
+      .def("set_name", &Group::set_name)
       .def("all_reduce",
            [=](Group& g, List t, int op, bool async) {
              return run([&, list = tensors_of(t, "all_reduce(): tensor")] { return g.all_reduce(list, op_of(op), async); });

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import sys
 import warnings
 from collections import defaultdict
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .. import _C
+from .. import _C, _loaded
 from ..autograd.grad_mode import no_grad
 from ._scaling import _amp_foreach_non_finite_check_and_unscale_, _amp_update_scale_, times, wide
 
@@ -58,7 +57,7 @@ def _refresh_per_optimizer_state() -> dict[str, Any]:
 
 def _local(grad: Any) -> Any:
     """A gradient, of a DTensor this rank's part."""
-    module = sys.modules.get("naru.distributed.tensor")
+    module = _loaded.distributed_tensors()
     return grad.to_local() if module is not None and isinstance(grad, module.DTensor) else grad
 
 
@@ -189,7 +188,7 @@ class GradScaler:
                 lists[grad.device].append(grad)
         for device, grads in lists.items():
             _amp_foreach_non_finite_check_and_unscale_(grads, founds.get(device), inverses.get(device))
-        if (module := sys.modules.get("naru.distributed.tensor")) is not None:
+        if (module := _loaded.distributed_tensors()) is not None:
             module._norms.agree(founds.copies, [p for group in optimizer.param_groups for p in group["params"]])
         return founds.copies
 

@@ -1,6 +1,6 @@
 """`torch.distributed`: several processes, on one host or several, that compute together.
 
-The engine is naru's own, in C++: shared memory between processes of one host, TCP between hosts. It is called "gloo", and is used
+The engine is naru's own, in C++: shared memory between processes of one host, MPI between hosts. It is called "gloo", and is used
 for every backend name. Calls of collectives are checked for consistency between ranks, and all ranks report a rank that dies.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import _C, _missing
 from .._buckets import GradBucket
-from . import _groups
+from . import _groups, _launchers
 from ._collectives import (
     Work,
     all_gather,
@@ -68,12 +68,13 @@ from ._messages import (
     send,
     send_object_list,
 )
+from ._shrink import SHRINK_ABORT, SHRINK_DEFAULT, shrink_group
 from ._stores import FileStore, HashStore, PrefixStore, QueueEmptyError, Store, TCPStore
 from .rendezvous import register_rendezvous_handler, rendezvous
 
 __all__ = [
     "Backend", "DebugLevel", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "GradBucket", "GroupMember", "HashStore",
-    "P2POp", "PrefixStore", "QueueEmptyError", "ProcessGroup", "ReduceOp", "Store", "TCPStore", "Work", "all_gather", "all_gather_coalesced",
+    "P2POp", "PrefixStore", "QueueEmptyError", "ProcessGroup", "ReduceOp", "SHRINK_ABORT", "SHRINK_DEFAULT", "Store", "TCPStore", "Work", "all_gather", "all_gather_coalesced",
     "all_gather_into_tensor", "all_gather_object", "all_gather_single", "all_reduce", "all_reduce_coalesced", "all_to_all", "all_to_all_single",
     "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list", "destroy_process_group", "gather", "gather_into_tensor", "gather_object", "gather_single", "get_backend",
     "get_backend_config", "get_debug_level", "get_default_backend_for_device", "get_global_rank", "get_group_rank", "get_node_local_rank", "get_pg_count",
@@ -81,7 +82,7 @@ __all__ = [
     "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "is_ucc_available",
     "is_xccl_available", "isend", "monitored_barrier", "new_group", "new_subgroups", "new_subgroups_by_enumeration", "recv", "recv_object_list",
     "reduce", "reduce_scatter", "reduce_scatter_single", "reduce_scatter_tensor", "register_rendezvous_handler", "rendezvous", "scatter",
-    "scatter_object_list", "send", "send_object_list", "set_debug_level", "set_timeout", "split_group", "supports_complex",
+    "scatter_object_list", "send", "send_object_list", "set_debug_level", "set_timeout", "shrink_group", "split_group", "supports_complex",
 ]  # fmt: skip
 
 DistError, DistBackendError, DistNetworkError, DistStoreError = _C._DistError, _C._DistBackendError, _C._DistNetworkError, _C._DistStoreError
@@ -265,13 +266,14 @@ def get_group_rank(group: Any, global_rank: int) -> int:
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
-    """The rank among the processes of this host, from torchrun's variable LOCAL_RANK; `fallback_rank` if it is not set.
+    """The rank among the processes of this host, from torchrun's variable LOCAL_RANK or those of mpirun and srun; `fallback_rank` if there is none.
 
     >>> get_node_local_rank(fallback_rank=0)
     0
     """
-    if "LOCAL_RANK" in os.environ:
-        return int(os.environ["LOCAL_RANK"])
+    found = _launchers.local_rank()
+    if found is not None:
+        return found
     if fallback_rank is None:
         raise RuntimeError("LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow `get_node_local_rank` to work")
     return fallback_rank

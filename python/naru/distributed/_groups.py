@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
+from ._launchers import Pmi
 from .rendezvous import meet
 from ._stores import HashStore, PrefixStore, Store, milliseconds
 
@@ -229,6 +230,7 @@ def _made(
     engine = _C._ProcessGroup(prefixed._store, rank, len(ranks), milliseconds(default_pg_timeout if timeout is None else timeout), kind)
     made = ProcessGroup(engine, ranks, backend, name)
     made.group_desc = desc or ("default_pg" if _World.default is None else name)
+    engine.set_name(name, made.group_desc, made.ranks)
     _World.groups.append(made)
     if engine.transport() == "MPI":
         _at_exit()
@@ -246,6 +248,7 @@ def _at_exit() -> None:
 
     if _World.leaves_in != os.getpid():
         _World.leaves_in = os.getpid()
+        Pmi.mpi_is_narus = True
         Finalize(None, leave, exitpriority=0)
 
 

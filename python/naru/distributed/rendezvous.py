@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import secrets
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlparse
 
+from . import _launchers
 from ._stores import FileStore, PrefixStore, Store, TCPStore
 
 if TYPE_CHECKING:
@@ -14,18 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["register_rendezvous_handler", "rendezvous"]
 
+_turns = itertools.count()  # how often this process has met others by env://
 _OWN = ("env", "tcp", "file")
 _handlers: dict[str, Callable[..., Iterator[tuple[Store, int, int]]]] = {}
-
-
-def _environment(name: str) -> str:
-    value = os.environ.get(name)
-    if value is None:
-        raise ValueError(
-            f"Error initializing torch.distributed using env:// rendezvous: environment variable {name} expected, but not set; "
-            "torchrun sets it, and so can the program"
-        )
-    return value
 
 
 def _tcp(host: str, port: int, rank: int, world_size: int, timeout: timedelta) -> Store:
@@ -74,6 +68,23 @@ def _by_handler(url: str, rank: int, world_size: int, timeout: timedelta) -> tup
     return next(iter(_handlers[urlparse(url).scheme](url, timeout=timeout)))
 
 
+def _by_launcher(at: _launchers.Place, timeout: timedelta) -> Store:
+    turn = next(_turns)
+    told = _launchers.address(at, turn)
+    if told is not None:
+        return _tcp(*told, at.rank, at.size, timeout)
+    # mpiexec passes on where rank 0 listens, so its port is one that is free, and the token that other processes do not know.
+    pmi = _launchers.Pmi(timeout)
+    if at.rank:
+        host, port, token = pmi.share(None, turn).split("|")
+        os.environ["NARU_STORE_TOKEN"] = bytes.fromhex(token).decode()
+        return _tcp(host, int(port), at.rank, at.size, timeout)
+    host, token = _launchers.host_for_others(at), os.environ.setdefault("NARU_STORE_TOKEN", secrets.token_hex(32))
+    store = TCPStore(host, 0, at.size, True, timeout, wait_for_workers=False)
+    pmi.share(f"{host}|{store.port}|{token.encode().hex()}", turn)
+    return store
+
+
 def meet(url: str, rank: int = -1, world_size: int = -1, timeout: timedelta = timedelta(seconds=300)) -> tuple[Store, int, int]:
     """The store, rank and number of processes for a `url` (with `rank` and `world_size`, unless these are -1)."""
     parts = urlparse(url)
@@ -83,9 +94,9 @@ def meet(url: str, rank: int = -1, world_size: int = -1, timeout: timedelta = ti
     rank = int(query.get("rank", rank))
     world_size = int(query.get("world_size", world_size))
     if parts.scheme == "env":
-        rank = int(_environment("RANK")) if rank < 0 else rank
-        world_size = int(_environment("WORLD_SIZE")) if world_size < 0 else world_size
-        store = _tcp(_environment("MASTER_ADDR"), int(_environment("MASTER_PORT")), rank, world_size, timeout)
+        at = _launchers.place(rank, world_size)
+        rank, world_size = at.rank, at.size
+        store = _by_launcher(at, timeout)
         # What an earlier attempt of the launcher has left in a store that outlives it must not be found.
         attempt = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0))
         return PrefixStore(f"attempt_{attempt}", store) if attempt else store, rank, world_size

@@ -4,12 +4,14 @@
     naru run -m torch.distributed.run --standalone --nproc_per_node=4 train.py
     naru torchrun --nnodes=2 --node_rank=0 --master_addr=HOST --master_port=29500 --nproc_per_node=4 train.py      (on each host, with its node_rank)
 
-When one process fails, the others are ended, and all are restarted at most --max_restarts times.
+When one process fails, the others are ended, and all are restarted at most --max_restarts times. With --rdzv_backend=c10d hosts need no number, all of
+them restart together, and with --nnodes=MIN:MAX they may come and go between restarts (python/naru/distributed/_meeting.py).
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import secrets
@@ -20,10 +22,12 @@ import sys
 import tempfile
 import time
 import uuid
+from datetime import timedelta
 from typing import Any
 
 from .. import _missing
 from ..multiprocessing._parent import before_exec
+from ._meeting import Meeting, Options, RendezvousError, own_address
 from .elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 
 __all__ = ["get_args_parser", "main", "parse_args", "run"]
@@ -46,7 +50,7 @@ def get_args_parser() -> argparse.ArgumentParser:
             options["default"] = told.lower() in ("1", "true") if options.get("action") else options.get("type", str)(told)
         parser.add_argument(f"--{name}", f"--{name.replace('_', '-')}", **options) if "_" in name else parser.add_argument(f"--{name}", **options)
 
-    add("nnodes", default="1", help="hosts; N, or MIN:MAX, of which MAX counts")
+    add("nnodes", default="1", help="hosts: N, or MIN:MAX with --rdzv_backend=c10d")
     add("nproc_per_node", default="1", help="processes of each host: a number, auto, cpu or gpu")
     add("node_rank", type=int, default=int(os.environ.get("GROUP_RANK", 0)), help="the number of this host")
     add("master_addr", default="127.0.0.1", help="the first host")
@@ -56,14 +60,14 @@ def get_args_parser() -> argparse.ArgumentParser:
     add("rdzv_backend", default="static", help="static or c10d")
     add("rdzv_endpoint", default="", help="HOST[:PORT] of the first host")
     add("rdzv_id", default="none", help="the name of this run")
-    add("rdzv_conf", default="", help="accepted")
+    add("rdzv_conf", default="", help="c10d: join_timeout=600,last_call_timeout=30,keep_alive_interval=5,keep_alive_max_attempt=3,read_timeout=20")
     add("monitor_interval", type=float, default=0.1, help="seconds between looks at the processes")
     add("start_method", default="spawn", help="accepted")
     add("role", default="default", help="a name for the processes")
     add("log_dir", default=None, help="where output goes that is redirected")
     parser.add_argument("-r", "--redirects", default="0", help="1: stdout, 2: stderr, 3: both go to files of --log_dir")
     parser.add_argument("-t", "--tee", default="0", help="accepted")
-    add("local_addr", default=None, help="accepted")
+    add("local_addr", default=None, help="c10d: by which other hosts reach this one")
     add("local_ranks_filter", default="", help="accepted")
     parser.add_argument("-m", "--module", action="store_true", help="the program is a module, as of python -m")
     add("no_python", action="store_true", help="the program is a command, not Python")
@@ -95,10 +99,40 @@ def _processes(text: str) -> int:
     return int(text)
 
 
+def _hosts(text: str) -> tuple[int, int]:
+    """The least and the largest number of hosts of N or MIN:MAX.
+
+    >>> _hosts("2"), _hosts("1:4")
+    ((2, 2), (1, 4))
+    """
+    found = re.fullmatch(r"(\d+)(?::(\d+))?", text)
+    least, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+    if not 1 <= least <= most:
+        raise ValueError(f"--nnodes must be a number of hosts from 1 on, or MIN:MAX, got {text}")
+    return least, most
+
+
 def _free_port() -> int:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as s:
         s.bind(("", 0))
         return s.getsockname()[1]
+
+
+def _is_own(host: str) -> bool:
+    """Whether a name or address is this host's: only its own can be bound.
+
+    >>> _is_own("127.0.0.1"), _is_own("192.0.2.1")
+    (True, False)
+    """
+    try:
+        found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    for family, kind, protocol, _, address in found:
+        with contextlib.suppress(OSError), socket.socket(family, kind, protocol) as s:
+            s.bind(address)
+            return True
+    return False
 
 
 def _host_and_port(endpoint: str) -> tuple[str, int | None]:
@@ -122,43 +156,54 @@ class _Plan:
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
         self.count = _processes(str(args.nproc_per_node))
-        self.nodes = int(str(args.nnodes).rpartition(":")[2])
+        least, self.nodes = _hosts(str(args.nnodes))
         self.node = args.node_rank
+        self.first, self.world = self.node * self.count, self.nodes * self.count
         self.address, self.port = args.master_addr, args.master_port
+        self.meeting: Meeting | None = None
+        self.attempt = 0
         self.run_id = args.rdzv_id if args.rdzv_id != "none" else str(uuid.uuid4())
         self.token = secrets.token_hex(32)
-        self._store: Any = None
         if args.standalone or (self.nodes == 1 and (args.rdzv_backend == "c10d" or self.port == 0)):
             self.address, self.port, self.nodes, self.node = "127.0.0.1", _free_port(), 1, 0
+            self.first, self.world = 0, self.count
         elif args.rdzv_endpoint:
             host, port = _host_and_port(args.rdzv_endpoint)
             self.address, self.port = host or self.address, self.port if port is None else port
             if args.rdzv_backend != "static":
-                self._meet()
+                self._meet(least)
+        if self.meeting is None and least != self.nodes and not args.standalone:
+            raise ValueError(f"--nnodes={args.nnodes}: a number of hosts that may change needs --rdzv_backend=c10d and --rdzv_endpoint=HOST:PORT")
 
-    def _meet(self) -> None:
-        """Hosts are numbered in the order in which they arrive at a store at the endpoint, served by the host that owns the address."""
-        from . import DistNetworkError, TCPStore
+    def _meet(self, least: int) -> None:
+        """Hosts meet in a store at the endpoint, served by the host that owns the address."""
+        from . import DistNetworkError, PrefixStore, TCPStore
 
+        options = Options.parse(self.args.rdzv_conf)
+        patience = timedelta(seconds=options.join_timeout)
+        here = _is_own(self.address)
         try:
-            local = {"localhost", socket.gethostname(), socket.getfqdn(), *(i[4][0] for i in socket.getaddrinfo(socket.gethostname(), None))}
-            here = self.address in local or socket.gethostbyname(self.address).startswith("127.") or socket.gethostbyname(self.address) in local
-        except OSError:
-            here = False
-        try:
-            self._store = TCPStore(self.address, self.port, is_master=here, wait_for_workers=False)
+            store = TCPStore(self.address, self.port, is_master=here, timeout=patience, wait_for_workers=False)
         except DistNetworkError:
-            self._store = TCPStore(self.address, self.port, is_master=False)
-        self.node = self._store.add(f"{self.args.rdzv_id}/nodes", 1) - 1
-        if self.node >= self.nodes:
-            raise ValueError(f"--nnodes={self.nodes}, and there are as many already at {self.address}:{self.port}")
-        if self.node == 0:
-            self._store.set(f"{self.args.rdzv_id}/master", f"{self.address if self.address != 'localhost' else '127.0.0.1'}:{_free_port()}")
-        self.address, _, port = self._store.get(f"{self.args.rdzv_id}/master").decode().rpartition(":")
-        self.port = int(port)
+            if not here:
+                raise
+            here, store = False, TCPStore(self.address, self.port, is_master=False, timeout=patience)  # another torchrun on this host has it
+        store.set_timeout(timedelta(seconds=options.read_timeout))
+        # The host of the store is reached by the name that all have been given; its own view of that name may be a loopback.
+        address = self.args.local_addr or ("127.0.0.1" if self.address == "localhost" else self.address if here else own_address(self.address, self.port))
+        self.run_id = self.args.rdzv_id
+        prefixed = PrefixStore(f"torchrun/{self.run_id}", store)
+        self.meeting = Meeting(prefixed, here, least, self.nodes, self.count, address, _free_port, options)
+
+    def begin(self) -> None:
+        """Before each attempt: meets the other hosts, where these may change."""
+        if self.meeting is not None:
+            met = self.meeting.join()
+            self.node, self.nodes, self.first, self.world, self.address, self.port = met.node, met.nodes, met.first, met.world, met.address, met.port
+            self.attempt = met.number - 1
 
     def environment(self, local: int, restarts: int, error_file: str) -> dict[str, str]:
-        first, world = self.node * self.count, self.nodes * self.count
+        first, world = self.first, self.world
         told = {
             "LOCAL_RANK": local, "RANK": first + local, "GROUP_RANK": self.node, "ROLE_RANK": first + local, "ROLE_NAME": self.args.role,
             "LOCAL_WORLD_SIZE": self.count, "WORLD_SIZE": world, "GROUP_WORLD_SIZE": self.nodes, "ROLE_WORLD_SIZE": world,
@@ -201,19 +246,23 @@ class _Workers:
         files = [os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666) for name in ("stdout.log", "stderr.log")]
         return (files[0] if bits & 1 else None), (files[1] if bits & 2 else None)
 
-    def wait(self, interval: float) -> dict[int, ProcessFailure]:
-        """Waits until all have ended successfully, or one has failed: then ends the others and returns the failures."""
+    def wait(self, interval: float) -> dict[int, ProcessFailure] | None:
+        """Waits until all have ended successfully, or one has failed: then ends the others and returns the failures. None: other hosts want to start anew."""
+        meeting = self._plan.meeting
         while True:
             codes = [p.poll() for p in self.processes]
             if any(codes):
                 break
             if None not in codes:
                 return {}
+            if meeting is not None and meeting.is_over():
+                self.end()
+                return None
             time.sleep(interval)
         time.sleep(min(interval, 0.2))  # other processes that fail for the same reason fail now
         failed = {i: p.returncode for i, p in enumerate(self.processes) if p.poll()}
         self.end()
-        first = self._plan.node * self._plan.count
+        first = self._plan.first
         return {first + i: ProcessFailure(i, self.processes[i].pid, code, self._error_files[i]) for i, code in failed.items()}
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> None:
@@ -246,20 +295,37 @@ def run(args: argparse.Namespace) -> None:
     plan = _Plan(args)
     before = {number: signal.signal(number, _raise_signal) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
     workers: _Workers | None = None
+    meeting = plan.meeting
     try:
         with tempfile.TemporaryDirectory(prefix="torchrun-") as folder:
-            for restarts in range(args.max_restarts + 1):
-                workers = _Workers(plan, folder, restarts)
+            restarts = 0
+            while True:
+                plan.begin()
+                workers = _Workers(plan, folder, restarts if meeting is None else plan.attempt)
                 failures = workers.wait(args.monitor_interval)
-                if not failures:
+                if failures is None or (failures and meeting is not None and meeting.moved_on()):
+                    print("torchrun: the hosts have changed, or one starts anew; so does this one", file=sys.stderr)
+                elif not failures:
+                    if meeting is not None:
+                        meeting.finish()
                     return
-                if restarts < args.max_restarts:
-                    print(f"torchrun: {len(failures)} processes failed; starting all anew ({restarts + 1} of {args.max_restarts})", file=sys.stderr)
-            raise ChildFailedError(args.training_script, failures)
+                elif restarts < args.max_restarts:
+                    restarts += 1
+                    print(f"torchrun: {len(failures)} processes failed; starting all anew ({restarts} of {args.max_restarts})", file=sys.stderr)
+                else:
+                    if meeting is not None:
+                        meeting.close(f"{len(failures)} of its processes failed, and no restart is left")
+                    raise ChildFailedError(args.training_script, failures)
     except _Signal as told:
+        if meeting is not None:
+            meeting.leave()
         if workers is not None:
             workers.end(signal.Signals(told.number))
         raise SystemExit(128 + told.number) from None
+    except RendezvousError:
+        if workers is not None:
+            workers.end()
+        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -271,10 +337,15 @@ def main(args: list[str] | None = None) -> int:
     >>> main(["--nproc_per_node=2", "--no-python", "true"])
     0
     """
+    from . import DistNetworkError
+
     try:
         run(parse_args(args))
     except ChildFailedError as error:
         print(error, file=sys.stderr)
+        return 1
+    except (RendezvousError, DistNetworkError) as error:
+        print(f"torchrun: {error}", file=sys.stderr)
         return 1
     except ValueError as error:
         print(f"torchrun: {error}", file=sys.stderr)

@@ -176,3 +176,20 @@ def test_without_mpi_hosts_say_what_to_install(hosts, tmp_path):
     for rank in ranks:
         out, err = rank.communicate(timeout=60)
         assert out.startswith("the ranks are on several hosts, so MPI has to join them: rank 0 can't use MPI: ") and "pip install 'mpich" in out, (out, err)
+
+
+@needs_mpi
+def test_torchrun_on_both_hosts_starts_anew_together(hosts, tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(
+        "import os, sys, torch, torch.distributed as dist\ndist.init_process_group()\nx = torch.tensor([dist.get_rank()])\ndist.all_reduce(x)\n"
+        "sys.stdout.write(f'{x.item()} of {dist.get_world_size()} by {dist.group.WORLD._engine.transport()}\\n')\nsys.stdout.flush()\ndist.barrier()\n"
+        "if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0' and dist.get_rank() == 3: sys.exit(1)\ndist.barrier()\ndist.destroy_process_group()\n"
+    )
+    for name in hosts.names:
+        command = ["ip", "netns", "exec", name, sys.executable, "-m", "naru", "torchrun", "--nnodes=2", "--nproc_per_node=2", "--max_restarts=1", "--rdzv_backend=c10d", "--rdzv_endpoint=10.99.0.1:29400", str(path)]
+        told = {**os.environ, "FI_PROVIDER": "tcp", "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        hosts.ranks.append(subprocess.Popen(command, env=told, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+    told = [host.communicate(timeout=120) for host in hosts.ranks]
+    assert [host.returncode for host in hosts.ranks] == [0, 0], told
+    assert "".join(out for out, _ in told).splitlines() == ["6 of 4 by MPI"] * 8, told

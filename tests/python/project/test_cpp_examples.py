@@ -2,6 +2,7 @@
 import re
 import struct
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ SAYS = {
     "data_parallel": r"4 devices; gradients as on one: yes\nloss 0\.\d+",
     "dataset": r"800 points learned, (9\d|100) % of 200 others right",
     "digits": r"(.*\n)+held-out accuracy \d+\.\d % on cpu, 20 steps, \d+ us a step",
+    "distributed": r"2 process\(es\); the same parameters in all: yes\nloss 0\.\d+",
     "graph": r"a step of \d+ instructions: .* us, replayed .* us\nloss 0\.\d+",
     "mixed_precision": r"(step \d was left out: .*\n)*the model computed in b?float16, its parameters are float32, loss (0\.0\d+|\d\.\d+e-\d+)",
     "regression": r"(step .*\n)+y = 0\.(50|49|51) \+ (2\.0|1\.9)\d x \+ -(3\.0|2\.9)\d x\^2 .*",
@@ -26,6 +28,8 @@ SAYS = {
     "vec_add": r"on .*: the last of 1000000 sums is 1000000",
     "virtual_devices": r"out of memory: .*\n(.*\n)*sum on cuda:1: 8388608\nas on hardware: .*\nthe device was lost, the program was not",
 }
+# Programs that torchrun starts, in so many processes.
+PROCESSES = {"distributed": 2}
 # Program arguments.
 ARGUMENTS = {"digits": ["digits.bin", "--steps", "20", "--device", "cpu"]}
 
@@ -44,7 +48,8 @@ def test_each_example_is_run_by_a_test():
 def output_of(name, *arguments, cwd):
     if not (PROGRAMS / name).exists():
         pytest.skip("not built: ./run build examples")
-    done = subprocess.run([PROGRAMS / name, *arguments], capture_output=True, text=True, cwd=cwd, timeout=60)
+    launcher = [sys.executable, "-m", "naru", "torchrun", "--standalone", f"--nproc_per_node={PROCESSES[name]}", "--no-python"] if name in PROCESSES else []
+    done = subprocess.run([*launcher, PROGRAMS / name, *arguments], capture_output=True, text=True, cwd=cwd, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

@@ -56,6 +56,22 @@ class Joinable(abc.ABC):
         """The ranks of what Join itself communicates."""
 
 
+class JoinableGroup(Joinable):
+    """A Joinable whose ranks are those of its `process_group`; Join counts them on the cpu."""
+
+    process_group: Any
+
+    @property
+    def join_device(self) -> Any:
+        """The cpu: where Join counts ranks."""
+        return _C.device("cpu")
+
+    @property
+    def join_process_group(self) -> Any:
+        """The ranks."""
+        return self.process_group
+
+
 class Join:
     """Within it, ranks may have different numbers of batches: those that have finished take part in the others' communication.
 

@@ -10,7 +10,7 @@ from ...autograd.grad_mode import no_grad
 from ...optim.optimizer import Optimizer
 from .. import _groups
 from .._messages import gather_object
-from ..algorithms.join import Join, Joinable, JoinHook
+from ..algorithms.join import Join, JoinableGroup, JoinHook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -38,7 +38,7 @@ class _Steps(JoinHook):
         self._optimizer.step()
 
 
-class ZeroRedundancyOptimizer(Optimizer, Joinable):
+class ZeroRedundancyOptimizer(Optimizer, JoinableGroup):
     """An optimizer with sharded state: each process updates its own parameters, and sends them to the others.
 
     Parameters are assigned, largest first, to the process with the fewest elements so far. Gradients must be equal on all processes, as
@@ -140,16 +140,6 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     def join_hook(self, **kwargs: Any) -> JoinHook:
         """What a rank does within Join that has no more batches. The model's gradients must be views of buckets (gradient_as_bucket_view=True)."""
         return _Steps(self)
-
-    @property
-    def join_device(self) -> Any:
-        """The cpu: where Join counts ranks."""
-        return _C.device("cpu")
-
-    @property
-    def join_process_group(self) -> Any:
-        """The ranks."""
-        return self.process_group
 
     def consolidate_state_dict(self, to: int = 0) -> None:
         """Gathers all processes' state on rank `to`, where `state_dict` can then be called. All processes must call it."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ... import _C, _missing
 from ..._shards import require_shards
 from ...autograd.grad_mode import no_grad
-from ...distributed.algorithms.join import Join, Joinable, JoinHook
+from ...distributed.algorithms.join import Join, JoinableGroup, JoinHook
 from ..modules.module import Module
 from ._reducer import Reducer
 from ._shards import ShardedSteps
@@ -38,7 +38,7 @@ def _tensors_in(value: Any) -> Iterator[Tensor]:
             yield from _tensors_in(getattr(value, name))
 
 
-class DistributedDataParallel(Module, Joinable):
+class DistributedDataParallel(Module, JoinableGroup):
     """Runs `module` on this process's part of the batch, and averages the gradients over all processes during backward.
 
     All processes start with rank 0's parameters and buffers. Gradients are averaged in buckets, in the order in which backward computes them, by
@@ -282,16 +282,6 @@ class DistributedDataParallel(Module, Joinable):
         self._refuse_shards("join")
         self._divides_by_all = kwargs.get("divide_by_initial_world_size", True)
         return _Shadow(self)
-
-    @property
-    def join_device(self) -> Any:
-        """The cpu: where Join counts ranks."""
-        return _C.device("cpu")
-
-    @property
-    def join_process_group(self) -> Any:
-        """The ranks."""
-        return self.process_group
 
     @staticmethod
     def _set_params_and_buffers_to_ignore_for_model(module: Module, params_and_buffers_to_ignore: Any) -> None:

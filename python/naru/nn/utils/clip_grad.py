@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-from ... import _C
+from ... import _C, _loaded
 
 Tensor = _C.Tensor
 
@@ -16,7 +15,7 @@ def _as_list(parameters: Any) -> list[Tensor]:
 
 def _are_distributed(tensors: list[Tensor]) -> bool:
     """Whether there is a DTensor among the tensors."""
-    module = sys.modules.get("naru.distributed.tensor")
+    module = _loaded.distributed_tensors()
     return module is not None and any(isinstance(t, module.DTensor) for t in tensors)
 
 
@@ -34,7 +33,7 @@ def get_total_norm(
     tensor(5.)
     """
     if _are_distributed(tensors := _as_list(tensors)):
-        return sys.modules["naru.distributed.tensor"]._norms.total_norm(tensors, float(norm_type), error_if_nonfinite)
+        return _loaded.distributed_tensors()._norms.total_norm(tensors, float(norm_type), error_if_nonfinite)
     return _C._get_total_norm(tensors, float(norm_type), error_if_nonfinite)
 
 
