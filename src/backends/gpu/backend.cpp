@@ -64,7 +64,12 @@ int GpuBackend::device_count(DeviceType kind) noexcept {
   }
 }
 
-Availability GpuBackend::probe(DeviceType kind) { return serves(kind) ? found().state : Availability{}; }
+Availability GpuBackend::probe(DeviceType kind) {
+  if (!serves(kind)) return {};
+  const Availability& state = found().state;
+  // Of a kind that is first of all another backend's, that one says what is missing.
+  return state.available || kind == traits_.kinds.front() ? state : Availability{};
+}
 
 Availability GpuBackend::self_check(DeviceType kind) {
   const std::string key = key_of_check(kind);

@@ -21,7 +21,7 @@ namespace naru::backends::gpu {
 struct Traits {
   const char* name;  // "cuda"
   const runtime::GpuDriver& driver;
-  // The kinds that name its devices. Each has streams and memory of its own.
+  // The kinds that name its devices, its own first. Each has streams and memory of its own.
   std::vector<DeviceType> kinds;
   const char* module_version;  // a file with the version of the kernel's module, which is more precise than the driver's own
   int32_t shared_kind;         // DLPack's device type
