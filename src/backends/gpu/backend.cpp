@@ -105,6 +105,7 @@ Properties GpuBackend::properties(Device device) {
   p.tested_on_hardware = untested(g).empty();
   p.uuid = g.uuid;
   p.pci = g.pci;
+  p.architecture = g.architecture;
   p.multi_processor_count = g.multiprocessors;
   p.major = g.major, p.minor = g.minor;
   p.warp_size = g.limits.warp;
