@@ -196,7 +196,7 @@ OPTIONS = re.findall(r'"(-[^"]*)"', re.search(r"kOptions\[\] = \{(.*)\};", (HOME
 
 
 def asked_of_hiprtc(hiprtc, jobs):
-    """What is wrong with each job, (target, files); and the CPU time."""
+    """What is wrong with each job, (target, whole or only as C++, files); and the CPU time."""
     library, there = hiprtc
     support = Path(__file__).parents[1] / "support"
     asked = json.dumps({"library": library, "options": OPTIONS, "jobs": jobs})
@@ -208,38 +208,41 @@ def asked_of_hiprtc(hiprtc, jobs):
 
 
 def test_amds_compiler_takes_every_text(tmp_path):
-    """Each kernel that the tests above asked for, forty at once, as hipRTC's beginning takes longer than a text: for one of two targets each, those with
-    shared memory and the like for both. Which texts it took is kept beside them, and they are not compiled again."""
+    """Each kernel that the tests above asked for, forty at once, as hipRTC's beginning takes longer than a text. Those with shared memory and the like are
+    compiled for both targets. The others load numbers, compute and store: they are read and checked as C++, and a half of them is compiled, for one target
+    each. Which texts it took is kept beside them, and they are not compiled again."""
     hiprtc = real_hiprtc()
     if hiprtc is None:
         pytest.skip("hipRTC is not on this machine (`./run test` unpacks Debian's; or apt install libamdhip64-5 libhiprtc-builtins5)")
     assert len(OPTIONS) == 4
     bad = tmp_path / "bad.hip"
     bad.write_text('extern "C" __global__ void k(float* x) { x[0] = y; }')
-    assert "undeclared identifier" in asked_of_hiprtc(hiprtc, [(TARGETS[0], [str(bad)])])[0][0]
+    for whole in (True, False):
+        assert "undeclared identifier" in asked_of_hiprtc(hiprtc, [(TARGETS[0], whole, [str(bad)])])[0][0]
     files = sorted((FAKES / "kernels").glob("*.hip"))
     assert len(files) > 300
     known = FAKES / "kernels" / "taken_by_hiprtc"
     taken = set(known.read_text().split()) if known.exists() else set()
-    left = {target: {} for target in TARGETS}
+    left = {(target, whole): {} for target in TARGETS for whole in (True, False)}
     for file in files:
         text = file.read_bytes()
         digest = hashlib.sha256(f"{hiprtc[0]} {OPTIONS}".encode() + text).hexdigest()
         for number, target in enumerate(TARGETS):
-            wanted = int(digest[:2], 16) % 2 == number or has_more_than_numbers(text)
-            if wanted and f"{digest}-{target}" not in taken:
-                left[target][str(file)] = f"{digest}-{target}"
-    jobs = [(target, list(names)[i : i + 40]) for target, names in left.items() for i in range(0, len(names), 40)]
+            turn, more = int(digest[:2], 16), has_more_than_numbers(text)
+            whole, mark = more or turn % 4 < 2, f"{digest}-{target}"
+            if (more or turn % 2 == number) and mark not in taken:
+                left[target, whole][str(file)] = mark
+    jobs = [(*how, list(names)[i : i + 40]) for how, names in left.items() for i in range(0, len(names), 40)]
     shares = [jobs[i::2] for i in range(2)]
     with ThreadPoolExecutor(len(shares)) as several:
         answers = list(several.map(lambda share: asked_of_hiprtc(hiprtc, share), shares))
     wrong = []
     for share, (found, _) in zip(shares, answers):
-        for (target, names), said in zip(share, found, strict=True):
-            wrong += [(target, names, said)] if said else []
-            taken |= set() if said else {left[target][name] for name in names}
+        for (target, whole, names), said in zip(share, found, strict=True):
+            wrong += [(target, whole, names, said)] if said else []
+            taken |= set() if said else {left[target, whole][name] for name in names}
     known.write_text("\n".join(sorted(taken)) + "\n")
-    alone = [(target, name, said) for target, names, _ in wrong[:2] for name in names for said in asked_of_hiprtc(hiprtc, [(target, [name])])[0] if said]
+    alone = [(target, name, said) for target, whole, names, _ in wrong[:2] for name in names for said in asked_of_hiprtc(hiprtc, [(target, whole, [name])])[0] if said]
     assert not wrong, f"{len(wrong)} of {len(jobs)} jobs: {(alone or wrong)[0]}"
     print(f"{sum(map(len, left.values()))} texts, {sum(seconds for _, seconds in answers):.0f} s of CPU")
 

@@ -1,5 +1,5 @@
 """Compiles texts of kernels by AMD's hipRTC, which ends the process where it dislikes its target. Reads JSON from standard input ({"library",
-"options", "jobs": [[architecture, [file, ...]], ...]}), writes a line of JSON for each job: null, or what is wrong; at the end its CPU time."""
+"options", "jobs": [[architecture, whole, [file, ...]], ...]}; whole: down to machine code, else as C++ only), writes a line of JSON for each job: null, or what is wrong; at the end its CPU time."""
 import ctypes
 import json
 import struct
@@ -42,9 +42,11 @@ def descriptors(code):
                 yield code[home[4] + value - home[3] :][:64]
 
 
-def wrong(architecture, files):
+def wrong(architecture, whole, files):
     texts = [Path(file).read_bytes() for file in files]
-    log, code = compiled(in_one(texts), [f"--gpu-architecture={architecture}", *asked["options"]])
+    log, code = compiled(in_one(texts), [f"--gpu-architecture={architecture}", *asked["options"], *([] if whole else ["-fsyntax-only"])])
+    if not whole:
+        return log if "error:" in log else None  # there is no code, so it always says that something is wrong
     if log:
         return log
     kernels = list(descriptors(code))
