@@ -158,6 +158,8 @@ std::string in_cuda(std::string text) {
     const size_t begin = text.find(from), end = text.find(behind, begin);
     if (begin != text.npos && end != text.npos) text.replace(begin, end + strlen(behind) - begin, by);
   };
+  const std::string default_device = "#pragma clang force_cuda_host_device begin\n#line 1\n";
+  if (const size_t at = text.find(default_device); at != text.npos) text.erase(0, at + default_device.size());
   if (count("sqrt_f32") == 1) replace("FUNCTION f32 sqrt_f32(", "\n}\n", "#define sqrt_f32 sqrtf\n");
   if (count("naru_address") == 2)
     replace("#ifndef naru_address\n", "#endif\n", "");

@@ -84,7 +84,7 @@ std::string GpuBackend::key_of_check(DeviceType kind) {
   const Found& f = found();
   std::string module, gpus;
   std::ifstream(traits_.module_version) >> module;
-  for (const Gpu& g : f.probe.gpus) gpus += g.uuid + " ";
+  for (const Gpu& g : f.probe.gpus) gpus += g.uuid + g.architecture + " ";
   return KernelCache::key("self-check", f.probe.driver + " " + module,
                           gpus + (f.devices.empty() ? "" : f.devices.at(kind)->compiler().name()));
 }
@@ -138,7 +138,7 @@ std::unique_ptr<DeviceStream> GpuBackend::create_stream(Device device, int prior
   return std::make_unique<GpuStream>(at(device), devices(device.type), priority);
 }
 
-bool GpuBackend::can_access_peer(Device from, Device to) { return from != to && at(to).reach(at(from)); }
+bool GpuBackend::can_access_peer(Device from, Device to) { return from != to && from.type == to.type && at(to).reach(at(from)); }
 std::optional<SharedName> GpuBackend::shared_name(Device device) { return SharedName{traits_.shared_kind, at(device).driver_number()}; }
 void GpuBackend::wait_for_others(Device device) { at(device).synchronize_context(); }
 uint64_t GpuBackend::handle_of(DeviceStream& stream) { return static_cast<GpuStream&>(stream).handle(); }

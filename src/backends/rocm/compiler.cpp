@@ -15,6 +15,15 @@ namespace {
 // render/c/cuda_cpp.cpp.
 constexpr const char* kOptions[] = {"-ffp-contract=off", "-fno-gpu-flush-denormals-to-zero", "-std=c++17", "-w"};
 
+// Functions that are not marked are the device's, as by NVRTC's option -default-device. Lines are counted without this.
+constexpr const char* kDefaultDevice = "#pragma clang force_cuda_host_device begin\n#line 1\n";
+
+// Before a user's kernel in naru's dialect, which begins with these types: versions of hipRTC may have others of the same names.
+constexpr std::string_view kIntegers = "typedef signed char int8_t;";
+constexpr const char* kOwnIntegers =
+    "#define int8_t naru_int8_t\n#define int16_t naru_int16_t\n#define int32_t naru_int32_t\n#define int64_t naru_int64_t\n"
+    "#define uint8_t naru_uint8_t\n#define uint16_t naru_uint16_t\n#define uint32_t naru_uint32_t\n#define uint64_t naru_uint64_t\n";
+
 // Marks a user's source for which speed matters more than equal bits.
 constexpr const char* kInexact = "\n#pragma naru inexact";
 
@@ -43,7 +52,9 @@ Compiler::Compiler(int driver_version) : gpu::Compiler(open_library(driver_versi
 }
 
 std::string Compiler::remedy() const { return "Debian: apt install libamdhip64-5 libhiprtc-builtins5; else AMD's package hip-runtime-amd"; }
-std::string Compiler::options() const { return fmt::format("{}{}", fmt::join(kOptions, " "), keeps_texts() ? " -g" : ""); }
+std::string Compiler::options() const {
+  return fmt::format("{}{}{}{}", kOwnIntegers, kDefaultDevice, fmt::join(kOptions, " "), keeps_texts() ? " -g" : "");
+}
 
 std::string Compiler::architecture(const runtime::Gpu& gpu, Device device) const {
   if (gpu.architecture.starts_with("gfx")) return gpu.architecture;
@@ -56,7 +67,7 @@ std::string Compiler::compile(const std::string& source, const std::string& arch
   if (source.find(kInexact) != std::string::npos) options[0] = "-ffp-contract=fast";
   options.push_back("--gpu-architecture=" + architecture);
   if (keeps_texts()) options.push_back("-g");
-  return build(source, options, size_, code_, device);
+  return build((source.starts_with(kIntegers) ? kOwnIntegers : "") + (kDefaultDevice + source), options, size_, code_, device);
 }
 
 }  // namespace naru::backends::rocm

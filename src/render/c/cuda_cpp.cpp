@@ -84,8 +84,7 @@ typedef unsigned char uchar; typedef unsigned short ushort; typedef unsigned int
              .item = "threadIdx.x"},
 };
 
-// AMD's hipRTC takes the same words. Where it differs: its square root of float32 may be one unit off, and its integer types are macros here,
-// as some versions define types of these names differently.
+// AMD's hipRTC takes the same words. Its square root of float32 may be one unit off: fused multiply-adds tell which neighbour is nearest.
 constexpr const char* kHipFunctions = R"c(#define fma_f32 fmaf
 FUNCTION f32 sqrt_f32(f32 x) {
   const bool tiny = x < 0x1p-96f;

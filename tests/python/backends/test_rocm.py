@@ -74,6 +74,7 @@ a = torch.randn(1000, device="rocm:0")
 for device in ("rocm:0", "rocm:1", "cuda:0", "cuda:1"):
     assert all(torch.equal(a, b) for a, b in zip(ours, train(device))), device
     assert torch.equal(a.to(device).to("cpu"), a.cpu()), device
+kept = torch.ones(5, device="cuda:0")
 print(torch.cuda.memory_allocated(0) > 0)
 """
 
@@ -132,7 +133,7 @@ def test_devices_and_doctor_say_that_it_never_ran_on_a_gpu(environment):
 REFUSED = """
 import os, warnings
 import naru
-x = naru.ones(3, device="rocm")
+x = naru.ones(3, device="cuda")
 os.environ["NARU_FAKE_ERROR"] = "hipGraphInstantiateWithFlags=801"
 g = naru.Graph()
 with warnings.catch_warnings(record=True) as said, naru.graph(g):
@@ -151,13 +152,13 @@ except naru.DeviceLostError as error:
 
 def test_errors_have_hips_names(environment):
     code, said = run(environment, "-c", REFUSED)
-    told = "device rocm:0 replays a graph as single instructions, which is slower: device rocm:0: hipGraphInstantiateWithFlags failed with 801 hipErrorUnknown (an error)"
-    lost = "device 'rocm:0' was lost: hipModuleLaunchKernel failed with 700 hipErrorIllegalAddress (an error). Everything on it is gone"
+    told = "device cuda:0 replays a graph as single instructions, which is slower: device cuda:0: hipGraphInstantiateWithFlags failed with 801 hipErrorUnknown (an error)"
+    lost = "device 'cuda:0' was lost: hipModuleLaunchKernel failed with 700 hipErrorIllegalAddress (an error). Everything on it is gone"
     assert code == 0 and said.startswith(f"[{told!r}] [4.0, 4.0, 4.0]\n{lost}"), said
 
 
-def test_a_gpu_whose_architecture_is_not_named_is_an_error_that_says_so(environment):
-    code, said = run({**environment, "NARU_FAKE_ERROR": "hipGetDevicePropertiesR0600=1"}, "-c", "import naru; print(naru.why_unavailable('rocm'))")
+def test_a_gpu_whose_architecture_is_not_named_is_an_error_that_says_so(environment, tmp_path):
+    code, said = run({**environment, "NARU_CACHE_DIR": str(tmp_path), "NARU_FAKE_ERROR": "hipGetDevicePropertiesR0600=1"}, "-c", "import naru; print(naru.why_unavailable('rocm'))")
     assert code == 0 and "AMD's ROCm does not name the architecture of gfx90a:sramecc+:xnack-. Update it, or use device 'cpu'" in said
 
 
