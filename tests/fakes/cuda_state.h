@@ -212,9 +212,14 @@ inline int begin(const char* name, bool needs_context = true) {
 #define FAKE_TEXT(name) FAKE_TEXT_OF(name)  // of the name as it is after hip_names.h
 #define FAKE_TEXT_OF(name) #name
 
-// The stream of a handle; handle 1 is the current context's default stream.
+// The stream of a handle; handle 1 (of HIP: 0) is the current context's default stream.
+#ifdef FAKE_HIP
+constexpr uintptr_t kDefaultStream = 0;
+#else
+constexpr uintptr_t kDefaultStream = 1;
+#endif
 inline Stream* real(Stream* s) {
-  if (s != reinterpret_cast<Stream*>(1) || !current()) return s;
+  if (s != reinterpret_cast<Stream*>(kDefaultStream) || !current()) return s;
   Stream*& legacy = current()->legacy;
   if (!legacy) current()->streams.insert(legacy = new Stream{current(), {}, nullptr});
   return legacy;

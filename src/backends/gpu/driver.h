@@ -134,8 +134,9 @@ struct Driver {
   const char* words = "";     // "the NVIDIA driver"
   const char* language = "";  // "CUDA"
   LaunchLimits limits{};
-  int optin_attribute = 0;   // the bytes that a group may share if it asks for them; 0: all may be used without asking
-  runtime::Library library;  // library.trouble(): why it can't be used
+  uint64_t default_stream = 1;  // the handle of the stream that other libraries use where they name none
+  int optin_attribute = 0;      // the bytes that a group may share if it asks for them; 0: all may be used without asking
+  runtime::Library library;     // library.trouble(): why it can't be used
 #define NARU_DECLARE(field, parameters) Entry<Result parameters> field;
   NARU_GPU_DRIVER(NARU_DECLARE)
   NARU_GPU_CONTEXTS(NARU_DECLARE)

@@ -164,7 +164,8 @@ void GpuStream::synchronize(uint64_t seq) {
 uint64_t GpuStream::follow(uint64_t handle) {
   return give({}, true, [&] {
     const GpuDevice::Relaxed scope(device_);
-    const Event event = device_.events().record(reinterpret_cast<StreamHandle>(static_cast<uintptr_t>(handle)), Events::Kind::Order);
+    auto* const theirs = reinterpret_cast<StreamHandle>(static_cast<uintptr_t>(handle == 1 ? device_.driver().default_stream : handle));
+    const Event event = device_.events().record(theirs, Events::Kind::Order);
     device_.call(device_.driver().stream_wait, stream_, Events::of(event), 0);
   });
 }

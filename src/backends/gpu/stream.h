@@ -27,7 +27,7 @@ class GpuStream final : public runtime::EventStream, private StreamLauncher {
 
   // The driver's handle. Other libraries may put work on it from then on; synchronize() waits for that too.
   uint64_t handle() noexcept;
-  // Makes later work wait for all work given so far to another library's stream. Returns the sequence number from which on that has been
+  // Makes later work wait for all work given so far to another library's stream (1: the default one, as DLPack counts). Returns the sequence number from which on that has been
   // waited for.
   uint64_t follow(uint64_t handle);
 

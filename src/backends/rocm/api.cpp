@@ -29,6 +29,7 @@ bool is_lasting(gpu::Result code) noexcept {
 gpu::Driver open_driver() {
   gpu::Driver d;
   d.words = kDriver.words, d.language = "HIP";
+  d.default_stream = 0;
   // A grid has fewer than 2^32 items in a dimension.
   d.limits = {.groups = (int64_t{1} << 31) - 1, .items = (int64_t{1} << 32) - 1, .other_groups = 65535, .deepest = 1024};
   d.library = runtime::Library::open(kDriver.library_variable, kDriver.libraries);
