@@ -1,14 +1,26 @@
-"""`torch.version`: version and build information. naru links no driver, so the build has no driver version."""
+"""`torch.version`: version and build information. naru links no driver, so the build has no driver version; `hip` is the one of the machine's HIP
+where `torch.cuda` names AMD's devices."""
 
 from __future__ import annotations
 
+from . import _C
 from .torch_version import NARU_VERSION, __version__
 
 __all__ = ["__version__", "naru", "cuda", "hip", "git_version", "debug"]
 
 naru: str = NARU_VERSION
 cuda: str | None = None
-hip: str | None = None
+hip: str | None
 xpu: str | None = None
 git_version: str = ""
 debug: bool = False
+
+
+def __getattr__(name: str) -> str | None:
+    # Only now, as it asks the drivers.
+    if name != "hip":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if not _C.is_available("cuda"):
+        return None
+    device = _C._describe_device(_C.device("cuda", 0))
+    return device["driver"].removeprefix("HIP ") if device["backend"] == "rocm" else None

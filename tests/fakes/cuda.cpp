@@ -28,6 +28,7 @@ EXPORT int cuDeviceGetByPCIBusId(int* device, const char* pci) {
   *device = fake_gpu_of_pci(pci);
   return *device < 0 ? 101 : 0;
 }
+#ifndef FAKE_HIP
 EXPORT int cuDevicePrimaryCtxRetain(Context** context, int device) {
   BEGIN(cuDevicePrimaryCtxRetain, false);
   auto& c = contexts[device];
@@ -58,6 +59,7 @@ EXPORT int cuCtxSetCurrent(Context* c) {
     stack.back() = c;
   return 0;
 }
+#endif
 EXPORT int cuCtxSynchronize() {
   BEGIN(cuCtxSynchronize);
   for (Stream* s : current()->streams) finish(s);
@@ -68,11 +70,13 @@ EXPORT int cuDeviceCanAccessPeer(int* can, int device, int peer) {
   *can = device != peer && !getenv("NARU_FAKE_NO_PEER");
   return 0;
 }
+#ifndef FAKE_HIP
 EXPORT int cuCtxEnablePeerAccess(Context* peer, unsigned flags) {
   BEGIN(cuCtxEnablePeerAccess);
   if (flags != 0 || peer == current()) return kInvalidValue;
   return current()->peers.insert(peer).second ? 0 : kPeerEnabled;
 }
+#endif
 
 EXPORT int cuThreadExchangeStreamCaptureMode(unsigned* mode) {
   if (*mode > 2) return kInvalidValue;
@@ -190,8 +194,7 @@ EXPORT int cuMemcpyDtoDAsync_v2(Address target, Address source, size_t bytes, St
       memcpy(to, from, bytes);
   });
 }
-EXPORT int cuMemcpyPeerAsync(Address target, Context* to, Address source, Context* from, size_t bytes, Stream* s) {
-  BEGIN(cuMemcpyPeerAsync);
+int fake_copy_between(Address target, Context* to, Address source, Context* from, size_t bytes, Stream* s) {
   if (!to || !from) return kInvalidContext;
   return give(s, [=] {
     char *const t = host(to, target, bytes), *const f = host(from, source, bytes);
@@ -201,6 +204,12 @@ EXPORT int cuMemcpyPeerAsync(Address target, Context* to, Address source, Contex
       memcpy(t, f, bytes);
   });
 }
+#ifndef FAKE_HIP
+EXPORT int cuMemcpyPeerAsync(Address target, Context* to, Address source, Context* from, size_t bytes, Stream* s) {
+  BEGIN(cuMemcpyPeerAsync);
+  return fake_copy_between(target, to, source, from, bytes, s);
+}
+#endif
 
 EXPORT int cuStreamCreateWithPriority(Stream** s, unsigned flags, int) {
   BEGIN(cuStreamCreateWithPriority);
@@ -286,6 +295,7 @@ EXPORT int cuEventElapsedTime(float* milliseconds, Event* start, Event* end) {
   return 0;
 }
 
+#ifndef FAKE_HIP
 EXPORT int cuGetErrorName(int code, const char** name) {
   static const std::map<int, const char*> names = {{1, "CUDA_ERROR_INVALID_VALUE"},     {2, "CUDA_ERROR_OUT_OF_MEMORY"},
                                                    {201, "CUDA_ERROR_INVALID_CONTEXT"}, {209, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
@@ -300,3 +310,4 @@ EXPORT int cuGetErrorString(int code, const char** text) {
   *text = code == kLaunchFailed ? "unspecified launch failure" : "an error";
   return 0;
 }
+#endif

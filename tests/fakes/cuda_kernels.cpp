@@ -107,12 +107,20 @@ void run_kernel(Context* c, const Function& f, Three grid, Three block, std::vec
 // An image is the text "FAKE sm_90 /path/of/the/library.so".
 EXPORT int cuModuleLoadData(Module** m, const void* image) {
   BEGIN(cuModuleLoadData);
-  char kind[16] = "", path[1024] = "";
+  char path[1024] = "";
+#ifdef FAKE_HIP
+  // Or "FAKE gfx90a:sramecc+:xnack- /path/of/the/library.so": code for one architecture, which runs on that one alone.
+  char wanted[64] = "";
+  if (sscanf(static_cast<const char*>(image), "FAKE %63s %1023s", wanted, path) != 2) return kInvalidImage;
+  if (strcmp(wanted, fake_gpu_architecture(current()->device))) return kNoBinary;
+#else
+  char kind[16] = "";
   int version = 0;
   if (sscanf(static_cast<const char*>(image), "FAKE %15[a-z]_%d %1023s", kind, &version, path) != 3) return kInvalidImage;
   const int own = fake_gpu_capability(current()->device);
   // Machine code runs on its own major version, from its minor version on; PTX also on later ones.
   if (!strcmp(kind, "sm") ? version / 10 != own / 10 || version > own : version > own) return kNoBinary;
+#endif
   note_if_captured(current());
   void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!library) return kInvalidImage;
@@ -125,6 +133,11 @@ EXPORT int cuModuleUnload(Module* m) {
   drop(m);
   return 0;
 }
+#ifdef FAKE_HIP
+constexpr int kShared = 64 << 10;
+#else
+constexpr int kShared = 48 << 10;
+#endif
 EXPORT int cuModuleGetFunction(Function** f, Module* m, const char* name) {
   BEGIN(cuModuleGetFunction);
   const auto find = [&](const char* what, auto& found) {
@@ -132,7 +145,7 @@ EXPORT int cuModuleGetFunction(Function** f, Module* m, const char* name) {
     return found != nullptr;
   };
   auto made = std::make_unique<Function>(
-      Function{m->context, nullptr, nullptr, nullptr, static_cast<Names*>(dlsym(m->library, "fake_names")), false});
+      Function{m->context, nullptr, nullptr, nullptr, static_cast<Names*>(dlsym(m->library, "fake_names")), false, kShared});
   if (!made->names || !find("run", made->entry) || !find("translate", made->translate) || !find("sizes", made->sizes)) return kNotFound;
   made->barriers = *static_cast<const int*>(dlsym(m->library, "fake_barriers")) != 0;
   *f = keep(made.release());
@@ -144,12 +157,14 @@ EXPORT int cuFuncGetAttribute(int* value, int attribute, Function*) {
   *value = 0;  // does not include static shared memory
   return 0;
 }
+#ifndef FAKE_HIP
 EXPORT int cuFuncSetAttribute(Function* f, int attribute, int value) {
   BEGIN(cuFuncSetAttribute);
   if (attribute != 8 || value > fake_gpu_shared(f->context->device)) return kInvalidValue;
   f->shared = value;
   return 0;
 }
+#endif
 EXPORT int cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
                           Stream* s, void** parameters, void** extra) {
   BEGIN(cuLaunchKernel);

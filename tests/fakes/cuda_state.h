@@ -1,5 +1,9 @@
-// State shared by the files of the fake CUDA driver (cuda.cpp): contexts, streams and their work, memory.
+// State shared by the files of the fake CUDA driver (cuda.cpp), which is the fake HIP driver, too: contexts, streams and their work, memory.
 #pragma once
+
+#ifdef FAKE_HIP
+#include "hip_names.h"
+#endif
 
 #include <unistd.h>
 
@@ -24,6 +28,7 @@ extern "C" size_t fake_gpu_bytes(int device);
 extern "C" int fake_gpu_capability(int device);
 extern "C" int fake_gpu_shared(int device);
 extern "C" int fake_gpu_of_pci(const char* pci);
+extern "C" const char* fake_gpu_architecture(int device);
 
 struct Three {
   unsigned x, y, z;
@@ -95,7 +100,7 @@ struct Function {
   void (*sizes)(size_t*);     // of the arguments, 0-terminated
   Names* names;
   bool barriers;
-  int shared = 48 << 10;  // limit of dynamic shared memory
+  int shared;  // limit of dynamic shared memory
 };
 struct Context {
   explicit Context(int d) : device(d) {}
@@ -132,7 +137,20 @@ enum Others { kNone, kGlobal, kSpoiled };
 inline Others others = kNone;                   // capture by another library
 inline thread_local unsigned capture_mode = 0;  // per thread: 0 global, 1 thread local, 2 relaxed
 
+#ifdef FAKE_HIP
+inline Context* context_of(int device) {
+  auto& c = contexts[device];
+  if (!c) c.reset(new Context(device));
+  return c.get();
+}
+// Each thread has a current device, at first the first one.
+inline Context* current() {
+  if (stack.empty()) stack.push_back(context_of(0));
+  return stack.back();
+}
+#else
 inline Context* current() { return stack.empty() ? nullptr : stack.back(); }
+#endif
 
 inline Address tag(int device) { return (Address{0x40} | static_cast<Address>(device)) << kShift; }
 
@@ -190,11 +208,18 @@ inline int begin(const char* name, bool needs_context = true) {
 }
 #define BEGIN(name, ...)                                   \
   const std::lock_guard<std::recursive_mutex> lock(mutex); \
-  if (const int code = begin(#name, ##__VA_ARGS__)) return code
+  if (const int code = begin(FAKE_TEXT(name), ##__VA_ARGS__)) return code
+#define FAKE_TEXT(name) FAKE_TEXT_OF(name)  // of the name as it is after hip_names.h
+#define FAKE_TEXT_OF(name) #name
 
-// The stream of a handle; handle 1 is the current context's default stream.
+// The stream of a handle; handle 1 (of HIP: 0) is the current context's default stream.
+#ifdef FAKE_HIP
+constexpr uintptr_t kDefaultStream = 0;
+#else
+constexpr uintptr_t kDefaultStream = 1;
+#endif
 inline Stream* real(Stream* s) {
-  if (s != reinterpret_cast<Stream*>(1) || !current()) return s;
+  if (s != reinterpret_cast<Stream*>(kDefaultStream) || !current()) return s;
   Stream*& legacy = current()->legacy;
   if (!legacy) current()->streams.insert(legacy = new Stream{current(), {}, nullptr});
   return legacy;

@@ -1,4 +1,4 @@
-/* A small driver in place of libcuda or libamdhip64 (the names are chosen by FAKE_HIP). What it has and does is said by
+/* A small driver in place of libcuda or libamdhip64 (the names are chosen by FAKE_HIP): which devices there are. What it has and does is said by
    the environment:
      NARU_FAKE_GPUS     devices, e.g. "0000:65:00.0 1234 8.0 40000 NVIDIA A100;0000:17:00.0 ...": PCI address, number of
                         the uuid in hexadecimal, compute capability, MiB, name; in the order in which the driver lists them,
@@ -21,11 +21,9 @@ enum { kMajor = 23, kMinor = 61, kMultiprocessors = 63, kVersion = 60400000 };
 #define NAME(cuda, hip) cuda
 enum { kMajor = 75, kMinor = 76, kMultiprocessors = 16, kVersion = 12080 };
 #endif
-#ifndef FAKE_HIP
 /* Of cuda.cpp: cuInit was called; 0, or why nothing works here (3: it was not, or the process that forked this one has called it). */
 void fake_initialised(void);
 int fake_unusable(int at_init);
-#endif
 #define EXPORT __attribute__((visibility("default")))
 
 typedef struct {
@@ -125,20 +123,14 @@ static int called(const char* function) {
 #define CALLED(cuda, hip)                       \
   const int code = called(NAME(#cuda, #hip));   \
   if (code) return code
-#ifdef FAKE_HIP
-#define NEEDS_INIT
-#else
 #define NEEDS_INIT \
   if (fake_unusable(0)) return fake_unusable(0)
-#endif
 
 EXPORT int NAME(cuInit, hipInit)(unsigned flags) {
   (void)flags;
   CALLED(cuInit, hipInit);
-#ifndef FAKE_HIP
   if (fake_unusable(1)) return fake_unusable(1);
   fake_initialised();
-#endif
   return load() ? 0 : 100;
 }
 EXPORT int NAME(cuDriverGetVersion, hipDriverGetVersion)(int* version) {
@@ -206,7 +198,14 @@ EXPORT int NAME(cuDeviceGetAttribute, hipDeviceGetAttribute)(int* value, int att
   *value = attribute == kMajor ? gpus[device].major
            : attribute == kMinor ? gpus[device].minor
            : attribute == kMultiprocessors ? 108
-#ifndef FAKE_HIP
+#ifdef FAKE_HIP
+           : attribute == 87 ? (gpus[device].major >= 10 ? 32 : 64)
+           : attribute == 56 ? 1024
+           : attribute == 57 ? 2048
+           : attribute == 72 ? 65536
+           : attribute == 74 ? 65536
+           : attribute == 19 ? 8388608
+#else
            : attribute == 10 ? 32
            : attribute == 1 ? 1024
            : attribute == 39 ? 2048
@@ -227,6 +226,15 @@ EXPORT int NAME(cuCtxCreate_v2, hipCtxCreate)(void** context, unsigned flags, in
 /* For cuda.cpp. */
 #ifndef FAKE_HIP
 int fake_gpu_shared(int device) { return gpus[device].major >= 9 ? 232448 : 65536; }
+#endif
+#ifdef FAKE_HIP
+/* The name, where it is one of an architecture; else what the numbers give. */
+const char* fake_gpu_architecture(int device) {
+  static char text[16];
+  if (!strncmp(gpus[device].name, "gfx", 3)) return gpus[device].name;
+  snprintf(text, sizeof text, "gfx%d%d0", gpus[device].major, gpus[device].minor);
+  return text;
+}
 #endif
 int fake_called(const char* function) { return called(function); }
 size_t fake_gpu_bytes(int device) { return gpus[device].mib << 20; }

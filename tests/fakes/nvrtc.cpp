@@ -1,7 +1,7 @@
-/* NVRTC for tests, on a machine without a GPU: the machine's own C++ compiler makes a library of a kernel's text, in which a function runs one thread
+/* NVRTC (with FAKE_HIP: hipRTC) for tests, on a machine without a GPU: the machine's own C++ compiler makes a library of a kernel's text, in which a function runs one thread
    of it; the "machine code" names that library for the driver beside it (cuda.cpp). A text is compiled once: libraries are kept in
      NARU_FAKE_KERNELS  a folder (default: "kernels" beside this library)
-   and their texts as the driver under test wrote them, *.cu, with them. */
+   and their texts as the driver under test wrote them, *.cu or *.hip, with them. A text for HIP and one for CUDA that mean the same have one library. */
 #include <dlfcn.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,13 +16,23 @@
 #include <string>
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
+#ifdef FAKE_HIP
+#define NAME(function) hiprtc##function
+#else
+#define NAME(function) nvrtc##function
+#endif
 
 EXPORT void fake_nvrtc() {}
 
 namespace {
 
 enum { kOutOfMemory = 1, kInvalidInput = 3, kInvalidOption = 5, kCompilation = 6 };
+#ifdef FAKE_HIP
+constexpr const char* kExtension = ".hip";
+#else
+constexpr const char* kExtension = ".cu";
 constexpr int kArchitectures[] = {75, 80, 86, 89, 90, 100, 120};
+#endif
 
 struct Program {
   std::string text, log, image;
@@ -137,8 +147,29 @@ constexpr const char* kFromAddress = "__cvta_global_to_generic";
 constexpr const char* kFromAddressDefined =
     "static inline void* __cvta_global_to_generic(unsigned long long n) { return fake_names.translate((void*)n); }\n";
 
+// The same text in CUDA's words, where what HIP's prelude has of its own is not used.
+std::string in_cuda(std::string text) {
+  const auto count = [&](const std::string& word) {
+    size_t n = 0;
+    for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++n;
+    return n;
+  };
+  const auto replace = [&](const char* from, const char* behind, const char* by) {
+    const size_t begin = text.find(from), end = text.find(behind, begin);
+    if (begin != text.npos && end != text.npos) text.replace(begin, end + strlen(behind) - begin, by);
+  };
+  const std::string default_device = "#pragma clang force_cuda_host_device begin\n#line 1\n";
+  if (const size_t at = text.find(default_device); at != text.npos) text.erase(0, at + default_device.size());
+  if (count("sqrt_f32") == 1) replace("FUNCTION f32 sqrt_f32(", "\n}\n", "#define sqrt_f32 sqrtf\n");
+  if (count("naru_address") == 2)
+    replace("#ifndef naru_address\n", "#endif\n", "");
+  else if (count("naru_address"))
+    text = std::string("#define naru_address ") + kFromAddress + "\n" + text;
+  return text;
+}
+
 std::string whole(const std::string& written) {
-  const std::string text = with_open_arrays(written), body = without_definitions(text);
+  const std::string text = with_open_arrays(in_cuda(written)), body = without_definitions(text);
   std::string all = kBefore + std::string(text.find(kFromAddress) == text.npos ? "" : kFromAddressDefined) + text + kAfter;
   const bool barriers = body.find("BARRIER") != std::string::npos || body.find("__syncthreads") != std::string::npos;
   all += std::string("extern \"C\" { extern const int fake_barriers; const int fake_barriers = ") + (barriers ? "1" : "0") + "; }\n";
@@ -159,12 +190,18 @@ std::string library_of(const std::string& text, bool contracts, std::string& log
   const std::string all = whole(text) + (contracts ? "// contracted: -O2\n" : ""), place = folder();
   char name[40];
   snprintf(name, sizeof name, "/%016llx", hash(all));
-  const std::string path = place + name + ".so";
-  if (exists(path)) return path;
+  const std::string path = place + name + ".so", kept = place + name + kExtension;
+  if (exists(path) && exists(kept)) return path;
   for (size_t slash = place.find('/', 1); slash != std::string::npos; slash = place.find('/', slash + 1))
     mkdir(place.substr(0, slash).c_str(), 0777);
   mkdir(place.c_str(), 0777);
   const std::string mine = place + name + "." + std::to_string(getpid());
+  const auto keep = [&] {
+    std::ofstream(mine + kExtension) << text;
+    rename((mine + kExtension).c_str(), kept.c_str());
+    return path;
+  };
+  if (exists(path)) return keep();
   std::ofstream(mine + ".cpp") << all;
   const char* compiler = getenv("NARU_FAKE_CXX");
   // -Og compiles faster than -O1, and the kernels run as fast.
@@ -179,18 +216,22 @@ std::string library_of(const std::string& text, bool contracts, std::string& log
   log = words.str();
   unlink((mine + ".cpp").c_str()), unlink((mine + ".log").c_str());
   if (status != 0) return {};
-  std::ofstream(mine + ".cu") << text;
-  rename((mine + ".cu").c_str(), (place + name + ".cu").c_str());
+  keep();
   rename((mine + ".so").c_str(), path.c_str());
   return path;
 }
 
 }  // namespace
 
-EXPORT int nvrtcVersion(int* major, int* minor) {
+EXPORT int NAME(Version)(int* major, int* minor) {
+#ifdef FAKE_HIP
+  *major = 9, *minor = 0;
+#else
   *major = 12, *minor = 9;
+#endif
   return 0;
 }
+#ifndef FAKE_HIP
 EXPORT int nvrtcGetNumSupportedArchs(int* count) {
   *count = std::size(kArchitectures);
   return 0;
@@ -199,20 +240,37 @@ EXPORT int nvrtcGetSupportedArchs(int* list) {
   std::copy(std::begin(kArchitectures), std::end(kArchitectures), list);
   return 0;
 }
-EXPORT const char* nvrtcGetErrorString(int code) { return code == kCompilation ? "NVRTC_ERROR_COMPILATION" : "an NVRTC error"; }
-EXPORT int nvrtcCreateProgram(Program** p, const char* text, const char*, int headers, const char* const*, const char* const*) {
+#endif
+EXPORT const char* NAME(GetErrorString)(int code) {
+  return code == kCompilation ? (kExtension == std::string(".hip") ? "HIPRTC_ERROR_COMPILATION" : "NVRTC_ERROR_COMPILATION") : "an error";
+}
+EXPORT int NAME(CreateProgram)(Program** p, const char* text, const char*, int headers, const char* const*, const char* const*) {
   if (!text || headers != 0) return kInvalidInput;
   *p = new Program{text, "", ""};
   return 0;
 }
-EXPORT int nvrtcDestroyProgram(Program** p) {
+EXPORT int NAME(DestroyProgram)(Program** p) {
   delete *p;
   *p = nullptr;
   return 0;
 }
-EXPORT int nvrtcCompileProgram(Program* p, int count, const char* const* options) {
+EXPORT int NAME(CompileProgram)(Program* p, int count, const char* const* options) {
   std::string architecture;
   bool contracts = true, inexact = false;
+#ifdef FAKE_HIP
+  for (int i = 0; i < count; ++i) {
+    const std::string o = options[i];
+    if (o.rfind("--gpu-architecture=gfx", 0) == 0)
+      architecture = o.substr(19);
+    else if (o == "-ffp-contract=off")
+      contracts = false;
+    else if (o == "-ffp-contract=fast" && p->text.find("#pragma naru inexact") != std::string::npos)
+      contracts = false, inexact = true;
+    else if (o != "-fno-gpu-flush-denormals-to-zero" && o != "-std=c++17" && o != "-w" && o != "-g")
+      return kInvalidOption;
+  }
+  if (architecture.empty() || contracts) return kInvalidOption;
+#else
   for (int i = 0; i < count; ++i) {
     const std::string o = options[i];
     if (o.rfind("--gpu-architecture=", 0) == 0)
@@ -230,19 +288,30 @@ EXPORT int nvrtcCompileProgram(Program* p, int count, const char* const* options
     if (!inexact || architecture.substr(0, 3) != "sm_") return kInvalidOption;
     architecture.pop_back();
   }
+#endif
   const std::string library = library_of(p->text, inexact, p->log);
   if (library.empty()) return kCompilation;
   p->image = "FAKE " + architecture + " " + library;
   return 0;
 }
-EXPORT int nvrtcGetProgramLogSize(Program* p, size_t* size) {
+EXPORT int NAME(GetProgramLogSize)(Program* p, size_t* size) {
   *size = p->log.size() + 1;
   return 0;
 }
-EXPORT int nvrtcGetProgramLog(Program* p, char* log) {
+EXPORT int NAME(GetProgramLog)(Program* p, char* log) {
   strcpy(log, p->log.c_str());
   return 0;
 }
+#ifdef FAKE_HIP
+EXPORT int hiprtcGetCodeSize(Program* p, size_t* size) {
+  *size = p->image.size() + 1;
+  return 0;
+}
+EXPORT int hiprtcGetCode(Program* p, char* code) {
+  strcpy(code, p->image.c_str());
+  return 0;
+}
+#else
 namespace {
 int image_size(const Program* p, size_t* size, const char* kind) {
   *size = p->image.rfind(std::string("FAKE ") + kind, 0) == 0 ? p->image.size() + 1 : 0;
@@ -256,3 +325,4 @@ EXPORT int nvrtcGetCUBIN(Program* p, char* image) {
   return 0;
 }
 EXPORT int nvrtcGetPTX(Program* p, char* image) { return nvrtcGetCUBIN(p, image); }
+#endif

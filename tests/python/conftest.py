@@ -41,7 +41,7 @@ def pytest_terminal_summary(terminalreporter):
 
 
 # The files whose tests take longest, even if they have few tests: they run first when files run in parallel, so that none is left over at the end.
-LONG = ("test_cuda", "test_ways", "test_rendered_kernels", "test_opencl", "test_fuzz", "test_data_worker_ends", "test_headers", "test_layout_programs", "test_gpu_check", "test_cuda_attention", "test_seeds",
+LONG = ("test_cuda", "test_rocm", "test_ways", "test_rendered_kernels", "test_opencl", "test_fuzz", "test_data_worker_ends", "test_headers", "test_layout_programs", "test_gpu_check", "test_cuda_attention", "test_seeds",
         "test_packaging", "test_programs", "test_building", "test_interrupts", "test_layers", "test_autograd_memory")  # fmt: skip
 
 

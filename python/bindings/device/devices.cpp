@@ -63,6 +63,7 @@ nb::dict describe(Device device) {
   one["tested_on_hardware"] = p.tested_on_hardware;
   one["uuid"] = p.uuid;
   one["pci"] = p.pci;
+  one["architecture"] = p.architecture;
   one["major"] = p.major;
   one["minor"] = p.minor;
   one["multi_processor_count"] = p.multi_processor_count;

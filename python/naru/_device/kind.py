@@ -101,6 +101,7 @@ class DeviceProperties:
         self.shared_memory_per_block: int = found["shared_memory_per_block"]
         self.has_fp16, self.has_fp64 = found["fp16"], found["fp64"]
         self.driver_version: str = found["driver"]
+        self.gcnArchName: str = found["architecture"] or self.name
 
     def __repr__(self) -> str:
         return (

@@ -1,33 +1,13 @@
 #include "backends/cuda/api.h"
 
-#include <fmt/format.h>
-
 #include "backends/cuda/driver.h"
 
 namespace naru::backends::cuda {
+namespace {
 
-Api Api::open() {
-  Api a;
-  a.library = runtime::Library::open(kDriver.library_variable, kDriver.libraries);
-#define NARU_FIND(name, parameters) a.library.find(a.name, #name);
-  NARU_CUDA(NARU_FIND)
-#undef NARU_FIND
-#define NARU_FIND(name, parameters) a.library.find_optional(a.name, #name);
-  NARU_CUDA_GRAPHS(NARU_FIND)
-#undef NARU_FIND
-  return a;
-}
+constexpr int CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97;
 
-std::string Api::error_text(CUresult code) const {
-  const char *name = nullptr, *text = nullptr;
-  if (cuGetErrorName && cuGetErrorName(code, &name) == CUDA_SUCCESS && name) {
-    const bool more = cuGetErrorString && cuGetErrorString(code, &text) == CUDA_SUCCESS && text;
-    return fmt::format("{} {}{}", code, name, more ? fmt::format(" ({})", text) : "");
-  }
-  return std::to_string(code);
-}
-
-bool is_lasting(CUresult code) noexcept {
+bool is_lasting(gpu::Result code) noexcept {
   switch (code) {
     case 4:    // CUDA_ERROR_DEINITIALIZED: the process is exiting
     case 46:   // CUDA_ERROR_DEVICE_UNAVAILABLE
@@ -51,6 +31,24 @@ bool is_lasting(CUresult code) noexcept {
     default:
       return false;
   }
+}
+
+}  // namespace
+
+gpu::Driver open_driver() {
+  gpu::Driver d;
+  d.words = kDriver.words, d.language = "CUDA";
+  d.limits = {.groups = (int64_t{1} << 31) - 1, .items = 0, .other_groups = 65535, .deepest = 64};
+  d.optin_attribute = CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+  d.library = runtime::Library::open(kDriver.library_variable, kDriver.libraries);
+#define NARU_FIND(field, symbol) d.find(d.field, #symbol);
+  NARU_CUDA(NARU_FIND)
+#undef NARU_FIND
+#define NARU_FIND(field, symbol) d.find_optional(d.field, #symbol);
+  NARU_CUDA_GRAPHS(NARU_FIND)
+#undef NARU_FIND
+  d.is_lasting = is_lasting;
+  return d;
 }
 
 }  // namespace naru::backends::cuda

@@ -63,6 +63,7 @@ const runtime::GpuDriver kDriver{
     .memory = "cuDeviceTotalMem_v2",
     .pci = "cuDeviceGetPCIBusId",
     .attribute = "cuDeviceGetAttribute",
+    .architecture = {},
     .slice_uuid = "cuDeviceGetUuid_v2",
     .uuid_is_text = false,
     .major_attribute = 75,

@@ -3,7 +3,7 @@
 
 namespace naru::backends::cuda {
 
-void StreamLauncher::attend(const ir::Attention& op) {
+void LibraryLauncher::attend(const ir::Attention& op) {
   Attentions& attentions = device_.attentions();
   const Attentions::Room room = attentions.room(op);
   const auto memory = [&](size_t bytes) { return bytes > 0 ? scratch(bytes) : nullptr; };

@@ -40,19 +40,19 @@ ir::Map bias_added(const Convolution& q) {
 
 }  // namespace
 
-bool StreamLauncher::convolve_by_library(const Convolution& q) {
+bool LibraryLauncher::convolve_by_library(const Convolution& q) {
   bool starved = false;
   // Try the images' own layout first. If the library has nothing for channels-last, use row-major copies.
   const bool last = lies_last(q.x, q.sizes_of_x()) || lies_last(q.y, q.sizes_of_y());
   if ((last && convolve_by_library(q, true, starved)) || convolve_by_library(q, false, starved)) {
-    if (q.bias) render::c::run(bias_added(q), *this);
+    if (q.bias) render::c::run(bias_added(q), launcher_);
     return true;
   }
   if (starved) warn_out_of_workspace(Product::Cudnn, "convolutions");
   return false;
 }
 
-bool StreamLauncher::convolve_by_library(const Convolution& q, bool channels_last, bool& starved) {
+bool LibraryLauncher::convolve_by_library(const Convolution& q, bool channels_last, bool& starved) {
   const std::optional<DnnConvolution> convolution = for_cudnn(q, channels_last);
   if (!convolution) return false;
   std::optional<Convolutions::Way> way = device_.convolutions().way(*convolution, 0);
@@ -78,7 +78,7 @@ bool StreamLauncher::convolve_by_library(const Convolution& q, bool channels_las
     if (o.data == o.user.data) return;
     const Sizes5 dense = dense_strides(o.sizes, channels_last);
     const ir::View mine{o.data, q.dtype, Dims(std::span<const int64_t>(dense))}, users = view_of(o.user, q.dtype);
-    render::c::run(ir::copy_of(Dims(std::span<const int64_t>(o.sizes)), back ? mine : users, back ? users : mine), *this);
+    render::c::run(ir::copy_of(Dims(std::span<const int64_t>(o.sizes)), back ? mine : users, back ? users : mine), launcher_);
   };
   for (const Operand& o : operands)
     if (!o.written) copy(o, false);

@@ -69,7 +69,7 @@ void clear_imaginary(render::c::Launcher& launcher, const Fft& op, void* rows) {
 
 }  // namespace
 
-void StreamLauncher::transform(const Fft& op) {
+void LibraryLauncher::transform(const Fft& op) {
   Transforms& transforms = device_.transforms();
   const FftPlacing placing = placing_of(op);
   const size_t item = size_of(op.dtype);
@@ -80,8 +80,8 @@ void StreamLauncher::transform(const Fft& op) {
     const Reals user(op.shape, op.in.strides, op.in.step, op.given(), op.complex_in());
     const Dims dense = contiguous_strides(user.shape);
     in = scratch(static_cast<size_t>(product(user.shape)) * item);
-    scale(*this, op, op.in.data, user.strides, in, dense, user.shape, op.complex_in(), 1, conjugates_in ? -1 : 1);
-    if (op.kind == Kind::HalfToReal) clear_imaginary(*this, op, in);
+    scale(launcher_, op, op.in.data, user.strides, in, dense, user.shape, op.complex_in(), 1, conjugates_in ? -1 : 1);
+    if (op.kind == Kind::HalfToReal) clear_imaginary(launcher_, op, in);
   }
   const Reals user(op.shape, op.out.strides, op.out.step, op.made(), op.complex_out());
   const Dims dense = contiguous_strides(user.shape);
@@ -89,7 +89,7 @@ void StreamLauncher::transform(const Fft& op) {
   const size_t bytes = transforms.workspace(placing.rows);
   void* const work = bytes > 0 ? scratch(bytes) : nullptr;
   if (!only_prepares_) transforms.start(placing.rows, op.inverse, in, out, work, stream_);
-  scale(*this, op, out, placing.copies_out ? dense : user.strides, op.out.data, user.strides, user.shape, op.complex_out(), op.scale,
+  scale(launcher_, op, out, placing.copies_out ? dense : user.strides, op.out.data, user.strides, user.shape, op.complex_out(), op.scale,
         conjugates_out ? -op.scale : op.scale);
 }
 

@@ -105,7 +105,7 @@ bool is_wide(const Lapack& op) { return op.routine == Routine::Svd && op.arrays[
 }  // namespace
 
 // The library has no SVD of matrices that are wider than high: use A^T = conj(V) S U^T.
-void StreamLauncher::factor_wide(const Lapack& op) {
+void LibraryLauncher::factor_wide(const Lapack& op) {
   Lapack turned = op;
   const auto make = [&](const Lapack::Array& of) {
     Lapack::Array a = of;
@@ -114,7 +114,7 @@ void StreamLauncher::factor_wide(const Lapack& op) {
     return a;
   };
   const auto copy = [&](const Lapack::Array& from, const Lapack::Array& to) {
-    render::c::run(ir::copy_of(shape_of(op, to), elements(from, true), elements(to)), *this);
+    render::c::run(ir::copy_of(shape_of(op, to), elements(from, true), elements(to)), launcher_);
   };
   turned.arrays[0] = make(op.arrays[0]);
   copy(op.arrays[0], turned.arrays[0]);
@@ -123,11 +123,11 @@ void StreamLauncher::factor_wide(const Lapack& op) {
   if (op.vectors) copy(turned.arrays[3], op.arrays[2]), copy(turned.arrays[2], op.arrays[3]);
 }
 
-void StreamLauncher::factor_each(const Lapack& op) {
+void LibraryLauncher::factor_each(const Lapack& op) {
   Factors& factors = device_.factors();
   if (Factors::in_one_call(op)) {
     void* const matrices = scratch(static_cast<size_t>(op.batch) * sizeof(void*));
-    render::c::run(addresses(op, matrices), *this);
+    render::c::run(addresses(op, matrices), launcher_);
     return factors.start_all(op, static_cast<void**>(matrices), stream_);
   }
   const Factors::Room room = factors.room(op);
@@ -138,22 +138,22 @@ void StreamLauncher::factor_each(const Lapack& op) {
   const Dims shape{op.batch, count};
   const ir::View here{pivots, DType::I64, {count, 1}};
   const ir::View there = pivoted ? ir::View{op.arrays[1].data, DType::I32, {op.arrays[1].matrix, 1}} : ir::View{};
-  if (op.routine == Routine::LuSolve) render::c::run(pivots_copied(shape, there, here, op.arrays[0].rows), *this);
+  if (op.routine == Routine::LuSolve) render::c::run(pivots_copied(shape, there, here, op.arrays[0].rows), launcher_);
   for (int64_t i = 0; i < op.batch; ++i) factors.start(op, i, pivoted ? pivots + i * count : nullptr, work, room, stream_);
-  if (op.routine == Routine::Lu) render::c::run(pivots_copied(shape, here, there, op.arrays[0].rows), *this);
+  if (op.routine == Routine::Lu) render::c::run(pivots_copied(shape, here, there, op.arrays[0].rows), launcher_);
 }
 
-void StreamLauncher::factor(const Lapack& op) {
+void LibraryLauncher::factor(const Lapack& op) {
   if (only_prepares_) return;
   // Iterative routines might never end, or return anything, if elements are infinite or NaN. Report the error numbers that the host reports
   // for such matrices (backends/cpu/libraries/lapack_routines.h).
   const bool iterates = op.routine == Routine::Svd || op.routine == Routine::Eigh;
   const int64_t number = op.routine == Routine::Svd ? -4 : 1;
   void* const finite = iterates ? scratch(static_cast<size_t>(op.batch)) : nullptr;
-  if (iterates) render::c::run(all_finite(op, finite), *this), render::c::run(set_unless(op, finite, op.arrays[0], 0), *this);
+  if (iterates) render::c::run(all_finite(op, finite), launcher_), render::c::run(set_unless(op, finite, op.arrays[0], 0), launcher_);
   is_wide(op) ? factor_wide(op) : factor_each(op);
-  if (iterates) render::c::run(set_unless(op, finite, op.arrays.back(), number), *this);
-  if (op.routine == Routine::Cholesky) render::c::run(other_triangle_cleared(op), *this);
+  if (iterates) render::c::run(set_unless(op, finite, op.arrays.back(), number), launcher_);
+  if (op.routine == Routine::Cholesky) render::c::run(other_triangle_cleared(op), launcher_);
 }
 
 }  // namespace naru::backends::cuda

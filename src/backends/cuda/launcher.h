@@ -1,31 +1,21 @@
-// Puts instructions on a driver stream: kernels, copies, library calls. Streams and graphs derive from it; they differ in where they
-// allocate memory for intermediate values.
+// Calls of NVIDIA's libraries on a stream.
 #pragma once
 
 #include "backends/cuda/device.h"
+#include "backends/gpu/launcher.h"
 
 namespace naru::backends::cuda {
 
-class StreamLauncher : protected render::c::Launcher {
- protected:
-  StreamLauncher(CudaDevice& device, CudaDevices& devices) : device_(device), devices_(devices) {}
+// For one instruction: what the libraries run of it, with memory of the launcher's, and kernels around the calls where they lack something.
+class LibraryLauncher {
+ public:
+  LibraryLauncher(CudaDevice& device, gpu::StreamLauncher& launcher)
+      : device_(device), launcher_(launcher), stream_(launcher.stream()), only_prepares_(launcher.only_prepares()) {}
 
-  // Requires that the device's context is current.
-  void run(const ir::Instruction& instruction);
-  // Copies the bytes to device memory that stays valid until the next started kernel is done.
-  virtual void* large_arguments(const void* bytes, size_t count) = 0;
-
-  const render::c::Target& target() const override { return device_.target(); }
-  void start(const render::c::Launch& launch) override;
-  void prepare(const render::c::Launch& launch) override { device_.kernel_of(launch); }
-
-  CudaDevice& device_;
-  CudaDevices& devices_;
-  CUstream stream_ = nullptr;
-  bool only_prepares_ = false;  // run() only compiles, plans and allocates; it enqueues nothing
+  // Returns false, and does nothing, if naru's own kernels must do the work.
+  bool run(const ir::Instruction& instruction);
 
  private:
-  // Return false, and do nothing, if naru's own kernels must do the work.
   bool matmul_by_library(const ir::MatMul& product);
   bool convolve_by_library(const ir::Convolution& q);
   bool convolve_by_library(const ir::Convolution& q, bool channels_last, bool& starved);
@@ -37,8 +27,12 @@ class StreamLauncher : protected render::c::Launcher {
   void factor_wide(const ir::Lapack& op);
   void factor_each(const ir::Lapack& op);
   bool by_library(ir::MatMul product, const Products::Workspace& memory);
-  void copy(const ir::CopyBytes& copy);
-  void copy_within(const ir::CopyBytes& copy);
+  void* scratch(size_t bytes) { return launcher_.scratch(bytes); }
+
+  CudaDevice& device_;
+  gpu::StreamLauncher& launcher_;
+  const CUstream stream_;
+  const bool only_prepares_;
 };
 
 }  // namespace naru::backends::cuda

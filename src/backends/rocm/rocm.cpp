@@ -1,78 +1,61 @@
-// The rocm backend. So far it only finds AMD's devices and reports what prevents their use; it has no kernels yet.
-#include "core/device_kinds.h"
+// The rocm backend: AMD's devices, through HIP's run time and hipRTC, both opened at run time. It never ran on a GPU. It is tested with a fake
+// driver (tests/fakes), and by compiling its kernels with hipRTC, which needs no GPU.
+#include <algorithm>
 
-#include <fmt/format.h>
-
-#include "runtime/device/gpu_driver.h"
-#include "runtime/device/unusable_backend.h"
+#include "backends/gpu/backend.h"
+#include "backends/rocm/api.h"
+#include "backends/rocm/compiler.h"
+#include "backends/rocm/driver.h"
 
 namespace naru::backends {
 namespace {
 
-using namespace runtime;
+using namespace rocm;
 
-constexpr ErrorText kErrors[] = {
-    {2, "hipErrorOutOfMemory", "no memory is left on the GPU or on the host", "End other programs that use the GPU"},
-    {3, "hipErrorNotInitialized", "the process that forked this one had the driver in use",
-     "Start workers with 'spawn' or 'forkserver', or fork before the first use of the GPU"},
-    {35, "hipErrorInsufficientDriver", "the kernel's amdgpu module is older than the HIP run time",
-     "Update the amdgpu module (amdgpu-dkms), or install an older ROCm"},
-    {100, "hipErrorNoDevice", "the driver finds no GPU", "Check that `rocminfo` lists it, and that you may use /dev/kfd (group render)"},
-    {101, "hipErrorInvalidDevice", "the driver does not accept a device that it listed", "Restart the machine"},
-    {209, "hipErrorNoBinaryForGpu", "this ROCm does not support the GPU", "Install a ROCm that lists the GPU as supported"},
-    {999, "hipErrorUnknown", "the driver does not say", "See dmesg | grep -i amdgpu; restart the machine"},
-};
-
-constexpr const char* kLibraries[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"};
-
-std::string version_text(int version) { return fmt::format("HIP {}.{}", version / 10000000, version / 100000 % 100); }
-
-const GpuDriver kDriver{
-    .kind = DeviceType::Rocm,
-    .words = "AMD's ROCm",
-    .install = "Debian: apt install libamdhip64-5; else AMD's packages, rocm.docs.amd.com",
-    .load =
-        "Load its module (sudo modprobe amdgpu), or pass the devices to the container "
-        "(docker run --device /dev/kfd --device /dev/dri); if lspci shows no AMD card, there is none",
-    .nodes = "/dev/kfd",
-    .nodes_variable = "NARU_ROCM_DEVICE_NODE",
-    .libraries = kLibraries,
-    .library_variable = "NARU_ROCM_LIBRARY",
-    .init = "hipInit",
-    .version = "hipDriverGetVersion",
-    .count = "hipGetDeviceCount",
-    .get = "hipDeviceGet",
-    .name = "hipDeviceGetName",
-    .uuid = "hipDeviceGetUuid",
-    .memory = "hipDeviceTotalMem",
-    .pci = "hipDeviceGetPCIBusId",
-    .attribute = "hipDeviceGetAttribute",
-    .slice_uuid = nullptr,
-    .uuid_is_text = true,
-    .major_attribute = 23,
-    .minor_attribute = 61,
-    .multiprocessors_attribute = 63,
-    .limit_attributes = {},
-    .version_text = version_text,
-    .need_version = 50200000,
-    .need_driver = "5.2",
-    .need_major = 9,
-    .need_minor = 0,
-    .capability = "architecture gfx",
-    .errors = kErrors,
-    .visible = kind_of(DeviceType::Rocm).visible,
-    .order = nullptr,
-};
-
-Availability ask() {
-  const GpuProbe found = probe_gpus(kDriver);
-  if (!found.state.available) return found.state;
-  return unavailable(DriverState::NoKernels,
-                     {{"driver", kDriver.words}, {"devices", fmt::format("{}; {}", found.driver, list_of(found.gpus))}, {"kind", "rocm"}});
+// The dialect's kernels use neither shuffles nor ballots, so they are the same for wavefronts of 32 and of 64 lanes.
+render::c::Target target_of(const runtime::Gpu& gpu) {
+  render::c::Target t;
+  t.dialect = &render::c::hip();
+  t.parameters = 4096;
+  t.local = std::max(gpu.limits.shared_of_block, 32 << 10);
+  return t;
 }
+
+class RocmDevices final : public gpu::GpuDevices {
+ public:
+  explicit RocmDevices(const runtime::GpuProbe& probe) : GpuDevices(probe.gpus), compiler_(probe.version) {}
+  const gpu::Compiler& compiler() const noexcept override { return compiler_; }
+
+ private:
+  gpu::Driver open_driver() const override { return rocm::open_driver(); }
+  std::unique_ptr<gpu::GpuDevice> open(Device device, const runtime::Gpu& gpu, const gpu::Driver& driver) const override {
+    return std::make_unique<gpu::GpuDevice>(device, gpu, driver, compiler_, target_of(gpu));
+  }
+  const Compiler compiler_;
+};
+
+class RocmBackend final : public gpu::GpuBackend {
+ public:
+  // Its devices are named cuda, too, as PyTorch names them, on machines without NVIDIA's: the cuda backend is asked first.
+  RocmBackend()
+      : GpuBackend({.name = "rocm",
+                    .driver = kDriver,
+                    .kinds = {DeviceType::Rocm, DeviceType::Cuda},
+                    .module_version = "/sys/module/amdgpu/version",
+                    .shared_kind = 10,
+                    .library_products = false}) {}
+
+ private:
+  std::unique_ptr<gpu::GpuDevices> make_devices(const runtime::GpuProbe& probe) const override {
+    return std::make_unique<RocmDevices>(probe);
+  }
+  std::string untested(const runtime::Gpu&) const override {
+    return "own kernels for products and convolutions; never run by naru's authors on a GPU of AMD's";
+  }
+};
 
 }  // namespace
 
-std::unique_ptr<Backend> make_rocm() { return std::make_unique<UnusableBackend>("rocm", DeviceType::Rocm, ask); }
+std::unique_ptr<runtime::Backend> make_rocm() { return std::make_unique<RocmBackend>(); }
 
 }  // namespace naru::backends

@@ -176,7 +176,7 @@ std::string open_shared(const KernelEntry& entry, int64_t bytes) {
 
 // The name of our entry function, as the target's tools show it. User names are functions in the same text.
 std::string name_of_ours(const KernelEntry& entry, const Target& target) {
-  return target.dialect == &cuda() ? fmt::format("naru_user_{}", entry.name.substr(0, 50)) : "k";
+  return target.dialect->cuda_words ? fmt::format("naru_user_{}", entry.name.substr(0, 50)) : "k";
 }
 
 // Shared arrays above CUDA's limit for static ones become dynamic shared memory. Returns "" if the text can't be rewritten.
@@ -186,7 +186,7 @@ std::string with_shared_of_launch(const std::string& text) {
   if (std::distance(std::sregex_iterator(text.begin(), text.end(), array), std::sregex_iterator()) != 1) return "";
   return std::regex_replace(text, array, "extern __shared__ __align__(16) $1 $2[]");
 }
-bool shared_by_launch(const ir::UserKernel& k, const Target& target) { return target.dialect == &cuda() && k.shared > kMostFixedShared; }
+bool shared_by_launch(const ir::UserKernel& k, const Target& target) { return target.dialect->cuda_words && k.shared > kMostFixedShared; }
 
 const KernelEntry& entry_of(const ir::UserKernel& k) { return k.source->kernels()[static_cast<size_t>(k.entry)]; }
 

@@ -209,7 +209,7 @@ std::string generic_function(const std::string& name, int arguments, const std::
 std::string user_words(const ir::KernelSource& source, const Target& target) {
   std::string text;
   if (mentions(source, "atomic_"))
-    text += target.dialect == &opencl() ? kAtomicsInOpenCl : target.dialect == &cuda() ? kAtomicsInCuda : kAtomicsInC;
+    text += target.dialect == &opencl() ? kAtomicsInOpenCl : target.dialect->cuda_words ? kAtomicsInCuda : kAtomicsInC;
   if (!source.was_cuda()) return text;
   const bool doubles = target.arithmetic.fp64 || target.dialect == &plain_c();
   text += kCudaWords;

@@ -47,6 +47,7 @@ VECTOR(i8, 4) VECTOR(i16, 8) VECTOR(i32, 16) VECTOR(i64, 16) VECTOR(u8, 4) VECTO
 )c",
                   ""},
     .address = "__cvta_global_to_generic({})",
+    .cuda_words = true,
     .user = {.prelude = R"c(typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long int64_t;
 typedef unsigned char uint8_t; typedef unsigned short uint16_t; typedef unsigned int uint32_t; typedef unsigned long uint64_t;
 typedef unsigned char uchar; typedef unsigned short ushort; typedef unsigned int uint; typedef unsigned long ulong;
@@ -83,8 +84,45 @@ typedef unsigned char uchar; typedef unsigned short ushort; typedef unsigned int
              .item = "threadIdx.x"},
 };
 
+// AMD's hipRTC takes the same words. Its square root of float32 may be one unit off: fused multiply-adds tell which neighbour is nearest.
+constexpr const char* kHipFunctions = R"c(#define fma_f32 fmaf
+FUNCTION f32 sqrt_f32(f32 x) {
+  const bool tiny = x < 0x1p-96f;
+  const f32 a = tiny ? x * 0x1p32f : x;
+  f32 s = sqrtf(a);
+  const f32 below = as_f32(as_u32(s) - 1u), above = as_f32(as_u32(s) + 1u);
+  if (!(a > 0.0f && a < as_f32(0x7f800000u))) return sqrtf(x);
+  s = fmaf(-below, s, a) <= 0.0f ? below : fmaf(-above, s, a) > 0.0f ? above : s;
+  return tiny ? s * 0x1p-16f : s;
+}
+#define fabs_f32 fabsf
+#define floor_f32 floorf
+#define ceil_f32 ceilf
+#define trunc_f32 truncf
+#define rint_f32 rintf
+#define fma_f64 fma
+#define sqrt_f64 sqrt
+#define fabs_f64 fabs
+#define floor_f64 floor
+#define ceil_f64 ceil
+#define trunc_f64 trunc
+#define rint_f64 rint
+#ifndef naru_address
+#define naru_address(n) ((void*)(n))
+#endif
+)c";
+
+constexpr Dialect hip_of(Dialect d) {
+  d.name = "hip";
+  d.functions[0] = kHipFunctions;
+  d.address = "naru_address({})";
+  return d;
+}
+constexpr Dialect kHip = hip_of(kCuda);
+
 }  // namespace
 
 const Dialect& cuda() noexcept { return kCuda; }
+const Dialect& hip() noexcept { return kHip; }
 
 }  // namespace naru::render::c

@@ -1,4 +1,4 @@
-// Dialect: what distinguishes the languages of kernels (OpenCL C, CUDA C++, plain C). Kernels are written in one small C; a dialect is a prelude
+// Dialect: what distinguishes the languages of kernels (OpenCL C, CUDA C++, HIP C++, plain C). Kernels are written in one small C; a dialect is a prelude
 // that defines its words:
 //   i8 ... i64, u8 ... u64, f32, f64          types
 //   f32x4 ..., MAKE4(f32, a, b, c, d)         vectors of four, with .x .y .z .w
@@ -28,6 +28,7 @@ struct Dialect {
   const char* functions[2];  // fma_f32 ...: indexed by Target::loops
   // The pointer to device memory whose address is the number {}. Null: kernels get memory as parameters only.
   const char* address = nullptr;
+  bool cuda_words = false;  // CUDA C++, and what takes its words
   // How the words of user kernels (docs/kernels.md) are spelled.
   struct User {
     const char* prelude;                    // before the source
@@ -42,6 +43,7 @@ struct Dialect {
 
 const Dialect& opencl() noexcept;
 const Dialect& cuda() noexcept;
+const Dialect& hip() noexcept;
 // For the host's compiler. Its user prelude comes before the renderer's own words.
 const Dialect& plain_c() noexcept;
 

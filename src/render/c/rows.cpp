@@ -78,7 +78,7 @@ class Rows {
   std::string text() const;
   std::string length_of(size_t number) const;
   // Rows that are not chosen have no elements. (PoCL 3.1 makes code that crashes of barriers within a branch, and of a return before them.)
-  bool leaves_out_by_length() const { return only_memory_ >= 0 && !target_.loops && target_.dialect != &cuda(); }
+  bool leaves_out_by_length() const { return only_memory_ >= 0 && !target_.loops && !target_.dialect->cuda_words; }
   std::string declarations() const;
   std::string part_text(size_t number, size_t first_param, int first_stride) const;
   std::string sweep_text(size_t number, size_t first_param, const std::function<std::string(size_t)>& place,

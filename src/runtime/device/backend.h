@@ -37,7 +37,8 @@ struct Properties {
   bool synchronous = false;       // run() has finished when it returns
   std::string driver, libraries;  // "", "oneDNN 2.6.3, OpenBLAS 0.3.34 (SkylakeX)"
   bool tested_on_hardware = false;
-  std::string uuid, pci;  // "" if the device has none
+  std::string uuid, pci;     // "" if the device has none
+  std::string architecture;  // "gfx90a:sramecc+:xnack-"; "" if its driver names none
   int multi_processor_count = 0, major = 0, minor = 0;
   // 0 if not applicable to the device.
   int warp_size = 0, max_threads_per_block = 0, max_threads_per_multi_processor = 0, regs_per_multiprocessor = 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdlib>
 #include <cstring>
@@ -31,6 +32,8 @@ struct Functions {
   int (*pci)(char*, int, int) = nullptr;
   int (*attribute)(int*, int, int) = nullptr;
   int (*slice_uuid)(Uuid*, int) = nullptr;
+  int (*properties)(void*, int) = nullptr;
+  size_t architecture = 0;  // its offset in the properties
 };
 
 bool find(const GpuDriver& d, Library& library, Functions& f) {
@@ -38,6 +41,8 @@ bool find(const GpuDriver& d, Library& library, Functions& f) {
                    library.find(f.get, d.get) && library.find(f.name, d.name) && library.find(f.memory, d.memory) &&
                    library.find(f.pci, d.pci) && library.find(f.attribute, d.attribute);
   if (d.slice_uuid && !library.find(f.slice_uuid, d.slice_uuid)) f.slice_uuid = nullptr;  // drivers before CUDA 11.4
+  for (const GpuDriver::Architecture& a : d.architecture)
+    if (a.function && !f.properties && library.find_optional(f.properties, a.function)) f.architecture = a.offset;
   return all && library.find(f.uuid, d.uuid);
 }
 
@@ -48,7 +53,14 @@ bool is_left_to_the_driver(const char* visible) { return visible && std::strstr(
 
 constexpr int kNotInitialized = 3;  // of CUDA and of HIP
 
-// The child's report: lines of tab-separated words. "version 12080", "error cuInit 803", "gpu PCI UUID 9 0 132 BYTES LIMITS NAME".
+// "gfx90a:sramecc+:xnack-"; "" if the driver does not say.
+std::string architecture_of(const Functions& f, int device) {
+  std::array<char, 8192> properties{};  // more than any version of the struct has
+  if (!f.properties || f.properties(properties.data(), device) != 0) return "";
+  return std::string(properties.data() + f.architecture, strnlen(properties.data() + f.architecture, 255));
+}
+
+// The child's report: lines of tab-separated words. "version 12080", "error cuInit 803", "gpu PCI UUID 9 0 132 BYTES LIMITS ARCHITECTURE NAME".
 class Report {
  public:
   template <class... Words>
@@ -113,7 +125,7 @@ std::string ask(const GpuDriver& d, const Functions& f) {
       limits += fmt::format("{} ", limit);
     }
     report.line("gpu", lower(pci), uuid_text(slice, d.uuid_is_text, is_slice ? "MIG-" : "GPU-"), major, minor, multiprocessors, memory,
-                limits, name);
+                limits, architecture_of(f, device), name);
   }
   return report.text();
 }
@@ -148,7 +160,7 @@ Findings read(const std::string& text) {
     if (w[0] == "version") facts.version = std::stoi(w[1]);
     if (w[0] == "error") facts.failed = w[1], facts.code = std::stoi(w[2]);
     if (w[0] == "gpu")
-      facts.gpus.push_back({w.size() > 8 ? w[8] : "", w[2], w[1], std::stoi(w[3]), std::stoi(w[4]), std::stoi(w[5]),
+      facts.gpus.push_back({w.size() > 9 ? w[9] : "", w[2], w[1], w[8], std::stoi(w[3]), std::stoi(w[4]), std::stoi(w[5]),
                             static_cast<size_t>(std::stoull(w[6])), limits_of(w[7])});
   }
   return facts;

@@ -30,8 +30,14 @@ struct GpuDriver {
   const char* library_variable;            // environment variable that names another file
   // Names of its functions.
   const char *init, *version, *count, *get, *name, *uuid, *memory, *pci, *attribute;
-  const char* slice_uuid;  // the one for a slice (MIG), where `uuid` gives the whole device's; null: none
-  bool uuid_is_text;       // otherwise binary
+  // Functions that write a struct of a device's properties, newest first, and where the name of its architecture stands in it.
+  struct Architecture {
+    const char* function;
+    size_t offset;
+  };
+  Architecture architecture[2];  // null: the driver does not name architectures
+  const char* slice_uuid;        // the one for a slice (MIG), where `uuid` gives the whole device's; null: none
+  bool uuid_is_text;             // otherwise binary
   int major_attribute, minor_attribute, multiprocessors_attribute;
   int limit_attributes[6];                   // in the order of GpuLimits; 0: not queried
   std::string (*version_text)(int version);  // "CUDA 12.8"
@@ -51,6 +57,7 @@ struct GpuLimits {
 
 struct Gpu {
   std::string name, uuid, pci;  // "NVIDIA H200", "GPU-5a1b6c..." (a slice: "MIG-..."), "0000:17:00.0"
+  std::string architecture;     // "gfx90a:sramecc+:xnack-"; "" if the driver names none
   int major = 0, minor = 0, multiprocessors = 0;
   size_t memory = 0;  // bytes
   GpuLimits limits;

@@ -142,42 +142,42 @@ TEST_F(CudaGraphs, a_device_that_is_lost_in_a_replay_says_so) {
 }
 
 TEST_F(CudaGraphs, what_may_not_be_done_in_a_capture_is_refused_by_the_driver_in_place_of_the_real_one) {
-  using namespace backends::cuda;
+  using namespace backends::gpu;
   const auto s = stream();
   void* const x = ones(*s);  // opens the driver
-  Api cu = Api::open();
+  const Driver cu = backends::cuda::open_driver();
   ASSERT_TRUE(cu.has_graphs());
-  CUcontext context = nullptr;
-  CUstream capturing = nullptr, other = nullptr;
-  CUevent event = nullptr, outside = nullptr;
-  CUgraph graph = nullptr;
-  ASSERT_EQ(cu.cuInit(0), CUDA_SUCCESS);
-  CUdevice device = 0;
-  ASSERT_EQ(cu.cuDeviceGetByPCIBusId(&device, "0000:01:00.0"), CUDA_SUCCESS);
-  ASSERT_EQ(cu.cuDevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
-  ASSERT_EQ(cu.cuCtxPushCurrent_v2(context), CUDA_SUCCESS);
-  cu.cuStreamCreateWithPriority(&capturing, CU_STREAM_NON_BLOCKING, 0);
-  cu.cuStreamCreateWithPriority(&other, CU_STREAM_NON_BLOCKING, 0);
-  cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
-  cu.cuEventCreate(&outside, CU_EVENT_DISABLE_TIMING);
-  cu.cuEventRecord(outside, other);
+  ContextHandle context = nullptr;
+  StreamHandle capturing = nullptr, other = nullptr;
+  EventHandle event = nullptr, outside = nullptr;
+  GraphHandle graph = nullptr;
+  ASSERT_EQ(cu.init(0), kSuccess);
+  DeviceNumber device = 0;
+  ASSERT_EQ(cu.device_by_pci(&device, "0000:01:00.0"), kSuccess);
+  ASSERT_EQ(cu.context_retain(&context, device), kSuccess);
+  ASSERT_EQ(cu.context_push(context), kSuccess);
+  cu.stream_create(&capturing, kNonBlockingStream, 0);
+  cu.stream_create(&other, kNonBlockingStream, 0);
+  cu.event_create(&event, kOrderEvent);
+  cu.event_create(&outside, kOrderEvent);
+  cu.event_record(outside, other);
   const auto in_capture = [&](auto call) {
-    EXPECT_EQ(cu.cuStreamBeginCapture_v2(capturing, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
-    const CUresult code = call();
-    EXPECT_EQ(cu.cuStreamEndCapture(capturing, &graph), code == CUDA_SUCCESS || code == 907 ? CUDA_SUCCESS : 901);
-    if (graph) cu.cuGraphDestroy(graph);
+    EXPECT_EQ(cu.capture_begin(capturing, kRelaxedCapture), kSuccess);
+    const Result code = call();
+    EXPECT_EQ(cu.capture_end(capturing, &graph), code == kSuccess || code == 907 ? kSuccess : 901);
+    if (graph) cu.graph_destroy(graph);
     return code;
   };
   float value = 0;
-  const auto address = reinterpret_cast<CUdeviceptr>(x);
-  EXPECT_EQ(in_capture([&] { return cu.cuStreamSynchronize(capturing); }), 900);
-  EXPECT_EQ(in_capture([&] { return cu.cuMemcpyHtoDAsync_v2(address, &value, sizeof value, capturing); }), 900);
-  EXPECT_EQ(in_capture([&] { return cu.cuStreamWaitEvent(capturing, outside, 0); }), 905);
-  EXPECT_EQ(in_capture([&] { return cu.cuEventRecord(event, capturing), cu.cuEventQuery(event); }), 907);
-  EXPECT_EQ(in_capture([&] { return cu.cuStreamSynchronize(other); }), CUDA_SUCCESS);
-  EXPECT_EQ(in_capture([&] { return cu.cuMemcpyDtoDAsync_v2(address, address + 200, 100, capturing); }), CUDA_SUCCESS);
-  cu.cuStreamDestroy_v2(capturing), cu.cuStreamDestroy_v2(other);
-  cu.cuCtxPopCurrent_v2(&context);
+  const auto address = reinterpret_cast<Address>(x);
+  EXPECT_EQ(in_capture([&] { return cu.stream_synchronize(capturing); }), 900);
+  EXPECT_EQ(in_capture([&] { return cu.copy_up(address, &value, sizeof value, capturing); }), 900);
+  EXPECT_EQ(in_capture([&] { return cu.stream_wait(capturing, outside, 0); }), 905);
+  EXPECT_EQ(in_capture([&] { return cu.event_record(event, capturing), cu.event_query(event); }), 907);
+  EXPECT_EQ(in_capture([&] { return cu.stream_synchronize(other); }), kSuccess);
+  EXPECT_EQ(in_capture([&] { return cu.copy_within(address, address + 200, 100, capturing); }), kSuccess);
+  cu.stream_destroy(capturing), cu.stream_destroy(other);
+  cu.context_pop(&context);
   EXPECT_EQ(last(*s, x), 1);
 }
 

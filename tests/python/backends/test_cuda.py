@@ -13,6 +13,7 @@ from pathlib import Path
 import naru
 import pytest
 from fakes import FAKES, TOP, needs_fakes
+from kernel_texts import has_more_than_numbers, in_one
 
 HOME = Path(__file__).resolve().parents[3]
 
@@ -390,19 +391,9 @@ def refused(nvrtc, text, *target):
     return f"{code}: {log.value.decode(errors='replace')}" if code else ""
 
 
-def in_one(texts):
-    """One text of several: each in a namespace of its own (what has C's names would be one function), its macros forgotten behind it."""
-    def alone(i, text):
-        forgotten = b"".join(b"#undef %s\n" % macro for macro in sorted(set(re.findall(rb"#define (\w+)", text))))
-        return b"namespace n%d {\n%s\n}\n" % (i, text.replace(b'extern "C" __global__', b"__global__")) + forgotten
-
-    return b"".join(alone(i, text) for i, text in enumerate(texts))
-
-
 def can_fail_as_machine_code(text):
-    """Whether a text has what only the steps behind the language's can refuse: instructions by name, shared and local arrays, what a user wrote."""
-    body = re.sub(rb"^#.*|^typedef struct \{\n(?:  .*\n)*\} A;", b"", text, flags=re.MULTILINE)
-    return bool(re.search(rb"\basm\b|\bLOCAL\b|__shared__|^ +[\w ]+ \w+\[\d+\]", body, re.MULTILINE)) or not re.search(rb"\bKERNEL\(\d+\) naru_", body)
+    """Whether a text has what only the steps behind the language's can refuse; instructions by name are among that."""
+    return has_more_than_numbers(text, rb"\basm\b")
 
 
 def test_nvidias_compiler_takes_every_text(environment):

@@ -90,6 +90,7 @@ def test_convolutions_are_the_librarys_where_it_is_there_and_else_by_own_kernels
 
 
 NUMBERS = r"""
+#include "backends/cuda/api.h"
 #include "backends/cuda/cublaslt.h"
 #include "backends/cuda/cudnn.h"
 #include "backends/cuda/cufft.h"
@@ -118,7 +119,7 @@ constexpr bool alike(R (*)(A...), S (*)(B...)) {
 }
 #undef cuEventElapsedTime
 #define LT(result, name, parameters) static_assert(alike(decltype(ours::CublasLt::name){}, decltype(&::name){}), #name);
-#define DRIVER(name, parameters) static_assert(alike(decltype(ours::Api::name){}, decltype(&::name){}), #name);
+#define DRIVER(field, name) static_assert(alike(decltype(naru::backends::gpu::Driver::field.function){}, decltype(&::name){}), #name);
 NARU_CUBLASLT(LT)
 #if __has_include(<cufft.h>)
 #define FFT(result, name, parameters) static_assert(alike(decltype(ours::Cufft::name){}, decltype(&::name){}), #name);
@@ -165,23 +166,37 @@ def declared_functions(header):
 def probe_functions():
     """What the probe calls: the driver's name, and the type that naru gives it."""
     found = re.findall(r"^  int \(\*(\w+)\)(\(.*\)) = nullptr;", source("runtime/device/gpu_driver.cpp"), re.MULTILINE)
-    types = {name: f"int (*){parameters}" for name, parameters in found}
+    types = {name: f"int (*){parameters}" for name, parameters in found if name != "properties"}  # asked of AMD's driver only
     names = dict(re.findall(r'^    \.(\w+) = "(cu\w+)"', source("backends/cuda/driver.cpp"), re.MULTILINE))
     assert len(types) == 10 and set(names) == set(types)
     return [(names[field], types[field].replace("Uuid", "void")) for field in types]
 
 
 def nvrtc_functions():
-    """The same of NVRTC."""
-    types = {name: f"{result} (*){parameters}" for result, name, parameters in
-             re.findall(r"^  (int|const char\*) \(\*(\w+)\)(\(.*\)) = nullptr;", source("backends/cuda/compiler.h"), re.MULTILINE)}  # fmt: skip
-    names = dict(re.findall(r'find\((\w+), "(nvrtc\w+)"\)', source("backends/cuda/compiler.cpp")))
-    assert len(types) == 13 and set(names) == set(types)
-    return [(names[field], types[field].replace("Program", "void*")) for field in types]
+    """The same of NVRTC: what every run-time compiler has, and what only this one has."""
+    shared = re.findall(r"F\((int|const char\*), (\w+),\s*(\([^()]*\))\)", source("backends/gpu/compiler.h"))
+    found = {f"nvrtc{name}": f"{result} (*){parameters}" for result, name, parameters in shared}
+    own = dict(re.findall(r'find\((\w+), "(\w+)"\)', source("backends/cuda/compiler.cpp")))
+    header = source("backends/cuda/compiler.h")
+    types = dict(re.findall(r"^  int \(\*(\w+)\)(\(.*\)) = nullptr;", header, re.MULTILINE))
+    kinds = {"Sized": "(Program, size_t*)", "Copied": "(Program, char*)"}
+    types |= {name: kinds[kind] for kind, names in re.findall(r"^  (Sized|Copied) (.*);", header, re.MULTILINE) for name in re.findall(r"(\w+) = nullptr", names)}
+    assert len(shared) == 7 and len(own) == 6 and set(own) == set(types)
+    found |= {f"nvrtc{own[field]}": f"int (*){types[field]}" for field in own}
+    return [(name, kind.replace("Program", "void*")) for name, kind in found.items()]
 
 
 ATTRIBUTES = ("COMPUTE_CAPABILITY_MAJOR", "COMPUTE_CAPABILITY_MINOR", "MULTIPROCESSOR_COUNT", "WARP_SIZE", "MAX_THREADS_PER_BLOCK", "MAX_THREADS_PER_MULTIPROCESSOR",
               "MAX_REGISTERS_PER_MULTIPROCESSOR", "MAX_SHARED_MEMORY_PER_BLOCK", "L2_CACHE_SIZE")  # fmt: skip
+
+
+# Numbers that the table of drivers has (backends/gpu/driver.h).
+NUMBERS_OF_DRIVERS = {
+    "kSuccess": "CUDA_SUCCESS", "kOutOfMemory": "CUDA_ERROR_OUT_OF_MEMORY", "kNotReady": "CUDA_ERROR_NOT_READY",
+    "kPeerAccessAlreadyEnabled": "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", "kNonBlockingStream": "CU_STREAM_NON_BLOCKING", "kTimingEvent": "CU_EVENT_DEFAULT",
+    "kOrderEvent": "CU_EVENT_DISABLE_TIMING", "kPortableMemory": "CU_MEMHOSTALLOC_PORTABLE", "kRelaxedCapture": "CU_STREAM_CAPTURE_MODE_RELAXED",
+    "kFunctionSharedBytes": "CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES", "kFunctionMaxDynamicSharedBytes": "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
+}  # fmt: skip
 
 
 def test_numbers_and_functions_are_those_of_nvidias_headers(tmp_path):
@@ -191,9 +206,11 @@ def test_numbers_and_functions_are_those_of_nvidias_headers(tmp_path):
         pytest.skip("NVIDIA's headers are not on this machine (the CUDA toolkit has them)")
     declared = "".join(source(f"backends/cuda/{ours}") for ours, theirs in (("api.h", "cuda.h"), ("cublaslt.h", "cublasLt.h"), ("cufft.h", "cufft.h"), ("cusolver.h", "cusolverDn.h"), ("cudnn.h", "cudnn.h")) if (include / theirs).exists())
     names = re.findall(r"^  (?:F\()?(CU\w+)(?: =|,) -?\d", declared, re.MULTILINE)
-    assert len(names) > 35
+    assert len(names) > 25
     ours = ", ".join(f"naru::backends::cuda::{name}" for name in names)
-    same = "".join(f'static_assert(kOurs[{i}] == static_cast<long long>({name}), "{name}");\n' for i, name in enumerate(names))
+    same = "".join(f'static_assert(naru::backends::gpu::{ours} == {theirs}, "{theirs}");\n' for ours, theirs in NUMBERS_OF_DRIVERS.items())
+    same += "".join(f'static_assert({number} == {name}, "{name}");\n' for name, number in re.findall(r"constexpr int (CU_\w+) = (\d+);", source("backends/cuda/api.cpp")))
+    same += "".join(f'static_assert(kOurs[{i}] == static_cast<long long>({name}), "{name}");\n' for i, name in enumerate(names))
     driver = source("backends/cuda/driver.cpp")
     errors = re.findall(r"^    case (\d+): +// (CUDA_ERROR_\w+)", source("backends/cuda/api.cpp"), re.MULTILINE) + re.findall(r'\{(\d+), "(CUDA_ERROR_\w+)"', driver)
     assert len(errors) > 25
@@ -215,7 +232,7 @@ def test_numbers_and_functions_are_those_of_nvidias_headers(tmp_path):
 def test_nvidias_libraries_have_the_functions_by_the_names_that_naru_asks_for():
     """The driver's by the toolkit's stub, which needs no GPU to be opened."""
     wanted = {
-        "libcuda.so": re.findall(r"^  F\((cu\w+),", source("backends/cuda/api.h"), re.MULTILINE) + [name for name, _ in probe_functions()],
+        "libcuda.so": re.findall(r"^  F\(\w+, (cu\w+)\)", source("backends/cuda/api.h"), re.MULTILINE) + [name for name, _ in probe_functions()],
         "libnvrtc.so.*": [name for name, _ in nvrtc_functions()],
         "libcublasLt.so.*": declared_functions("cublaslt.h"),
         "libcusolver.so.*": declared_functions("cusolver.h"),

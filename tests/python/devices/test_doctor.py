@@ -15,7 +15,6 @@ from naru import _C
 
 TWO = "00000000:65:00.0 1a 8.0 40000 NVIDIA A100;00000000:17:00.0 2b 9.0 80000 NVIDIA H100"
 H100, A100 = "GPU-0000002b-0000-0000-0000-000000000000", "GPU-0000001a-0000-0000-0000-000000000000"
-NO_KERNELS = "but this build has no kernels for it yet"
 
 
 def environment(**variables):
@@ -23,7 +22,7 @@ def environment(**variables):
     variables = {
         "NARU_VIRTUAL": None, "CUDA_VISIBLE_DEVICES": None, "CUDA_DEVICE_ORDER": None, "HIP_VISIBLE_DEVICES": None,
         "NARU_CUDA_LIBRARY": str(FAKES / "libcuda.so"), "NARU_ROCM_LIBRARY": str(FAKES / "libhip.so"),
-        "NARU_NVRTC_LIBRARY": str(FAKES / "libnvrtc.so"), "NARU_OPENCL_LIBRARY": "/nowhere/libOpenCL.so.1", "NARU_CUDA_DEVICE_NODE": "/dev/null", "NARU_ROCM_DEVICE_NODE": "/dev/null",
+        "NARU_NVRTC_LIBRARY": str(FAKES / "libnvrtc.so"), "NARU_HIPRTC_LIBRARY": "/nowhere/libhiprtc.so", "NARU_OPENCL_LIBRARY": "/nowhere/libOpenCL.so.1", "NARU_CUDA_DEVICE_NODE": "/dev/null", "NARU_ROCM_DEVICE_NODE": "/dev/null",
         **variables,
     }  # fmt: skip
     full = {**os.environ, **variables}
@@ -90,9 +89,12 @@ STATES = {
     "rocm: too old a device": (
         "rocm", {"NARU_FAKE_GPUS": "0000:01:00.0 1 8.3 8000 Radeon R9"}, "Radeon R9 has architecture gfx 8.3, and naru's kernels need 9.0", "Use"),
     "rocm: error": ("rocm", {"NARU_FAKE_ERROR": "hipInit=35"}, "hipInit failed with 35 hipErrorInsufficientDriver", "Update the amdgpu module"),
-    "rocm: no kernels": (
+    "rocm: no compiler": (
         "rocm", {"NARU_FAKE_GPUS": "0000:01:00.0 1f 9.4 192000 AMD Instinct"},
-        "AMD's ROCm works (HIP 6.4; 0: AMD Instinct GPU-000000000000001f 0000:01:00.0), " + NO_KERNELS, "Use another kind"),
+        "no driver library: /nowhere/libhiprtc.so", "Install hipRTC, HIP's run-time compiler (Debian: apt install libamdhip64-5"),
+    "rocm: a kernel that fails": (
+        "rocm", {"NARU_FAKE_GPUS": "0000:01:00.0 1f 9.4 192000 AMD Instinct", "NARU_HIPRTC_LIBRARY": str(FAKES / "libhiprtc.so"), "NARU_FAKE_FAULT": "0"},
+        "the first kernel on rocm:0 (AMD Instinct) failed with an error: device 'rocm:0' was lost: hip", "Update its driver"),
 }  # fmt: skip
 
 

@@ -89,9 +89,6 @@ def test_memory_that_no_device_has_is_an_error_and_the_device_goes_on(there):
 
 
 def test_memory_goes_back_to_where_it_was(there):
-    kind = getattr(naru, there.partition(":")[0])
-    if not hasattr(kind, "memory_allocated"):
-        kind = naru.accelerator
     naru._C.synchronize(there)
     before = naru._C.memory_allocated(there)
     for _ in range(50):

@@ -5,8 +5,8 @@ import naru
 from opencl import need_xpu, processors_count
 import pytest
 
-# All kinds of device, or those in NARU_TEST_DEVICES.
-KINDS = [d for d in ("cpu", "cuda:0", "mps:0", "xpu:0") if d.split(":")[0] in os.environ.get("NARU_TEST_DEVICES", d.split(":")[0]).split(",")]
+# All kinds of device but rocm, or those in NARU_TEST_DEVICES.
+KINDS = [d for d in ("cpu", "cuda:0", "mps:0", "xpu:0", "rocm:0") if d.split(":")[0] in os.environ.get("NARU_TEST_DEVICES", "cpu,cuda,mps,xpu").split(",")]
 
 
 @pytest.fixture(params=KINDS)

@@ -7,15 +7,15 @@
 #include <deque>
 #include <functional>
 
-namespace naru::backends::cuda {
+namespace naru::backends::gpu {
 
-class CudaDevice;
+class GpuDevice;
 
 // A ring buffer of one stream. Pieces are taken one after another; each is free again when the stream has reached the sequence number of
 // its last use. Not thread-safe.
 class Staging {
  public:
-  Staging(CudaDevice& device, size_t bytes) : device_(device), bytes_(bytes) {}
+  Staging(GpuDevice& device, size_t bytes) : device_(device), bytes_(bytes) {}
   ~Staging();
   Staging(const Staging&) = delete;
 
@@ -36,11 +36,11 @@ class Staging {
   };
   bool is_free(size_t begin, size_t end) const noexcept;
 
-  CudaDevice& device_;
+  GpuDevice& device_;
   const size_t bytes_;
   char* memory_ = nullptr;
   std::deque<Piece> pieces_;  // in the order in which they were taken
   size_t next_ = 0, taken_ = 0;
 };
 
-}  // namespace naru::backends::cuda
+}  // namespace naru::backends::gpu

@@ -1,36 +1,36 @@
-// CUDA graphs of instructions: captured on a separate stream, each launched by one call.
+// Driver graphs of instructions: captured on a separate stream, each launched by one call.
 #pragma once
 
 #include <memory>
 #include <span>
 #include <vector>
 
-#include "backends/cuda/launcher.h"
+#include "backends/gpu/launcher.h"
 #include "runtime/device/backend.h"
 
-namespace naru::backends::cuda {
+namespace naru::backends::gpu {
 
-class CudaGraph final : public runtime::Recorded, private StreamLauncher {
+class GpuGraph final : public runtime::Recorded, private StreamLauncher {
  public:
   // Consecutive instructions that form one graph. If graph is null they are submitted one by one: instructions with index tensors, which
   // are checked for errors after each of them, and copies from other devices.
   struct Part {
     std::span<const ir::Instruction> work;
-    CUgraphExec graph = nullptr;
+    GraphExecHandle graph = nullptr;
   };
 
   // cache: accounts for the graph's memory, and is emptied if the device runs out. Returns null, and does nothing, if the driver has no
   // graphs or the instructions can't be captured.
-  static std::unique_ptr<CudaGraph> record(CudaDevice& device, CudaDevices& devices, std::span<const ir::Instruction> work,
-                                           runtime::CachingAllocator* cache);
-  ~CudaGraph() override;
+  static std::unique_ptr<GpuGraph> record(GpuDevice& device, GpuDevices& devices, std::span<const ir::Instruction> work,
+                                          runtime::CachingAllocator* cache);
+  ~GpuGraph() override;
   const std::vector<Part>& parts() const noexcept { return parts_; }
 
  private:
-  CudaGraph(CudaDevice& device, CudaDevices& devices, runtime::CachingAllocator* cache);
+  GpuGraph(GpuDevice& device, GpuDevices& devices, runtime::CachingAllocator* cache);
   // Creates its streams.
   void open();
-  CUgraphExec capture(std::span<const ir::Instruction> work);
+  GraphExecHandle capture(std::span<const ir::Instruction> work);
 
   void* scratch(size_t bytes) override;
   void* large_arguments(const void* bytes, size_t count) override;
@@ -45,7 +45,7 @@ class CudaGraph final : public runtime::Recorded, private StreamLauncher {
   std::vector<std::pair<void*, size_t>> memory_;
   size_t used_ = 0;  // pieces of memory_ that the current instruction uses
   std::vector<std::pair<void*, size_t>> arguments_;
-  CUstream filling_ = nullptr;
+  StreamHandle filling_ = nullptr;
 };
 
-}  // namespace naru::backends::cuda
+}  // namespace naru::backends::gpu

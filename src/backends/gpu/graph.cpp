@@ -1,4 +1,4 @@
-#include "backends/cuda/graph.h"
+#include "backends/gpu/graph.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "runtime/memory/allocator.h"
 #include "runtime/queue/fallback.h"
 
-namespace naru::backends::cuda {
+namespace naru::backends::gpu {
 namespace {
 
 // Minimum number of instructions: launching a graph with an event after it must cost less than submitting the instructions.
@@ -20,7 +20,7 @@ constexpr size_t kLeast = 2;
 bool fits(const ir::Instruction& i) {
   if (const auto* g = std::get_if<ir::Gather>(&i)) return g->indices.empty();
   if (const auto* s = std::get_if<ir::Scatter>(&i)) return s->indices.empty();
-  if (std::holds_alternative<ir::Lapack>(i)) return false;  // cuSOLVER may wait for the device
+  if (std::holds_alternative<ir::Lapack>(i)) return false;  // libraries may wait for the device
   if (const auto* c = std::get_if<ir::CopyBytes>(&i)) return c->source_device == c->target_device;
   return true;
 }
@@ -34,38 +34,38 @@ void tell_refused(Device device, const std::string& why) {
 
 }  // namespace
 
-CudaGraph::CudaGraph(CudaDevice& device, CudaDevices& devices, runtime::CachingAllocator* cache)
+GpuGraph::GpuGraph(GpuDevice& device, GpuDevices& devices, runtime::CachingAllocator* cache)
     : StreamLauncher(device, devices), cache_(cache) {}
 
-void CudaGraph::open() {
-  const Api& cu = device_.api();
-  device_.check(cu.cuStreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, 0), "cuStreamCreateWithPriority");
-  device_.check(cu.cuStreamCreateWithPriority(&filling_, CU_STREAM_NON_BLOCKING, 0), "cuStreamCreateWithPriority");
+void GpuGraph::open() {
+  const Driver& driver = device_.driver();
+  device_.call(driver.stream_create, &stream_, kNonBlockingStream, 0);
+  device_.call(driver.stream_create, &filling_, kNonBlockingStream, 0);
 }
 
-CudaGraph::~CudaGraph() {
+GpuGraph::~GpuGraph() {
   if (device_.forked() || device_.lost()) return;
-  const CudaDevice::Current scope(device_, std::nothrow);
+  const GpuDevice::Current scope(device_, std::nothrow);
   if (!scope) return;
-  const Api& cu = device_.api();
+  const Driver& driver = device_.driver();
   for (const Part& p : parts_)
-    if (p.graph) cu.cuGraphExecDestroy(p.graph);
+    if (p.graph) driver.graph_exec_destroy(p.graph);
   for (const auto* list : {&memory_, &arguments_})
     for (const auto& [memory, bytes] : *list) {
       device_.release(memory);
       if (cache_) cache_->count_scratch(-static_cast<int64_t>(bytes));
     }
-  for (CUstream s : {stream_, filling_})
-    if (s) cu.cuStreamDestroy_v2(s);
+  for (StreamHandle s : {stream_, filling_})
+    if (s) driver.stream_destroy(s);
 }
 
-std::unique_ptr<CudaGraph> CudaGraph::record(CudaDevice& device, CudaDevices& devices, std::span<const ir::Instruction> work,
-                                             runtime::CachingAllocator* cache) {
+std::unique_ptr<GpuGraph> GpuGraph::record(GpuDevice& device, GpuDevices& devices, std::span<const ir::Instruction> work,
+                                           runtime::CachingAllocator* cache) {
   device.check_usable();
-  if (!device.api().has_graphs()) return nullptr;
-  const CudaDevice::Current scope(device);
+  if (!device.driver().has_graphs()) return nullptr;
+  const GpuDevice::Current scope(device);
   try {
-    std::unique_ptr<CudaGraph> made(new CudaGraph(device, devices, cache));
+    std::unique_ptr<GpuGraph> made(new GpuGraph(device, devices, cache));
     made->open();
     for (size_t begin = 0; begin < work.size();) {
       const bool fit = fits(work[begin]);
@@ -87,36 +87,36 @@ std::unique_ptr<CudaGraph> CudaGraph::record(CudaDevice& device, CudaDevices& de
 
 // Compiling, loading, opening a library or allocating may synchronise the device, which would invalidate the capture. All of that is done
 // before it.
-CUgraphExec CudaGraph::capture(std::span<const ir::Instruction> work) {
-  const Api& cu = device_.api();
+GraphExecHandle GpuGraph::capture(std::span<const ir::Instruction> work) {
+  const Driver& driver = device_.driver();
   only_prepares_ = true;
   for (const ir::Instruction& i : work) {
     used_ = 0;
     run(i);
   }
   only_prepares_ = false;
-  device_.check(cu.cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_RELAXED), "cuStreamBeginCapture");
-  CUgraph graph = nullptr;
-  CUgraphExec made = nullptr;
+  device_.call(driver.capture_begin, stream_, kRelaxedCapture);
+  GraphHandle graph = nullptr;
+  GraphExecHandle made = nullptr;
   try {
     for (const ir::Instruction& i : work) {
       used_ = 0;
       run(i);
     }
   } catch (...) {
-    if (cu.cuStreamEndCapture(stream_, &graph) == CUDA_SUCCESS && graph) cu.cuGraphDestroy(graph);
+    if (driver.capture_end(stream_, &graph) == kSuccess && graph) driver.graph_destroy(graph);
     throw;
   }
-  device_.check(cu.cuStreamEndCapture(stream_, &graph), "cuStreamEndCapture");
-  const CUresult code = cu.cuGraphInstantiateWithFlags(&made, graph, 0);
-  cu.cuGraphDestroy(graph);
-  device_.check(code, "cuGraphInstantiateWithFlags");
+  device_.call(driver.capture_end, stream_, &graph);
+  const Result code = driver.graph_instantiate(&made, graph, 0);
+  driver.graph_destroy(graph);
+  device_.check(code, driver.graph_instantiate.symbol);
   return made;
 }
 
 // Instructions run one after another, so they can share the same blocks. A block that is too small stays allocated for earlier
 // instructions.
-void* CudaGraph::scratch(size_t bytes) {
+void* GpuGraph::scratch(size_t bytes) {
   for (; used_ < memory_.size(); ++used_)
     if (memory_[used_].second >= bytes) return memory_[used_++].first;
   make_room(memory_, 1);
@@ -126,7 +126,7 @@ void* CudaGraph::scratch(size_t bytes) {
   return memory;
 }
 
-void* CudaGraph::take(size_t bytes, const char* what) {
+void* GpuGraph::take(size_t bytes, const char* what) {
   void* memory = device_.allocate(bytes);
   if (!memory && cache_) {
     cache_->empty_cache();
@@ -139,19 +139,19 @@ void* CudaGraph::take(size_t bytes, const char* what) {
 }
 
 // The arguments are the same in each replay, so they are written now.
-void* CudaGraph::large_arguments(const void* bytes, size_t count) {
-  const Api& cu = device_.api();
+void* GpuGraph::large_arguments(const void* bytes, size_t count) {
+  const Driver& driver = device_.driver();
   make_room(arguments_, 1);
   void* const memory = take(count, "arguments");
   arguments_.push_back({memory, count});
-  device_.check(cu.cuMemcpyHtoDAsync_v2(reinterpret_cast<CUdeviceptr>(memory), bytes, count, filling_), "cuMemcpyHtoDAsync");
-  device_.check(cu.cuStreamSynchronize(filling_), "cuStreamSynchronize");
+  device_.call(driver.copy_up, address(memory), bytes, count, filling_);
+  device_.call(driver.stream_synchronize, filling_);
   return memory;
 }
 
-void* CudaGraph::faults(int count, std::function<std::string(int, uint32_t, int64_t)>) {
+void* GpuGraph::faults(int count, std::function<std::string(int, uint32_t, int64_t)>) {
   if (count == 0) return nullptr;
-  throw RuntimeError("CUDA: an instruction that may find something wrong is not recorded");
+  throw RuntimeError("an instruction that may find something wrong is not recorded");
 }
 
-}  // namespace naru::backends::cuda
+}  // namespace naru::backends::gpu

@@ -1,14 +1,14 @@
-#include "backends/cuda/stream.h"
+#include "backends/gpu/stream.h"
 
 #include <algorithm>
 #include <cstring>
 #include <deque>
 
 #include "backends/cpu/exec/thread_pool.h"
-#include "backends/cuda/graph.h"
+#include "backends/gpu/graph.h"
 #include "naru/error.h"
 
-namespace naru::backends::cuda {
+namespace naru::backends::gpu {
 namespace {
 
 // Copies of pageable host memory. Copies up to kSmallCopy bytes use a small ring of their own, which is quick to allocate. kLeastPiece and
@@ -45,7 +45,7 @@ void copy_on_host(void* to, const void* from, size_t bytes) {
 
 bool is_pageable(const ir::CopyBytes& c) {
   return c.bytes > 0 &&
-         ((c.source_device.is_cpu() && !CudaDevice::is_pinned(c.source)) || (c.target_device.is_cpu() && !CudaDevice::is_pinned(c.target)));
+         ((c.source_device.is_cpu() && !GpuDevice::is_pinned(c.source)) || (c.target_device.is_cpu() && !GpuDevice::is_pinned(c.target)));
 }
 
 // Record an event after every kEvery instructions; in between only on request.
@@ -53,126 +53,126 @@ constexpr uint64_t kEvery = 8;
 
 class EventTime final : public runtime::TimeStamp {
  public:
-  EventTime(const CudaDevice& device, std::shared_ptr<const void> event) : device_(device), event_(std::move(event)) {}
+  EventTime(const GpuDevice& device, std::shared_ptr<const void> event) : device_(device), event_(std::move(event)) {}
   double milliseconds_since(const TimeStamp& earlier) const override {
     device_.check_usable();
-    const CudaDevice::Current scope(device_);
+    const GpuDevice::Current scope(device_);
     float time = 0;
-    device_.check(device_.api().cuEventElapsedTime(&time, Events::of(static_cast<const EventTime&>(earlier).event_), Events::of(event_)),
-                  "cuEventElapsedTime");
+    device_.call(device_.driver().event_elapsed, &time, Events::of(static_cast<const EventTime&>(earlier).event_), Events::of(event_));
     return time;
   }
 
  private:
-  const CudaDevice& device_;
+  const GpuDevice& device_;
   const std::shared_ptr<const void> event_;
 };
 
 }  // namespace
 
-CudaStream::CudaStream(CudaDevice& device, CudaDevices& devices, int priority)
+GpuStream::GpuStream(GpuDevice& device, GpuDevices& devices, int priority)
     : EventStream(device.device(), kEvery), StreamLauncher(device, devices) {
   device_.check_usable();
-  const CudaDevice::Current scope(device_);
-  device_.check(device_.api().cuStreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, priority), "cuStreamCreateWithPriority");
+  const GpuDevice::Current scope(device_);
+  device_.call(device_.driver().stream_create, &stream_, kNonBlockingStream, priority);
 }
 
-CudaStream::~CudaStream() {
-  const CudaDevice::Current scope(device_, std::nothrow);
-  const Api& cu = device_.api();
+GpuStream::~GpuStream() {
+  const GpuDevice::Current scope(device_, std::nothrow);
+  const Driver& driver = device_.driver();
   if (device_.forked() || device_.lost() || !scope) {
     close(false);
     return;
   }
-  cu.cuStreamSynchronize(stream_);
+  driver.stream_synchronize(stream_);
   small_.reset(), large_.reset();
   close(true);
-  if (beside_) cu.cuStreamDestroy_v2(beside_);
-  cu.cuStreamDestroy_v2(stream_);
+  if (beside_) driver.stream_destroy(beside_);
+  driver.stream_destroy(stream_);
 }
 
-CudaStream::Event CudaStream::record_event() { return device_.events().record(stream_, Events::Kind::Order); }
+GpuStream::Event GpuStream::record_event() { return device_.events().record(stream_, Events::Kind::Order); }
 
-bool CudaStream::query_event(const Event& event) {
-  const CudaDevice::Relaxed scope(device_);
-  const CUresult code = device_.api().cuEventQuery(Events::of(event));
-  if (code == CUDA_ERROR_NOT_READY || is_of_capture(code)) return false;
-  device_.check(code, "cuEventQuery");
+bool GpuStream::query_event(const Event& event) {
+  const GpuDevice::Relaxed scope(device_);
+  const Result code = device_.driver().event_query(Events::of(event));
+  if (code == kNotReady || is_of_capture(code)) return false;
+  device_.check(code, device_.driver().event_query.symbol);
   return true;
 }
 
-void CudaStream::host_wait(const Event& event) {
-  const CudaDevice::Relaxed scope(device_);
-  device_.check(device_.api().cuEventSynchronize(Events::of(event)), "cuEventSynchronize");
+void GpuStream::host_wait(const Event& event) {
+  const GpuDevice::Relaxed scope(device_);
+  device_.call(device_.driver().event_synchronize, Events::of(event));
 }
 
-bool CudaStream::can_wait_for(const EventStream& other) const noexcept { return dynamic_cast<const CudaStream*>(&other) != nullptr; }
+bool GpuStream::can_wait_for(const EventStream& other) const noexcept { return dynamic_cast<const GpuStream*>(&other) != nullptr; }
 
-void CudaStream::device_wait(const Event& event) {
-  const CudaDevice::Current scope(device_);
-  device_.check(device_.api().cuStreamWaitEvent(stream_, Events::of(event), 0), "cuStreamWaitEvent");
+void GpuStream::device_wait(const Event& event) {
+  const GpuDevice::Current scope(device_);
+  device_.call(device_.driver().stream_wait, stream_, Events::of(event), 0);
 }
 
-void CudaStream::drain() {
-  const CudaDevice::Relaxed scope(device_);
-  device_.check(device_.api().cuStreamSynchronize(stream_), "cuStreamSynchronize");
+void GpuStream::drain() {
+  const GpuDevice::Relaxed scope(device_);
+  device_.call(device_.driver().stream_synchronize, stream_);
 }
 
-CUstream CudaStream::beside() {
-  if (!beside_) device_.check(device_.api().cuStreamCreateWithPriority(&beside_, CU_STREAM_NON_BLOCKING, 0), "cuStreamCreateWithPriority");
+StreamHandle GpuStream::beside() {
+  if (!beside_) device_.call(device_.driver().stream_create, &beside_, kNonBlockingStream, 0);
   return beside_;
 }
 
-void CudaStream::read(void* host, const void* memory, size_t bytes) {
-  const CudaDevice::Current scope(device_);
-  const Api& cu = device_.api();
-  device_.check(cu.cuMemcpyDtoHAsync_v2(host, address(memory), bytes, beside()), "cuMemcpyDtoHAsync");
-  device_.check(cu.cuStreamSynchronize(beside_), "cuStreamSynchronize");
+void GpuStream::read(void* host, const void* memory, size_t bytes) {
+  const GpuDevice::Current scope(device_);
+  const Driver& driver = device_.driver();
+  device_.call(driver.copy_down, host, address(memory), bytes, beside());
+  device_.call(driver.stream_synchronize, beside_);
 }
 
-void CudaStream::write(void* memory, const void* host, size_t bytes) {
-  const CudaDevice::Current scope(device_);
-  const Api& cu = device_.api();
-  device_.check(cu.cuMemcpyHtoDAsync_v2(address(memory), host, bytes, beside()), "cuMemcpyHtoDAsync");
-  device_.check(cu.cuStreamSynchronize(beside_), "cuStreamSynchronize");
+void GpuStream::write(void* memory, const void* host, size_t bytes) {
+  const GpuDevice::Current scope(device_);
+  const Driver& driver = device_.driver();
+  device_.call(driver.copy_up, address(memory), host, bytes, beside());
+  device_.call(driver.stream_synchronize, beside_);
 }
 
-uint64_t CudaStream::put(const ir::Instruction& instruction, std::vector<Ref<Storage>> hold, bool asked) {
+uint64_t GpuStream::put(const ir::Instruction& instruction, std::vector<Ref<Storage>> hold, bool asked) {
   return give(std::move(hold), asked, [&] {
-    const CudaDevice::Current scope(device_);
+    const GpuDevice::Current scope(device_);
     run(instruction);
   });
 }
 
-uint64_t CudaStream::submit(ir::Instruction instruction, std::vector<Ref<Storage>> hold) {
+uint64_t GpuStream::submit(ir::Instruction instruction, std::vector<Ref<Storage>> hold) {
   const auto* const copy = std::get_if<ir::CopyBytes>(&instruction);
   if (copy && !forked() && is_pageable(*copy)) return copy_staged(*copy, std::move(hold));
   // Other work usually waits for transfers over the bus, so record an event after them.
   return put(instruction, std::move(hold), copy != nullptr);
 }
 
-uint64_t CudaStream::handle() noexcept {
+uint64_t GpuStream::handle() noexcept {
   known_to_others_.store(true, std::memory_order_relaxed);
   return reinterpret_cast<uintptr_t>(stream_);
 }
 
-void CudaStream::synchronize(uint64_t seq) {
+void GpuStream::synchronize(uint64_t seq) {
   // Work that other libraries enqueued has no sequence number.
   if (known_to_others_.load(std::memory_order_relaxed) && !forked() && seq == submitted()) seq = give({}, true, [] {});
   EventStream::synchronize(seq);
 }
 
-uint64_t CudaStream::follow(uint64_t handle) {
+uint64_t GpuStream::follow(uint64_t handle) {
   return give({}, true, [&] {
-    const CudaDevice::Relaxed scope(device_);
-    const Event event = device_.events().record(reinterpret_cast<CUstream>(static_cast<uintptr_t>(handle)), Events::Kind::Order);
-    device_.check(device_.api().cuStreamWaitEvent(stream_, Events::of(event), 0), "cuStreamWaitEvent");
+    const GpuDevice::Relaxed scope(device_);
+    auto* const theirs = reinterpret_cast<StreamHandle>(static_cast<uintptr_t>(handle == 1 ? device_.driver().default_stream : handle));
+    const Event event = device_.events().record(theirs, Events::Kind::Order);
+    device_.call(device_.driver().stream_wait, stream_, Events::of(event), 0);
   });
 }
 
-bool CudaStream::reads_at_once(const ir::CopyBytes& c) const { return c.source_device.is_cpu() && is_pageable(c); }
+bool GpuStream::reads_at_once(const ir::CopyBytes& c) const { return c.source_device.is_cpu() && is_pageable(c); }
 
-uint64_t CudaStream::copy_staged(const ir::CopyBytes& c, std::vector<Ref<Storage>> hold) {
+uint64_t GpuStream::copy_staged(const ir::CopyBytes& c, std::vector<Ref<Storage>> hold) {
   const std::lock_guard lock(staging_mutex_);
   std::optional<Staging>& staging = c.bytes <= kSmallCopy ? small_ : large_;
   bool there = false;
@@ -193,7 +193,7 @@ uint64_t CudaStream::copy_staged(const ir::CopyBytes& c, std::vector<Ref<Storage
   return c.source_device.is_cpu() ? copy_up(c, hold, *staging) : copy_down(c, hold, *staging);
 }
 
-uint64_t CudaStream::copy_up(ir::CopyBytes c, const std::vector<Ref<Storage>>& hold, Staging& staging) {
+uint64_t GpuStream::copy_up(ir::CopyBytes c, const std::vector<Ref<Storage>>& hold, Staging& staging) {
   const size_t most = piece_of(c.bytes);
   for (;;) {
     ir::CopyBytes piece = c;
@@ -211,7 +211,7 @@ uint64_t CudaStream::copy_up(ir::CopyBytes c, const std::vector<Ref<Storage>>& h
   }
 }
 
-uint64_t CudaStream::copy_down(ir::CopyBytes c, const std::vector<Ref<Storage>>& hold, Staging& staging) {
+uint64_t GpuStream::copy_down(ir::CopyBytes c, const std::vector<Ref<Storage>>& hold, Staging& staging) {
   struct Piece {
     void* target;
     const char* between;
@@ -243,16 +243,16 @@ uint64_t CudaStream::copy_down(ir::CopyBytes c, const std::vector<Ref<Storage>>&
   return last;
 }
 
-std::unique_ptr<runtime::Recorded> CudaStream::record(std::span<const ir::Instruction> work) {
-  return CudaGraph::record(device_, devices_, work, cache());
+std::unique_ptr<runtime::Recorded> GpuStream::record(std::span<const ir::Instruction> work) {
+  return GpuGraph::record(device_, devices_, work, cache());
 }
 
-uint64_t CudaStream::replay(runtime::Recorded& recorded, std::vector<Ref<Storage>> hold) {
-  for (const CudaGraph::Part& part : static_cast<CudaGraph&>(recorded).parts()) {
+uint64_t GpuStream::replay(runtime::Recorded& recorded, std::vector<Ref<Storage>> hold) {
+  for (const GpuGraph::Part& part : static_cast<GpuGraph&>(recorded).parts()) {
     if (part.graph)
       give(hold, true, [&] {
-        const CudaDevice::Current scope(device_);
-        device_.check(device_.api().cuGraphLaunch(part.graph, stream_), "cuGraphLaunch");
+        const GpuDevice::Current scope(device_);
+        device_.call(device_.driver().graph_launch, part.graph, stream_);
       });
     else
       for (const ir::Instruction& i : part.work) submit(i, hold);
@@ -260,23 +260,23 @@ uint64_t CudaStream::replay(runtime::Recorded& recorded, std::vector<Ref<Storage
   return submitted();
 }
 
-void* CudaStream::large_arguments(const void* bytes, size_t count) {
+void* GpuStream::large_arguments(const void* bytes, size_t count) {
   void* const memory = scratch(count);
-  device_.check(device_.api().cuMemcpyHtoDAsync_v2(address(memory), bytes, count, stream_), "cuMemcpyHtoDAsync");
+  device_.call(device_.driver().copy_up, address(memory), bytes, count, stream_);
   drain();  // a GPU that reads host memory directly reads it only when the stream gets there; the source bytes may be freed by then
   return memory;
 }
 
-void CudaStream::prepare(const ir::Instruction& instruction) {
+void GpuStream::prepare(const ir::Instruction& instruction) {
   const auto* const k = std::get_if<ir::UserKernel>(&instruction);
   if (!k) return;
   device_.check_usable();
-  const CudaDevice::Current scope(device_);
+  const GpuDevice::Current scope(device_);
   render::c::prepare(*k, *this);
 }
 
-std::unique_ptr<runtime::TimeStamp> CudaStream::stamp() {
+std::unique_ptr<runtime::TimeStamp> GpuStream::stamp() {
   return std::make_unique<EventTime>(device_, give_event([&] { return device_.events().record(stream_, Events::Kind::Time); }));
 }
 
-}  // namespace naru::backends::cuda
+}  // namespace naru::backends::gpu

@@ -1,10 +1,10 @@
-#include "backends/cuda/staging.h"
+#include "backends/gpu/staging.h"
 
 #include <algorithm>
 
-#include "backends/cuda/device.h"
+#include "backends/gpu/device.h"
 
-namespace naru::backends::cuda {
+namespace naru::backends::gpu {
 namespace {
 
 constexpr size_t kAligned = 64, kMany = 16;
@@ -43,4 +43,4 @@ void Staging::reached(uint64_t seq) noexcept {
   while (!pieces_.empty() && pieces_.front().seq <= seq) pieces_.pop_front();
 }
 
-}  // namespace naru::backends::cuda
+}  // namespace naru::backends::gpu

@@ -1,21 +1,21 @@
-// A stream of a CUDA device.
+// A stream of a GPU.
 #pragma once
 
 #include <atomic>
 #include <mutex>
 #include <optional>
 
-#include "backends/cuda/device.h"
-#include "backends/cuda/launcher.h"
-#include "backends/cuda/staging.h"
+#include "backends/gpu/device.h"
+#include "backends/gpu/launcher.h"
+#include "backends/gpu/staging.h"
 #include "runtime/device/event_stream.h"
 
-namespace naru::backends::cuda {
+namespace naru::backends::gpu {
 
-class CudaStream final : public runtime::EventStream, private StreamLauncher {
+class GpuStream final : public runtime::EventStream, private StreamLauncher {
  public:
-  CudaStream(CudaDevice& device, CudaDevices& devices, int priority);
-  ~CudaStream() override;
+  GpuStream(GpuDevice& device, GpuDevices& devices, int priority);
+  ~GpuStream() override;
 
   uint64_t submit(ir::Instruction instruction, std::vector<Ref<Storage>> hold) override;
   void prepare(const ir::Instruction& instruction) override;
@@ -27,7 +27,7 @@ class CudaStream final : public runtime::EventStream, private StreamLauncher {
 
   // The driver's handle. Other libraries may put work on it from then on; synchronize() waits for that too.
   uint64_t handle() noexcept;
-  // Makes later work wait for all work given so far to another library's stream. Returns the sequence number from which on that has been
+  // Makes later work wait for all work given so far to another library's stream (1: the default one, as DLPack counts). Returns the sequence number from which on that has been
   // waited for.
   uint64_t follow(uint64_t handle);
 
@@ -62,12 +62,12 @@ class CudaStream final : public runtime::EventStream, private StreamLauncher {
     wait_watched(seq);
     reach(seq);
   }
-  CUstream beside();
+  StreamHandle beside();
 
   std::atomic<bool> known_to_others_{false};
-  CUstream beside_ = nullptr;  // for read() and write()
-  std::mutex staging_mutex_;   // lock it before the stream's own mutex
+  StreamHandle beside_ = nullptr;  // for read() and write()
+  std::mutex staging_mutex_;       // lock it before the stream's own mutex
   std::optional<Staging> small_, large_;
 };
 
-}  // namespace naru::backends::cuda
+}  // namespace naru::backends::gpu

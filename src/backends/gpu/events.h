@@ -6,11 +6,11 @@
 #include <mutex>
 #include <vector>
 
-#include "backends/cuda/api.h"
+#include "backends/gpu/driver.h"
 
-namespace naru::backends::cuda {
+namespace naru::backends::gpu {
 
-class CudaDevice;
+class GpuDevice;
 
 // Thread-safe. An event may be recorded again once there is no handle of it: device waits that were submitted before keep referring to the
 // earlier record.
@@ -18,22 +18,24 @@ class Events {
  public:
   enum class Kind : uint8_t { Order, Time };  // timing events need other creation flags
 
-  explicit Events(const CudaDevice& device) : device_(device) {}
+  explicit Events(const GpuDevice& device) : device_(device) {}
   ~Events();
   Events(const Events&) = delete;
 
   // Records an event after all work submitted to the stream, which must belong to the device. The last copy of the handle returns the event
   // to the pool.
-  std::shared_ptr<const void> record(CUstream stream, Kind kind);
-  static CUevent of(const std::shared_ptr<const void>& event) noexcept { return static_cast<CUevent>(const_cast<void*>(event.get())); }
+  std::shared_ptr<const void> record(StreamHandle stream, Kind kind);
+  static EventHandle of(const std::shared_ptr<const void>& event) noexcept {
+    return static_cast<EventHandle>(const_cast<void*>(event.get()));
+  }
 
  private:
-  CUevent take(Kind kind);
-  void give_back(CUevent event, Kind kind) noexcept;
+  EventHandle take(Kind kind);
+  void give_back(EventHandle event, Kind kind) noexcept;
 
-  const CudaDevice& device_;
+  const GpuDevice& device_;
   std::mutex mutex_;
-  std::array<std::vector<CUevent>, 2> spare_;  // by kind
+  std::array<std::vector<EventHandle>, 2> spare_;  // by kind
 };
 
-}  // namespace naru::backends::cuda
+}  // namespace naru::backends::gpu

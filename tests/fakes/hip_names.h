@@ -1,0 +1,36 @@
+// HIP's names of the functions that it has like CUDA: the fake CUDA driver is the fake HIP driver by these.
+#pragma once
+
+#define cuDeviceGetByPCIBusId hipDeviceGetByPCIBusId
+#define cuCtxSynchronize hipDeviceSynchronize
+#define cuDeviceCanAccessPeer hipDeviceCanAccessPeer
+#define cuMemGetInfo_v2 hipMemGetInfo
+#define cuMemAlloc_v2 hipMalloc
+#define cuMemFree_v2 hipFree
+#define cuMemHostAlloc hipHostMalloc
+#define cuMemFreeHost hipHostFree
+#define cuMemcpyHtoDAsync_v2 hipMemcpyHtoDAsync
+#define cuMemcpyDtoHAsync_v2 hipMemcpyDtoHAsync
+#define cuMemcpyDtoDAsync_v2 hipMemcpyDtoDAsync
+#define cuStreamCreateWithPriority hipStreamCreateWithPriority
+#define cuStreamDestroy_v2 hipStreamDestroy
+#define cuStreamSynchronize hipStreamSynchronize
+#define cuStreamWaitEvent hipStreamWaitEvent
+#define cuEventCreate hipEventCreateWithFlags
+#define cuEventDestroy_v2 hipEventDestroy
+#define cuEventRecord hipEventRecord
+#define cuEventQuery hipEventQuery
+#define cuEventSynchronize hipEventSynchronize
+#define cuEventElapsedTime hipEventElapsedTime
+#define cuModuleLoadData hipModuleLoadData
+#define cuModuleGetFunction hipModuleGetFunction
+#define cuModuleUnload hipModuleUnload
+#define cuFuncGetAttribute hipFuncGetAttribute
+#define cuLaunchKernel hipModuleLaunchKernel
+#define cuStreamBeginCapture_v2 hipStreamBeginCapture
+#define cuThreadExchangeStreamCaptureMode hipThreadExchangeStreamCaptureMode
+#define cuStreamEndCapture hipStreamEndCapture
+#define cuGraphInstantiateWithFlags hipGraphInstantiateWithFlags
+#define cuGraphLaunch hipGraphLaunch
+#define cuGraphExecDestroy hipGraphExecDestroy
+#define cuGraphDestroy hipGraphDestroy
