@@ -140,6 +140,7 @@ class CudaBackend final : public Backend, public ForeignStreams {
       if (m.stream && m.stream != follower.get()) follower->wait(*m.stream, m.seq);
     return {follower.get(), follower->follow(handle)};
   }
+  runtime::Communicators* communicators() override { return found().devices ? &found().devices->communicators() : nullptr; }
   Capabilities capabilities(Device device) override {
     Capabilities c;
     c.row_fused = c.maps_each = c.reduces_together = c.cuda_source = c.library_products = true;

@@ -15,6 +15,7 @@
 #include "backends/cuda/events.h"
 #include "backends/cuda/factors.h"
 #include "backends/cuda/matmul.h"
+#include "backends/cuda/nccl.h"
 #include "backends/cuda/transforms.h"
 #include "naru/device.h"
 #include "render/c/kernel_table.h"
@@ -25,13 +26,20 @@ namespace naru::backends::cuda {
 // NVIDIA's libraries besides the compiler.
 struct VendorLibraries {
   explicit VendorLibraries(int driver_version)
-      : products(driver_version), transforms(driver_version), factors(driver_version), convolutions(driver_version) {}
+      : products(driver_version),
+        transforms(driver_version),
+        factors(driver_version),
+        convolutions(driver_version),
+        collectives(driver_version) {}
   const MatMulLibrary products;
   const VendorLibrary<Cufft> transforms;
   const VendorLibrary<Cusolver> factors;
   const VendorLibrary<Cudnn> convolutions;  // and attention
+  const VendorLibrary<Nccl> collectives;
   // "cuBLASLt 13.1.0, cuFFT 12.0.0", or why one is unavailable.
-  std::string text() const { return products.text() + ", " + transforms.text() + ", " + factors.text() + ", " + convolutions.text(); }
+  std::string text() const {
+    return products.text() + ", " + transforms.text() + ", " + factors.text() + ", " + convolutions.text() + ", " + collectives.text();
+  }
 };
 
 // Thread-safe.
@@ -168,12 +176,14 @@ class CudaDevices {
   const std::vector<runtime::Gpu>& gpus() const noexcept { return gpus_; }
   const Compiler& compiler() const noexcept { return compiler_; }
   const VendorLibraries& libraries() const noexcept { return libraries_; }
+  NcclCommunicators& communicators() noexcept { return communicators_; }
 
  private:
   void open_driver();
   const std::vector<runtime::Gpu> gpus_;
   const Compiler compiler_;
   const VendorLibraries libraries_;
+  NcclCommunicators communicators_{*this, libraries_.collectives};
   std::mutex mutex_;
   std::unique_ptr<Api> api_;
   std::vector<std::unique_ptr<CudaDevice>> opened_;

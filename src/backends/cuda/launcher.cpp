@@ -49,6 +49,10 @@ void StreamLauncher::run(const ir::Instruction& instruction) {
   if (const auto* f = std::get_if<ir::Fft>(&instruction)) return transform(*f);
   if (const auto* l = std::get_if<ir::Lapack>(&instruction)) return factor(*l);
   if (const auto* a = std::get_if<ir::Attention>(&instruction)) return attend(*a);
+  if (const auto* e = std::get_if<ir::Exchange>(&instruction)) {
+    if (!only_prepares_) e->communicator->enqueue(e->calls, reinterpret_cast<uintptr_t>(stream_));
+    return;
+  }
   std::visit(
       [this](const auto& i) {
         using Kind = std::decay_t<decltype(i)>;
