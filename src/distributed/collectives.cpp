@@ -11,28 +11,10 @@
 namespace naru::distributed {
 namespace {
 
-constexpr const char* kNames[] = {"all_reduce", "reduce",         "broadcast",  "all_gather", "gather",
-                                  "scatter",    "reduce_scatter", "all_to_all", "barrier",    "all_reduce of shards"};
-
-// "all_reduce(SUM) of 6 elements of float32 [2, 3] (the group's collective number 4)"
-std::string described(const Header& h) {
-  std::string text = h.what < std::size(kNames) ? kNames[h.what] : "something unknown";
-  const auto what = static_cast<Collective>(h.what);
-  if (what == Collective::AllReduce || what == Collective::Reduce || what == Collective::ReduceScatter ||
-      what == Collective::AllReduceShards)
-    text += std::string("(") + name_of(static_cast<ReduceOp>(h.op & 7)) + ")";
-  if (what != Collective::Barrier) {
-    text += " of " + std::to_string(h.elements) + " elements of " + std::string(h.type < kElementTypes ? kDTypeTraits[h.type].name : "?") +
-            " [";
-    for (int i = 0; i < h.dims; ++i) text += (i ? ", " : "") + (i < 4 ? std::to_string(h.sizes[i]) : "...");
-    text += "]";
-  }
-  if (what == Collective::AllReduceShards)
-    text += " over " + std::to_string(h.root) + " shards";
-  else if (h.root >= 0)
-    text += " with root " + std::to_string(h.root);
-  return text + " (the group's collective number " + std::to_string(h.number) + ")";
-}
+constexpr const char* kNotWanted = "it does not want it";
+constexpr const char* kNames[] = {"all_reduce", "reduce",         "broadcast",        "all_gather", "gather",
+                                  "scatter",    "reduce_scatter", "all_to_all",       "barrier",    "all_reduce of shards",
+                                  "send",       "recv",           "batch_isend_irecv"};
 
 // Names of PyTorch's flight recorder.
 constexpr const char* kRecordedNames[] = {"all_reduce", "reduce",         "broadcast",  "all_gather", "gather",
@@ -59,7 +41,44 @@ WorkRef finished() {
 
 }  // namespace
 
-ProcessGroup::Collectives::Collectives(std::shared_ptr<Store> store, int rank, int size, Milliseconds timeout, const std::string& kind)
+Header header_of(Collective what, uint64_t number, size_t elements, DType type, const Dims& sizes, int root, ReduceOp op) {
+  Header h;
+  h.number = number;
+  h.elements = elements, h.what = static_cast<uint8_t>(what), h.op = static_cast<uint8_t>(op), h.type = static_cast<uint8_t>(type);
+  h.dims = static_cast<uint8_t>(std::min<size_t>(sizes.size(), 255)), h.root = root;
+  for (size_t i = 0; i < std::min<size_t>(sizes.size(), 4); ++i) h.sizes[i] = sizes[i];
+  return h;
+}
+
+std::string described(const Header& h) {
+  std::string text = h.what < std::size(kNames) ? kNames[h.what] : "something unknown";
+  const auto what = static_cast<Collective>(h.what);
+  if (what == Collective::AllReduce || what == Collective::Reduce || what == Collective::ReduceScatter ||
+      what == Collective::AllReduceShards)
+    text += std::string("(") + name_of(static_cast<ReduceOp>(h.op & 7)) + ")";
+  if (what != Collective::Barrier) {
+    text += " of " + std::to_string(h.elements) + " elements of " + std::string(h.type < kElementTypes ? kDTypeTraits[h.type].name : "?") +
+            " [";
+    for (int i = 0; i < h.dims; ++i) text += (i ? ", " : "") + (i < 4 ? std::to_string(h.sizes[i]) : "...");
+    text += "]";
+  }
+  if (what >= Collective::Send) return text + (h.root >= 0 ? " with rank " + std::to_string(h.root) : "");
+  if (what == Collective::AllReduceShards)
+    text += " over " + std::to_string(h.root) + " shards";
+  else if (h.root >= 0)
+    text += " with root " + std::to_string(h.root);
+  return text + " (the group's collective number " + std::to_string(h.number) + ")";
+}
+
+std::string timed_out(const Header& h, int rank, int64_t milliseconds, const std::vector<int>& absent) {
+  std::string text = described(h) + " on rank " + std::to_string(rank) + " timed out after " + std::to_string(milliseconds) + " ms: ";
+  if (absent.empty()) return text + "all ranks have come, and one has stopped in it";
+  for (size_t i = 0; i < absent.size(); ++i) text += (i ? ", " : "nothing has come from rank ") + std::to_string(absent[i]);
+  return text;
+}
+
+ProcessGroup::Collectives::Collectives(std::shared_ptr<Store> store, int rank, int size, Milliseconds timeout, const std::string& kind,
+                                       OnDevices on_devices)
     : store_(std::move(store)),
       rank_(rank),
       size_(size),
@@ -71,7 +90,15 @@ ProcessGroup::Collectives::Collectives(std::shared_ptr<Store> store, int rank, i
   engine_ = engine_of(kind, *store_, rank, size, timeout);
   const std::string name = engine_->name();
   recorded_as_ = FlightRecorder::of_process().add_group(rank, size, name == "MPI" ? "mpi" : name == "NCCL" ? "nccl" : "gloo");
-  if (!engine_->channels()) return;
+  const auto use_devices = [&] {
+    devices_ = std::make_unique<DeviceGroup>(DeviceGroup::Place{*store_, rank_, size_, messages(), [this] { return this->timeout(); },
+                                                                [this](const Header& h) { run(false, [this, h] { compare(h); }); }});
+  };
+  if (on_devices == OnDevices::Library) device_obstacle_ = DeviceGroup::obstacle();
+  if (!engine_->channels()) {
+    if (on_devices == OnDevices::Library && !engine_->pretends() && device_obstacle_.empty()) use_devices();
+    return;
+  }
   set_timeout(timeout);
   messages()->on_failure([as = recorded_as_](const std::string& reason) { FlightRecorder::of_process().write(as, reason); });
   // Wait until all ranks have come this far: afterwards the memory's creator may close its file, and the store's server may end.
@@ -80,10 +107,16 @@ ProcessGroup::Collectives::Collectives(std::shared_ptr<Store> store, int rank, i
     for (int peer = 0; peer < size_ && messages()->any_gone(); ++peer)
       if (messages()->gone(peer)) throw DistBackendError("{}", messages()->farewell(peer));
   });
-  roll.all("ready", "");
+  // All use the devices' library, or none does.
+  const std::vector<std::string> said = roll.all("ready", on_devices == OnDevices::Library ? device_obstacle_ : kNotWanted);
+  for (int r = 0; r < size; ++r)
+    if (const std::string& why = said[static_cast<size_t>(r)]; !why.empty() && device_obstacle_.empty())
+      device_obstacle_ = "rank " + std::to_string(r) + ": " + why;
+  if (on_devices == OnDevices::Library && device_obstacle_.empty()) use_devices();
 }
 
 ProcessGroup::Collectives::~Collectives() {
+  devices_.reset();
   if (generation_ != runtime::fork_generation()) {  // a forked child has none of the threads
     if (thread_.joinable()) static_cast<void>(new std::thread(std::move(thread_)));
     return;
@@ -195,15 +228,10 @@ void ProcessGroup::Collectives::work() {
 // --- one exchange
 
 Header ProcessGroup::Collectives::header(Collective what, const Block& b, int root, ReduceOp op) {
-  Header h;
-  h.number = ++number_;
-  h.elements = b.elements, h.what = static_cast<uint8_t>(what), h.op = static_cast<uint8_t>(op), h.type = static_cast<uint8_t>(b.type);
-  h.dims = static_cast<uint8_t>(std::min<size_t>(b.sizes.size(), 255)), h.root = root;
-  for (size_t i = 0; i < std::min<size_t>(b.sizes.size(), 4); ++i) h.sizes[i] = b.sizes[i];
-  mine_ = h;
-  traffic_.begin(h);
-  if (what != Collective::AllToAll) record(h);
-  return h;
+  mine_ = header_of(what, ++number_, b.elements, b.type, b.sizes, root, op);
+  traffic_.begin(mine_);
+  if (what != Collective::AllToAll) record(mine_);
+  return mine_;
 }
 
 void ProcessGroup::Collectives::record(const Header& h, size_t received) {
@@ -283,10 +311,7 @@ void ProcessGroup::Collectives::look(std::span<const uint8_t> wanted) {
       throw DistBackendError("{} while rank {} was in {}", messages()->farewell(peer), rank_, described(mine_));
   }
   if (Clock::now() < deadline_) return;
-  std::string absent;
-  for (const int peer : traffic_.absent()) absent += (absent.empty() ? "" : ", ") + std::to_string(peer);
-  throw DistBackendError("{} on rank {} timed out after {} ms: {}{}", described(mine_), rank_, int64_t{timeout_},
-                         absent.empty() ? "all ranks have come, and one has stopped in it" : "nothing has come from rank ", absent);
+  throw DistBackendError("{}", timed_out(mine_, rank_, timeout_, traffic_.absent()));
 }
 
 void ProcessGroup::Collectives::complain(int peer, const Header& theirs, const Header& expected) const {
@@ -560,6 +585,14 @@ void ProcessGroup::Collectives::all_to_all(const std::vector<Block>& out, const 
 
 void ProcessGroup::Collectives::barrier() {
   header(Collective::Barrier, {});
+  for (int peer = 0; peer < size_; ++peer)
+    if (peer != rank_) traffic_.meet(peer);
+  exchange();
+}
+
+void ProcessGroup::Collectives::compare(const Header& h) {
+  mine_ = h;
+  traffic_.begin(h);
   for (int peer = 0; peer < size_; ++peer)
     if (peer != rank_) traffic_.meet(peer);
   exchange();

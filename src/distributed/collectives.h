@@ -4,6 +4,7 @@
 #include <deque>
 #include <thread>
 
+#include "distributed/device_group.h"
 #include "distributed/engine.h"
 #include "distributed/flight_recorder.h"
 #include "distributed/ordered.h"
@@ -22,8 +23,18 @@ enum class Collective : uint8_t {
   ReduceScatter,
   AllToAll,
   Barrier,
-  AllReduceShards
+  AllReduceShards,
+  Send,
+  Receive,
+  Messages
 };
+// `elements` and `sizes` of the tensor that the call is about.
+Header header_of(Collective what, uint64_t number, size_t elements, DType type, const Dims& sizes, int root = -1,
+                 ReduceOp op = ReduceOp::Sum);
+// "all_reduce(SUM) of 6 elements of float32 [2, 3] (the group's collective number 4)"
+std::string described(const Header& h);
+// The error's text for a rank whose call has timed out; absent: the ranks that have not come.
+std::string timed_out(const Header& h, int rank, int64_t milliseconds, const std::vector<int>& absent);
 
 // Elements of one dtype in host memory.
 struct Block {
@@ -36,7 +47,7 @@ struct Block {
 
 class ProcessGroup::Collectives {
  public:
-  Collectives(std::shared_ptr<Store> store, int rank, int size, Milliseconds timeout, const std::string& kind);
+  Collectives(std::shared_ptr<Store> store, int rank, int size, Milliseconds timeout, const std::string& kind, OnDevices on_devices);
   ~Collectives();
 
   int rank() const noexcept { return rank_; }
@@ -50,6 +61,10 @@ class ProcessGroup::Collectives {
   size_t recorded_as() const noexcept { return recorded_as_; }
   // Records a message that `work` stands for.
   void record(bool sends, int peer, const Block& b, const WorkRef& work);
+  // What takes tensors on devices; null: they go through the host's memory.
+  DeviceGroup* devices() const noexcept { return devices_.get(); }
+  // Why there is none, if one was wanted.
+  const std::string& device_obstacle() const noexcept { return device_obstacle_; }
 
   // RuntimeError in a forked child of the process that made the group: it is not a rank, and does not have the threads.
   void require_own_process() const;
@@ -71,6 +86,8 @@ class ProcessGroup::Collectives {
   void reduce_scatter(const Block& out, const std::vector<Block>& in, ReduceOp op);
   void all_to_all(const std::vector<Block>& out, const std::vector<Block>& in);
   void barrier();
+  // Throws on every rank if they do not all call the same.
+  void compare(const Header& h);
 
  private:
   // Where and when the program has called a collective.
@@ -125,6 +142,8 @@ class ProcessGroup::Collectives {
   std::deque<Job> queue_;
   bool busy_ = false, stopped_ = false;
   std::thread thread_;
+  std::string device_obstacle_;
+  std::unique_ptr<DeviceGroup> devices_;  // destroyed first
 };
 
 }  // namespace naru::distributed

@@ -1,6 +1,8 @@
 // ProcessGroup: collectives on tensors, implemented with the engine's collectives on host memory.
 #include "naru/distributed/group.h"
 
+#include <algorithm>
+
 #include "autograd/history/history.h"
 #include "core/tensor_impl.h"
 #include "distributed/collectives.h"
@@ -138,15 +140,24 @@ void require_like(const std::vector<Tensor>& list, const Tensor& model, int size
 
 // --- ProcessGroup
 
-ProcessGroup::ProcessGroup(std::shared_ptr<Store> store, int rank, int size, Milliseconds timeout, const std::string& engine) {
+ProcessGroup::ProcessGroup(std::shared_ptr<Store> store, int rank, int size, Milliseconds timeout, const std::string& engine,
+                           OnDevices on_devices) {
   if (!store) throw ValueError("ProcessGroup: store must be a Store, got None");
   if (size < 1) throw ValueError("ProcessGroup: world_size must be at least 1, got {}", size);
   require_rank(rank, size, "ProcessGroup", "rank");
-  collectives_ = std::make_unique<Collectives>(std::move(store), rank, size, timeout, engine);
+  collectives_ = std::make_unique<Collectives>(std::move(store), rank, size, timeout, engine, on_devices);
 }
 ProcessGroup::~ProcessGroup() = default;
 
-bool ProcessGroup::idle() const { return collectives_->idle(); }
+namespace {
+// The group of devices, if it takes the tensors.
+DeviceGroup* taking(DeviceGroup* devices, const char* what, std::span<const Tensor> tensors, std::span<const Tensor> more = {}) {
+  return devices && DeviceGroup::takes(what, {tensors, more}) ? devices : nullptr;
+}
+std::span<const Tensor> one(const Tensor& t) { return {&t, 1}; }
+}  // namespace
+
+bool ProcessGroup::idle() const { return collectives_->idle() && (!collectives_->devices() || collectives_->devices()->idle()); }
 int ProcessGroup::rank() const noexcept { return collectives_->rank(); }
 int ProcessGroup::size() const noexcept { return collectives_->size(); }
 Milliseconds ProcessGroup::timeout() const noexcept { return collectives_->timeout(); }
@@ -155,12 +166,15 @@ void ProcessGroup::set_name(const std::string& name, const std::string& descript
   FlightRecorder::of_process().name_group(collectives_->recorded_as(), name, description, ranks);
 }
 std::string ProcessGroup::transport() const { return collectives_->engine().name(); }
+std::string ProcessGroup::device_transport() const { return collectives_->devices() ? collectives_->devices()->name() : ""; }
+std::string ProcessGroup::device_obstacle() const { return collectives_->device_obstacle(); }
 
 WorkRef ProcessGroup::all_reduce(const std::vector<Tensor>& tensors, ReduceOp op, bool async) {
   for (const Tensor& t : tensors) {
     ops::require_defined(t, "all_reduce", "tensor");
     reduction_of(op, t.dtype());
   }
+  if (DeviceGroup* const d = taking(collectives_->devices(), "all_reduce", tensors)) return d->all_reduce(tensors, op, async);
   return collectives_->run(async, [c = collectives_.get(), lent = lend(tensors, "all_reduce", Use::Both), op] {
     c->all_reduce(blocks(lent), op);
     give_back(lent);
@@ -182,6 +196,8 @@ WorkRef ProcessGroup::all_reduce_shards(const std::vector<Tensor>& nodes, int sh
                        nodes[0].numel(), naru::name_of(nodes[0].dtype()), t.numel(), naru::name_of(t.dtype()));
   }
   reduction_of(op, nodes[0].dtype());
+  if (DeviceGroup* const d = taking(collectives_->devices(), "all_reduce_shards", nodes))
+    return d->all_reduce_shards(nodes, shards, op, async);
   LentList lent;
   for (size_t i = 0; i < nodes.size(); ++i) lent.emplace_back(nodes[i], "all_reduce_shards", i ? Use::Read : Use::Both);
   return collectives_->run(async, [c = collectives_.get(), lent = std::move(lent), shards, op] {
@@ -194,6 +210,7 @@ WorkRef ProcessGroup::reduce(const Tensor& tensor, int root, ReduceOp op, bool a
   require_rank(root, size(), "reduce", "dst");
   ops::require_defined(tensor, "reduce", "tensor");
   reduction_of(op, tensor.dtype());
+  if (DeviceGroup* const d = taking(collectives_->devices(), "reduce", one(tensor))) return d->reduce(tensor, root, op, async);
   const Lent lent(tensor, "reduce", root == rank() ? Use::Both : Use::Read);
   return collectives_->run(async, [c = collectives_.get(), lent, root, op] {
     c->reduce(lent.block(), root, op);
@@ -203,6 +220,7 @@ WorkRef ProcessGroup::reduce(const Tensor& tensor, int root, ReduceOp op, bool a
 
 WorkRef ProcessGroup::broadcast(const std::vector<Tensor>& tensors, int root, bool async) {
   require_rank(root, size(), "broadcast", "src");
+  if (DeviceGroup* const d = taking(collectives_->devices(), "broadcast", tensors)) return d->broadcast(tensors, root, async);
   return collectives_->run(async,
                            [c = collectives_.get(), lent = lend(tensors, "broadcast", root == rank() ? Use::Read : Use::Write), root] {
                              for (const Lent& l : lent) c->broadcast(l.block(), root);
@@ -212,6 +230,8 @@ WorkRef ProcessGroup::broadcast(const std::vector<Tensor>& tensors, int root, bo
 
 WorkRef ProcessGroup::all_gather(const std::vector<Tensor>& outputs, const Tensor& input, bool async) {
   require_like(outputs, input, size(), "all_gather", "the output list");
+  if (DeviceGroup* const d = taking(collectives_->devices(), "all_gather", outputs, one(input)))
+    return d->all_gather(outputs, input, async);
   return collectives_->run(
       async, [c = collectives_.get(), out = lend(outputs, "all_gather", Use::Write), in = Lent(input, "all_gather", Use::Read)] {
         c->all_gather(blocks(out), in.block());
@@ -225,6 +245,7 @@ WorkRef ProcessGroup::gather(const std::vector<Tensor>& outputs, const Tensor& i
     require_like(outputs, input, size(), "gather", "gather_list");
   else if (!outputs.empty())
     throw ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.");
+  if (DeviceGroup* const d = taking(collectives_->devices(), "gather", outputs, one(input))) return d->gather(outputs, input, root, async);
   return collectives_->run(
       async, [c = collectives_.get(), out = lend(outputs, "gather", Use::Write), in = Lent(input, "gather", Use::Read), root] {
         c->gather(blocks(out), in.block(), root);
@@ -238,6 +259,8 @@ WorkRef ProcessGroup::scatter(const Tensor& output, const std::vector<Tensor>& i
     require_like(inputs, output, size(), "scatter", "scatter_list");
   else if (!inputs.empty())
     throw ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.");
+  if (DeviceGroup* const d = taking(collectives_->devices(), "scatter", inputs, one(output)))
+    return d->scatter(output, inputs, root, async);
   return collectives_->run(
       async, [c = collectives_.get(), out = Lent(output, "scatter", Use::Write), in = lend(inputs, "scatter", Use::Read), root] {
         c->scatter(out.block(), blocks(in), root);
@@ -248,6 +271,8 @@ WorkRef ProcessGroup::scatter(const Tensor& output, const std::vector<Tensor>& i
 WorkRef ProcessGroup::reduce_scatter(const Tensor& output, const std::vector<Tensor>& inputs, ReduceOp op, bool async) {
   require_like(inputs, output, size(), "reduce_scatter", "the input list");
   reduction_of(op, output.dtype());
+  if (DeviceGroup* const d = taking(collectives_->devices(), "reduce_scatter", inputs, one(output)))
+    return d->reduce_scatter(output, inputs, op, async);
   return collectives_->run(async, [c = collectives_.get(), out = Lent(output, "reduce_scatter", Use::Write),
                                    in = lend(inputs, "reduce_scatter", Use::Read), op] {
     c->reduce_scatter(out.block(), blocks(in), op);
@@ -271,6 +296,7 @@ WorkRef ProcessGroup::all_to_all(const std::vector<Tensor>& outputs, const std::
   if (outputs[own].numel() != inputs[own].numel())
     throw ValueError("all_to_all: what this rank keeps has {} elements in the inputs and {} in the outputs", inputs[own].numel(),
                      outputs[own].numel());
+  if (DeviceGroup* const d = taking(collectives_->devices(), "all_to_all", outputs, inputs)) return d->all_to_all(outputs, inputs, async);
   return collectives_->run(
       async, [c = collectives_.get(), out = lend(outputs, "all_to_all", Use::Write), in = lend(inputs, "all_to_all", Use::Read)] {
         c->all_to_all(blocks(out), blocks(in));
@@ -279,6 +305,8 @@ WorkRef ProcessGroup::all_to_all(const std::vector<Tensor>& outputs, const std::
 }
 
 WorkRef ProcessGroup::barrier(bool async) {
+  // As with NCCL's own: what the current streams have been given is done.
+  if (collectives_->devices()) collectives_->devices()->synchronize();
   return collectives_->run(async, [c = collectives_.get()] { c->barrier(); });
 }
 
@@ -296,6 +324,11 @@ Parcel parcel(const Lent& lent) {
 
 WorkRef ProcessGroup::send(const Tensor& tensor, int to, int tag, bool async) {
   require_other(to, *this, "send", "destination");
+  if (DeviceGroup* const d = taking(collectives_->devices(), "send", one(tensor))) {
+    const WorkRef work = d->messages({{true, tensor, to, tag}});
+    if (!async) work->wait();
+    return work;
+  }
   collectives_->require_own_process();
   auto work = std::make_shared<Work>();
   if (collectives_->engine().pretends()) {
@@ -314,6 +347,13 @@ WorkRef ProcessGroup::recv(const Tensor& tensor, int from, int tag, bool async) 
     require_other(from, *this, "recv", "source");
   else if (size() == 1)
     throw ValueError("recv: there is no other rank that could send");
+  if (DeviceGroup* const d = taking(collectives_->devices(), "recv", one(tensor))) {
+    if (from == kAnyRank)
+      throw RuntimeError("recv: NCCL can't receive from any rank: give the source, or use the backend \"gloo\" or tensors on the cpu");
+    const WorkRef work = d->messages({{false, tensor, from, tag}});
+    if (!async) work->wait();
+    return work;
+  }
   collectives_->require_own_process();
   auto work = std::make_shared<Work>();
   if (collectives_->engine().pretends()) {
@@ -327,7 +367,22 @@ WorkRef ProcessGroup::recv(const Tensor& tensor, int from, int tag, bool async) 
   return work;
 }
 
+std::vector<WorkRef> ProcessGroup::exchange(const std::vector<Message>& messages) {
+  std::vector<Tensor> tensors;
+  for (const Message& m : messages) {
+    if (m.sends || m.peer != kAnyRank) require_other(m.peer, *this, m.sends ? "send" : "recv", m.sends ? "destination" : "source");
+    tensors.push_back(m.tensor);
+  }
+  DeviceGroup* const d = messages.empty() ? nullptr : taking(collectives_->devices(), "exchange", tensors);
+  if (d && messages.size() > 1 && std::ranges::all_of(messages, [](const Message& m) { return m.peer != kAnyRank; }))
+    return {d->messages(messages)};
+  std::vector<WorkRef> works;
+  for (const Message& m : messages) works.push_back(m.sends ? send(m.tensor, m.peer, m.tag, true) : recv(m.tensor, m.peer, m.tag, true));
+  return works;
+}
+
 void ProcessGroup::abort(const std::string& reason) {
+  if (collectives_->devices()) collectives_->devices()->abort(reason);
   if (collectives_->messages()) collectives_->messages()->fail(reason);
 }
 

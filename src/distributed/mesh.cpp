@@ -27,14 +27,6 @@ constexpr size_t kMostVisitors = 256;
 constexpr int kMostAcceptedAtOnce = 64;
 
 // Equal for processes that reach each other by loopback: same boot, same network namespace.
-std::string this_host() {
-  std::string id;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
-  char text[256] = {};
-  const ssize_t n = ::readlink("/proc/self/ns/net", text, sizeof text - 1);
-  return id + "/" + std::string(text, static_cast<size_t>(n > 0 ? n : 0));
-}
-
 // The address of the network interface that GLOO_SOCKET_IFNAME (or NCCL_SOCKET_IFNAME) names.
 std::string address_of_interface() {
   const char* name = std::getenv("GLOO_SOCKET_IFNAME");
@@ -71,6 +63,14 @@ std::string own_address(Store& store, int rank) {
 }
 
 }  // namespace
+
+std::string this_host() {
+  std::string id;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+  char text[256] = {};
+  const ssize_t n = ::readlink("/proc/self/ns/net", text, sizeof text - 1);
+  return id + "/" + std::string(text, static_cast<size_t>(n > 0 ? n : 0));
+}
 
 Mesh::Mesh(RollCall& roll) : roll_(roll), rank_(roll.rank()), size_(roll.size()), deadline_(roll.deadline()) {
   // If all ranks are on one host, listen only on loopback, which no other host can reach.

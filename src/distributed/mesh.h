@@ -10,6 +10,9 @@
 
 namespace naru::distributed {
 
+// Equal texts are one host, and one network on it.
+std::string this_host();
+
 class Mesh {
  public:
   explicit Mesh(RollCall& roll);

@@ -41,16 +41,16 @@ Messages::~Messages() {
   }
   {
     const Lock lock(mutex_);
-    tell_all(Kind::Leaving, "");
+    tell_all(Kind::Leaving, "", collectives_);
     stopping_ = true;
   }
   lines_->wake();
   thread_.join();
 }
 
-void Messages::tell_all(Kind kind, const std::string& text) {
+void Messages::tell_all(Kind kind, const std::string& text, uint64_t number) {
   for (Peer& p : peers_)
-    if (&p != &peers_[static_cast<size_t>(rank_)] && !p.gone) push(p, kind, 0, text);
+    if (&p != &peers_[static_cast<size_t>(rank_)] && !p.gone) push(p, kind, number, text);
 }
 
 void Messages::push(Peer& p, Kind kind, uint64_t number, const std::string& text) {
@@ -127,6 +127,12 @@ std::string Messages::farewell(int peer) const {
   const Peer& p = peers_[static_cast<size_t>(peer)];
   if (!p.left) return p.trouble;
   return "rank " + std::to_string(peer) + " has left the group: it called destroy_process_group, or its program has ended";
+}
+
+std::optional<uint64_t> Messages::left_after(int peer) const {
+  const Lock lock(mutex_);
+  const Peer& p = peers_[static_cast<size_t>(peer)];
+  return p.left ? std::optional(p.left_after) : std::nullopt;
 }
 
 void Messages::fail(const std::string& reason) {
@@ -345,7 +351,7 @@ void Messages::end(int peer, Done& done) {
   p.head_at = 0;
   switch (p.head.kind) {
     case Kind::Leaving:
-      p.left = true;
+      p.left = true, p.left_after = p.head.number;
       drop_offers(p, farewell(peer), done);  // it asks for no more
       break;
     case Kind::Failure:

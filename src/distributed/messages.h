@@ -58,6 +58,10 @@ class Messages {
   bool gone(int peer) const noexcept { return peers_[static_cast<size_t>(peer)].gone.load(std::memory_order_acquire); }
   // "rank 1 is gone: ..."
   std::string farewell(int peer) const;
+  // How many of the group's collectives on devices a rank that has left took part in; nullopt if it did not leave in order.
+  std::optional<uint64_t> left_after(int peer) const;
+  // The same of this rank, for the others.
+  void count_collectives(uint64_t number) noexcept { collectives_ = number; }
   // Pending work that takes longer fails.
   void set_timeout(Milliseconds timeout) { timeout_ = timeout.count(); }
   bool in_child() const noexcept;
@@ -77,7 +81,7 @@ class Messages {
   };
   struct Head {
     uint64_t bytes;
-    uint64_t number;  // of an offer; Room: bytes
+    uint64_t number;  // of an offer; Room: bytes; Leaving: collectives on devices
     int32_t tag;
     Kind kind;
     uint8_t type;
@@ -119,6 +123,7 @@ class Messages {
     std::string early;              // otherwise its bytes, until a receive is posted
     bool skips = false;             // the incoming bytes, because their receive has failed
     bool left = false;
+    uint64_t left_after = 0;
     size_t unread = 0;                    // bytes that were sent to it, and that it has not received as far as this rank knows
     uint64_t last_offer = 0;              // to it
     std::map<uint64_t, Offered> offers;   // to it, that it has not asked for
@@ -147,7 +152,7 @@ class Messages {
   void lose(int peer, const std::string& trouble, Done& done);
   void fail_locked(const std::string& reason, Done& done);
   void look_at_deadlines(Done& done);
-  void tell_all(Kind kind, const std::string& text);
+  void tell_all(Kind kind, const std::string& text, uint64_t number = 0);
   std::list<Receiving>::iterator match(int from, int tag);
   std::optional<std::string> misfit(const Receiving& r, int from, const Head& head) const;
   void hand_over(Receiving r, const Early& e, Done& done);
@@ -164,6 +169,7 @@ class Messages {
   std::optional<std::string> reason_;
   std::atomic<bool> any_gone_{false}, stopping_{false};
   std::atomic<int64_t> timeout_{kDefaultTimeout.count()};
+  std::atomic<uint64_t> collectives_{0};
   std::thread thread_;
 };
 

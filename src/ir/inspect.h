@@ -53,7 +53,7 @@ void each_program(I& instruction, F&& f) {
 // "matmul", "gather" ...; none for a plain copy of bytes.
 void each_name(const Instruction& instruction, const std::function<void(const char*)>& f);
 
-// Every name that each_name can give, once each, except "kernel" (user kernels): first the rows of the elementwise table, then their derivatives
+// Every name that each_name can give, once each, except "kernel" (user kernels) and "exchange": first the rows of the elementwise table, then their derivatives
 // ("exp'a": with respect to the first operand), then the names that kinds of instructions give.
 struct OperatorName {
   const char* name;

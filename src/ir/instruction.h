@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/communicator.h"
 #include "ir/attention.h"
 #include "ir/fft.h"
 #include "ir/index_name.h"
@@ -444,7 +445,30 @@ struct MapEach {
   }
 };
 
+// Calls of the library that joins devices of several processes.
+struct Exchange {
+  std::shared_ptr<Communicator> communicator;
+  std::vector<Communicator::Call> calls;
+
+  const char* name() const { return "exchange"; }  // no operator: it has no place among kNames
+  template <class F>
+  void each_operand(F&& f) {
+    const int64_t stride = 1;
+    const int ranks = communicator->size();
+    for (Communicator::Call& c : calls) {
+      const auto side = [&](void*& p, bool written, size_t elements) {
+        const auto size = static_cast<int64_t>(elements);
+        if (p && size) f(p, OperandUse{"tensor of a collective", written, c.type, std::span(&size, 1), std::span(&stride, 1)});
+      };
+      void* from = const_cast<void*>(c.from);
+      side(from, false, c.read(ranks));
+      c.from = from;
+      side(c.to, true, c.written(ranks));
+    }
+  }
+};
+
 using Instruction = std::variant<Map, Reduce, ArgReduce, Scan, Gather, Scatter, MatMul, Convolution, Windows, Sort, Nonzero, Lapack, Fft,
-                                 Attention, CopyBytes, RowFused, MapEach, UserKernel>;
+                                 Attention, CopyBytes, RowFused, MapEach, UserKernel, Exchange>;
 
 }  // namespace naru::ir

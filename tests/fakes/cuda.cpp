@@ -2,6 +2,7 @@
    (those that the fake NVRTC beside it made), with results as true as the machine's C++ compiler makes them. It is as unkind as a driver may be:
      - a device's memory lies at addresses at which the host faults;
      - work is done as late as allowed: when somebody waits for it, or (one step) asks whether it is done. Page-locked memory is read and written then;
+       streams that wait for other processes (nccl.cpp) go on by themselves, a little later;
      - each call wants a current context, of the device that its stream and events belong to;
      - in a capture nothing may be waited for or be asked of the stream, and pageable memory is refused: 900, and the capture is void (901);
      - while another library captures in the strictest mode (fake_capture_by_others), calls that wait or take memory are refused (900), and the capture is
@@ -62,7 +63,7 @@ EXPORT int cuCtxSetCurrent(Context* c) {
 #endif
 EXPORT int cuCtxSynchronize() {
   BEGIN(cuCtxSynchronize);
-  for (Stream* s : current()->streams) finish(s);
+  finish(current());
   return current()->broken;
 }
 EXPORT int cuDeviceCanAccessPeer(int* can, int device, int peer) {
@@ -261,8 +262,10 @@ EXPORT int cuEventRecord(Event* e, Stream* s) {
 EXPORT int cuStreamWaitEvent(Stream* s, Event* e, unsigned) {
   BEGIN(cuStreamWaitEvent);
   if (s->captured && !e->captured && spoils(s)) return kCaptureIsolation;
-  return give(s, [mark = e->mark, c = e->context] {
-    while (mark && !mark->done && !c->broken) step(mark->stream);
+  return give_item(s, [mark = e->mark, c = e->context] {
+    while (mark && !mark->done && !c->broken)
+      if (!step(mark->stream)) return false;
+    return true;
   });
 }
 // Call without the lock.
@@ -283,8 +286,11 @@ EXPORT int cuEventSynchronize(Event* e) {
   BEGIN(cuEventSynchronize);
   if (e->captured) return kCapturedEvent;
   const std::shared_ptr<Mark> mark = e->mark;
-  while (mark && !mark->done && !e->context->broken && step(mark->stream)) {
-  }
+  while (mark && !mark->done && !e->context->broken)
+    if (!step(mark->stream)) {
+      if (mark->stream->work.empty()) break;
+      nap();
+    }
   return e->context->broken;
 }
 EXPORT int cuEventElapsedTime(float* milliseconds, Event* start, Event* end) {

@@ -3,6 +3,10 @@
 #include <setjmp.h>
 #include <ucontext.h>
 
+#include <pthread.h>
+
+#include <thread>
+
 #include "cuda_state.h"
 
 namespace {
@@ -213,9 +217,11 @@ EXPORT int cuGraphInstantiateWithFlags(Graph** made, Graph* graph, unsigned long
 EXPORT int cuGraphLaunch(Graph* made, Stream* s) {
   BEGIN(cuGraphLaunch);
   if (made->context != current()) return kInvalidContext;
-  return give(s, [work = made->work, c = made->context] {
-    for (const auto& f : *work)
-      if (!c->broken) f();
+  // A copy: pieces of work that wait have a state of their own in each launch.
+  return give_item(s, [work = *made->work, at = size_t{0}, c = made->context]() mutable {
+    for (; at < work.size() && !c->broken; ++at)
+      if (!work[at]()) return false;
+    return true;
   });
 }
 EXPORT int cuGraphExecDestroy(Graph* made) {
@@ -243,6 +249,31 @@ EXPORT int fake_cuda_capability(Context* c) { return fake_gpu_capability(c->devi
 EXPORT int fake_cuda_give(Stream* s, const std::function<void()>& work) {
   const std::lock_guard<std::recursive_mutex> lock(mutex);
   return s->context->broken ? s->context->broken : give(s, work);
+}
+// The same of work that waits for other processes: it returns false until it is done.
+EXPORT int fake_cuda_give_waiting(Stream* s, const std::function<bool()>& work) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex);
+  if (s->context->broken) return s->context->broken;
+  static bool& going = *new bool(false);
+  if (!going) {
+    going = true;
+    pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); }, [] { mutex.unlock(); });
+    std::thread([] {
+      for (;;) {
+        usleep(1000);
+        const std::lock_guard<std::recursive_mutex> turn(mutex);
+        for (const auto& c : contexts)
+          for (Stream* each : std::set<Stream*>(c.second->streams))
+            while (each->waits && step(each)) {
+            }
+      }
+    }).detach();
+  }
+  // Graphs are launched on any stream.
+  if (s->captured)
+    for (Stream* each : s->context->streams) each->waits = true;
+  s->waits = true;
+  return give_item(s, work);
 }
 EXPORT void* fake_cuda_host(Context* c, Address address, size_t bytes) {
   char* const h = host(c, address, bytes);

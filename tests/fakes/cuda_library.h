@@ -33,6 +33,10 @@ inline char* host(void* c, const void* p, size_t bytes) {
 inline int give(void* stream, const std::function<void()>& work) {
   return driver<int(void*, const std::function<void()>&)>("fake_cuda_give")(stream, work);
 }
+// The same of work that waits for other processes: it is called again until it returns true.
+inline int give_waiting(void* stream, const std::function<bool()>& work) {
+  return driver<int(void*, const std::function<bool()>&)>("fake_cuda_give_waiting")(stream, work);
+}
 inline bool aligned(const void* p, uint64_t bytes) { return reinterpret_cast<uintptr_t>(p) % bytes == 0; }
 
 // Enqueues work with a workspace: one step marks the workspace, and the next calls `work` with whether the mark is still there.

@@ -78,12 +78,16 @@ struct Event {
   std::shared_ptr<Mark> mark;  // null: never recorded, which counts as complete
   bool done() const { return !mark || mark->done; }
 };
-using Work = std::vector<std::function<void()>>;
+// A piece of work: false if it must be tried again later, because it waits for what is not of this process.
+using Item = std::function<bool()>;
+using Work = std::vector<Item>;
 struct Stream {
   Context* context;
-  std::deque<std::function<void()>> work;
+  std::deque<Item> work;
   std::shared_ptr<Work> captured;  // while capturing
   bool spoiled = false;            // a call that is not allowed in captures was made
+  bool busy = false;               // in a piece of work
+  bool waits = false;              // for other processes, so its work goes on even if nobody asks
 };
 struct Graph {
   Context* context;
@@ -172,19 +176,25 @@ inline bool is_pinned(const void* p, size_t bytes) {
 }
 
 inline bool step(Stream* s) {
-  if (s->work.empty()) return false;
-  const auto work = std::move(s->work.front());
-  s->work.pop_front();
-  ++now;
-  if (!s->context->broken) work();
-  return true;
+  if (s->work.empty() || s->busy) return false;
+  s->busy = true;
+  const bool done = s->context->broken || s->work.front()();
+  s->busy = false;
+  if (done) s->work.pop_front(), ++now;
+  return done;
+}
+// Other threads have their turn while one waits for other processes.
+inline void nap() {
+  mutex.unlock();
+  usleep(50);
+  mutex.lock();
 }
 inline void finish(Stream* s) {
-  while (step(s)) {
-  }
+  while (!s->work.empty())
+    if (!step(s)) nap();
 }
 inline void finish(Context* c) {
-  for (Stream* s : c->streams) finish(s);
+  for (Stream* s : std::set<Stream*>(c->streams)) finish(s);
 }
 
 // Number of calls until the one that fails (0: none), the code that it returns, and its name.
@@ -225,7 +235,7 @@ inline Stream* real(Stream* s) {
   return legacy;
 }
 
-inline int give(Stream* s, std::function<void()> work) {
+inline int give_item(Stream* s, Item work) {
   s = real(s);
   if (s->context != current()) return kInvalidHandle;
   if (s->captured && s->spoiled) return kCaptureInvalidated;
@@ -234,6 +244,13 @@ inline int give(Stream* s, std::function<void()> work) {
   else
     s->work.push_back(std::move(work));
   return 0;
+}
+template <class F>
+int give(Stream* s, F work) {
+  return give_item(s, [work]() mutable {
+    work();
+    return true;
+  });
 }
 // Counts calls that may synchronize the whole device while a stream of the context captures.
 inline void note_if_captured(Context* c) {

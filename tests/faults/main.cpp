@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
   setenv("NARU_CUFFT_LIBRARY", NARU_FAKES "/libcufft.so", 1);
   setenv("NARU_CUSOLVER_LIBRARY", NARU_FAKES "/libcusolver.so", 1);
   setenv("NARU_CUDNN_LIBRARY", NARU_FAKES "/libcudnn.so", 1);
+  setenv("NARU_NCCL_LIBRARY", NARU_FAKES "/libnccl.so", 1);
   setenv("NARU_CUDA_DEVICE_NODE", "/dev/null", 1);
   setenv("NARU_FAKE_GPUS", "0000:01:00.0 a 9.0 512 H100", 1);
   setenv("NARU_OPENCL_LIBRARY", NARU_FAKES "/libopencl.so", 1);

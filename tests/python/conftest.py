@@ -29,8 +29,10 @@ import pytest  # noqa: E402
 
 import naru  # noqa: E402
 
+# Where tests fork ranks that use cuda devices (test_nccl.py) nothing here may ask the driver, which a forked process can't use then.
+FORKS = "NARU_TEST_NCCL" in os.environ
 # The first device of every registered kind (the virtual ones above and those of the machine), or of the kinds in NARU_TEST_DEVICES.
-DEVICES = [d["device"] for d in naru._C.devices() if d["index"] == 0 and d["kind"] in os.environ.get("NARU_TEST_DEVICES", d["kind"]).split(",")]
+DEVICES = [d["device"] for d in ([] if FORKS else naru._C.devices()) if d["index"] == 0 and d["kind"] in os.environ.get("NARU_TEST_DEVICES", d["kind"]).split(",")]
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -78,7 +80,7 @@ def settings():
             naru.are_deterministic_algorithms_enabled, naru.get_deterministic_debug_mode, naru.get_default_device, naru.get_default_dtype,
             naru.get_float32_matmul_precision, naru.get_num_threads, naru.get_printoptions, naru.is_anomaly_enabled, naru.is_autocast_cpu_enabled,
             naru.is_autocast_enabled, naru.is_grad_enabled, naru.is_inference_mode_enabled,
-            *((naru.cuda.current_device, naru.cuda.current_stream) if naru.cuda.is_available() else ()),
+            *((naru.cuda.current_device, naru.cuda.current_stream) if not FORKS and naru.cuda.is_available() else ()),
         )
     }  # fmt: skip
     found["the names of classes"] = naru.nn.Linear.__module__  # as_torch() renames modules to torch's

@@ -49,19 +49,13 @@ void define_dist_errors(nb::module_& m) {
   define(store_error, "DistStoreError",
          "Keys of a store that do not come in time.\n\n>>> issubclass(naru.distributed.DistStoreError, naru.distributed.DistError)\nTrue",
          dist_error);
-  nb::register_exception_translator([](const std::exception_ptr& p, void*) {
-    try {
-      std::rethrow_exception(p);
-    } catch (const DistBackendError& e) {
-      PyErr_SetString(backend_error, e.what());
-    } catch (const DistNetworkError& e) {
-      PyErr_SetString(network_error, e.what());
-    } catch (const DistStoreError& e) {
-      PyErr_SetString(store_error, e.what());
-    } catch (const DistError& e) {
-      PyErr_SetString(dist_error, e.what());
-    }
-  });
+  // Device work may fail with them too, wherever its results are read.
+  class_of_error = [](const Error& e) -> PyObject* {
+    if (dynamic_cast<const DistBackendError*>(&e)) return backend_error;
+    if (dynamic_cast<const DistNetworkError*>(&e)) return network_error;
+    if (dynamic_cast<const DistStoreError*>(&e)) return store_error;
+    return dynamic_cast<const DistError*>(&e) ? dist_error : nullptr;
+  };
 }
 
 void define_stores(nb::module_& m) {
@@ -128,15 +122,45 @@ ReduceOp op_of(int op) {
   return static_cast<ReduceOp>(op);
 }
 
-void define_group(nb::module_& m) {
-  m.def("_mpi_path", &mpi_path);
+void define_messages(nb::class_<ProcessGroup>& group) {
   using Group = ProcessGroup;
   using List = nb::list;
   const auto run = [](const auto& f) { return unlocked(f); };
-  nb::class_<Group>(m, "_ProcessGroup")
+  group
+      .def("send",
+           [=](Group& g, List t, int to, int tag, bool async) {
+             return run([&, list = tensors_of(t, "send(): tensor")] { return g.send(list.at(0), to, tag, async); });
+           })
+      .def("recv",
+           [=](Group& g, List t, int from, int tag, bool async) {
+             return run([&, list = tensors_of(t, "recv(): tensor")] { return g.recv(list.at(0), from, tag, async); });
+           })
+      .def("exchange",
+           // messages: tuples (sends, tensor, peer, tag)
+           [=](Group& g, List messages) {
+             std::vector<Group::Message> list;
+             for (const nb::handle each : messages) {
+               const auto m = nb::cast<nb::tuple>(each);
+               list.push_back({nb::cast<bool>(m[0]), tensor_or_throw(m[1].ptr(), "batch_isend_irecv(): tensor"), nb::cast<int>(m[2]),
+                               nb::cast<int>(m[3])});
+             }
+             return run([&] { return g.exchange(list); });
+           })
+      .def("abort", [=](Group& g, const std::string& reason) { run([&] { g.abort(reason); }); });
+}
+
+void define_group(nb::module_& m) {
+  m.def("_mpi_path", &mpi_path);
+  m.def("_device_library_obstacle", [] { return unlocked([] { return device_library_obstacle(); }); });
+  using Group = ProcessGroup;
+  using List = nb::list;
+  const auto run = [](const auto& f) { return unlocked(f); };
+  nb::class_<Group> group(m, "_ProcessGroup");
+  group
       .def("__init__",
-           [](Group* self, std::shared_ptr<Store> store, int rank, int size, int64_t ms, const std::string& engine) {
-             unlocked([&] { new (self) Group(std::move(store), rank, size, Milliseconds(ms), engine); });
+           [](Group* self, std::shared_ptr<Store> store, int rank, int size, int64_t ms, const std::string& engine, bool by_library) {
+             const OnDevices on_devices = by_library ? OnDevices::Library : OnDevices::Host;
+             unlocked([&] { new (self) Group(std::move(store), rank, size, Milliseconds(ms), engine, on_devices); });
            })
       .def("idle", [](const Group& g) { return unlocked([&] { return g.idle(); }); })
       .def("rank", &Group::rank)
@@ -145,6 +169,8 @@ void define_group(nb::module_& m) {
       .def("set_timeout", [](Group& g, int64_t ms) { g.set_timeout(Milliseconds(ms)); })
       .def("transport", &Group::transport)
       .def("set_name", &Group::set_name)
+      .def("device_transport", &Group::device_transport)
+      .def("device_obstacle", &Group::device_obstacle)
       .def("all_reduce",
            [=](Group& g, List t, int op, bool async) {
              return run([&, list = tensors_of(t, "all_reduce(): tensor")] { return g.all_reduce(list, op_of(op), async); });
@@ -191,16 +217,8 @@ void define_group(nb::module_& m) {
              return run([&, o = tensors_of(out, "all_to_all(): output_tensor_list's item"),
                          i = tensors_of(in, "all_to_all(): input_tensor_list's item")] { return g.all_to_all(o, i, async); });
            })
-      .def("barrier", [=](Group& g, bool async) { return run([&] { return g.barrier(async); }); })
-      .def("send",
-           [=](Group& g, List t, int to, int tag, bool async) {
-             return run([&, list = tensors_of(t, "send(): tensor")] { return g.send(list.at(0), to, tag, async); });
-           })
-      .def("recv",
-           [=](Group& g, List t, int from, int tag, bool async) {
-             return run([&, list = tensors_of(t, "recv(): tensor")] { return g.recv(list.at(0), from, tag, async); });
-           })
-      .def("abort", [=](Group& g, const std::string& reason) { run([&] { g.abort(reason); }); });
+      .def("barrier", [=](Group& g, bool async) { return run([&] { return g.barrier(async); }); });
+  define_messages(group);
 }
 
 }  // namespace

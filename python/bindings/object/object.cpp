@@ -29,6 +29,7 @@ void set_python_error(const char* op) noexcept {
   } catch (const DeviceUnavailableError& e) {
     set(device_unavailable_error ? device_unavailable_error : PyExc_RuntimeError, e.what());
   } catch (const Error& e) {
+    if (PyObject* const type = class_of_error ? class_of_error(e) : nullptr) return set(type, e.what());
     switch (e.kind()) {
       case ErrorKind::Type:
         return set(PyExc_TypeError, e.what());

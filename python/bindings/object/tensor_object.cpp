@@ -16,6 +16,7 @@ PyObject* out_of_memory_error = nullptr;
 PyObject* device_unavailable_error = nullptr;
 PyObject* device_lost_error = nullptr;
 PyObject* linalg_error = nullptr;
+PyObject* (*class_of_error)(const Error&) = nullptr;
 
 namespace {
 

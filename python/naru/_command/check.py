@@ -24,7 +24,7 @@ _LESS = {
     **dict.fromkeys(("compile", "compiler.compile"), "returns the function itself; its operators are fused as they always are"),
     **dict.fromkeys(("jit.script", "jit.trace", "jit.trace_module", "jit.freeze", "jit.optimize_for_inference"), "returns what it is given; nothing is compiled to TorchScript"),
     "jit.fork": "calls the function at once",
-    "distributed.init_process_group": "knows the backends of docs/distributed.md; 'nccl' exchanges through the host's memory",
+    "distributed.init_process_group": "knows the backends of docs/distributed.md; 'nccl' takes NCCL where it is installed",
 }
 # PyTorch's sister packages, which are built against it.
 _SISTERS = ("torchaudio", "torchtext", "torchdata", "torchrec", "torch_xla", "torch_tensorrt", "intel_extension_for_pytorch")

@@ -1,7 +1,8 @@
 """`torch.distributed`: several processes, on one host or several, that compute together.
 
 The engine is naru's own, in C++: shared memory between processes of one host, MPI between hosts. It is called "gloo", and is used
-for every backend name. Calls of collectives are checked for consistency between ranks, and all ranks report a rank that dies.
+for every backend name, but for tensors on cuda devices with "nccl". Calls of collectives are checked for consistency between ranks, and all
+ranks report a rank that dies.
 """
 
 from __future__ import annotations
@@ -120,16 +121,25 @@ def is_mpi_available() -> bool:
     return bool(_C._mpi_path())
 
 
+def is_nccl_available() -> bool:
+    """Whether there are cuda devices and NVIDIA's library NCCL, for the backend "nccl". It is opened for this.
+
+    >>> naru.distributed.is_nccl_available() in (True, False)
+    True
+    """
+    return not _C._device_library_obstacle()
+
+
 def _never() -> bool:
     """Whether the backend is available: False.
 
-    >>> naru.distributed.is_nccl_available()
+    >>> naru.distributed.is_ucc_available()
     False
     """
     return False
 
 
-is_nccl_available = is_ucc_available = is_xccl_available = _never
+is_ucc_available = is_xccl_available = _never
 
 
 def is_torchelastic_launched() -> bool:
@@ -142,12 +152,13 @@ def is_torchelastic_launched() -> bool:
 
 
 def is_backend_available(backend: str) -> bool:
-    """Whether the `backend` is available: "gloo" and "fake" are, "mpi" where there is a library. ("nccl" is an alias for "gloo" on cuda devices.)
+    """Whether the `backend` is available: "gloo" and "fake" are, "mpi" and "nccl" where there is a library.
 
     >>> is_backend_available("gloo"), is_backend_available("ucc")
     (True, False)
     """
-    return backend.lower() in ("gloo", "fake") or (backend.lower() == "mpi" and is_mpi_available())
+    asked = {"mpi": is_mpi_available, "nccl": is_nccl_available}
+    return backend.lower() in ("gloo", "fake") or asked.get(backend.lower(), _never)()
 
 
 def supports_complex(reduceOp: ReduceOp) -> bool:
@@ -160,7 +171,7 @@ def supports_complex(reduceOp: ReduceOp) -> bool:
 
 
 class DebugLevel(enum.Enum):
-    """How much is checked: naru's engine always compares what ranks call, so the levels change nothing.
+    """How much is checked. naru's engine always compares what ranks call; for NCCL the variable TORCH_DISTRIBUTED_DEBUG=DETAIL asks for it.
 
     >>> DebugLevel.OFF.name
     'OFF'
@@ -217,7 +228,7 @@ def get_backend_config(group: Any = None) -> str:
 
 
 def get_default_backend_for_device(device: Any) -> str:
-    """The backend that init_process_group takes for a `device`, or a kind of device. ("nccl" is naru's own engine, as "gloo" is.)
+    """The backend that init_process_group takes for a `device`, or a kind of device.
 
     >>> get_default_backend_for_device("cuda:0")
     'nccl'

@@ -77,6 +77,7 @@ class ProcessGroup:
         self.group_name = name
         self.group_desc = name
         self.splits = 0  # how often it was split
+        self._by_library = False  # whether NCCL takes tensors on devices, if all ranks have it
 
     def rank(self) -> int:
         """This process's rank in the group."""
@@ -163,8 +164,13 @@ def _check_backend(backend: str | None) -> str:
     for part in text.split(","):
         name = part.rpartition(":")[2]
         if name not in ("gloo", "mpi", "nccl", "ucc", "xccl", "undefined") and text != "fake":
-            raise ValueError(f"Invalid backend: '{name}'; naru has \"gloo\", \"mpi\" and \"fake\", and takes \"nccl\" for \"gloo\" on cuda devices")
+            raise ValueError(f"Invalid backend: '{name}'; naru has \"gloo\", \"mpi\" and \"fake\", and \"nccl\" for cuda devices")
     return text
+
+
+def _by_library(backend: str | None) -> bool:
+    """Whether tensors on cuda devices are NCCL's: as the backend's name says, or where it names none."""
+    return backend is None or any(part.rpartition(":")[2] in ("nccl", "undefined") for part in str(backend).lower().split(","))
 
 
 def init_process_group(
@@ -180,8 +186,9 @@ def init_process_group(
 ) -> None:
     """Joins this process to the others, and returns when all have joined.
 
-    The engine is naru's own for every backend name: shared memory between processes of one host, MPI between hosts. "mpi"
-    uses MPI on one host, too. Tensors on devices are copied through host memory.
+    Tensors on the cpu are naru's own engine's for every backend name: shared memory between processes of one host, MPI between hosts. "mpi"
+    uses MPI on one host, too. Tensors on cuda devices are NCCL's with "nccl", "cpu:gloo,cuda:nccl" or None, if all ranks have it; else they
+    are copied through host memory.
 
     Args:
         backend: "gloo", "mpi", "nccl", "cpu:gloo,cuda:nccl" or None; or "fake": this process plays one rank of `world_size`, without any others.
@@ -211,15 +218,22 @@ def init_process_group(
             raise ValueError("rank must be non-negative if using store")
     else:
         store, rank, world_size = meet(init_method or "env://", rank, world_size, timeout or timedelta(seconds=300))
-    if "nccl" in name and rank == 0:
-        warnings.warn("naru has no NCCL: its own engine takes the name, and tensors on devices go through the host's memory", stacklevel=2)
     _World.store = store
     _World.process = os.getpid()
-    _World.default = _made(store, rank, list(range(world_size)), name, timeout)
+    _World.default = _made(store, rank, list(range(world_size)), name, timeout, by_library=_by_library(backend))
+    if "nccl" in name and rank == 0 and (obstacle := _World.default._engine.device_obstacle()):
+        warnings.warn(f"NCCL can't be used: {obstacle}. Tensors on devices go through the host's memory", stacklevel=2)
 
 
 def _made(
-    store: Store, rank: int, ranks: list[int], backend: str, timeout: timedelta | None, desc: str | None = None, name: str | None = None
+    store: Store,
+    rank: int,
+    ranks: list[int],
+    backend: str,
+    timeout: timedelta | None,
+    desc: str | None = None,
+    name: str | None = None,
+    by_library: bool = False,
 ) -> ProcessGroup:
     if name is None:
         name = str(_World.made)
@@ -227,23 +241,30 @@ def _made(
     prefixed = PrefixStore(f"group/{name}", store)
     names = [part.rpartition(":")[2] for part in backend.split(",")]
     kind = "fake" if backend == "fake" else "mpi" if "mpi" in names else ""
-    engine = _C._ProcessGroup(prefixed._store, rank, len(ranks), milliseconds(default_pg_timeout if timeout is None else timeout), kind)
+    limit = milliseconds(default_pg_timeout if timeout is None else timeout)
+    engine = _C._ProcessGroup(prefixed._store, rank, len(ranks), limit, kind, by_library)
     made = ProcessGroup(engine, ranks, backend, name)
+    made._by_library = by_library
     made.group_desc = desc or ("default_pg" if _World.default is None else name)
     engine.set_name(name, made.group_desc, made.ranks)
     _World.groups.append(made)
-    if engine.transport() == "MPI":
+    if _must_leave(engine):
         _at_exit()
     return made
 
 
+def _must_leave(engine: Any) -> bool:
+    """Whether others take an end without a word for a death, or devices must not end before the group."""
+    return engine is not None and (engine.transport() == "MPI" or engine.device_transport() != "")
+
+
 def _at_exit() -> None:
-    """Leaves the groups joined by MPI when the program or a process of multiprocessing ends: others take an end without this for a death, and end too."""
+    """Leaves groups when the program or a process of multiprocessing ends."""
     from multiprocessing.util import Finalize
 
     def leave() -> None:
         for each in reversed(_World.groups) if _World.process == os.getpid() else ():
-            if each._engine is not None and each._engine.transport() == "MPI" and each._engine.idle():
+            if _must_leave(each._engine) and each._engine.idle():
                 each._engine = None
 
     if _World.leaves_in != os.getpid():
@@ -310,6 +331,7 @@ def new_group(
     if wrong := [r for r in members if not 0 <= r < all_of.size()]:
         raise ValueError(f"The new group's rank should be within the world_size set by init_process_group: 0 to {all_of.size() - 1}, got {wrong}")
     name = all_of.backend if backend is None else _check_backend(backend)
+    by_library = all_of._by_library if backend is None else _by_library(backend)
     if timeout is None:
         timeout = timedelta(milliseconds=all_of._engine.timeout())
     if all_of.rank() not in members:
@@ -320,8 +342,8 @@ def new_group(
     if use_local_synchronization:
         label = "of_" + "_".join(map(str, members))
         _World.local[label] = _World.local.get(label, 0) + 1
-        return _made(_World.store, members.index(all_of.rank()), members, name, timeout, group_desc, f"{label}/{_World.local[label]}")
-    return _made(_World.store, members.index(all_of.rank()), members, name, timeout, group_desc)
+        return _made(_World.store, members.index(all_of.rank()), members, name, timeout, group_desc, f"{label}/{_World.local[label]}", by_library)
+    return _made(_World.store, members.index(all_of.rank()), members, name, timeout, group_desc, None, by_library)
 
 
 def split_group(
@@ -360,7 +382,8 @@ def split_group(
             limit = timedelta(milliseconds=parent._engine.timeout()) if timeout is None else timeout
             name = f"{parent.group_name}/split_{parent.splits}_{i}"
             assert _World.store is not None
-            return _made(_World.store, members.index(parent.rank()), [parent.ranks[r] for r in members], parent.backend, limit, group_desc, name)
+            mine = [parent.ranks[r] for r in members]
+            return _made(_World.store, members.index(parent.rank()), mine, parent.backend, limit, group_desc, name, parent._by_library)
     return None
 
 

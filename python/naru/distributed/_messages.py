@@ -93,7 +93,7 @@ class P2POp:
 
 
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
-    """Starts all messages in `p2p_op_list`, and returns their Works.
+    """Starts all messages in `p2p_op_list`, and returns their Works: one for each, or one for all those of a group between devices.
 
     >>> naru.distributed.batch_isend_irecv([])
     Traceback (most recent call last):
@@ -103,11 +103,21 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
         raise ValueError("p2p_op_list must not be empty")
     if not all(isinstance(each, P2POp) for each in p2p_op_list):
         raise ValueError("Invalid ``p2p_op_list``. Each op is expected to to be of type ``torch.distributed.P2POp``.")
-    works = [each.op(each.tensor, each.peer, each.group, each.tag, each.group_peer) for each in p2p_op_list]
-    return [work for work in works if work is not None]
+    by_group: dict[int, tuple[Any, list[Any]]] = {}
+    for each in p2p_op_list:
+        if (g := member(each.group)) is None:
+            continue
+        sends = each.op is isend
+        any_rank = not sends and each.peer is None and each.group_peer is None
+        peer = -1 if any_rank else _in_group(g, each.peer, each.group_peer, "dst" if sends else "src")
+        by_group.setdefault(id(g), (g, []))[1].append((sends, each.tensor, peer, each.tag))
+    return [Work(work, [m[1] for m in messages]) for g, messages in by_group.values() for work in g._engine.exchange(messages)]
 
 
 # --- Python objects, as pickles. Only for processes that trust each other, such as those of one program.
+
+
+_CPU = _C.device("cpu")  # whatever the default device is
 
 
 def _packed(value: Any) -> Tensor:
@@ -140,7 +150,7 @@ def _unpacked(tensor: Tensor, weights_only: bool = False) -> Any:
 
 
 def _sizes(mine: int, g: ProcessGroup) -> list[int]:
-    own, all_of_them = _C.tensor([mine], dtype=_C.int64), [_C.zeros(1, dtype=_C.int64) for _ in range(g.size())]
+    own, all_of_them = _C.tensor([mine], dtype=_C.int64, device=_CPU), [_C.zeros(1, dtype=_C.int64, device=_CPU) for _ in range(g.size())]
     all_gather(all_of_them, own, g)
     return [int(each) for each in all_of_them]
 
@@ -159,7 +169,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> No
         return
     mine = _packed(obj)
     sizes = _sizes(mine.numel(), g)
-    room = _C.zeros(max(sizes), dtype=_C.uint8)
+    room = _C.zeros(max(sizes), dtype=_C.uint8, device=_CPU)
     room[: mine.numel()] = mine
     parts = [_C.empty_like(room) for _ in sizes]
     all_gather(parts, room, g)
@@ -184,7 +194,7 @@ def gather_object(
     root = _in_group(g, g.ranks[0] if dst is None and group_dst is None else dst, group_dst, "dst")
     mine = _packed(obj)
     sizes = _sizes(mine.numel(), g)
-    room = _C.zeros(max(sizes), dtype=_C.uint8)
+    room = _C.zeros(max(sizes), dtype=_C.uint8, device=_CPU)
     room[: mine.numel()] = mine
     parts = [_C.empty_like(room) for _ in sizes] if root == g.rank() else None
     if root == g.rank() and object_gather_list is None:
@@ -210,12 +220,12 @@ def broadcast_object_list(
         return
     root = _in_group(g, g.ranks[0] if src is None and group_src is None else src, group_src, "src")
     own = g.rank() == root
-    size = _C.zeros(1, dtype=_C.int64)
+    size = _C.zeros(1, dtype=_C.int64, device=_CPU)
     packed = _packed(list(object_list)) if own else None
     if packed is not None:
         size[0] = packed.numel()
     broadcast(size, group=g, group_src=root)
-    data = packed if packed is not None else _C.empty(int(size), dtype=_C.uint8)
+    data = packed if packed is not None else _C.empty(int(size), dtype=_C.uint8, device=_CPU)
     broadcast(data, group=g, group_src=root)
     if not own:
         found = _unpacked(data, weights_only)
@@ -250,15 +260,15 @@ def scatter_object_list(
     packed = [_packed(each) for each in scatter_object_input_list or []] if own else []
     if own and len(packed) != g.size():
         raise ValueError(f"scatter_object_input_list must hold one object for each of {g.size()} ranks, got {len(packed)}")
-    size = _C.zeros(2, dtype=_C.int64)
-    sizes = [_C.tensor([max(p.numel() for p in packed), each.numel()], dtype=_C.int64) for each in packed]
+    size = _C.zeros(2, dtype=_C.int64, device=_CPU)
+    sizes = [_C.tensor([max(p.numel() for p in packed), each.numel()], dtype=_C.int64, device=_CPU) for each in packed]
     scatter(size, sizes or None, group=g, group_src=root)
     room = int(size[0])
     padded = []
     for each in packed:
-        padded.append(_C.zeros(room, dtype=_C.uint8))
+        padded.append(_C.zeros(room, dtype=_C.uint8, device=_CPU))
         padded[-1][: each.numel()] = each
-    mine = _C.empty(room, dtype=_C.uint8)
+    mine = _C.empty(room, dtype=_C.uint8, device=_CPU)
     scatter(mine, padded or None, group=g, group_src=root)
     scatter_object_output_list[0] = _unpacked(mine[: int(size[1])])
 
@@ -273,7 +283,7 @@ def send_object_list(
     ValueError: Default process group has not been initialized, please make sure to call init_process_group.
     """
     packed = _packed(list(object_list))
-    send(_C.tensor([packed.numel()], dtype=_C.int64), dst, group, 0, group_dst)
+    send(_C.tensor([packed.numel()], dtype=_C.int64, device=_CPU), dst, group, 0, group_dst)
     send(packed, dst, group, 0, group_dst)
 
 
@@ -295,9 +305,9 @@ def recv_object_list(
     Traceback (most recent call last):
     ValueError: Default process group has not been initialized, please make sure to call init_process_group.
     """
-    size = _C.zeros(1, dtype=_C.int64)
+    size = _C.zeros(1, dtype=_C.int64, device=_CPU)
     source = recv(size, src, group, 0, group_src)
-    packed = _C.empty(int(size), dtype=_C.uint8)
+    packed = _C.empty(int(size), dtype=_C.uint8, device=_CPU)
     recv(packed, source, group)
     found = _unpacked(packed, weights_only)
     if len(found) != len(object_list):

@@ -12,6 +12,7 @@
 #include "backends/cuda/convolutions.h"
 #include "backends/cuda/factors.h"
 #include "backends/cuda/matmul.h"
+#include "backends/cuda/nccl.h"
 #include "backends/cuda/transforms.h"
 #include "backends/gpu/device.h"
 
@@ -20,13 +21,20 @@ namespace naru::backends::cuda {
 // NVIDIA's libraries besides the compiler.
 struct VendorLibraries {
   explicit VendorLibraries(int driver_version)
-      : products(driver_version), transforms(driver_version), factors(driver_version), convolutions(driver_version) {}
+      : products(driver_version),
+        transforms(driver_version),
+        factors(driver_version),
+        convolutions(driver_version),
+        collectives(driver_version) {}
   const MatMulLibrary products;
   const VendorLibrary<Cufft> transforms;
   const VendorLibrary<Cusolver> factors;
   const VendorLibrary<Cudnn> convolutions;  // and attention
+  const VendorLibrary<Nccl> collectives;
   // "cuBLASLt 13.1.0, cuFFT 12.0.0", or why one is unavailable.
-  std::string text() const { return products.text() + ", " + transforms.text() + ", " + factors.text() + ", " + convolutions.text(); }
+  std::string text() const {
+    return products.text() + ", " + transforms.text() + ", " + factors.text() + ", " + convolutions.text() + ", " + collectives.text();
+  }
 };
 
 // Thread-safe.
@@ -57,6 +65,7 @@ class CudaDevices final : public gpu::GpuDevices {
       : GpuDevices(std::move(gpus)), compiler_(driver_version), libraries_(driver_version) {}
   const gpu::Compiler& compiler() const noexcept override { return compiler_; }
   std::string libraries() const override { return compiler_.name() + ", " + libraries_.text(); }
+  runtime::Communicators* communicators() noexcept override { return &communicators_; }
 
  private:
   gpu::Driver open_driver() const override { return cuda::open_driver(); }
@@ -65,6 +74,7 @@ class CudaDevices final : public gpu::GpuDevices {
   }
   const Compiler compiler_;
   const VendorLibraries libraries_;
+  NcclCommunicators communicators_{*this, libraries_.collectives};
 };
 
 }  // namespace naru::backends::cuda

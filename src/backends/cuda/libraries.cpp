@@ -51,6 +51,13 @@ constexpr LibraryRow kLibraries[] = {
      {{"libcudnn.so.9", "nvidia/cudnn/lib"}, {"libcudnn.so.9", "nvidia/cudnn/lib"}, {"libcudnn.so.9", "nvidia/cudnn/lib"}},
      "-cu13",
      "NVIDIA's package of cuDNN 9"},
+    {"NCCL",
+     "NARU_NCCL_LIBRARY",
+     "nccl",
+     "process groups through the host's memory",
+     {{"libnccl.so.2", "nvidia/nccl/lib"}, {"libnccl.so.2", "nvidia/nccl/lib"}, {"libnccl.so.2", "nvidia/nccl/lib"}},
+     "-cu13",
+     "NVIDIA's package of NCCL"},
 };
 static_assert(std::size(kLibraries) == kProducts);
 const LibraryRow& row_of(Product product) { return kLibraries[static_cast<size_t>(product)]; }

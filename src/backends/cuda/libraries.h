@@ -8,8 +8,8 @@
 
 namespace naru::backends::cuda {
 
-enum class Product { Nvrtc, CublasLt, Cufft, Cusolver, Cudnn };
-constexpr size_t kProducts = 5;
+enum class Product { Nvrtc, CublasLt, Cufft, Cusolver, Cudnn, Nccl };
+constexpr size_t kProducts = 6;
 
 // Names and paths to try, best first: those of the driver's own CUDA version (as "12080"), then older, then newer ones. For each: the bare
 // name (the loader's folders, LD_LIBRARY_PATH), then CUDA_HOME, CUDA_PATH and /usr/local/cuda, then the folders of wheels.

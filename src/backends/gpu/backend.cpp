@@ -157,6 +157,11 @@ StreamPoint GpuBackend::behind(Device device, uint64_t handle, std::span<const S
   return {follower.get(), follower->follow(handle)};
 }
 
+Communicators* GpuBackend::communicators() {
+  const Found& f = found();
+  return f.devices.empty() ? nullptr : f.devices.at(traits_.kinds.front())->communicators();
+}
+
 Capabilities GpuBackend::capabilities(Device device) {
   Capabilities c;
   c.row_fused = c.maps_each = c.reduces_together = c.cuda_source = true;

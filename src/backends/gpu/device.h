@@ -15,6 +15,7 @@
 #include "ir/instruction.h"
 #include "naru/device.h"
 #include "render/c/kernel_table.h"
+#include "runtime/device/communicators.h"
 #include "runtime/device/gpu_driver.h"
 
 namespace naru::backends::gpu {
@@ -158,6 +159,8 @@ class GpuDevices {
   virtual const Compiler& compiler() const noexcept = 0;
   // "NVRTC 13.0, cuBLASLt 13.1.0", or why one is unavailable.
   virtual std::string libraries() const { return compiler().name(); }
+  // What exchanges tensors between processes on these devices, or null.
+  virtual runtime::Communicators* communicators() noexcept { return nullptr; }
 
  protected:
   virtual Driver open_driver() const = 0;

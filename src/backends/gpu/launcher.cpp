@@ -9,6 +9,10 @@
 namespace naru::backends::gpu {
 void StreamLauncher::run(const ir::Instruction& instruction) {
   if (const auto* c = std::get_if<ir::CopyBytes>(&instruction)) return copy(*c);
+  if (const auto* e = std::get_if<ir::Exchange>(&instruction)) {
+    if (!only_prepares_) e->communicator->enqueue(e->calls, reinterpret_cast<uintptr_t>(stream_));
+    return;
+  }
   if (device_.run_by_library(instruction, *this)) return;
   std::visit(
       [this](const auto& i) {

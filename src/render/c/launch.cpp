@@ -112,4 +112,8 @@ bool is_wide(const ir::Space& s) noexcept {
   return false;
 }
 
+void run(const ir::Exchange&, Launcher&) {
+  throw NotImplementedError("this kind of device has no library that joins it with devices of other processes");
+}
+
 }  // namespace naru::render::c

@@ -185,6 +185,7 @@ void run(const ir::RowFused&, Launcher&);
 int64_t longest_chosen_row(const Target& target);
 void run(const ir::MapEach&, Launcher&);
 void run(const ir::UserKernel&, Launcher&);
+void run(const ir::Exchange&, Launcher&);
 // Compiles its kernel. Throws RuntimeError, with the lines of the user's source, if the compiler rejects it.
 void prepare(const ir::UserKernel&, Launcher&);
 

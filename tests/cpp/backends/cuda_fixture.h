@@ -35,6 +35,7 @@ class CudaFixture : public ::testing::Test {
     set("NARU_CUFFT_LIBRARY", NARU_FAKES "/libcufft.so");
     set("NARU_CUSOLVER_LIBRARY", NARU_FAKES "/libcusolver.so");
     set("NARU_CUDNN_LIBRARY", NARU_FAKES "/libcudnn.so");
+    set("NARU_NCCL_LIBRARY", NARU_FAKES "/libnccl.so");
     set("NARU_CUDA_DEVICE_NODE", "/dev/null");
     set("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
     set("CUDA_VISIBLE_DEVICES", "0,1,2,3");

@@ -392,13 +392,13 @@ TEST_F(CudaMatMul, factors_are_rounded_to_tf32_only_where_that_is_allowed_and_th
 
 TEST_F(CudaMatMul, devices_say_which_library_they_have_or_how_to_get_it) {
   const Device first(DeviceType::Cuda, 0);
-  EXPECT_EQ(backend->libraries(first), "NVRTC 12.9, cuBLASLt 12.9.5, cuFFT 11.3.3, cuSOLVER 11.7.1, cuDNN 9.19.0");
+  EXPECT_EQ(backend->libraries(first), "NVRTC 12.9, cuBLASLt 12.9.5, cuFFT 11.3.3, cuSOLVER 11.7.1, cuDNN 9.19.0, NCCL 2.28.3");
   EXPECT_EQ(backend->libraries(Device(DeviceType::Cuda, 3)),
             backend->libraries(first) + "; never run by naru's authors on a GPU of its compute capability");
   set("NARU_CUBLASLT_LIBRARY", "/nowhere/libcublasLt.so");
   EXPECT_EQ(backends::make_cuda()->libraries(first),
             "NVRTC 12.9, own kernels for products (no cuBLASLt: pip install nvidia-cublas-cu12, or the CUDA toolkit), cuFFT 11.3.3, "
-            "cuSOLVER 11.7.1, cuDNN 9.19.0");
+            "cuSOLVER 11.7.1, cuDNN 9.19.0, NCCL 2.28.3");
   set("NARU_CUBLASLT_LIBRARY", NARU_FAKES "/libcublasLt.so");
   set("NARU_FAKE_ERROR", "cublasLtCreate=1");
   backend = backends::make_cuda();
@@ -406,7 +406,7 @@ TEST_F(CudaMatMul, devices_say_which_library_they_have_or_how_to_get_it) {
   s->synchronize(s->submit(placed(job(1, 5, 7, 9), filled(*s)), {}));
   EXPECT_EQ(backend->libraries(first),
             "NVRTC 12.9, own kernels for products (cuBLASLt 12.9.5 failed to start with CUBLAS_STATUS_NOT_INITIALIZED: "
-            "pip install nvidia-cublas-cu12, or the CUDA toolkit), cuFFT 11.3.3, cuSOLVER 11.7.1, cuDNN 9.19.0");
+            "pip install nvidia-cublas-cu12, or the CUDA toolkit), cuFFT 11.3.3, cuSOLVER 11.7.1, cuDNN 9.19.0, NCCL 2.28.3");
 }
 
 TEST(CudaRealLibrary, nvidias_own_cublaslt_takes_the_descriptors) {

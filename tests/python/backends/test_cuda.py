@@ -5,17 +5,14 @@ import ctypes
 import os
 import re
 import shutil
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import naru
 import pytest
-from fakes import FAKES, TOP, needs_fakes
+from fakes import FAKES, HOME, TOP, cuda_environment, needs_fakes, run
 from kernel_texts import has_more_than_numbers, in_one
-
-HOME = Path(__file__).resolve().parents[3]
 
 pytestmark = [
     needs_fakes,
@@ -25,27 +22,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
-    return {
-        **os.environ,
-        "NARU_CUDA_LIBRARY": str(FAKES / "libcuda.so"),
-        "NARU_NVRTC_LIBRARY": str(FAKES / "libnvrtc.so"),
-        "NARU_CUBLASLT_LIBRARY": str(FAKES / "libcublasLt.so"),
-        "NARU_CUFFT_LIBRARY": str(FAKES / "libcufft.so"),
-        "NARU_CUSOLVER_LIBRARY": str(FAKES / "libcusolver.so"),
-        "NARU_CUDNN_LIBRARY": str(FAKES / "libcudnn.so"),
-        "NARU_CUDA_DEVICE_NODE": "/dev/null",
-        "NARU_FAKE_GPUS": "0000:01:00.0 a 9.0 2048 H100;0000:02:00.0 b 7.5 2048 T4",
-        "CUDA_VISIBLE_DEVICES": "0,1",
-        "PYTHONPATH": str(Path(naru.__file__).resolve().parents[1]),
-        "NARU_CACHE_DIR": str(tmp_path_factory.mktemp("cache")),
-        "NARU_VIRTUAL": "mps:1",
-        "NARU_TEST_DEVICES": "cuda",
-    }
-
-
-def run(environment, *command):
-    done = subprocess.run([sys.executable, *command], env=environment, cwd=HOME, capture_output=True, text=True, timeout=1200)
-    return done.returncode, done.stdout + done.stderr
+    return cuda_environment(tmp_path_factory.mktemp("cache"))
 
 
 # The operator cases in parts, because all together exceed the time limit of one test.
@@ -69,12 +46,12 @@ def test_the_kernel_of_a_tutorial_is_compiled_as_it_is_written(environment):
 
 def test_devices_and_doctor_say_which_gpus_it_never_ran_on(environment):
     code, said = run(environment, "-m", "naru", "devices")
-    libraries = r"NVRTC .*, cuBLASLt .*, cuFFT .*, cuSOLVER .*, cuDNN "
+    libraries = r"NVRTC .*, cuBLASLt .*, cuFFT .*, cuSOLVER .*, cuDNN .*, NCCL "
     tried, other = (next(line for line in said.splitlines() if line.startswith(name)) for name in ("cuda:0", "cuda:1"))
     assert code == 0 and re.search(libraries + r"[0-9.]+ +tested$", tried), said
     assert re.search(libraries + r".*never run by naru's authors on a GPU of its compute capability +not tested$", other), said
     code, said = run(environment, "-m", "naru", "doctor", "cuda")
-    assert code == 0 and "cuda: available, 2 devices\n  libraries: NVRTC 12.9, cuBLASLt 12.9.5, cuFFT 11.3.3, cuSOLVER 11.7.1, cuDNN 9.19.0" in said
+    assert code == 0 and "cuda: available, 2 devices\n  libraries: NVRTC 12.9, cuBLASLt 12.9.5, cuFFT 11.3.3, cuSOLVER 11.7.1, cuDNN 9.19.0, NCCL 2.28.3" in said
     code, said = run({**environment, "NARU_CUBLASLT_LIBRARY": "/nowhere"}, "-m", "naru", "doctor", "cuda")
     assert code == 0 and "own kernels for products (no cuBLASLt: pip install nvidia-cublas-cu12, or the CUDA toolkit)" in said
     code, said = run({**environment, "NARU_FAKE_VERSION": "11080"}, "-m", "naru", "doctor", "cuda")

@@ -95,6 +95,7 @@ NUMBERS = r"""
 #include "backends/cuda/cudnn.h"
 #include "backends/cuda/cufft.h"
 #include "backends/cuda/cusolver.h"
+#include "backends/cuda/nccl.h"
 constexpr long long kOurs[] = {OURS};
 #if __has_include(<cufft.h>)
 #include <cufft.h>
@@ -104,6 +105,9 @@ constexpr long long kOurs[] = {OURS};
 #endif
 #if __has_include(<cudnn.h>)
 #include <cudnn.h>
+#endif
+#if __has_include(<nccl.h>)
+#include <nccl.h>
 #endif
 #include <cublasLt.h>
 #include <cuda.h>
@@ -133,6 +137,13 @@ NARU_CUSOLVER(SOLVER)
 #define DNN(result, name, parameters) static_assert(alike(decltype(ours::Cudnn::name){}, decltype(&::name){}), #name);
 NARU_CUDNN(DNN)
 #endif
+#if __has_include(<nccl.h>)
+#define COLLECTIVE(result, name, parameters) static_assert(alike(decltype(ours::Nccl::name){}, decltype(&::name){}), #name);
+NARU_NCCL(COLLECTIVE)
+static_assert(offsetof(ours::ncclConfig_t, magic) == offsetof(::ncclConfig_t, magic) && offsetof(ours::ncclConfig_t, version) == offsetof(::ncclConfig_t, version));
+constexpr ::ncclConfig_t kConfig = NCCL_CONFIG_INITIALIZER;
+static_assert(offsetof(ours::ncclConfig_t, blocking) == offsetof(::ncclConfig_t, blocking) && ours::ncclConfig_t().magic == kConfig.magic);
+#endif
 NARU_CUDA(DRIVER)
 NARU_CUDA_GRAPHS(DRIVER)
 using Ours = ours::cublasLtMatmulHeuristicResult_t;
@@ -154,7 +165,7 @@ def source(name):
 def declared_functions(header):
     """The names in a header's lists of functions, those for each type spelled out."""
     text = source(f"backends/cuda/{header}")
-    names = re.findall(r"^  F\((?:int|size_t), (\w+),", text, re.MULTILINE)
+    names = re.findall(r"^  F\((?:int|size_t|const char\*), (\w+),", text, re.MULTILINE)
     typed = re.findall(r"^  F\(int, (\w+)##letter##([\w#]+),", text, re.MULTILINE)
     of_uses = re.findall(r"^  F\(int, (\w+)##use(?:##(\w+))?,", text, re.MULTILINE)
     names += [f"{before}{use}{behind}" for use in re.findall(r"^  NARU_\w+_USE\(F, (\w+),", text, re.MULTILINE) for before, behind in of_uses]
@@ -200,13 +211,13 @@ NUMBERS_OF_DRIVERS = {
 
 
 def test_numbers_and_functions_are_those_of_nvidias_headers(tmp_path):
-    """What naru declares of the driver, NVRTC, cuBLASLt, cuFFT, cuSOLVER and cuDNN itself, as it needs no header to build."""
+    """What naru declares of the driver, NVRTC, cuBLASLt, cuFFT, cuSOLVER, cuDNN and NCCL itself, as it needs no header to build."""
     include = headers()
     if include is None:
         pytest.skip("NVIDIA's headers are not on this machine (the CUDA toolkit has them)")
-    declared = "".join(source(f"backends/cuda/{ours}") for ours, theirs in (("api.h", "cuda.h"), ("cublaslt.h", "cublasLt.h"), ("cufft.h", "cufft.h"), ("cusolver.h", "cusolverDn.h"), ("cudnn.h", "cudnn.h")) if (include / theirs).exists())
-    names = re.findall(r"^  (?:F\()?(CU\w+)(?: =|,) -?\d", declared, re.MULTILINE)
-    assert len(names) > 25
+    declared = "".join(source(f"backends/cuda/{ours}") for ours, theirs in (("api.h", "cuda.h"), ("cublaslt.h", "cublasLt.h"), ("cufft.h", "cufft.h"), ("cusolver.h", "cusolverDn.h"), ("cudnn.h", "cudnn.h"), ("nccl.h", "nccl.h")) if (include / theirs).exists())
+    names = re.findall(r"^  (?:F\()?((?:CU|nccl)\w+)(?: =|,) -?\d", declared, re.MULTILINE)
+    assert len(names) > 35
     ours = ", ".join(f"naru::backends::cuda::{name}" for name in names)
     same = "".join(f'static_assert(naru::backends::gpu::{ours} == {theirs}, "{theirs}");\n' for ours, theirs in NUMBERS_OF_DRIVERS.items())
     same += "".join(f'static_assert({number} == {name}, "{name}");\n' for name, number in re.findall(r"constexpr int (CU_\w+) = (\d+);", source("backends/cuda/api.cpp")))
@@ -238,6 +249,7 @@ def test_nvidias_libraries_have_the_functions_by_the_names_that_naru_asks_for():
         "libcusolver.so.*": declared_functions("cusolver.h"),
         "libcufft.so.*": declared_functions("cufft.h"),
         "libcudnn.so.*": declared_functions("cudnn.h"),
+        "libnccl.so.*": declared_functions("nccl.h"),
     }
     home = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
     places = [home / "lib64", home / "lib64/stubs", *(p for s in sys.path if s for p in (Path(s) / "nvidia").glob("*/lib"))]

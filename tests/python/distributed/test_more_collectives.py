@@ -8,13 +8,13 @@ import naru.distributed as dist
 import naru.distributed.nn.functional as F
 import naru.multiprocessing as mp
 import pytest
-from distributed_support import TRANSPORTS
+from distributed_support import TRANSPORTS, backend_of, use_transport
 from naru.nn.parallel import DistributedDataParallel
 
 
 def _begin(rank, body, size, path):
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{path}", rank=rank, world_size=size, timeout=timedelta(seconds=60))
+    dist.init_process_group(backend_of(rank), init_method=f"file://{path}", rank=rank, world_size=size, timeout=timedelta(seconds=60))
     body(rank, size)
     dist.destroy_process_group()
 
@@ -101,7 +101,7 @@ def gradients(rank, size):
 @pytest.mark.parametrize("body", [forms, splits, gradients], ids=lambda body: body.__name__)
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_on_three_ranks(tmp_path, monkeypatch, body, transport):
-    monkeypatch.setenv("NARU_DISTRIBUTED_TRANSPORT", transport)
+    use_transport(monkeypatch, transport)
     on_ranks(tmp_path, 3, body)
 
 

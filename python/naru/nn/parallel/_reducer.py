@@ -177,7 +177,7 @@ class Reducer:
             return None
         from ...distributed import ReduceOp
 
-        bits = _C.tensor([self._used[id(p)] for p in self.parameters], dtype=_C.uint8)
+        bits = _C.tensor([self._used[id(p)] for p in self.parameters], dtype=_C.uint8, device="cpu")
         self._group._engine.all_reduce([bits], ReduceOp.MAX.value, False)
         return {id(p): bool(bit) for p, bit in zip(self.parameters, bits.tolist(), strict=True)}
 

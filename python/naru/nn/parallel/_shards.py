@@ -123,7 +123,7 @@ class _Buffers:
 
         if not self._buffers:
             return
-        bits = _C.tensor(self._changed, dtype=_C.uint8)
+        bits = _C.tensor(self._changed, dtype=_C.uint8, device="cpu")
         engine.all_reduce([bits], ReduceOp.MAX.value, False)
         changed = [i for i, bit in enumerate(bits.tolist()) if bit]
         averaged = [i for i in changed if self._buffers[i].is_floating_point() or self._buffers[i].is_complex()]
@@ -200,7 +200,7 @@ class ShardedSteps:
         if self._find_unused:
             from ...distributed import ReduceOp
 
-            bits = _C.tensor(used, dtype=_C.uint8)
+            bits = _C.tensor(used, dtype=_C.uint8, device="cpu")
             self._engine.all_reduce([bits], ReduceOp.MAX.value, False)
             used = [bool(bit) for bit in bits.tolist()]
         elif not all(used):

@@ -22,6 +22,9 @@ void run(const ir::CopyBytes& copy) {
         [=](int64_t begin, int64_t end) { std::memcpy(target + begin, source + begin, static_cast<size_t>(end - begin)); });
 }
 
+// On host memory there is no stream: the calls are done when it returns.
+void run(const ir::Exchange& e) { e.communicator->enqueue(e.calls, 0); }
+
 void execute(const ir::Instruction& instruction) {
   std::visit([](const auto& i) { run(i); }, instruction);
 }

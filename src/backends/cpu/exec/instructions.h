@@ -26,6 +26,7 @@ void run(const ir::CopyBytes&);
 void run(const ir::RowFused&);
 void run(const ir::MapEach&);
 void run(const ir::UserKernel&);
+void run(const ir::Exchange&);
 
 // For kinds that a compiler must see first: compiles it, if it has not been yet; throws what the compiler says.
 void compile(const ir::UserKernel&);
