@@ -36,6 +36,15 @@ struct Memory {
   }
 };
 
+// A place among three devices; nothing is exchanged.
+class OfThree final : public Communicator {
+ public:
+  int size() const noexcept override { return 3; }
+  void enqueue(std::span<const Call>, uint64_t) override {}
+  std::string trouble() override { return ""; }
+  void abort() noexcept override {}
+};
+
 ir::Program copy_program() {
   ir::Program p;
   p.nodes_count = p.inputs_count = p.outputs_count = 1;
@@ -169,6 +178,18 @@ const Make kKinds[] = {
         each.addresses.push_back(m.elements(n, true));
       }
       return each;
+    },
+    [](Memory& m) -> ir::Instruction {
+      using What = Communicator::What;
+      const auto call = [&](What what, int64_t read, int64_t written) {
+        Communicator::Call c{what, nullptr, nullptr, 4, DType::F32};
+        if (read) c.from = m.elements(read, false);
+        if (written) c.to = m.elements(written, true);
+        return c;
+      };
+      return ir::Exchange{std::make_shared<OfThree>(),
+                          {call(What::AllReduce, 4, 4), call(What::AllGather, 4, 12), call(What::ReduceScatter, 12, 4),
+                           call(What::Send, 4, 0), call(What::Receive, 0, 4)}};
     },
 };
 
