@@ -148,8 +148,9 @@ void ProcessGroup::Collectives::perform(const std::function<void()>& job, const 
     // The ranks' byte streams are no longer in step, so the group is unusable.
     call_ = 0;
     if (messages()) messages()->fail(e.what());
-    const std::string file = FlightRecorder::of_process().file_of(recorded_as_);
-    if (file.empty() || !dynamic_cast<const DistBackendError*>(&e)) throw;
+    if (!dynamic_cast<const DistBackendError*>(&e)) throw;
+    const std::string file = FlightRecorder::of_process().write(recorded_as_, e.what());
+    if (file.empty()) throw;
     throw DistBackendError("{} (what this rank has called is in {})", e.what(), file);
   } catch (const runtime::Interrupted&) {
     call_ = 0;

@@ -185,9 +185,11 @@ std::string FlightRecorder::write(size_t group, const std::string& reason) noexc
   try {
     const std::string prefix = file_prefix();
     if (prefix.empty()) return "";
+    const std::lock_guard writes(writing_);  // the thread that calls and the one that hears of the failure may both come
     Calls copy;
     {
       const std::lock_guard lock(mutex_);
+      if (!calls_.groups[group].file.empty()) return calls_.groups[group].file;
       copy = calls_;
     }
     if (copy.ring.empty()) return "";

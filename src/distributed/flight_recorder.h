@@ -74,6 +74,7 @@ class FlightRecorder {
   static std::string text(const Calls& calls, size_t group, const std::string& reason);
 
   std::mutex mutex_;
+  std::mutex writing_;  // held while a file is written; before mutex_
   Calls calls_;
 };
 

@@ -67,6 +67,10 @@ class NcclCommunicator final : public Communicator {
     const gpu::GpuDevice::Current scope(device_, std::nothrow);
     if (!scope || device_.lost()) return;
     Lock lock(mutex_);
+    if (unsettled_) {  // a call that failed may still be under way, and then nothing but abort is allowed
+      end(lock);
+      return;
+    }
     // Others may have ended without a word, so a farewell that takes too long is cut short.
     look_ = [until = std::chrono::steady_clock::now() + std::chrono::seconds(5)] {
       if (std::chrono::steady_clock::now() > until) throw RuntimeError("NCCL: the other ranks do not end their communicators");
@@ -154,6 +158,7 @@ class NcclCommunicator final : public Communicator {
   }
   // Waits until a call has ended that said so. Whoever aborts gets the lock in between.
   void settle(ncclResult_t said, const char* function, Lock& lock) {
+    unsettled_ = true;
     for (auto nap = std::chrono::microseconds(20); said == ncclInProgress; nap = std::min(nap * 2, std::chrono::microseconds(1000))) {
       lock.unlock();
       std::this_thread::sleep_for(nap);
@@ -163,6 +168,7 @@ class NcclCommunicator final : public Communicator {
       begin("ncclCommGetAsyncError", nccl_.ncclCommGetAsyncError(comm_, &said));
     }
     begin(function, said);
+    unsettled_ = false;
   }
   void end(Lock&) noexcept {
     if (comm_ && !device_.lost()) nccl_.ncclCommAbort(std::exchange(comm_, nullptr));
@@ -174,6 +180,7 @@ class NcclCommunicator final : public Communicator {
   std::function<void()> look_;
   std::mutex mutex_;
   std::atomic<bool> aborted_{false};
+  bool unsettled_ = false;  // a call has not ended well; guarded by the mutex
   ncclComm_t comm_ = nullptr;
 };
 

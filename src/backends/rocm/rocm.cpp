@@ -12,6 +12,9 @@ namespace {
 
 using namespace rocm;
 
+// What PyTorch calls AMD's devices.
+constexpr DeviceType kAsPyTorch = DeviceType::Cuda;
+
 // The dialect's kernels use neither shuffles nor ballots, so they are the same for wavefronts of 32 and of 64 lanes.
 render::c::Target target_of(const runtime::Gpu& gpu) {
   render::c::Target t;
@@ -40,7 +43,7 @@ class RocmBackend final : public gpu::GpuBackend {
   RocmBackend()
       : GpuBackend({.name = "rocm",
                     .driver = kDriver,
-                    .kinds = {DeviceType::Rocm, DeviceType::Cuda},
+                    .kinds = {DeviceType::Rocm, kAsPyTorch},
                     .module_version = "/sys/module/amdgpu/version",
                     .shared_kind = 10,
                     .library_products = false}) {}

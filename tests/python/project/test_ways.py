@@ -287,7 +287,7 @@ def test_an_instruction(tree):
     host, device = "src/backends/cpu/index/flip.cpp", "src/render/c/flip.cpp"
     declared, launch = "src/backends/cpu/exec/instructions.h", "src/render/c/launch.h"
     tree.replace("src/ir/instruction.h", "\nusing Instruction = std::variant<", INSTRUCTION)
-    tree.replace("src/ir/instruction.h", "MapEach, UserKernel>;", "MapEach, UserKernel, Flip>;")
+    tree.replace("src/ir/instruction.h", "UserKernel, Exchange>;", "UserKernel, Exchange, Flip>;")
     tree.replace(declared, "void run(const ir::Map&);\n", "void run(const ir::Map&);\nvoid run(const ir::Flip&);\n")
     tree.replace(launch, "void run(const ir::Map&, Launcher&);\n", "void run(const ir::Map&, Launcher&);\nvoid run(const ir::Flip&, Launcher&);\n")
     tree.replace(launch, "  Rows,\n", "  Rows,\n  Flip,\n")
