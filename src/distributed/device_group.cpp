@@ -90,21 +90,21 @@ bool in_one_piece(const std::vector<Dense>& list) {
   return true;
 }
 
-// The operation that this thread is putting on a stream.
-struct PuttingOn {
+// The operation that this thread is enqueueing on a stream.
+struct EnqueuedCall {
   const Header& header;
   const Deadline deadline, slow;  // slow: when this rank notes that it is in it
   const runtime::InterruptWatch& interrupts;
   bool noted = false;
 };
-thread_local PuttingOn* putting_on = nullptr;
+thread_local EnqueuedCall* call_being_enqueued = nullptr;
 
 }  // namespace
 
-// The library's communicator, whose errors reach whoever submitted the instruction: a stream keeps them for the next wait.
-class DeviceGroup::Noting final : public Communicator {
+// Wraps the library's communicator and keeps its errors, so that the caller gets them at once; a stream reports them only at the next wait.
+class DeviceGroup::ErrorKeeper final : public Communicator {
  public:
-  Noting(Device of, std::shared_ptr<Communicator> inner) : device(of), inner_(std::move(inner)) {}
+  ErrorKeeper(Device of, std::shared_ptr<Communicator> inner) : device(of), inner_(std::move(inner)) {}
   const Device device;
   int size() const noexcept override { return inner_->size(); }
   void enqueue(std::span<const Call> calls, uint64_t stream) override {
@@ -181,7 +181,7 @@ class DeviceGroup::Calls {
     if (to) call.to = ops::view_of(*to, to->sizes()).data, accesses_.writes.push_back(to->impl()->storage.get());
     calls_.push_back(call);
   }
-  // Bytes, whatever they are.
+  // Moves the elements as bytes, of any dtype.
   void move(What what, const Tensor* from, const Tensor* to, int peer = 0) {
     const Tensor& t = what == What::AllGather || !to ? *from : *to;
     add(what, from, to, static_cast<size_t>(t.numel()) * size_of(t.dtype()), DType::U8, Op::Sum, peer);
@@ -190,7 +190,7 @@ class DeviceGroup::Calls {
     if (calls_.empty()) return;
     runtime::Queue& queue = runtime::queue_of(on_.device);
     const bool records = queue.recording();
-    // The communicator's calls must be done in one order, whatever their streams.
+    // A communicator's calls must run in one order, also when they are on different streams.
     if (!records) queue.wait(on_.last);
     on_.communicator->take();
     const uint64_t seq = queue.submit(ir::Exchange{on_.communicator, std::move(calls_)}, accesses_);
@@ -277,9 +277,9 @@ WorkRef DeviceGroup::run(const Header& h, Device device, bool async, int source,
   if (h.number && place_.messages) place_.messages->count_collectives(h.number);
   const runtime::InterruptWatch interrupts;
   const Deadline deadline = after(place_.timeout());
-  PuttingOn now{h, deadline, after(patience()), interrupts};
-  putting_on = &now;
-  const AtEnd done([] { putting_on = nullptr; });
+  EnqueuedCall now{h, deadline, after(patience()), interrupts};
+  call_being_enqueued = &now;
+  const AtEnd done([] { call_being_enqueued = nullptr; });
   const NoGrad off;
   try {
     Joined& on = joined(device);
@@ -316,7 +316,7 @@ WorkRef DeviceGroup::run(const Header& h, Device device, bool async, int source,
 
 // Called while something waits for other ranks before an operation is on its stream: one of this thread's, or in a graph.
 void DeviceGroup::look() {
-  PuttingOn* const now = putting_on;
+  EnqueuedCall* const now = call_being_enqueued;
   if (now && now->interrupts.interrupted()) throw runtime::Interrupted("a collective was interrupted");
   const uint64_t number = now ? now->header.number : UINT64_MAX;
   const std::string during = now ? " while rank " + std::to_string(place_.rank) + " was in " + described(now->header) : "";
@@ -366,13 +366,13 @@ std::string DeviceGroup::id_of(Device device, RollCall& roll, const std::string&
 DeviceGroup::Joined& DeviceGroup::joined(Device device) {
   for (Joined& each : joined_)
     if (each.device == device) return each;
-  RollCall roll(place_.store, place_.rank, place_.size, putting_on->deadline + std::chrono::seconds(2));  // look() ends it before
+  RollCall roll(place_.store, place_.rank, place_.size, call_being_enqueued->deadline + std::chrono::seconds(2));  // look() ends it before
   roll.set_look([this] { look(); });
   const std::string id = id_of(device, roll, "devices/" + std::to_string(made_++) + "/");
   auto inner = communicators_of(device.type)->join(device, id, place_.rank, place_.size, [self = self_] {
     if (DeviceGroup* const group = *self) group->look();
   });
-  const auto made = std::make_shared<Noting>(device, std::move(inner));
+  const auto made = std::make_shared<ErrorKeeper>(device, std::move(inner));
   {
     const std::lock_guard state(state_);
     communicators_.push_back(made);
@@ -383,7 +383,7 @@ DeviceGroup::Joined& DeviceGroup::joined(Device device) {
 // --- the watch
 
 void DeviceGroup::fail(const std::string& reason, bool tell) {
-  std::vector<std::shared_ptr<Noting>> communicators;
+  std::vector<std::shared_ptr<ErrorKeeper>> communicators;
   {
     const std::lock_guard lock(state_);
     failed_ = failed_.value_or(reason);
@@ -394,7 +394,7 @@ void DeviceGroup::fail(const std::string& reason, bool tell) {
         u.work->finish();
       } else {
         u.work->finish(error);
-        // Whoever reads what was not computed gets the error too.
+        // Reading a result that was not computed throws the error, too.
         u.point.stream->errors().keep(error);
       }
     }

@@ -63,11 +63,11 @@ class DeviceGroup {
 
  private:
   class DeviceWork;
-  class Noting;
+  class ErrorKeeper;
   class Calls;
   struct Joined {
     Device device;
-    std::shared_ptr<Noting> communicator;
+    std::shared_ptr<ErrorKeeper> communicator;
     int side = 0;      // the number of the stream for asynchronous operations
     StreamPoint last;  // of the communicator's operations
   };
@@ -111,7 +111,7 @@ class DeviceGroup {
   std::mutex state_;  // of what follows
   std::condition_variable changed_;
   std::list<UnderWay> under_way_;
-  std::vector<std::shared_ptr<Noting>> communicators_;
+  std::vector<std::shared_ptr<ErrorKeeper>> communicators_;
   std::optional<std::string> failed_;
   std::optional<Deadline> suspected_;  // since when a rank is known to be gone
   std::optional<Deadline> slow_;       // when the first operation's ranks are to be listed

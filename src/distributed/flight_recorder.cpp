@@ -124,11 +124,6 @@ void FlightRecorder::complete(uint64_t id) {
   if (!e.call.is_message) calls_.groups[e.group].last_completed = e.call.number;
 }
 
-std::string FlightRecorder::file_of(size_t group) {
-  const std::lock_guard lock(mutex_);
-  return calls_.groups[group].file;
-}
-
 std::string FlightRecorder::text(const Calls& calls, size_t group, const std::string& reason) {
   Value config = Value::dict({}), status = Value::dict({});
   for (const Group& g : calls.groups) {
@@ -185,7 +180,7 @@ std::string FlightRecorder::write(size_t group, const std::string& reason) noexc
   try {
     const std::string prefix = file_prefix();
     if (prefix.empty()) return "";
-    const std::lock_guard writes(writing_);  // the thread that calls and the one that hears of the failure may both come
+    const std::lock_guard writes(writing_);  // the calling thread and the one that receives other ranks' failures may both write
     Calls copy;
     {
       const std::lock_guard lock(mutex_);

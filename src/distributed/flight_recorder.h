@@ -45,10 +45,9 @@ class FlightRecorder {
   uint64_t begin(size_t group, const RecordedCall& call);
   void complete(uint64_t id);
 
-  // Writes the calls, because the group has failed for this reason. Returns the file's path; "" if no file is wanted, or can't be written.
+  // Writes the calls, because the group has failed for this reason; once for each group. Returns the file's path; "" if no file is wanted, or
+  // can't be written.
   std::string write(size_t group, const std::string& reason) noexcept;
-  // The path that the last write() for this group returned.
-  std::string file_of(size_t group);
 
  private:
   struct Entry {

@@ -87,7 +87,7 @@ struct Stream {
   std::shared_ptr<Work> captured;  // while capturing
   bool spoiled = false;            // a call that is not allowed in captures was made
   bool busy = false;               // in a piece of work
-  bool waits = false;              // for other processes, so its work goes on even if nobody asks
+  bool waits = false;              // for other processes, so its work proceeds without being polled
 };
 struct Graph {
   Context* context;

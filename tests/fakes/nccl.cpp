@@ -253,7 +253,7 @@ struct Operation {
   }
 };
 
-// What a group has put on a stream. A copy begins anew.
+// What a group has put on a stream. A copy starts from the first operation.
 struct Piece {
   CommRef comm;
   std::vector<Operation> operations;
@@ -312,7 +312,7 @@ int end_group() {
   }
   if (!capturing(c->context)) piece.place = ++c->called, ++c->under_way;
   if (collective) c->shared->places[c->rank].connects = true;
-  // By a thread of the library's own, so to say: whoever asks need not have the context.
+  // The library does this on a thread of its own, so the caller's context need not be current.
   c->later.push_back([piece, stream = group[0].stream] {
     void* popped = nullptr;
     driver<int(void*)>("cuCtxPushCurrent_v2")(piece.comm->context);

@@ -254,7 +254,7 @@ def _made(
 
 
 def _must_leave(engine: Any) -> bool:
-    """Whether others take an end without a word for a death, or devices must not end before the group."""
+    """Whether other ranks would take a silent exit for a crash, or devices must outlive the group."""
     return engine is not None and (engine.transport() == "MPI" or engine.device_transport() != "")
 
 

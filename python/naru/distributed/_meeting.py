@@ -1,8 +1,8 @@
-"""How the hosts of a job find each other, again and again: torchrun's rendezvous "c10d".
+"""torchrun's rendezvous "c10d": how the hosts of a job find each other at the start and at each restart.
 
-All that they share is one text in a store: the number of the round, and who takes part. A round is open until as many hosts as may have joined, or until
-enough have and nobody came for a while; then their processes run. Who wants another one (a process has failed, a host has come or is lost) opens the next
-round, and all others join it when they see that. Nobody is in a round by having been in the last one, so a host that is lost is just not there.
+The hosts share one text in a store: the number of the round, and who takes part. A round is open until the greatest number of hosts has joined, or until
+the least number has and no other joins for a while; then their processes run. A host that wants another round (a process has failed, a host has come or is
+lost) opens it, and the others join it when they see that. Each host joins each round again, so a host that is lost is not in the next one.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
 # --- Python objects, as pickles. Only for processes that trust each other, such as those of one program.
 
 
-_CPU = _C.device("cpu")  # whatever the default device is
+_CPU = _C.device("cpu")  # also when the default device is another
 
 
 def _packed(value: Any) -> Tensor:

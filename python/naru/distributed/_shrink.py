@@ -64,7 +64,7 @@ def shrink_group(ranks_to_exclude: list[int], group: Any = None, shrink_flags: i
 
     Args:
         ranks_to_exclude: ranks of `group`.
-        group: None: the default one. All other groups are destroyed with it, and ranks are numbered anew.
+        group: None: the default one. All other groups are destroyed with it, and ranks are renumbered.
         shrink_flags: SHRINK_ABORT: operations in progress are ended with an error first. SHRINK_DEFAULT: they are waited for.
         pg_options: ignored.
 

@@ -247,7 +247,7 @@ class _Workers:
         return (files[0] if bits & 1 else None), (files[1] if bits & 2 else None)
 
     def wait(self, interval: float) -> dict[int, ProcessFailure] | None:
-        """Waits until all have ended successfully, or one has failed: then ends the others and returns the failures. None: other hosts want to start anew."""
+        """Waits until all have ended successfully, or one has failed: then ends the others and returns the failures. None: other hosts want to restart."""
         meeting = self._plan.meeting
         while True:
             codes = [p.poll() for p in self.processes]

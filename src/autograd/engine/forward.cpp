@@ -20,7 +20,8 @@ struct ConstantSaved {
   bool before;
 };
 
-// backward is linear in the gradients u of the results, so its derivative by u, along the inputs' tangents, is theirs; the value of u is any.
+// The results' tangents for a node without a rule. Backward is linear in the results' gradients u, with J^T u as the inputs' gradients, so its
+// derivative with respect to u, applied to the inputs' tangents t, is J t. The value of u does not matter.
 List by_backward(Node& node, const List& tangents, const Likes& like, bool create_graph) {
   const GradMode recording(true);
   const ConstantSaved constant(!create_graph);
@@ -44,7 +45,7 @@ List by_backward(Node& node, const List& tangents, const Likes& like, bool creat
   return results;
 }
 
-// A tangent as its tensor is: rules leave out broadcasting, and conversions.
+// Broadcasts and converts a tangent to its tensor's shape, dtype and device, which rules need not do.
 Tensor fit_tangent(Tensor t, const TensorLike& like) {
   if (t.dtype() != like.dtype) t = ops::gradient_as(t, like.dtype);
   if (!(t.device() == like.device)) t = t.to(like.device);
@@ -53,14 +54,14 @@ Tensor fit_tangent(Tensor t, const TensorLike& like) {
 
 class Walk {
  public:
-  Walk(std::span<const Dual> duals, std::optional<bool> create_graph) : create_(create_graph.value_or(false)), asks_(!create_graph) {
+  Walk(std::span<const Dual> duals, std::optional<bool> create_graph) : create_(create_graph.value_or(false)), decides_(!create_graph) {
     for (const Dual& d : duals) {
       List& at = tangents_[d.edge.node.get()];
       if (at.size() <= d.edge.slot) at.resize(d.edge.slot + 1);
       at[d.edge.slot] = d.tangent;
       starts_.insert(d.edge.node.get());
       dependent_.insert(d.edge.node.get());
-      if (asks_) create_ = create_ || d.tangent.requires_grad();
+      if (decides_) create_ = create_ || d.tangent.requires_grad();
     }
   }
   void add_output(const Edge& e) {
@@ -78,15 +79,15 @@ class Walk {
   bool depends(const Edge& e) const { return dependent_.contains(e.node.get()); }
 
  private:
-  // Adds the nodes that `first` depends on to the order, each behind those it depends on itself.
+  // Appends `first` and the nodes that it depends on to order_, in topological order: a node's inputs come first.
   void visit(Node* first) {
     std::vector<std::pair<Node*, size_t>> path;  // and how many edges have been followed
     const auto enter = [&](Node* node) {
       if (starts_.contains(node) || !seen_.insert(node).second) return;
       if (node->carries_tangent)
         path.emplace_back(node, 0);
-      else if (asks_)
-        create_ = true;  // the program differentiates by something else, too
+      else if (decides_)
+        create_ = true;  // the result depends on other tensors that require grad
     };
     enter(first);
     while (!path.empty()) {
@@ -120,16 +121,16 @@ class Walk {
         if (like[i] && results[i].defined()) results[i] = fit_tangent(std::move(results[i]), *like[i]);
       tangents_[&node] = std::move(results);
     }
-    // A tangent is let go behind its last reader, as forward mode needs no more.
+    // Free tangents after their last use.
     for (const Edge& e : node.next())
       if (e.node && --uses_[e.node.get()] == 0 && !starts_.contains(e.node.get())) tangents_.erase(e.node.get());
   }
 
-  bool create_, asks_;
+  bool create_, decides_;  // decides_: create_ follows from the tangents and the graph
   std::unordered_map<const Node*, List> tangents_;
   std::unordered_set<const Node*> starts_, seen_, dependent_;  // dependent: a dual is part of its results
   std::unordered_map<const Node*, int> uses_;                  // edges to a node within the walk, and outputs
-  std::vector<Node*> order_;                                   // a node stands behind those that its inputs come from
+  std::vector<Node*> order_;                                   // in topological order
 };
 
 }  // namespace

@@ -39,7 +39,7 @@ static_assert(static_cast<int>(Communicator::Op::Sum) == ncclSum && static_cast<
               static_cast<int>(Communicator::Op::Average) == ncclAvg);
 
 // Its calls do not block: one that needs other ranks says ncclInProgress, and until that has ended no other call is allowed but abort. So a
-// rank that ends while others set up connections to it is noticed, whatever the library itself notices.
+// rank that ends while others set up connections to it is noticed even if the library does not notice it.
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(gpu::GpuDevice& device, const Nccl& nccl, const ncclUniqueId& id, int rank, int size, std::function<void()> look)
@@ -51,7 +51,7 @@ class NcclCommunicator final : public Communicator {
     Lock lock(mutex_);
     const ncclResult_t begun = nccl_.ncclCommInitRankConfig(&comm_, size, id, rank, &config);
     if (begun != ncclInProgress && begun != ncclSuccess) {
-      const std::string why = last_error();  // a communicator that did not come to be has words, too
+      const std::string why = last_error();  // the library may also describe a failed initialization
       end(lock);
       throw RuntimeError("NCCL: ncclCommInitRankConfig failed: {}{}", status_name<Nccl>(begun), why);
     }
@@ -71,7 +71,7 @@ class NcclCommunicator final : public Communicator {
       end(lock);
       return;
     }
-    // Others may have ended without a word, so a farewell that takes too long is cut short.
+    // Other ranks may have died, so finalizing is bounded in time.
     look_ = [until = std::chrono::steady_clock::now() + std::chrono::seconds(5)] {
       if (std::chrono::steady_clock::now() > until) throw RuntimeError("NCCL: the other ranks do not end their communicators");
     };
@@ -145,7 +145,7 @@ class NcclCommunicator final : public Communicator {
     device_.check_usable();
     if (aborted_ || !comm_) throw RuntimeError("NCCL: the communicator was aborted");
   }
-  // ": the library's own words", or nothing.
+  // ": " and the library's last error message, or nothing.
   std::string last_error() const {
     const char* const words = nccl_.ncclGetLastError(comm_);
     return words && *words ? std::string(": ") + words : std::string();
@@ -156,7 +156,7 @@ class NcclCommunicator final : public Communicator {
   void begin(const char* function, ncclResult_t said) const {
     if (said != ncclSuccess) fail(function, said);
   }
-  // Waits until a call has ended that said so. Whoever aborts gets the lock in between.
+  // Waits until a call that returned ncclInProgress has ended. Releases the lock while it sleeps, so that abort() can get it.
   void settle(ncclResult_t said, const char* function, Lock& lock) {
     unsettled_ = true;
     for (auto nap = std::chrono::microseconds(20); said == ncclInProgress; nap = std::min(nap * 2, std::chrono::microseconds(1000))) {

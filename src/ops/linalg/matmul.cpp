@@ -298,7 +298,8 @@ Tensor outer(const Tensor& a, const Tensor& b) {
 }
 
 namespace {
-Tensor times(const Tensor& t, Scalar s) { return s.to_double() == 1 ? t : t * s; }
+// Unlike scaled(), a scale of 0 keeps NaN.
+Tensor scaled_unless_one(const Tensor& t, Scalar s) { return s.to_double() == 1 ? t : t * s; }
 Tensor scaled(const Tensor& t, Scalar s) { return s.equals(0) ? zeros_like(t) : s.equals(1) ? t : t * s; }
 }  // namespace
 
@@ -343,14 +344,14 @@ Tensor addmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Sca
   return record(std::move(y), "AddmmBackward0", {&c, &a, &b}, {&a, &b},
                 autograd::WithJvp(
                     [=, shape = c.sizes()](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
-                      return {needed[0] ? times(ops::sum_to(g[0], shape), beta) : Tensor(),
-                              needed[1] ? times(mm(g[0], saved[1].t()), alpha) : Tensor(),
-                              needed[2] ? times(mm(saved[0].t(), g[0]), alpha) : Tensor()};
+                      return {needed[0] ? scaled_unless_one(ops::sum_to(g[0], shape), beta) : Tensor(),
+                              needed[1] ? scaled_unless_one(mm(g[0], saved[1].t()), alpha) : Tensor(),
+                              needed[2] ? scaled_unless_one(mm(saved[0].t(), g[0]), alpha) : Tensor()};
                     },
                     [=](const Tensors& t, const Tensors& saved) {
-                      Tensor sum = t[0].defined() ? times(t[0], beta).expand(sizes) : Tensor();
-                      if (t[1].defined()) sum = autograd::added(sum, times(mm(t[1], saved[1]), alpha));
-                      return t[2].defined() ? autograd::added(sum, times(mm(saved[0], t[2]), alpha)) : sum;
+                      Tensor sum = t[0].defined() ? scaled_unless_one(t[0], beta).expand(sizes) : Tensor();
+                      if (t[1].defined()) sum = autograd::added(sum, scaled_unless_one(mm(t[1], saved[1]), alpha));
+                      return t[2].defined() ? autograd::added(sum, scaled_unless_one(mm(saved[0], t[2]), alpha)) : sum;
                     }));
 }
 

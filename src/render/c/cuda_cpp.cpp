@@ -3,6 +3,21 @@
 namespace naru::render::c {
 namespace {
 
+// Functions that CUDA and HIP both round correctly.
+#define NARU_ROUNDED_ALIKE     \
+  "#define fabs_f32 fabsf\n"   \
+  "#define floor_f32 floorf\n" \
+  "#define ceil_f32 ceilf\n"   \
+  "#define trunc_f32 truncf\n" \
+  "#define rint_f32 rintf\n"   \
+  "#define fma_f64 fma\n"      \
+  "#define sqrt_f64 sqrt\n"    \
+  "#define fabs_f64 fabs\n"    \
+  "#define floor_f64 floor\n"  \
+  "#define ceil_f64 ceil\n"    \
+  "#define trunc_f64 trunc\n"  \
+  "#define rint_f64 rint\n"
+
 constexpr Dialect kCuda = {
     .name = "cuda",
     .prelude = R"c(typedef signed char i8; typedef short i16; typedef int i32; typedef long long i64;
@@ -32,19 +47,7 @@ VECTOR(i8, 4) VECTOR(i16, 8) VECTOR(i32, 16) VECTOR(i64, 16) VECTOR(u8, 4) VECTO
 )c",
     .functions = {R"c(#define fma_f32 fmaf
 #define sqrt_f32 sqrtf
-#define fabs_f32 fabsf
-#define floor_f32 floorf
-#define ceil_f32 ceilf
-#define trunc_f32 truncf
-#define rint_f32 rintf
-#define fma_f64 fma
-#define sqrt_f64 sqrt
-#define fabs_f64 fabs
-#define floor_f64 floor
-#define ceil_f64 ceil
-#define trunc_f64 trunc
-#define rint_f64 rint
-)c",
+)c" NARU_ROUNDED_ALIKE,
                   ""},
     .address = "__cvta_global_to_generic({})",
     .cuda_words = true,
@@ -84,7 +87,8 @@ typedef unsigned char uchar; typedef unsigned short ushort; typedef unsigned int
              .item = "threadIdx.x"},
 };
 
-// AMD's hipRTC takes the same words. Its square root of float32 may be one unit off: fused multiply-adds tell which neighbour is nearest.
+// AMD's hipRTC compiles the same code. Its square root of float32 may be one ulp off: the residuals of both neighbours, by fused multiply-adds,
+// select the nearest.
 constexpr const char* kHipFunctions = R"c(#define fma_f32 fmaf
 FUNCTION f32 sqrt_f32(f32 x) {
   const bool tiny = x < 0x1p-96f;
@@ -95,19 +99,7 @@ FUNCTION f32 sqrt_f32(f32 x) {
   s = fmaf(-below, s, a) <= 0.0f ? below : fmaf(-above, s, a) > 0.0f ? above : s;
   return tiny ? s * 0x1p-16f : s;
 }
-#define fabs_f32 fabsf
-#define floor_f32 floorf
-#define ceil_f32 ceilf
-#define trunc_f32 truncf
-#define rint_f32 rintf
-#define fma_f64 fma
-#define sqrt_f64 sqrt
-#define fabs_f64 fabs
-#define floor_f64 floor
-#define ceil_f64 ceil
-#define trunc_f64 trunc
-#define rint_f64 rint
-#ifndef naru_address
+)c" NARU_ROUNDED_ALIKE R"c(#ifndef naru_address
 #define naru_address(n) ((void*)(n))
 #endif
 )c";

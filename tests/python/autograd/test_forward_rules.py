@@ -124,7 +124,7 @@ def test_a_walk_costs_the_nodes_that_lead_to_the_result_alone():
             return g * 2
 
     def f(x):
-        Counted.apply(x)  # nobody wants it
+        Counted.apply(x)  # its result is not used
         return Counted.apply(x).sin()
 
     torch.func.jvp(f, (torch.ones(3),), (torch.ones(3),))

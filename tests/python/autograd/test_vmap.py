@@ -260,7 +260,7 @@ def test_draws_are_refused_while_a_vmap_under_way_refuses_them_and_allowed_behin
         for draw in (lambda: torch.rand(2), lambda: plain.normal_(), lambda: torch.randperm(4), lambda: F.dropout(plain + 1)):
             with pytest.raises(RuntimeError, match="randomness error mode"):
                 vmap(lambda row, draw=draw: row * draw().sum())(x)
-            with pytest.raises(RuntimeError, match="randomness error mode"):  # the outer vmap refuses, whatever the inner one allows
+            with pytest.raises(RuntimeError, match="randomness error mode"):  # the outer vmap refuses, although the inner one allows draws
                 vmap(lambda row, draw=draw: vmap(lambda e: e * draw().sum(), randomness="same")(row))(x)
             draw()  # an error in the function ends the refusal
         assert vmap(lambda row: row * torch.rand(3), randomness="different")(x).shape == x.shape
