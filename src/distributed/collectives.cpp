@@ -17,8 +17,8 @@ constexpr const char* kNames[] = {"all_reduce", "reduce",         "broadcast",  
                                   "send",       "recv",           "batch_isend_irecv"};
 
 // Names of PyTorch's flight recorder.
-constexpr const char* kRecordedNames[] = {"all_reduce", "reduce",         "broadcast",  "all_gather", "gather",
-                                          "scatter",    "reduce_scatter", "all_to_all", "barrier",    "all_reduce"};
+constexpr const char* kRecordedNames[] = {"all_reduce", "reduce",  "broadcast",  "all_gather", "gather", "scatter",  "reduce_scatter",
+                                          "all_to_all", "barrier", "all_reduce", "send",       "recv",   "coalesced"};
 
 TensorsOfCall tensors_of(uint8_t type, uint64_t elements, uint8_t dims, const int64_t* sizes) {
   TensorsOfCall t;
@@ -48,6 +48,41 @@ Header header_of(Collective what, uint64_t number, size_t elements, DType type, 
   h.dims = static_cast<uint8_t>(std::min<size_t>(sizes.size(), 255)), h.root = root;
   for (size_t i = 0; i < std::min<size_t>(sizes.size(), 4); ++i) h.sizes[i] = sizes[i];
   return h;
+}
+
+RecordedCall recorded_call(const Header& h, int rank, int size, uint64_t received) {
+  RecordedCall c;
+  c.what = kRecordedNames[h.what], c.number = h.number;
+  const auto what = static_cast<Collective>(h.what);
+  const TensorsOfCall own = tensors_of(h.type, h.elements, h.dims, h.sizes), all = flat(h.type, h.elements * static_cast<size_t>(size));
+  const bool root = h.root == rank;
+  switch (what) {
+    case Collective::AllGather:
+    case Collective::Gather:
+      c.in = own;
+      if (what == Collective::AllGather || root) c.out = all;
+      break;
+    case Collective::ReduceScatter:
+    case Collective::Scatter:
+      c.out = own;
+      if (what == Collective::ReduceScatter || root) c.in = all;
+      break;
+    case Collective::AllToAll:
+      c.in = own, c.out = flat(h.type, received);
+      break;
+    case Collective::Barrier:
+      break;
+    case Collective::Send:
+    case Collective::Receive:
+    case Collective::Messages:
+      c.is_message = true;
+      c.from = what == Collective::Receive ? h.root : rank, c.to = what == Collective::Receive ? rank : h.root;
+      c.in = c.out = own;
+      break;
+    default:
+      c.in = c.out = own;
+  }
+  return c;
 }
 
 std::string described(const Header& h) {
@@ -88,11 +123,12 @@ ProcessGroup::Collectives::Collectives(std::shared_ptr<Store> store, int rank, i
       suspected_(static_cast<size_t>(size)) {
   for (int r = 0; r < size; ++r) ranks_.push_back({r, 1});
   engine_ = engine_of(kind, *store_, rank, size, timeout);
-  const std::string name = engine_->name();
-  recorded_as_ = FlightRecorder::of_process().add_group(rank, size, name == "MPI" ? "mpi" : name == "NCCL" ? "nccl" : "gloo");
+  recorded_as_ = FlightRecorder::of_process().add_group(rank, size, engine_->name() == "MPI" ? "mpi" : "gloo");
   const auto use_devices = [&] {
+    devices_recorded_as_ = FlightRecorder::of_process().add_group(rank, size, "nccl");
     devices_ = std::make_unique<DeviceGroup>(DeviceGroup::Place{*store_, rank_, size_, messages(), [this] { return this->timeout(); },
-                                                                [this](const Header& h) { run(false, [this, h] { compare(h); }); }});
+                                                                [this](const Header& h) { run(false, [this, h] { compare(h); }); },
+                                                                *devices_recorded_as_});
   };
   if (on_devices == OnDevices::Library) device_obstacle_ = DeviceGroup::obstacle();
   if (!engine_->channels()) {
@@ -127,6 +163,13 @@ ProcessGroup::Collectives::~Collectives() {
     changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
+}
+
+// Tensors on the host and on devices are numbered each by themselves, so they are two groups there, as PyTorch has a group for each library.
+void ProcessGroup::Collectives::name_recorded(const std::string& name, const std::string& description, const std::vector<int>& ranks) {
+  FlightRecorder& recorder = FlightRecorder::of_process();
+  recorder.name_group(recorded_as_, devices_recorded_as_ ? name + " (host)" : name, description, ranks);
+  if (devices_recorded_as_) recorder.name_group(*devices_recorded_as_, name, description, ranks);
 }
 
 void ProcessGroup::Collectives::set_timeout(Milliseconds timeout) {
@@ -238,41 +281,16 @@ Header ProcessGroup::Collectives::header(Collective what, const Block& b, int ro
 void ProcessGroup::Collectives::record(const Header& h, size_t received) {
   FlightRecorder& recorder = FlightRecorder::of_process();
   recorder.complete(call_);
-  RecordedCall c;
-  c.what = kRecordedNames[h.what], c.number = h.number, c.line = origin_.line, c.created = origin_.created, c.timeout = timeout_;
-  const auto what = static_cast<Collective>(h.what);
-  const TensorsOfCall own = tensors_of(h.type, h.elements, h.dims, h.sizes), all = flat(h.type, h.elements * static_cast<size_t>(size_));
-  const bool root = h.root == rank_;
-  switch (what) {
-    case Collective::AllGather:
-    case Collective::Gather:
-      c.in = own;
-      if (what == Collective::AllGather || root) c.out = all;
-      break;
-    case Collective::ReduceScatter:
-    case Collective::Scatter:
-      c.out = own;
-      if (what == Collective::ReduceScatter || root) c.in = all;
-      break;
-    case Collective::AllToAll:
-      c.in = own, c.out = flat(h.type, received);
-      break;
-    case Collective::Barrier:
-      break;
-    default:
-      c.in = c.out = own;
-  }
+  RecordedCall c = recorded_call(h, rank_, size_, received);
+  c.line = origin_.line, c.created = origin_.created, c.timeout = timeout_;
   call_ = recorder.begin(recorded_as_, c);
 }
 
 void ProcessGroup::Collectives::record(bool sends, int peer, const Block& b, const WorkRef& work) {
   FlightRecorder& recorder = FlightRecorder::of_process();
-  RecordedCall c;
-  c.what = sends ? "send" : "recv", c.number = ++messages_recorded_, c.is_message = true;
-  c.from = sends ? rank_ : peer, c.to = sends ? peer : rank_;
+  const Header h = header_of(sends ? Collective::Send : Collective::Receive, ++messages_recorded_, b.elements, b.type, b.sizes, peer);
+  RecordedCall c = recorded_call(h, rank_, size_);
   c.line = current_line(), c.created = FlightRecorder::now(), c.timeout = timeout_;
-  c.in = c.out =
-      tensors_of(static_cast<uint8_t>(b.type), b.elements, static_cast<uint8_t>(std::min<size_t>(b.sizes.size(), 255)), b.sizes.data());
   const uint64_t id = recorder.begin(recorded_as_, c);
   if (!id) return;
   work->then([id, as = recorded_as_, w = std::weak_ptr<Work>(work)] {

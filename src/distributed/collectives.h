@@ -33,6 +33,8 @@ Header header_of(Collective what, uint64_t number, size_t elements, DType type, 
                  ReduceOp op = ReduceOp::Sum);
 // "all_reduce(SUM) of 6 elements of float32 [2, 3] (the group's collective number 4)"
 std::string described(const Header& h);
+// The call as the flight recorder keeps it; the program's line and the times are the caller's to fill in. received: elements, of an all_to_all.
+RecordedCall recorded_call(const Header& h, int rank, int size, uint64_t received = 0);
 // The error's text for a rank whose call has timed out; absent: the ranks that have not come.
 std::string timed_out(const Header& h, int rank, int64_t milliseconds, const std::vector<int>& absent);
 
@@ -57,8 +59,8 @@ class ProcessGroup::Collectives {
   const Engine& engine() const noexcept { return *engine_; }
   // Null if there are no other ranks.
   Messages* messages() const noexcept { return engine_->messages(); }
-  // The group's number in the flight recorder.
-  size_t recorded_as() const noexcept { return recorded_as_; }
+  // Gives the group its name in the flight recorder.
+  void name_recorded(const std::string& name, const std::string& description, const std::vector<int>& ranks);
   // Records a message that `work` stands for.
   void record(bool sends, int peer, const Block& b, const WorkRef& work);
   // What takes tensors on devices; null: they go through the host's memory.
@@ -128,7 +130,8 @@ class ProcessGroup::Collectives {
   std::vector<Shards> ranks_;       // the nodes of a tree with one shard for each rank
   uint64_t number_ = 0, call_ = 0;  // call_: the recorded exchange that goes on
   std::atomic<uint64_t> messages_recorded_{0};
-  size_t recorded_as_ = 0;
+  size_t recorded_as_ = 0;  // the group's number in the flight recorder
+  std::optional<size_t> devices_recorded_as_;
   Origin origin_;
   Header mine_;
   Deadline deadline_;

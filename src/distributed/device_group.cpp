@@ -7,6 +7,7 @@
 
 #include "autograd/history/history.h"
 #include "core/at_end.h"
+#include "core/language.h"
 #include "distributed/collectives.h"
 #include "distributed/device_sums.h"
 #include "distributed/mesh.h"
@@ -261,7 +262,7 @@ Header DeviceGroup::header(Collective what, const Tensor& t, int root, ReduceOp 
 }
 
 template <class Body>
-WorkRef DeviceGroup::run(const Header& h, Device device, bool async, int source, const Body& body) {
+WorkRef DeviceGroup::run(const Header& h, Device device, bool async, int source, const Body& body, uint64_t received) {
   if (generation_ != runtime::fork_generation()) refuse_in_child();
   if (compares_ && h.number && place_.messages) {
     Header compared = h;
@@ -281,9 +282,10 @@ WorkRef DeviceGroup::run(const Header& h, Device device, bool async, int source,
   call_being_enqueued = &now;
   const AtEnd done([] { call_being_enqueued = nullptr; });
   const NoGrad off;
+  const bool records = runtime::queue_of(device).recording();
+  const uint64_t recorded = records ? 0 : begin_record(h, received);
   try {
     Joined& on = joined(device);
-    const bool records = runtime::queue_of(device).recording();
     const OnStream scope(device, async && !records ? on.side : runtime::current_stream(device));
     body(on);
     runtime::Queue& queue = runtime::queue_of(device);
@@ -293,7 +295,7 @@ WorkRef DeviceGroup::run(const Header& h, Device device, bool async, int source,
       recorded_ = true;
       work->finish();
     } else {
-      under_way_.push_back({h, {&queue.stream(), queue.stream().submitted()}, deadline, work});
+      under_way_.push_back({h, {&queue.stream(), queue.stream().submitted()}, deadline, work, recorded});
     }
     if (!thread_.joinable()) thread_ = std::thread([this] { watch(); });
     changed_.notify_all();
@@ -312,6 +314,14 @@ WorkRef DeviceGroup::run(const Header& h, Device device, bool async, int source,
     fail(text);
     throw DistBackendError("{}", text);
   }
+}
+
+// Operations in a graph are not recorded: they run when it is replayed.
+uint64_t DeviceGroup::begin_record(const Header& h, uint64_t received) {
+  RecordedCall call = recorded_call(h, place_.rank, place_.size, received);
+  if (call.is_message) call.number = ++messages_recorded_;
+  call.line = current_line(), call.created = FlightRecorder::now(), call.timeout = place_.timeout().count();
+  return FlightRecorder::of_process().begin(place_.recorded_as, call);
 }
 
 // Called while something waits for other ranks before an operation is on its stream: one of this thread's, or in a graph.
@@ -391,6 +401,7 @@ void DeviceGroup::fail(const std::string& reason, bool tell) {
     const auto error = std::make_exception_ptr(DistBackendError("{}", *failed_));
     for (const UnderWay& u : under_way_) {
       if (u.work->reached()) {
+        FlightRecorder::of_process().complete(u.recorded);
         u.work->finish();
       } else {
         u.work->finish(error);
@@ -403,6 +414,7 @@ void DeviceGroup::fail(const std::string& reason, bool tell) {
     for (const auto& each : communicators)
       if (recorded_) runtime::queue_of(each->device, 0).stream().errors().keep(error);
   }
+  FlightRecorder::of_process().write(place_.recorded_as, reason);
   if (tell && place_.messages) place_.messages->fail(reason);
   for (const auto& each : communicators) each->abort();
 }
@@ -419,6 +431,7 @@ void DeviceGroup::watch() {
       changed_.wait(lock, [&] { return stopped_ || !under_way_.empty() || (recorded_ && !failed_); });
     std::erase_if(under_way_, [&](const UnderWay& u) {
       if (!u.work->reached()) return false;
+      FlightRecorder::of_process().complete(u.recorded);
       u.work->finish();
       suspected_.reset(), slow_.reset();
       return true;
@@ -705,17 +718,22 @@ WorkRef DeviceGroup::reduce_scatter(const Tensor& output, const Tensors& inputs,
 }
 
 WorkRef DeviceGroup::all_to_all(const Tensors& outputs, const Tensors& inputs, bool async) {
+  uint64_t received = 0;
+  for (const Tensor& t : outputs) received += static_cast<uint64_t>(t.numel());
   // The header is about what this rank keeps: the only tensors that all ranks have alike are those of equal sizes.
-  return run(header(Collective::AllToAll, inputs[static_cast<size_t>(place_.rank)]), inputs[0].device(), async, -1, [&](Joined& on) {
-    const std::vector<Dense> out = dense(outputs, Dense::kWrite), in = dense(inputs, Dense::kRead);
-    Calls calls(on);
-    for (size_t r = 0; r < in.size(); ++r) {
-      calls.move(What::Send, &*in[r], nullptr, static_cast<int>(r));
-      calls.move(What::Receive, nullptr, &*out[r], static_cast<int>(r));
-    }
-    calls.submit();
-    give_back(out);
-  });
+  return run(
+      header(Collective::AllToAll, inputs[static_cast<size_t>(place_.rank)]), inputs[0].device(), async, -1,
+      [&](Joined& on) {
+        const std::vector<Dense> out = dense(outputs, Dense::kWrite), in = dense(inputs, Dense::kRead);
+        Calls calls(on);
+        for (size_t r = 0; r < in.size(); ++r) {
+          calls.move(What::Send, &*in[r], nullptr, static_cast<int>(r));
+          calls.move(What::Receive, nullptr, &*out[r], static_cast<int>(r));
+        }
+        calls.submit();
+        give_back(out);
+      },
+      received);
 }
 
 WorkRef DeviceGroup::messages(const std::vector<ProcessGroup::Message>& messages) {

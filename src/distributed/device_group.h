@@ -32,6 +32,7 @@ class DeviceGroup {
     Messages* messages;  // null: there are no other ranks
     std::function<Milliseconds()> timeout;
     std::function<void(const Header&)> compare;  // throws on every rank if the headers differ
+    size_t recorded_as;                          // the group's number in the flight recorder
   };
   explicit DeviceGroup(Place place);
   DeviceGroup(const DeviceGroup&) = delete;
@@ -76,10 +77,13 @@ class DeviceGroup {
     StreamPoint point;
     Deadline deadline;
     std::shared_ptr<DeviceWork> work;
+    uint64_t recorded;  // its number in the flight recorder
   };
   Header header(Collective what, const Tensor& t, int root = -1, ReduceOp op = ReduceOp::Sum);
+  // received: elements, of an all_to_all.
   template <class Body>
-  WorkRef run(const Header& h, Device device, bool async, int source, const Body& body);
+  WorkRef run(const Header& h, Device device, bool async, int source, const Body& body, uint64_t received = 0);
+  uint64_t begin_record(const Header& h, uint64_t received);
   Joined& joined(Device device);
   std::string id_of(Device device, RollCall& roll, const std::string& keys);
   // Whether sums are asked for in the tree's order.
@@ -103,7 +107,7 @@ class DeviceGroup {
   const std::shared_ptr<std::atomic<DeviceGroup*>> self_ = std::make_shared<std::atomic<DeviceGroup*>>(this);
   const int generation_;
   const bool compares_, ordered_;
-  std::atomic<uint64_t> number_{0};
+  std::atomic<uint64_t> number_{0}, messages_recorded_{0};
   std::mutex order_;  // of operations
   std::list<Joined> joined_;
   int made_ = 0;

@@ -163,7 +163,7 @@ int ProcessGroup::size() const noexcept { return collectives_->size(); }
 Milliseconds ProcessGroup::timeout() const noexcept { return collectives_->timeout(); }
 void ProcessGroup::set_timeout(Milliseconds timeout) { collectives_->set_timeout(timeout); }
 void ProcessGroup::set_name(const std::string& name, const std::string& description, const std::vector<int>& ranks) {
-  FlightRecorder::of_process().name_group(collectives_->recorded_as(), name, description, ranks);
+  collectives_->name_recorded(name, description, ranks);
 }
 std::string ProcessGroup::transport() const { return collectives_->engine().name(); }
 std::string ProcessGroup::device_transport() const { return collectives_->devices() ? collectives_->devices()->name() : ""; }

@@ -2,6 +2,7 @@
 import hashlib
 import json
 import os
+import pickle
 import signal
 import time
 import warnings
@@ -388,10 +389,19 @@ def late(rank, size, path, told):
     Path(told, str(rank)).touch()
 
 
-def test_who_does_not_come_in_time_is_named(tmp_path):
+def test_who_does_not_come_in_time_is_named(tmp_path, monkeypatch):
     told = tmp_path / "told"
     told.mkdir()
+    monkeypatch.setenv("TORCH_FR_DUMP_TEMP_FILE", str(tmp_path / "calls_"))
     assert started(tmp_path, 3, late, str(told)) == [0, 0, 0]
+    for rank in range(3):  # each wrote what it has called; rank 2's second call was refused
+        written = pickle.loads((tmp_path / f"calls_{rank}").read_bytes())
+        assert "nothing has come from rank 2" in written["reason"]
+        calls = [entry for entry in written["entries"] if entry["profiling_name"] == "nccl:all_reduce"]
+        assert [(call["collective_seq_id"], call["state"]) for call in calls] == [(1, "completed"), (2, "started")][: 1 if rank == 2 else 2]
+        assert all(call["input_sizes"] == call["output_sizes"] == [[10]] and call["input_dtypes"] == ["float32"] and not call["is_p2p"] for call in calls)
+        assert calls[0]["time_created_ns"] <= calls[0]["time_discovered_started_ns"] <= calls[0]["time_discovered_completed_ns"]
+        assert all(call["frames"][0]["filename"].endswith("nccl_cases.py") for call in calls)
 
 
 def reported(rank, size, path):
