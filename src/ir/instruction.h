@@ -256,7 +256,8 @@ struct Convolution {
 // Windows over three spatial dimensions of `batch` images of `channels` each: what position p of the result sees of x. Along dimension d it has
 // `places` places; place t of position p is element index[t * result[d] + p] of x, or nothing where that is -1. Without an index, p is its own one
 // place. A place weighs weight[t * result[d] + p], or 1 without weights; in all, the product of the three (the first two first).
-//   Sum: y[p] = the sum of x * weight, multiplied and then added in the order of places (the last dimension's fastest)
+//   Sum: y[p] = the sum of x * weight, multiplied and then added in the order of places (the last dimension's fastest). If `apart`: the sum over the
+//   first dimension's places of its weight times the sum over the second's of its weight times that over the last's, in the type computed in
 //   Max: y[p] = the greatest, the first among equals, the last NaN if there is one; indices[p] = its row-major number among x's positions, -1 if p
 //   sees nothing. Without an address, indices are not written
 //   Pick: y[p] = the sum of those x whose number in `indices` (laid over x) is p's own, each of which must be among p's places; in their order
@@ -276,6 +277,7 @@ struct Windows {
   DType index = DType::I64;                    // of `indices`: I64, or I32 if x has (Pick: y has) fewer than 2^31 positions
   int64_t batch = 1, channels = 1;
   Sizes size{1, 1, 1}, result{1, 1, 1};  // of x and y
+  bool apart = false;
   std::array<Table, 3> tables;
   Array x, y, indices;
 

@@ -155,7 +155,7 @@ Tensor put_tables(const WindowTables& tables, DType computed, Device device, Win
 }
 
 // Submits one instruction. indices: written by Max, if defined; read by Pick.
-Tensor submitted(Op op, const Tensor& x, const Tensor& indices, const WindowTables& tables, DType out_type) {
+Tensor submitted(Op op, const Tensor& x, const Tensor& indices, const WindowTables& tables, DType out_type, bool apart = false) {
   const Dims sizes = result_sizes(x, tables);
   const Tensor out =
       make_result(sizes, format_strides(sizes, suggested_format(x)), out_type, x.device(), Windows::kNames[static_cast<int>(op)]);
@@ -167,7 +167,7 @@ Tensor submitted(Op op, const Tensor& x, const Tensor& indices, const WindowTabl
     return out;
   }
   Windows w;
-  w.op = op;
+  w.op = op, w.apart = apart;
   w.dtype = x.dtype(), w.out = out_type;
   w.batch = sizes[0], w.channels = sizes[1];
   const Tensor held = put_tables(tables, w.computed(), x.device(), w);
@@ -180,25 +180,14 @@ Tensor submitted(Op op, const Tensor& x, const Tensor& indices, const WindowTabl
   return out;
 }
 
-// Windows with much overlap are summed one dimension at a time, the last one first; intermediate results have the compute type.
+// Windows with much overlap are summed one dimension at a time.
 Tensor computed_sum(const Tensor& x, const WindowTables& tables) {
   double together = static_cast<double>(x.numel());
   for (const WindowTable& t : tables) together *= static_cast<double>(t.places * t.out) / static_cast<double>(std::max<int64_t>(t.in, 1));
   int wide = 0;
   for (const WindowTable& t : tables) wide += t.places > 1;
   const bool apart = wide > 1 && together > 3.0 * static_cast<double>(std::max(x.numel(), product(result_sizes(x, tables))));
-  if (!apart) return submitted(Op::Sum, x, {}, tables, x.dtype());
-  const DType between = x.dtype() == DType::F16 || x.dtype() == DType::BF16 ? DType::F32 : x.dtype();
-  std::vector<size_t> order;
-  for (size_t d = tables.size(); d-- > 0;)
-    if (!tables[d].identity) order.push_back(d);
-  Tensor y = x;
-  for (const size_t d : order) {
-    WindowTables one;
-    for (size_t k = 0; k < tables.size(); ++k) one.push_back(k == d ? tables[k] : identity_table(y.sizes()[k + 2]));
-    y = submitted(Op::Sum, y, {}, one, d == order.back() ? x.dtype() : between);
-  }
-  return y;
+  return submitted(Op::Sum, x, {}, tables, x.dtype(), apart);
 }
 
 Tensor sum_of(const Tensor& x, const Shared& tables, const char* node) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "render/c/expressions.h"
 #include "render/c/launch.h"
@@ -82,7 +83,7 @@ struct WindowText {
   KeyBits bits() const {
     KeyBits b;
     b.add(static_cast<uint64_t>(q.op), 2).add(q.dtype).add(q.out).add(q.index).add(q.indices.data != nullptr);
-    b.add(wide).add(channels_last()).add(few).add(static_cast<uint64_t>(fours), 2);
+    b.add(wide).add(q.apart).add(channels_last()).add(few).add(static_cast<uint64_t>(fours), 2);
     for (size_t d = 0; d < 3; ++d)
       b.add(tabled(d)).add(computes(d)).add(flat(d)).add(weighs(d)).add(few ? static_cast<uint64_t>(places(d)) : 0, 5);
     return b;
@@ -98,6 +99,7 @@ struct WindowText {
     return fours > 0 ? fmt::format("{}{}.{}", name, part / 4, kParts[part % 4]) : fmt::format("{}0", name);
   }
   std::string step() const;
+  std::string sums_apart() const;
   std::string results_written() const;
   std::string text() const;
   Arguments arguments(int64_t each) const;
@@ -227,6 +229,33 @@ std::string WindowText::step() const {
   return text;
 }
 
+// All loops, of sums over one dimension after the other: each loop adds what the loop within it has summed. The outermost one adds to s.
+std::string WindowText::sums_apart() const {
+  size_t outermost = 0;
+  while (outermost < 2 && !tabled(outermost)) ++outermost;
+  const auto sum = [&](size_t d, int k) { return d == outermost ? fmt::format("s{}", k) : fmt::format("s{}{}", kAxes[d], k); };
+  std::string text;
+  for (size_t d = 0; d < 3; ++d) {
+    for (int k = 0; k < parts() && tabled(d) && d != outermost; ++k) text += fmt::format("    {} {} = 0;\n", arithmetic(type), sum(d, k));
+    text += loop(d);
+  }
+  text += read('t', q.dtype, 0, "i0 * x_0 + i1 * x_1 + ex * x_2 + ey * x_3 + ez * x_4");
+  std::vector<std::string> inner;
+  for (int k = 0; k < parts(); ++k) {
+    inner.push_back(fmt::format("v{}", k));
+    text += fmt::format("        const {0} v{1} = ({0}){2};\n", name_of(type), k, loaded(q.dtype, element('t', k)));
+  }
+  for (size_t d = 3; d-- > 0; text += "    }\n")
+    for (int k = 0; k < parts() && tabled(d); ++k) {
+      std::string& value = inner[static_cast<size_t>(k)];
+      const std::string term = weighs(d) ? fmt::format("{} * w{}", value, kAxes[d]) : fmt::format("({}){}", arithmetic(type), value);
+      value = sum(d, k);
+      text += few ? fmt::format("        {0} = {0} + (f{1} == e{1} ? {2} : 0);\n", value, kAxes[d], term)
+                  : fmt::format("        {0} = {0} + {1};\n", value, term);
+    }
+  return text;
+}
+
 std::string WindowText::results_written() const {
   const auto write = [&](int memory, const char* to, const char* type, const std::function<std::string(int)>& value) {
     const std::string place = fmt::format("i0 * {0}_0 + i1 * {0}_1 + px * {0}_2 + py * {0}_3 + pz * {0}_4", to);
@@ -269,8 +298,13 @@ std::string WindowText::text() const {
     text += q.op == Op::Max ? fmt::format("    {0} s{1} = ({0}){2};\n    I n{1} = -1;\n", computed, k,
                                           loaded(q.dtype, fmt::format("(({}){})", stored(q.dtype), least(q.dtype))))
                             : fmt::format("    {} s{} = 0;\n", arithmetic(type), k);
-  for (size_t d = 0; d < 3; ++d) text += loop(d);
-  text += step() + "    }}}\n" + results_written();
+  if (q.apart) {
+    text += sums_apart();
+  } else {
+    for (size_t d = 0; d < 3; ++d) text += loop(d);
+    text += step() + "    }}}\n";
+  }
+  text += results_written();
   return complete(target, text + "  }\n}\n");
 }
 

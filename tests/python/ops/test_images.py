@@ -352,3 +352,42 @@ def test_windows_of_channels_that_lie_last_have_the_same_bits(dtype):
             for a, b in zip(call(x), call(last)):
                 assert b.is_contiguous(memory_format=naru.channels_last) or channels == 1
                 assert a.contiguous().numpy().tobytes() == b.contiguous().numpy().tobytes(), (channels, kernel, stride, padding, dilation)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_windows_with_much_overlap_are_sums_over_one_dimension_after_the_other(dtype, device):
+    """Whatever the layout: the last dimension first, in float32 for 16-bit types. So are gradients, with the transposed windows."""
+    rng, kind = random.Random(dtype), getattr(naru, dtype)
+    if device.startswith("mps") and dtype == "float64":
+        pytest.skip("mps has no float64")
+    exact = kind if kind.itemsize > 2 else naru.float32
+    naru.manual_seed(6)
+    layouts = {
+        "rows": lambda t: t, "channels last": lambda t: t.contiguous(memory_format=naru.channels_last if t.dim() == 4 else naru.channels_last_3d),
+        "transposed": lambda t: t.transpose(-1, -2).contiguous().transpose(-1, -2), "apart": lambda t: naru.stack([t, t], -1)[..., 0],
+        "behind others": lambda t: naru.cat([t, t])[len(t) :], "one for all channels": lambda t: t[:, :1].expand(t.shape),
+    }  # fmt: skip
+    for trial in range(36):
+        mode = ("bilinear", "bicubic", "trilinear")[trial % 3]
+        of = 3 if mode == "trilinear" else 2
+        size = [rng.randint(2, 7) for _ in range(of)]
+        wanted = [rng.choice([2 * n, 2 * n + 1, 3 * n]) for n in size]
+        channels = rng.choice([1, 2, 3, 8, 17, 36])
+        name = list(layouts)[trial % len(layouts)]
+        x = layouts[name](naru.randn(2, channels, *size, device=device).to(kind)).detach()
+        g = layouts[rng.choice(list(layouts))](naru.randn(2, channels, *wanted, device=device).to(kind))
+
+        def one_by_one(t, order):
+            now = list(size)
+            for d in order:
+                now[d] = wanted[d]
+                t = F.interpolate(t, now, mode=mode)  # noqa: B023
+            return t
+
+        leaf, first, second = x.clone().requires_grad_(), *(x.to(exact).contiguous().requires_grad_() for _ in range(2))
+        whole = F.interpolate(leaf, wanted, mode=mode)
+        whole.backward(g)
+        expected = one_by_one(first, reversed(range(of))).to(kind)
+        one_by_one(second, range(of)).backward(g.to(exact))
+        for got, want in ((whole, expected), (leaf.grad, second.grad.to(kind))):
+            assert naru.equal(got, want), (name, mode, size, wanted, channels, (got.float() - want.float()).abs().max())

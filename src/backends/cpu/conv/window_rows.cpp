@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "backends/cpu/exec/simd.h"
 #include "backends/cpu/gemm/product_types.h"
@@ -90,6 +91,7 @@ struct Lanes {
   typedef std::conditional_t<std::is_floating_point_v<T>, T, std::make_unsigned_t<std::conditional_t<std::is_floating_point_v<T>, int, T>>>
       Sums __attribute__((vector_size(32)));  // integers wrap
   typedef Number Numbers __attribute__((vector_size(32)));
+  typedef int64_t Places __attribute__((vector_size(8 * kCount)));
 };
 // Calls f<vectors>(first channel) for groups of four vectors of channels and for single ones. Returns the first channel that is left.
 template <class T, class F>
@@ -99,20 +101,36 @@ template <class T, class F>
   for (; c + Lanes<T>::kCount <= n; c += Lanes<T>::kCount) f(std::integral_constant<int, 1>(), c);
   return c;
 }
+// Calls f(0), f(1) ... with constants: arrays that are indexed by them stay in registers, which those of loops that are unrolled later don't.
+template <int kCount, class F>
+[[gnu::always_inline]] inline void each_of(F f) {
+  [&]<int... J>(std::integer_sequence<int, J...>) __attribute__((always_inline)) { (f(std::integral_constant<int, J>()), ...); }
+  (std::make_integer_sequence<int, kCount>());
+}
+template <class V, class T>
+[[gnu::always_inline]] inline V vector_at(const T* x) {
+  V v;
+  std::memcpy(&v, x, sizeof v);
+  return v;
+}
 template <class T>
 [[gnu::always_inline]] inline void sums_of_channels(const T* x, const ChannelElement<T>* e, int64_t count, bool weighs, int64_t n, T* out) {
   using L = Lanes<T>;
+  using Sums = typename L::Sums;
   int64_t c = each_vector<T>(
       n, [&](auto vectors, int64_t first) __attribute__((always_inline)) {
-        typename L::Sums sum[vectors()]{};
-        for (int64_t k = 0; k < count; ++k)
-          for (int j = 0; j < vectors(); ++j) {
-            typename L::Sums v;
-            std::memcpy(&v, x + e[k].offset + first + j * L::kCount, sizeof v);
-            if (weighs) v *= typename L::Sums{} + static_cast<std::remove_cvref_t<decltype(v[0])>>(e[k].weight);
-            sum[j] += v;
-          }
-        std::memcpy(out + first, sum, sizeof sum);
+        Sums sum[vectors()];
+        each_of<vectors()>([&](auto j) __attribute__((always_inline)) { sum[j()] = Sums{}; });
+        for (int64_t k = 0; k < count; ++k) {
+          const T* const at = x + e[k].offset + first;
+          const Sums weight = Sums{} + static_cast<std::remove_cvref_t<decltype(sum[0][0])>>(e[k].weight);
+          if (weighs)
+            each_of<vectors()>([&](auto j) __attribute__((always_inline)) { sum[j()] += vector_at<Sums>(at + j() * L::kCount) * weight; });
+          else
+            each_of<vectors()>([&](auto j) __attribute__((always_inline)) { sum[j()] += vector_at<Sums>(at + j() * L::kCount); });
+        }
+        each_of<vectors()>([&](auto j)
+                               __attribute__((always_inline)) { std::memcpy(out + first + j() * L::kCount, &sum[j()], sizeof sum[j()]); });
       });
   for (; c < n; ++c) {
     T sum(0);
@@ -124,27 +142,32 @@ template <class T>
 [[gnu::always_inline]] inline void maxima_of_channels(const T* x, const ChannelElement<T>* e, int64_t count, int64_t n, T* out,
                                                       int64_t* places) {
   using L = Lanes<T>;
+  using Values = typename L::Values;
+  using Numbers = typename L::Numbers;
   int64_t c = each_vector<T>(
       n, [&](auto vectors, int64_t first) __attribute__((always_inline)) {
-        typename L::Values best[vectors()];
-        typename L::Numbers place[vectors()];
+        Values best[vectors()];
+        Numbers place[vectors()];
         // The first element is always taken.
-        for (int j = 0; j < vectors(); ++j) {
-          std::memcpy(&best[j], x + e[0].offset + first + j * L::kCount, sizeof best[j]);
-          place[j] = typename L::Numbers{} + static_cast<typename L::Number>(e[0].number);
+        each_of<vectors()>([&](auto j) __attribute__((always_inline)) {
+          best[j()] = vector_at<Values>(x + e[0].offset + first + j() * L::kCount);
+          place[j()] = Numbers{} + static_cast<typename L::Number>(e[0].number);
+        });
+        for (int64_t k = 1; k < count; ++k) {
+          const Numbers number = Numbers{} + static_cast<typename L::Number>(e[k].number);
+          each_of<vectors()>([&](auto j) __attribute__((always_inline)) {
+            const Values v = vector_at<Values>(x + e[k].offset + first + j() * L::kCount);
+            const Numbers better = (v > best[j()]) | (v != v);
+            best[j()] = better ? v : best[j()];
+            place[j()] = better ? number : place[j()];
+          });
         }
-        for (int64_t k = 1; k < count; ++k)
-          for (int j = 0; j < vectors(); ++j) {
-            typename L::Values v;
-            std::memcpy(&v, x + e[k].offset + first + j * L::kCount, sizeof v);
-            const typename L::Numbers better = (v > best[j]) | (v != v);
-            best[j] = better ? v : best[j];
-            place[j] = better ? typename L::Numbers{} + static_cast<typename L::Number>(e[k].number) : place[j];
-          }
-        std::memcpy(out + first, best, sizeof best);
-        typename L::Number numbers[vectors() * L::kCount];
-        std::memcpy(numbers, place, sizeof place);
-        for (int64_t i = 0; i < vectors() * L::kCount; ++i) places[first + i] = numbers[i];
+        each_of<vectors()>([&](auto j) __attribute__((always_inline)) {
+          const int64_t at = first + j() * L::kCount;
+          std::memcpy(out + at, &best[j()], sizeof best[j()]);
+          const auto wide = __builtin_convertvector(place[j()], typename L::Places);
+          std::memcpy(places + at, &wide, sizeof wide);
+        });
       });
   for (; c < n; ++c) {
     out[c] = x[e[0].offset + c], places[c] = e[0].number;

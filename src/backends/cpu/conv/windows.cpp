@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "backends/cpu/conv/window_rows.h"
@@ -83,7 +84,7 @@ class Job {
     moves_ = moves();
     channels_last_ = q.channels > 1 && q.x.strides[1] == 1 && q.y.strides[1] == 1 && (q.op == Op::Sum || q.indices.strides[1] == 1) &&
                      product(q.size) < std::numeric_limits<int32_t>::max();
-    planes_ = by_planes();
+    planes_ = !q.apart && by_planes();
     for (int64_t t = 0; t < places_[2] && !planes_ && !channels_last_; ++t) add_runs(index_[2] + t * q.result[2], q.result[2], t, runs_);
   }
 
@@ -91,6 +92,7 @@ class Job {
     const auto& r = q_.result;
     if (q_.op == Op::Pick && spread_evenly()) return channels_last_ ? scatter<64>() : scatter<1>();
     if (planes_) return planes();
+    if (q_.apart) return apart();
     const double time = 0.6 * static_cast<double>(product(q_.sizes_of_y())) * static_cast<double>(places_[0] * places_[1] * places_[2]);
     if (channels_last_)
       return split(q_.batch * r[0] * r[1] * r[2], time, 1, [&](int64_t begin, int64_t end) {
@@ -310,6 +312,92 @@ class Job {
     if (count > 0) return channel_maxima(x, elements, count, n, y, place);
     std::fill_n(y, n, least<T>());
     std::fill_n(place, n, int64_t{-1});
+  }
+
+  // How many neighbouring elements of a dimension, at most, a position reads; in terms of their numbers.
+  int64_t reach(size_t d) const {
+    int64_t most = 1;
+    for (int64_t p = 0; p < q_.result[d] && index_[d]; ++p) {
+      int64_t first = std::numeric_limits<int64_t>::max(), last = -1;
+      for (int64_t t = 0; t < places_[d]; ++t)
+        if (const int64_t e = at(d, t, p); e >= 0) first = std::min(first, e), last = std::max(last, e);
+      most = std::max(most, last - first + 1);
+    }
+    return most;
+  }
+  // The elements of each position of the last dimension, for channel_sums.
+  std::pair<std::vector<ChannelElement<T>>, std::vector<int64_t>> elements_of_last() const {
+    std::pair<std::vector<ChannelElement<T>>, std::vector<int64_t>> found;
+    for (int64_t p = 0; p < q_.result[2]; ++p) {
+      found.second.push_back(static_cast<int64_t>(found.first.size()));
+      for (int64_t t = 0; t < places_[2]; ++t)
+        if (const int64_t e = at(2, t, p); e >= 0) found.first.push_back({e * q_.x.strides[4], 0, weight(2, t, p)});
+    }
+    found.second.push_back(static_cast<int64_t>(found.first.size()));
+    return found;
+  }
+
+  // Sums over one dimension after the other, the last one first. A row of x is summed over the last dimension once: the result is kept for
+  // the rows of y that read it, in a slot of its own among those that one row of y reads.
+  void apart() const {
+    const auto& r = q_.result;
+    const auto &sx = q_.x.strides, &sy = q_.y.strides;
+    const int64_t together = channels_last_ ? q_.channels : 1, length = r[2] * together;
+    const int64_t reach0 = reach(0), reach1 = reach(1), rows = r[0] * r[1];
+    const bool in_place = sy[4] == together || r[2] == 1;
+    const auto [last, last_begin] = channels_last_ ? elements_of_last() : decltype(elements_of_last())();
+    const double time = 0.3 * static_cast<double>(product(q_.sizes_of_y())) * static_cast<double>(places_[0] * places_[1] + places_[2]);
+    split(q_.batch * q_.channels / together * rows, time, 1, [&](int64_t begin, int64_t end) {
+      const int64_t slots = reach0 * reach1, lists = places_[0] + places_[1];
+      char* const memory = scratch(static_cast<size_t>(lists) * sizeof(ChannelElement<T>) +
+                                   static_cast<size_t>((slots + places_[0] + 1) * length) * sizeof(T) + 64);
+      auto* const outer = reinterpret_cast<ChannelElement<T>*>(memory);
+      auto* const middle = outer + places_[0];
+      T* const kept = reinterpret_cast<T*>(middle + places_[1]);  // the slots, a sum for each place of the first dimension, a row of y
+      std::vector<int64_t> holds(static_cast<size_t>(slots), -1);
+      const auto summed = [&](const T* x, int64_t plane, int64_t i0, int64_t i1) {
+        const int64_t slot = i0 % reach0 * reach1 + i1 % reach1, row = (plane * q_.size[0] + i0) * q_.size[1] + i1;
+        if (std::exchange(holds[static_cast<size_t>(slot)], row) == row) return slot;
+        T* const to = kept + slot * length;
+        x += i0 * sx[2] + i1 * sx[3];
+        if (channels_last_) {
+          for (int64_t p = 0; p < r[2]; ++p) {
+            const auto first = last_begin[static_cast<size_t>(p)];
+            channel_sums(x, last.data() + first, last_begin[static_cast<size_t>(p) + 1] - first, weight_[2] != nullptr, q_.channels,
+                         to + p * q_.channels);
+          }
+          return slot;
+        }
+        std::fill_n(to, length, T(0));
+        for (const Run& run : runs_) {
+          const T* const w = weight_[2] ? weight_[2] + run.place * r[2] + run.begin : nullptr;
+          add({run.first, run.step, sx[4], index_[2] + run.place * r[2] + run.begin}, x, w, T(1), w != nullptr, run.end - run.begin,
+              to + run.begin);
+        }
+        return slot;
+      };
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t plane = i / rows, p0 = i % rows / r[1], p1 = i % r[1];
+        const int64_t image = channels_last_ ? plane : plane / q_.channels, channel = channels_last_ ? 0 : plane % q_.channels;
+        const T* const x = static_cast<const T*>(q_.x.data) + image * sx[0] + channel * sx[1];
+        T* const y = static_cast<T*>(q_.y.data) + image * sy[0] + channel * sy[1] + p0 * sy[2] + p1 * sy[3];
+        T* const result = in_place ? y : kept + (slots + places_[0]) * length;
+        int64_t count = 0;
+        for (int64_t t0 = 0; t0 < places_[0]; ++t0) {
+          const int64_t i0 = at(0, t0, p0);
+          if (i0 < 0) continue;
+          int64_t in_middle = 0;
+          for (int64_t t1 = 0; t1 < places_[1]; ++t1)
+            if (const int64_t i1 = at(1, t1, p1); i1 >= 0) middle[in_middle++] = {summed(x, plane, i0, i1) * length, 0, weight(1, t1, p1)};
+          T* const to = index_[0] ? kept + (slots + count) * length : result;
+          channel_sums(kept, middle, in_middle, weight_[1] != nullptr, length, to);
+          outer[count] = {(slots + count) * length, 0, weight(0, t0, p0)};
+          ++count;
+        }
+        if (index_[0]) channel_sums(kept, outer, count, weight_[0] != nullptr, length, result);
+        for (int64_t p = 0; p < r[2] && !in_place; ++p) std::copy_n(result + p * together, together, y + p * sy[4]);
+      }
+    });
   }
 
   const Windows& q_;
