@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "distributed/ordered.h"
+#include "naru/distributed/gradient_reducer.h"
 #include "naru/distributed/group.h"
 #include "naru/distributed/store.h"
 
@@ -149,6 +150,39 @@ void define_messages(nb::class_<ProcessGroup>& group) {
       .def("abort", [=](Group& g, const std::string& reason) { run([&] { g.abort(reason); }); });
 }
 
+// See python/naru/nn/parallel/distributed.py.
+void define_gradient_reducer(nb::module_& m) {
+  using Reducer = GradientReducer;
+  nb::class_<Reducer>(m, "_GradientReducer")
+      .def(
+          "__init__",
+          [](Reducer* self, const nb::list& parameters, std::vector<std::string> names, ProcessGroup& group, size_t first, size_t bucket,
+             bool as_views) {
+            new (self) Reducer(tensors_of(parameters, "DistributedDataParallel: parameter"), group,
+                               {.first_bucket = first, .bucket = bucket, .as_views = as_views, .names = std::move(names)});
+          },
+          nb::keep_alive<1, 4>())
+      .def("prepare", [](Reducer& r) { r.prepare(); })
+      .def("prepare_for", [](Reducer& r, const nb::list& outputs) { r.prepare(tensors_of(outputs, "DistributedDataParallel: output")); })
+      .def("stop", &Reducer::stop)
+      .def("join_with_zeros", [](Reducer& r) { unlocked([&] { r.join_with_zeros(); }); })
+      .def("set_divisor", [](Reducer& r, int divisor) { r.set_divisor(divisor > 0 ? std::optional(divisor) : std::nullopt); })
+      // exchange(bucket, vector, parameters, last) returns a callable without arguments.
+      .def("set_exchange", [](Reducer& r, nb::handle exchange) {
+        const std::shared_ptr<PyObject> f = keep(exchange.ptr());
+        r.set_exchange([f](size_t bucket, const Tensor& vector, const std::vector<Tensor>& parameters, bool last) -> std::function<void()> {
+          const GilAcquire gil;
+          nb::list own;
+          for (const Tensor& p : parameters) own.append(wrapped(p));
+          const nb::object wait = nb::borrow(f.get())(bucket, wrapped(vector), own, last);
+          return [wait = keep(wait.ptr())] {
+            const GilAcquire gil;
+            nb::steal(check(PyObject_CallNoArgs(wait.get())));
+          };
+        });
+      });
+}
+
 void define_group(nb::module_& m) {
   m.def("_mpi_path", &mpi_path);
   m.def("_device_library_obstacle", [] { return unlocked([] { return device_library_obstacle(); }); });
@@ -228,6 +262,7 @@ void define_distributed(nb::module_& m) {
   define_stores(m);
   define_work(m);
   define_group(m);
+  define_gradient_reducer(m);
   // Whether the tree over all shards has a node of `count` shards from `first` on.
   m.def("_is_tree_node", [](int first, int count, int shards) {
     return nodes_within({first, count}, shards) == std::vector<Shards>{{first, count}};

@@ -6,11 +6,11 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from ... import _C, _missing
+from ..._buckets import GradBucket
 from ..._shards import require_shards
 from ...autograd.grad_mode import no_grad
 from ...distributed.algorithms.join import Join, JoinableGroup, JoinHook
 from ..modules.module import Module
-from ._reducer import Reducer
 from ._shards import ShardedSteps
 from .scatter_gather import scatter_kwargs
 
@@ -120,6 +120,7 @@ class DistributedDataParallel(Module, JoinableGroup):
         self.require_backward_grad_sync = True
         self.require_forward_param_sync = True
         self._divides_by_all = True  # within join
+        self._has_comm_hook = False
         self._ignored = ignored
         parameters = [p for _, p in named]
         self._has_buffers = bool(self._buffers_to_send())
@@ -134,8 +135,9 @@ class DistributedDataParallel(Module, JoinableGroup):
             count = require_shards(shards, self.process_group.size(), "DistributedDataParallel")
             self._sharded = ShardedSteps(parameters, names, self.process_group, count, find_unused_parameters or static_graph)
             return
-        self._reducer = Reducer(
-            parameters, names, self.process_group, min(_FIRST_BUCKET, int(cap * 2**20)), int(cap * 2**20), gradient_as_bucket_view
+        bytes_ = int(cap * 2**20)
+        self._reducer = _C._GradientReducer(
+            parameters, [name for name, _ in named], self.process_group._engine, min(_FIRST_BUCKET, bytes_), bytes_, gradient_as_bucket_view
         )
 
     def _require_no_sync_norm(self) -> None:
@@ -210,14 +212,16 @@ class DistributedDataParallel(Module, JoinableGroup):
         if self._sharded is not None:
             return self._forward_of_shard(inputs, kwargs)
         if (active := Join.notify_join_context(self)) is not None:
-            self._reducer.divisor = None if self._divides_by_all else active
+            self._reducer.set_divisor(0 if self._divides_by_all else active)
         if self.require_forward_param_sync and self.broadcast_buffers and self._has_buffers:
             self._broadcast(self._buffers_to_send())
         output = self._run(inputs, kwargs)
         if _C.is_grad_enabled() and self.require_backward_grad_sync:
             self.require_forward_param_sync = True
-            looks = self.find_unused_parameters or self.static_graph
-            self._reducer.prepare(_tensors_in(output) if looks else None)
+            if self.find_unused_parameters or self.static_graph:
+                self._reducer.prepare_for(list(_tensors_in(output)))
+            else:
+                self._reducer.prepare()
         else:
             self.require_forward_param_sync = False if _C.is_grad_enabled() else self.require_forward_param_sync
             self._reducer.stop()
@@ -265,9 +269,22 @@ class DistributedDataParallel(Module, JoinableGroup):
         self._refuse_shards("register_comm_hook")
         if not callable(hook):
             raise TypeError("Communication hook must be callable.")
-        if self._reducer.hook is not None:
+        if self._has_comm_hook:
             raise RuntimeError("register_comm_hook can only be called once.")
-        self._reducer.hook = (state, hook)
+        self._has_comm_hook = True
+
+        def exchange(index: int, vector: Tensor, parameters: list[Tensor], last: bool) -> Callable[[], None]:
+            future = hook(state, GradBucket(index, vector, parameters, last))
+
+            def take() -> None:
+                result = future.wait()
+                result = result[0] if isinstance(result, (list, tuple)) else result
+                if result is not vector:
+                    vector.copy_(result)
+
+            return take
+
+        self._reducer.set_exchange(exchange)
 
     def join(self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False) -> Join:
         """Within it, ranks may have different numbers of batches: ranks that have finished take part in the others' communication.
@@ -296,14 +313,14 @@ class _Shadow(JoinHook):
 
     def main_hook(self) -> None:
         model = self._model
-        model._reducer.divisor = None if model._divides_by_all else model._active_ranks
+        model._reducer.set_divisor(0 if model._divides_by_all else model._active_ranks)
         if model.broadcast_buffers:
             model._broadcast(model._buffers_to_send())
-        model._reducer.shadow()
+        model._reducer.join_with_zeros()
 
     def post_hook(self, is_last_joiner: bool) -> None:
         # All ranks have the same parameters; those that finished last may have different buffers than rank 0.
-        self._model._reducer.divisor = None
+        self._model._reducer.set_divisor(0)
 
 
 __getattr__ = _missing.module_getattr(__name__)
