@@ -35,7 +35,7 @@ bool is_set(const char* variable, std::string_view value) {
 }
 
 runtime::Communicators* communicators_of(DeviceType kind) {
-  return kind == DeviceType::Cpu || kind == DeviceType::Meta ? nullptr : runtime::backend_of(kind).communicators();
+  return kind == DeviceType::Cpu || kind == DeviceType::Meta ? nullptr : runtime::backend_of(kind).communicators(kind);
 }
 
 // Makes a stream the thread's current one for a scope.

@@ -235,11 +235,12 @@ EXPORT int cuGraphDestroy(Graph* graph) {
   return 0;
 }
 
-// For the fake libraries (cublaslt.cpp and others): the error code that a call is to return; the current context; whether a stream of it is
-// capturing; its device's capability; enqueueing work on a stream; the host address of device memory while that work runs (any other address
+// For the fake libraries (cublaslt.cpp and others): the error code that a call is to return; the current context, and another one for a while
+// (null: the one before); whether a stream of it is capturing; its device's capability; enqueueing work on a stream; the host address of device memory while that work runs (any other address
 // breaks the context).
 EXPORT int fake_cuda_called(const char* function) { return called(function); }
 EXPORT void* fake_cuda_context() { return current(); }
+EXPORT void fake_cuda_enter(Context* c) { c ? stack.push_back(c) : stack.pop_back(); }
 EXPORT int fake_cuda_capturing(Context* c) {
   for (const Stream* s : c->streams)
     if (s->captured) return 1;

@@ -11,15 +11,23 @@
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
+#ifdef FAKE_HIP
+constexpr const char* kDriverLibrary = "NARU_ROCM_LIBRARY";
+#else
+constexpr const char* kDriverLibrary = "NARU_CUDA_LIBRARY";
+#endif
+
 template <class F>
 F* driver(const char* name) {
-  static void* const library = dlopen(getenv("NARU_CUDA_LIBRARY"), RTLD_NOW | RTLD_NOLOAD);
+  static void* const library = dlopen(getenv(kDriverLibrary), RTLD_NOW | RTLD_NOLOAD);
   void* const f = library ? dlsym(library, name) : nullptr;
   if (!f) abort();
   return reinterpret_cast<F*>(f);
 }
 // Counts the call; returns the error code to fail with, or 0.
 inline int called(const char* name) { return driver<int(const char*)>("fake_cuda_called")(name); }
+// Makes a context the thread's current one; null: that before it again.
+inline void enter(void* c) { driver<void(void*)>("fake_cuda_enter")(c); }
 // The thread's current context, the device's capability, and whether one of its streams is capturing.
 inline void* context() { return driver<void*()>("fake_cuda_context")(); }
 inline int capability(void* c) { return driver<int(void*)>("fake_cuda_capability")(c); }

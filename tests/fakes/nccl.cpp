@@ -314,10 +314,9 @@ int end_group() {
   if (collective) c->shared->places[c->rank].connects = true;
   // The library does this on a thread of its own, so the caller's context need not be current.
   c->later.push_back([piece, stream = group[0].stream] {
-    void* popped = nullptr;
-    driver<int(void*)>("cuCtxPushCurrent_v2")(piece.comm->context);
+    enter(piece.comm->context);
     if (give_waiting(stream, piece) != 0) piece.comm->error = kUnhandledCuda;
-    driver<int(void**)>("cuCtxPopCurrent_v2")(&popped);
+    enter(nullptr);
   });
   c->connected = c->connected || !collective;
   c->left = 3;

@@ -60,7 +60,7 @@ class Attentions {
   static constexpr int64_t kMany = int64_t{1} << 22, kFewQueries = 16;
   static constexpr int kOften = 3;
 
-  Attentions(const CudaDevice& device, const VendorLibrary<Cudnn>& library) : device_(device), library_(library) {}
+  Attentions(const CudaDevice& device, const gpu::VendorLibrary<Cudnn>& library) : device_(device), library_(library) {}
   ~Attentions();
   Attentions(const Attentions&) = delete;
 
@@ -84,7 +84,7 @@ class Attentions {
   void check(int status, const char* function) const;
 
   const CudaDevice& device_;
-  const VendorLibrary<Cudnn>& library_;
+  const gpu::VendorLibrary<Cudnn>& library_;
   std::mutex mutex_;
   bool opened_ = false;
   int version_ = 0;

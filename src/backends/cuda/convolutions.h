@@ -50,7 +50,7 @@ class Convolutions {
     size_t workspace = 0;  // bytes
   };
 
-  Convolutions(const CudaDevice& device, const VendorLibrary<Cudnn>& library) : device_(device), library_(library) {}
+  Convolutions(const CudaDevice& device, const gpu::VendorLibrary<Cudnn>& library) : device_(device), library_(library) {}
   ~Convolutions();
   Convolutions(const Convolutions&) = delete;
 
@@ -68,7 +68,7 @@ class Convolutions {
   void check(cudnnStatus_t status, const char* function, const DnnConvolution& convolution) const;
 
   const CudaDevice& device_;
-  const VendorLibrary<Cudnn>& library_;
+  const gpu::VendorLibrary<Cudnn>& library_;
   std::mutex mutex_;
   bool opened_ = false;
   const Cudnn* functions_ = nullptr;

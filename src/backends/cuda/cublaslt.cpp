@@ -8,7 +8,7 @@ namespace naru::backends::cuda {
 namespace {
 
 void check(cublasStatus_t status, const char* function) {
-  if (status != CUBLAS_STATUS_SUCCESS) throw RuntimeError("CUDA error: {} when calling `{}`", status_name<CublasLt>(status), function);
+  if (status != CUBLAS_STATUS_SUCCESS) throw RuntimeError("CUDA error: {} when calling `{}`", gpu::status_name<CublasLt>(status), function);
 }
 
 template <class T>
@@ -21,7 +21,7 @@ std::unique_ptr<T, cublasStatus_t (*)(T*)> owned(T* object, cublasStatus_t (*des
 template <class T, class V>
 void LtDescriptors::set(cublasStatus_t (*function)(T*, int, const void*, size_t), T* object, int attribute, V value) const {
   if (const cublasStatus_t status = function(object, attribute, &value, sizeof value); status != CUBLAS_STATUS_SUCCESS)
-    throw RuntimeError("CUDA error: {} when setting attribute {} of a product for cuBLASLt", status_name<CublasLt>(status), attribute);
+    throw RuntimeError("CUDA error: {} when setting attribute {} of a product for cuBLASLt", gpu::status_name<CublasLt>(status), attribute);
 }
 
 LtDescriptors::Owned<LtLayoutTag> LtDescriptors::layout(uint64_t rows, uint64_t cols, const LtMatMul::Matrix& matrix) const {

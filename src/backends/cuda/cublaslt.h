@@ -9,7 +9,8 @@
 #include <string>
 
 #include "backends/cuda/api.h"
-#include "backends/cuda/vendor_library.h"
+#include "backends/cuda/libraries.h"
+#include "backends/gpu/vendor_library.h"
 #include "runtime/os/library.h"
 
 namespace naru::backends::cuda {
@@ -98,7 +99,7 @@ enum : int {
 
 struct CublasLt {
   static constexpr Product kProduct = Product::CublasLt;
-  static constexpr Status kStatuses[] = NARU_STATUSES(NARU_CUBLAS_STATUSES);
+  static constexpr gpu::Status kStatuses[] = NARU_STATUSES(NARU_CUBLAS_STATUSES);
   static constexpr int kMajor = 10000;
   runtime::Library library;
   NARU_FUNCTIONS(NARU_CUBLASLT)

@@ -3,7 +3,8 @@
 #pragma once
 
 #include "backends/cuda/api.h"
-#include "backends/cuda/vendor_library.h"
+#include "backends/cuda/libraries.h"
+#include "backends/gpu/vendor_library.h"
 #include "runtime/os/library.h"
 
 namespace naru::backends::cuda {
@@ -208,7 +209,7 @@ enum : int {
 
 struct Cudnn {
   static constexpr Product kProduct = Product::Cudnn;
-  static constexpr Status kStatuses[] = NARU_STATUSES(NARU_CUDNN_STATUSES);
+  static constexpr gpu::Status kStatuses[] = NARU_STATUSES(NARU_CUDNN_STATUSES);
   static constexpr int kMajor = 10000;
   runtime::Library library;
   NARU_FUNCTIONS(NARU_CUDNN)

@@ -3,7 +3,8 @@
 #pragma once
 
 #include "backends/cuda/api.h"
-#include "backends/cuda/vendor_library.h"
+#include "backends/cuda/libraries.h"
+#include "backends/gpu/vendor_library.h"
 #include "runtime/os/library.h"
 
 namespace naru::backends::cuda {
@@ -59,7 +60,7 @@ enum : int {
 
 struct Cufft {
   static constexpr Product kProduct = Product::Cufft;
-  static constexpr Status kStatuses[] = NARU_STATUSES(NARU_CUFFT_STATUSES);
+  static constexpr gpu::Status kStatuses[] = NARU_STATUSES(NARU_CUFFT_STATUSES);
   static constexpr int kMajor = 1000;
   runtime::Library library;
   NARU_FUNCTIONS(NARU_CUFFT)

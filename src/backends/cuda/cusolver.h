@@ -4,7 +4,8 @@
 
 #include "backends/cuda/api.h"
 #include "backends/cuda/cublaslt.h"
-#include "backends/cuda/vendor_library.h"
+#include "backends/cuda/libraries.h"
+#include "backends/gpu/vendor_library.h"
 #include "runtime/os/library.h"
 
 namespace naru::backends::cuda {
@@ -108,7 +109,7 @@ enum : int {
 
 struct Cusolver {
   static constexpr Product kProduct = Product::Cusolver;
-  static constexpr Status kStatuses[] = NARU_STATUSES(NARU_CUSOLVER_STATUSES);
+  static constexpr gpu::Status kStatuses[] = NARU_STATUSES(NARU_CUSOLVER_STATUSES);
   static constexpr int kMajor = 1000;
   runtime::Library library;
   NARU_FUNCTIONS(NARU_CUSOLVER)

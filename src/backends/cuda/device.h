@@ -12,11 +12,15 @@
 #include "backends/cuda/convolutions.h"
 #include "backends/cuda/factors.h"
 #include "backends/cuda/matmul.h"
-#include "backends/cuda/nccl.h"
 #include "backends/cuda/transforms.h"
 #include "backends/gpu/device.h"
+#include "backends/gpu/nccl.h"
 
 namespace naru::backends::cuda {
+
+struct Nccl : gpu::NcclFunctions {
+  static constexpr Product kProduct = Product::Nccl;
+};
 
 // NVIDIA's libraries besides the compiler.
 struct VendorLibraries {
@@ -27,10 +31,10 @@ struct VendorLibraries {
         convolutions(driver_version),
         collectives(driver_version) {}
   const MatMulLibrary products;
-  const VendorLibrary<Cufft> transforms;
-  const VendorLibrary<Cusolver> factors;
-  const VendorLibrary<Cudnn> convolutions;  // and attention
-  const VendorLibrary<Nccl> collectives;
+  const gpu::VendorLibrary<Cufft> transforms;
+  const gpu::VendorLibrary<Cusolver> factors;
+  const gpu::VendorLibrary<Cudnn> convolutions;  // and attention
+  const gpu::VendorLibrary<Nccl> collectives;
   // "cuBLASLt 13.1.0, cuFFT 12.0.0", or why one is unavailable.
   std::string text() const {
     return products.text() + ", " + transforms.text() + ", " + factors.text() + ", " + convolutions.text() + ", " + collectives.text();
@@ -74,7 +78,7 @@ class CudaDevices final : public gpu::GpuDevices {
   }
   const Compiler compiler_;
   const VendorLibraries libraries_;
-  NcclCommunicators communicators_{*this, libraries_.collectives};
+  gpu::NcclCommunicators communicators_{*this, libraries_.collectives};
 };
 
 }  // namespace naru::backends::cuda

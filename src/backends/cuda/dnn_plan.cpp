@@ -35,7 +35,7 @@ bool is_refusal(int status) noexcept {
 void check_status(int status, const char* function, const Device& device, const std::string& what, const char* advice) {
   if (status == CUDNN_STATUS_SUCCESS) return;
   const std::string text =
-      fmt::format("cuDNN error: {}, when calling `{}` on {} for {}", status_name<Cudnn>(status), function, device.str(), what);
+      fmt::format("cuDNN error: {}, when calling `{}` on {} for {}", gpu::status_name<Cudnn>(status), function, device.str(), what);
   if (status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED || status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED)
     throw OutOfMemoryError(text + ". Use smaller tensors, or free some");
   throw RuntimeError("{}. {}", text, advice);

@@ -216,8 +216,8 @@ bool Factors::open() {
 void Factors::check(cusolverStatus_t status, const std::string& function, const Lapack& op) const {
   if (status == CUSOLVER_STATUS_SUCCESS) return;
   const Lapack::Array& a = op.arrays[0];
-  throw RuntimeError("cusolver error: {}, when calling `{}` on {} for linalg.{} of {} matrices of {} x {}", status_name<Cusolver>(status),
-                     function, device_.device().str(), op.name(), op.batch, a.rows, a.cols);
+  throw RuntimeError("cusolver error: {}, when calling `{}` on {} for linalg.{} of {} matrices of {} x {}",
+                     gpu::status_name<Cusolver>(status), function, device_.device().str(), op.name(), op.batch, a.rows, a.cols);
 }
 
 cusolverDnHandle_t Factors::handle_of(CUstream stream) {
@@ -228,7 +228,8 @@ cusolverDnHandle_t Factors::handle_of(CUstream stream) {
   if (status == CUSOLVER_STATUS_SUCCESS) return handle;
   if (handle) functions_->cusolverDnDestroy(handle);
   handles_.erase(stream);
-  throw RuntimeError("cusolver error: {}, when calling `cusolverDnCreate` on {}", status_name<Cusolver>(status), device_.device().str());
+  throw RuntimeError("cusolver error: {}, when calling `cusolverDnCreate` on {}", gpu::status_name<Cusolver>(status),
+                     device_.device().str());
 }
 
 bool Factors::takes(const Lapack& op) {

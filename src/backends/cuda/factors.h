@@ -21,7 +21,7 @@ class Factors {
     size_t device = 0, host = 0;  // bytes
   };
 
-  Factors(const CudaDevice& device, const VendorLibrary<Cusolver>& library) : device_(device), library_(library) {}
+  Factors(const CudaDevice& device, const gpu::VendorLibrary<Cusolver>& library) : device_(device), library_(library) {}
   ~Factors();
   Factors(const Factors&) = delete;
 
@@ -43,7 +43,7 @@ class Factors {
   void check(cusolverStatus_t status, const std::string& function, const ir::Lapack& op) const;
 
   const CudaDevice& device_;
-  const VendorLibrary<Cusolver>& library_;
+  const gpu::VendorLibrary<Cusolver>& library_;
   std::mutex mutex_;
   bool opened_ = false;
   const Cusolver* functions_ = nullptr;

@@ -149,7 +149,7 @@ bool Products::start(const ir::MatMul& q, CUstream stream, const Workspace& work
     plan->descriptors.reset();
     return false;
   }
-  const std::string what = fmt::format("CUDA error: {} when calling `cublasLtMatmul` on {} for {}", status_name<CublasLt>(status),
+  const std::string what = fmt::format("CUDA error: {} when calling `cublasLtMatmul` on {} for {}", gpu::status_name<CublasLt>(status),
                                        device_.device().str(), described(q));
   if (status == CUBLAS_STATUS_ALLOC_FAILED) throw OutOfMemoryError(what + ". Use smaller tensors, or free some");
   throw RuntimeError("{}. `use_deterministic_algorithms(True)` takes naru's own kernels", what);

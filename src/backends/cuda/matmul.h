@@ -15,7 +15,7 @@ namespace naru::backends::cuda {
 
 class CudaDevice;
 
-using MatMulLibrary = VendorLibrary<CublasLt>;
+using MatMulLibrary = gpu::VendorLibrary<CublasLt>;
 
 // True if the matrix has unit stride along rows or columns, as the library requires.
 bool unit_stride(const ir::MatMul::Matrix& matrix, int64_t rows, int64_t cols) noexcept;

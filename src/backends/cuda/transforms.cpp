@@ -46,7 +46,8 @@ SidePlace place(const Fft& op, const Fft::Side& side, bool complex, int64_t leng
 }
 
 [[noreturn]] void fail(cufftResult status, const FftRows& rows, Device device) {
-  throw RuntimeError("cuFFT error: {} ({} transforms of {} numbers on {})", status_name<Cufft>(status), rows.rows, rows.n, device.str());
+  throw RuntimeError("cuFFT error: {} ({} transforms of {} numbers on {})", gpu::status_name<Cufft>(status), rows.rows, rows.n,
+                     device.str());
 }
 
 cufftResult execute(const Cufft& f, cufftHandle plan, int type, bool inverse, void* in, void* out) {

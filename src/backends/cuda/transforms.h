@@ -35,7 +35,7 @@ class Transforms {
   // Limit of cached plans; beyond it, a plan is made for each call.
   static constexpr size_t kMostPlans = 256;
 
-  Transforms(const CudaDevice& device, const VendorLibrary<Cufft>& library) : device_(device), library_(library) {}
+  Transforms(const CudaDevice& device, const gpu::VendorLibrary<Cufft>& library) : device_(device), library_(library) {}
   ~Transforms();
   Transforms(const Transforms&) = delete;
 
@@ -53,7 +53,7 @@ class Transforms {
   std::shared_ptr<Plan> must_have(const FftRows& rows);
 
   const CudaDevice& device_;
-  const VendorLibrary<Cufft>& library_;
+  const gpu::VendorLibrary<Cufft>& library_;
   std::mutex mutex_;
   std::map<FftRows, std::shared_ptr<Plan>> plans_;
 };

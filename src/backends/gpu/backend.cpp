@@ -157,10 +157,7 @@ StreamPoint GpuBackend::behind(Device device, uint64_t handle, std::span<const S
   return {follower.get(), follower->follow(handle)};
 }
 
-Communicators* GpuBackend::communicators() {
-  const Found& f = found();
-  return f.devices.empty() ? nullptr : f.devices.at(traits_.kinds.front())->communicators();
-}
+Communicators* GpuBackend::communicators(DeviceType kind) { return found().devices.empty() ? nullptr : devices(kind).communicators(); }
 
 Capabilities GpuBackend::capabilities(Device device) {
   Capabilities c;

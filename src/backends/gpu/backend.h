@@ -48,7 +48,7 @@ class GpuBackend : public runtime::Backend, public runtime::ForeignStreams {
   void wait_for_others(Device device) override;
   uint64_t handle_of(runtime::DeviceStream& stream) override;
   StreamPoint behind(Device device, uint64_t handle, std::span<const StreamPoint> before) override;
-  runtime::Communicators* communicators() override;
+  runtime::Communicators* communicators(DeviceType kind) override;
   Capabilities capabilities(Device device) override;
   bool takes(Device device, const ir::Instruction& instruction) override;
 

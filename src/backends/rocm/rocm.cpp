@@ -6,6 +6,7 @@
 #include "backends/rocm/api.h"
 #include "backends/rocm/compiler.h"
 #include "backends/rocm/driver.h"
+#include "backends/rocm/libraries.h"
 
 namespace naru::backends {
 namespace {
@@ -26,8 +27,10 @@ render::c::Target target_of(const runtime::Gpu& gpu) {
 
 class RocmDevices final : public gpu::GpuDevices {
  public:
-  explicit RocmDevices(const runtime::GpuProbe& probe) : GpuDevices(probe.gpus), compiler_(probe.version) {}
+  explicit RocmDevices(const runtime::GpuProbe& probe) : GpuDevices(probe.gpus), compiler_(probe.version), collectives_(probe.version) {}
   const gpu::Compiler& compiler() const noexcept override { return compiler_; }
+  std::string libraries() const override { return compiler_.name() + ", " + collectives_.text(); }
+  runtime::Communicators* communicators() noexcept override { return &communicators_; }
 
  private:
   gpu::Driver open_driver() const override { return rocm::open_driver(); }
@@ -35,6 +38,8 @@ class RocmDevices final : public gpu::GpuDevices {
     return std::make_unique<gpu::GpuDevice>(device, gpu, driver, compiler_, target_of(gpu));
   }
   const Compiler compiler_;
+  const gpu::VendorLibrary<Rccl> collectives_;
+  gpu::NcclCommunicators communicators_{*this, collectives_};
 };
 
 class RocmBackend final : public gpu::GpuBackend {

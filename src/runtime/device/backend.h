@@ -172,8 +172,8 @@ class Backend {
   virtual void wait_for_others(Device device) { static_cast<void>(device); }
   // The cpu backend only: small work that needs no stream (runtime/queue/host_work.h).
   virtual HostWork* host_work() noexcept { return nullptr; }
-  // Optional: what joins its devices with those of other processes; null: nothing does.
-  virtual Communicators* communicators() { return nullptr; }
+  // Optional: what joins its devices of this kind with those of other processes; null: nothing does.
+  virtual Communicators* communicators(DeviceType kind) { return static_cast<void>(kind), nullptr; }
   // Optional: what the device supports; by default everything that an instruction can need. See runtime/queue/fallback.h.
   virtual Capabilities capabilities(Device device) { return static_cast<void>(device), Capabilities(); }
   // Optional: true if its streams can run an instruction that capabilities() leaves out, by means of an optional library. Called for each

@@ -95,7 +95,7 @@ NUMBERS = r"""
 #include "backends/cuda/cudnn.h"
 #include "backends/cuda/cufft.h"
 #include "backends/cuda/cusolver.h"
-#include "backends/cuda/nccl.h"
+#include "backends/gpu/nccl.h"
 constexpr long long kOurs[] = {OURS};
 #if __has_include(<cufft.h>)
 #include <cufft.h>
@@ -138,11 +138,11 @@ NARU_CUSOLVER(SOLVER)
 NARU_CUDNN(DNN)
 #endif
 #if __has_include(<nccl.h>)
-#define COLLECTIVE(result, name, parameters) static_assert(alike(decltype(ours::Nccl::name){}, decltype(&::name){}), #name);
+#define COLLECTIVE(result, name, parameters) static_assert(alike(decltype(naru::backends::gpu::NcclFunctions::name){}, decltype(&::name){}), #name);
 NARU_NCCL(COLLECTIVE)
-static_assert(offsetof(ours::ncclConfig_t, magic) == offsetof(::ncclConfig_t, magic) && offsetof(ours::ncclConfig_t, version) == offsetof(::ncclConfig_t, version));
+static_assert(offsetof(naru::backends::gpu::ncclConfig_t, magic) == offsetof(::ncclConfig_t, magic) && offsetof(naru::backends::gpu::ncclConfig_t, version) == offsetof(::ncclConfig_t, version));
 constexpr ::ncclConfig_t kConfig = NCCL_CONFIG_INITIALIZER;
-static_assert(offsetof(ours::ncclConfig_t, blocking) == offsetof(::ncclConfig_t, blocking) && ours::ncclConfig_t().magic == kConfig.magic);
+static_assert(offsetof(naru::backends::gpu::ncclConfig_t, blocking) == offsetof(::ncclConfig_t, blocking) && naru::backends::gpu::ncclConfig_t().magic == kConfig.magic);
 #endif
 NARU_CUDA(DRIVER)
 NARU_CUDA_GRAPHS(DRIVER)
@@ -164,7 +164,7 @@ def source(name):
 
 def declared_functions(header):
     """The names in a header's lists of functions, those for each type spelled out."""
-    text = source(f"backends/cuda/{header}")
+    text = source(f"backends/{header}")
     names = re.findall(r"^  F\((?:int|size_t|const char\*), (\w+),", text, re.MULTILINE)
     typed = re.findall(r"^  F\(int, (\w+)##letter##([\w#]+),", text, re.MULTILINE)
     of_uses = re.findall(r"^  F\(int, (\w+)##use(?:##(\w+))?,", text, re.MULTILINE)
@@ -215,10 +215,14 @@ def test_numbers_and_functions_are_those_of_nvidias_headers(tmp_path):
     include = headers()
     if include is None:
         pytest.skip("NVIDIA's headers are not on this machine (the CUDA toolkit has them)")
-    declared = "".join(source(f"backends/cuda/{ours}") for ours, theirs in (("api.h", "cuda.h"), ("cublaslt.h", "cublasLt.h"), ("cufft.h", "cufft.h"), ("cusolver.h", "cusolverDn.h"), ("cudnn.h", "cudnn.h"), ("nccl.h", "nccl.h")) if (include / theirs).exists())
-    names = re.findall(r"^  (?:F\()?((?:CU|nccl)\w+)(?: =|,) -?\d", declared, re.MULTILINE)
+    headers_of = {"cuda/api.h": "cuda.h", "cuda/cublaslt.h": "cublasLt.h", "cuda/cufft.h": "cufft.h", "cuda/cusolver.h": "cusolverDn.h", "cuda/cudnn.h": "cudnn.h", "gpu/nccl.h": "nccl.h"}
+    names, ours = [], []
+    for header, theirs in headers_of.items():
+        if (include / theirs).exists():
+            found = re.findall(r"^  (?:F\()?((?:CU|nccl)\w+)(?: =|,) -?\d", source(f"backends/{header}"), re.MULTILINE)
+            names += found
+            ours += [f"naru::backends::{header.split('/')[0]}::{name}" for name in found]
     assert len(names) > 35
-    ours = ", ".join(f"naru::backends::cuda::{name}" for name in names)
     same = "".join(f'static_assert(naru::backends::gpu::{ours} == {theirs}, "{theirs}");\n' for ours, theirs in NUMBERS_OF_DRIVERS.items())
     same += "".join(f'static_assert({number} == {name}, "{name}");\n' for name, number in re.findall(r"constexpr int (CU_\w+) = (\d+);", source("backends/cuda/api.cpp")))
     same += "".join(f'static_assert(kOurs[{i}] == static_cast<long long>({name}), "{name}");\n' for i, name in enumerate(names))
@@ -234,7 +238,7 @@ def test_numbers_and_functions_are_those_of_nvidias_headers(tmp_path):
         same += f'static_assert({number} == {name}, "{name}");\n'
     for name, kind in [*probe_functions(), *nvrtc_functions()]:
         same += f'static_assert(alike(static_cast<{kind}>(nullptr), decltype(&::{name}){{}}), "{name}");\n'
-    (tmp_path / "numbers.cpp").write_text(NUMBERS.replace("OURS", ours) + same)
+    (tmp_path / "numbers.cpp").write_text(NUMBERS.replace("OURS", ", ".join(ours)) + same)
     compiler = ["c++", "-std=c++20", "-fsyntax-only", "-D__CUDA_API_VERSION_INTERNAL", f"-I{HOME}/src", f"-I{HOME}/include", f"-I{include}"]
     done = subprocess.run([*compiler, str(tmp_path / "numbers.cpp")], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-4000:]
@@ -245,11 +249,11 @@ def test_nvidias_libraries_have_the_functions_by_the_names_that_naru_asks_for():
     wanted = {
         "libcuda.so": re.findall(r"^  F\(\w+, (cu\w+)\)", source("backends/cuda/api.h"), re.MULTILINE) + [name for name, _ in probe_functions()],
         "libnvrtc.so.*": [name for name, _ in nvrtc_functions()],
-        "libcublasLt.so.*": declared_functions("cublaslt.h"),
-        "libcusolver.so.*": declared_functions("cusolver.h"),
-        "libcufft.so.*": declared_functions("cufft.h"),
-        "libcudnn.so.*": declared_functions("cudnn.h"),
-        "libnccl.so.*": declared_functions("nccl.h"),
+        "libcublasLt.so.*": declared_functions("cuda/cublaslt.h"),
+        "libcusolver.so.*": declared_functions("cuda/cusolver.h"),
+        "libcufft.so.*": declared_functions("cuda/cufft.h"),
+        "libcudnn.so.*": declared_functions("cuda/cudnn.h"),
+        "libnccl.so.*": declared_functions("gpu/nccl.h"),
     }
     home = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
     places = [home / "lib64", home / "lib64/stubs", *(p for s in sys.path if s for p in (Path(s) / "nvidia").glob("*/lib"))]

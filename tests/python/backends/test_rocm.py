@@ -31,6 +31,7 @@ def environment(tmp_path_factory):
         "NARU_CUDA_LIBRARY": "/nowhere",
         "NARU_ROCM_LIBRARY": str(FAKES / "libhip.so"),
         "NARU_HIPRTC_LIBRARY": str(FAKES / "libhiprtc.so"),
+        "NARU_RCCL_LIBRARY": str(FAKES / "librccl.so"),
         "NARU_ROCM_DEVICE_NODE": "/dev/null",
         "NARU_FAKE_GPUS": "0000:01:00.0 a 9.0 2048 gfx90a:sramecc+:xnack-;0000:02:00.0 b 10.3 2048 gfx1030",
         "PYTHONPATH": str(Path(naru.__file__).resolve().parents[1]),
@@ -125,9 +126,9 @@ def test_devices_and_doctor_say_that_it_never_ran_on_a_gpu(environment):
     lines = [line for line in said.splitlines() if line.startswith(("rocm:", "cuda:"))]
     assert code == 0 and len(lines) == 4
     for line in lines:
-        assert re.search(r"HIP 6\.4 +hipRTC 9\.0; own kernels for products and convolutions; never run by naru's authors on a GPU of AMD's.* +not tested$", line), line
+        assert re.search(r"HIP 6\.4 +hipRTC 9\.0, RCCL 2\.28\.3; own kernels for products and convolutions; never run by naru's authors on a GPU of AMD's.* +not tested$", line), line
     code, said = run(environment, "-m", "naru", "doctor", "rocm")
-    assert code == 0 and "rocm: available, 2 devices\n  libraries: hipRTC 9.0; own kernels for products and convolutions; never run" in said
+    assert code == 0 and "rocm: available, 2 devices\n  libraries: hipRTC 9.0, RCCL 2.28.3; own kernels for products and convolutions; never run" in said
 
 
 SHARED = """
@@ -205,6 +206,17 @@ print(naru.equal(ours.nan_to_num(), theirs.nan_to_num()), naru.equal(ours.isnan(
 def test_roots_are_rounded_correctly_by_a_function_of_our_own(environment):
     """hipRTC's may be one unit off. With the processor's root, which is exact, this shows that what is exact stays so."""
     assert run(environment, "-c", ROOTS) == (0, "True True -0.0 -0.0\n")
+
+
+def test_process_groups_over_rccl(environment):
+    """RCCL has NCCL's functions, so NCCL's stand-in over this driver is RCCL's; nccl_cases.py says what holds. All else of it is the same code as for NCCL."""
+    gpus = ";".join(f"0000:0{i + 1}:00.0 {i + 10:x} 9.0 2048 gfx90a" for i in range(4))
+    chosen = "reductions_are or ordered_sums or killed or captured or reports"
+    code, said = run({**environment, "NARU_FAKE_GPUS": gpus, "NARU_TEST_NCCL": "1"}, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", chosen, "tests/python/distributed/nccl_cases.py")
+    assert code == 0, said[-6000:]
+    assert int(re.search(r"(\d+) passed", said)[1]) >= 8 and "skipped" not in said, said[-300:]
+    code, said = run({**environment, "NARU_RCCL_LIBRARY": "/nowhere"}, "-m", "naru", "doctor", "rocm")
+    assert code == 0 and "process groups through the host's memory (no RCCL: install AMD's package rccl)" in said
 
 
 HIPRTC = ("libhiprtc.so.7", "libhiprtc.so.6", "libamdhip64.so.5")

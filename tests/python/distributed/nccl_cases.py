@@ -59,7 +59,7 @@ OPS = ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR")
 
 def exact(rank, size):
     """Small whole numbers, whose reductions are the same in any order."""
-    assert dist.group.WORLD._engine.device_transport() == "NCCL 2.28.3"
+    assert dist.group.WORLD._engine.device_transport() in ("NCCL 2.28.3", "RCCL 2.28.3")
     for dtype in (*TYPES, torch.bool, torch.complex128, torch.uint16, torch.uint32, torch.uint64):
         for op in OPS:
             each = [(torch.arange(5, device="cpu") + r + 1).to(dtype) for r in range(size)]
@@ -412,7 +412,7 @@ def reported(rank, size, path):
         dist.all_reduce(x)
     torch.cuda.synchronize()
     work = dist.all_reduce(x, async_op=True)
-    with pytest.raises(dist.DistBackendError, match=r"NCCL reports ncclRemoteError: a peer has failed while rank 1 was in all_reduce\(SUM\) of 10 elements"):
+    with pytest.raises(dist.DistBackendError, match=r"[NR]CCL reports ncclRemoteError: a peer has failed while rank 1 was in all_reduce\(SUM\) of 10 elements"):
         work.wait(timedelta(seconds=30))
     assert isinstance(work.exception(), dist.DistBackendError) and not work.is_success()
     with pytest.raises(dist.DistBackendError, match="ncclRemoteError"):

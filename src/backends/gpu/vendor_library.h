@@ -1,4 +1,4 @@
-// One of NVIDIA's libraries, opened on first use. If it can't be used, the list of libraries shows the reason.
+// A vendor's library, opened on first use. If it can't be used, the list of libraries shows the reason.
 #pragma once
 
 #include <fmt/format.h>
@@ -8,9 +8,9 @@
 #include <optional>
 #include <string>
 
-#include "backends/cuda/libraries.h"
+#include "runtime/os/library.h"
 
-namespace naru::backends::cuda {
+namespace naru::backends::gpu {
 
 // For a list LIST(F) of F(result, name, (parameters)): declares a function pointer for each, and find(), which looks all of them up in
 // `library`.
@@ -29,11 +29,15 @@ struct Status {
   const char* name;
 };
 
-// Requirements on a library's struct of functions. version() / kMajor is the major version. cuda() is the CUDA version that it belongs to
-// (13), or 0 if unknown.
+// Requirements on a library's struct of functions. kProduct is of the vendor's enumeration of products, beside which there are
+//   const char* label_of(Product)                             "cuFFT"
+//   const char* without(Product)                              what happens without it: "Fourier transforms on the cpu"
+//   std::string remedy_of(Product, int driver_version)        what to install
+//   runtime::Library open_library(Product, int driver_version)
+// version() / kMajor is the major version. cuda() is the CUDA version that it belongs to (13), or 0 if it belongs to none.
 template <class F>
 concept VendorFunctions = requires(F f) {
-  { F::kProduct } -> std::convertible_to<Product>;
+  { label_of(F::kProduct) } -> std::convertible_to<std::string>;
   { F::kStatuses[0] } -> std::convertible_to<Status>;
   { F::kMajor } -> std::convertible_to<int>;
   f.library.trouble();
@@ -43,7 +47,7 @@ concept VendorFunctions = requires(F f) {
 };
 
 // "CUFFT_INVALID_SIZE"
-template <VendorFunctions F>
+template <class F>
 std::string status_name(int status) {
   for (const Status& s : F::kStatuses)
     if (s.number == status) return s.name;
@@ -60,7 +64,7 @@ std::string name_of(const F& functions) {
 template <VendorFunctions Functions>
 class VendorLibrary {
  public:
-  // driver_version: 12080 is CUDA 12.8.
+  // driver_version: as the driver counts; for CUDA 12080 is 12.8.
   explicit VendorLibrary(int driver_version) : driver_version_(driver_version) {}
   VendorLibrary(const VendorLibrary&) = delete;
 
@@ -103,4 +107,4 @@ class VendorLibrary {
   mutable std::string refused_;
 };
 
-}  // namespace naru::backends::cuda
+}  // namespace naru::backends::gpu

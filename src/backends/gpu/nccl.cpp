@@ -1,12 +1,11 @@
-#include "backends/cuda/nccl.h"
+#include "backends/gpu/nccl.h"
 
 #include <cstring>
 #include <thread>
 
-#include "backends/cuda/device.h"
 #include "naru/error.h"
 
-namespace naru::backends::cuda {
+namespace naru::backends::gpu {
 namespace {
 
 int number_of(DType type) {
@@ -30,7 +29,7 @@ int number_of(DType type) {
     case DType::BF16:
       return ncclBfloat16;
     default:
-      throw TypeError("NCCL has no {}", name_of(type));
+      throw TypeError("NCCL has no {}", naru::name_of(type));
   }
 }
 int number_of(Communicator::Op op) { return static_cast<int>(op); }
@@ -42,10 +41,11 @@ static_assert(static_cast<int>(Communicator::Op::Sum) == ncclSum && static_cast<
 // rank that ends while others set up connections to it is noticed even if the library does not notice it.
 class NcclCommunicator final : public Communicator {
  public:
-  NcclCommunicator(gpu::GpuDevice& device, const Nccl& nccl, const ncclUniqueId& id, int rank, int size, std::function<void()> look)
-      : device_(device), nccl_(nccl), size_(size), look_(std::move(look)) {
+  NcclCommunicator(GpuDevice& device, const NcclFunctions& nccl, const char* label, const ncclUniqueId& id, int rank, int size,
+                   std::function<void()> look)
+      : device_(device), nccl_(nccl), label_(label), size_(size), look_(std::move(look)) {
     device_.check_usable();
-    const gpu::GpuDevice::Current scope(device_);
+    const GpuDevice::Current scope(device_);
     ncclConfig_t config;
     config.blocking = 0;
     Lock lock(mutex_);
@@ -53,7 +53,7 @@ class NcclCommunicator final : public Communicator {
     if (begun != ncclInProgress && begun != ncclSuccess) {
       const std::string why = last_error();  // the library may also describe a failed initialization
       end(lock);
-      throw RuntimeError("NCCL: ncclCommInitRankConfig failed: {}{}", status_name<Nccl>(begun), why);
+      throw RuntimeError("{}: ncclCommInitRankConfig failed: {}{}", label_, status_name<NcclFunctions>(begun), why);
     }
     try {
       settle(begun, "ncclCommInitRankConfig", lock);
@@ -64,7 +64,7 @@ class NcclCommunicator final : public Communicator {
   }
   ~NcclCommunicator() override {
     if (!comm_ || device_.forked()) return;
-    const gpu::GpuDevice::Current scope(device_, std::nothrow);
+    const GpuDevice::Current scope(device_, std::nothrow);
     if (!scope || device_.lost()) return;
     Lock lock(mutex_);
     if (unsettled_) {  // a call that failed may still be under way, and then nothing but abort is allowed
@@ -72,8 +72,8 @@ class NcclCommunicator final : public Communicator {
       return;
     }
     // Other ranks may have died, so finalizing is bounded in time.
-    look_ = [until = std::chrono::steady_clock::now() + std::chrono::seconds(5)] {
-      if (std::chrono::steady_clock::now() > until) throw RuntimeError("NCCL: the other ranks do not end their communicators");
+    look_ = [label = label_, until = std::chrono::steady_clock::now() + std::chrono::seconds(5)] {
+      if (std::chrono::steady_clock::now() > until) throw RuntimeError("{}: the other ranks do not end their communicators", label);
     };
     try {
       settle(nccl_.ncclCommFinalize(comm_), "ncclCommFinalize", lock);
@@ -91,7 +91,7 @@ class NcclCommunicator final : public Communicator {
     begin("ncclGroupStart", nccl_.ncclGroupStart());
     ncclResult_t refused = ncclSuccess;
     for (const Call& call : calls) {
-      const ncclResult_t said = start(call, reinterpret_cast<CUstream>(static_cast<uintptr_t>(stream)));
+      const ncclResult_t said = start(call, reinterpret_cast<StreamHandle>(static_cast<uintptr_t>(stream)));
       if (said != ncclSuccess && said != ncclInProgress && refused == ncclSuccess) refused = said;
     }
     const ncclResult_t ended = nccl_.ncclGroupEnd();
@@ -105,13 +105,15 @@ class NcclCommunicator final : public Communicator {
     ncclResult_t said = ncclSuccess;
     const ncclResult_t asked = nccl_.ncclCommGetAsyncError(comm_, &said);
     if (asked != ncclSuccess) said = asked;
-    return said == ncclSuccess || said == ncclInProgress ? "" : "NCCL reports " + status_name<Nccl>(said) + last_error();
+    return said == ncclSuccess || said == ncclInProgress
+               ? ""
+               : std::string(label_) + " reports " + status_name<NcclFunctions>(said) + last_error();
   }
 
   void abort() noexcept override {
     aborted_ = true;
     if (device_.forked()) return;
-    const gpu::GpuDevice::Current scope(device_, std::nothrow);
+    const GpuDevice::Current scope(device_, std::nothrow);
     if (!scope) return;
     Lock lock(mutex_);
     end(lock);
@@ -120,7 +122,7 @@ class NcclCommunicator final : public Communicator {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
-  ncclResult_t start(const Call& c, CUstream stream) {
+  ncclResult_t start(const Call& c, StreamHandle stream) {
     const int type = number_of(c.type), op = number_of(c.op);
     switch (c.what) {
       case What::AllReduce:
@@ -143,7 +145,7 @@ class NcclCommunicator final : public Communicator {
 
   void require() const {
     device_.check_usable();
-    if (aborted_ || !comm_) throw RuntimeError("NCCL: the communicator was aborted");
+    if (aborted_ || !comm_) throw RuntimeError("{}: the communicator was aborted", label_);
   }
   // ": " and the library's last error message, or nothing.
   std::string last_error() const {
@@ -151,7 +153,7 @@ class NcclCommunicator final : public Communicator {
     return words && *words ? std::string(": ") + words : std::string();
   }
   [[noreturn]] void fail(const char* function, ncclResult_t said) const {
-    throw RuntimeError("NCCL: {} failed: {}{}", function, status_name<Nccl>(said), last_error());
+    throw RuntimeError("{}: {} failed: {}{}", label_, function, status_name<NcclFunctions>(said), last_error());
   }
   void begin(const char* function, ncclResult_t said) const {
     if (said != ncclSuccess) fail(function, said);
@@ -174,8 +176,9 @@ class NcclCommunicator final : public Communicator {
     if (comm_ && !device_.lost()) nccl_.ncclCommAbort(std::exchange(comm_, nullptr));
   }
 
-  gpu::GpuDevice& device_;
-  const Nccl& nccl_;
+  GpuDevice& device_;
+  const NcclFunctions& nccl_;
+  const char* const label_;
   const int size_;
   std::function<void()> look_;
   std::mutex mutex_;
@@ -186,20 +189,20 @@ class NcclCommunicator final : public Communicator {
 
 }  // namespace
 
-const Nccl& NcclCommunicators::functions() const {
-  const Nccl* const f = library_.get();
-  if (!f) throw RuntimeError("{}", library_.text());
+const NcclFunctions& NcclCommunicators::functions() const {
+  const NcclFunctions* const f = functions_();
+  if (!f) throw RuntimeError("{}", text_());
   return *f;
 }
 
-std::string NcclCommunicators::name() const { return name_of(functions()); }
+std::string NcclCommunicators::name() const { return functions(), text_(); }
 
 std::string NcclCommunicators::make_id() {
-  const Nccl& f = functions();
+  const NcclFunctions& f = functions();
   ncclUniqueId id{};
   if (const ncclResult_t said = f.ncclGetUniqueId(&id); said != ncclSuccess) {
     const char* const words = f.ncclGetLastError(nullptr);
-    throw RuntimeError("NCCL: ncclGetUniqueId failed: {}: {}", status_name<Nccl>(said), words ? words : "");
+    throw RuntimeError("{}: ncclGetUniqueId failed: {}: {}", label_, status_name<NcclFunctions>(said), words ? words : "");
   }
   return {id.internal, sizeof id.internal};
 }
@@ -207,9 +210,9 @@ std::string NcclCommunicators::make_id() {
 std::shared_ptr<Communicator> NcclCommunicators::join(Device device, const std::string& id, int rank, int size,
                                                       std::function<void()> look) {
   ncclUniqueId given{};
-  if (id.size() != sizeof given.internal) throw ValueError("NCCL: an id has {} bytes, got {}", sizeof given.internal, id.size());
+  if (id.size() != sizeof given.internal) throw ValueError("{}: an id has {} bytes, got {}", label_, sizeof given.internal, id.size());
   std::memcpy(given.internal, id.data(), id.size());
-  return std::make_shared<NcclCommunicator>(devices_.at(device), functions(), given, rank, size, std::move(look));
+  return std::make_shared<NcclCommunicator>(devices_.at(device), functions(), label_, given, rank, size, std::move(look));
 }
 
-}  // namespace naru::backends::cuda
+}  // namespace naru::backends::gpu
