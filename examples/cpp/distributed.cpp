@@ -1,7 +1,7 @@
 // One model in several processes, each with a part of every batch: all end with the same parameters. torchrun starts them:
 //
 //   naru torchrun --standalone --nproc_per_node=2 --no-python ./distributed
-#include <naru/distributed/group.h>
+#include <naru/distributed/gradient_reducer.h>
 #include <naru/naru.h>
 
 #include <cstdio>
@@ -31,17 +31,15 @@ int main() {
 
   naru::manual_seed(static_cast<uint64_t>(rank));  // each rank has its own data, and at first its own parameters
   Net model;
-  std::vector<Tensor> parameters;
-  for (const Tensor& p : model.parameters()) parameters.push_back(p.detach());
-  group.broadcast(parameters, 0);
+  naru::distributed::GradientReducer reducer(model.parameters(), group);
+  reducer.broadcast();
   naru::optim::SGD optimizer(model.parameters(), 0.05);
   const Tensor x = naru::randn({32, 16}), y = x.sum({1}, true);
   for (int step = 0; step < 50; ++step) {
     optimizer.zero_grad();
-    nn::functional::mse_loss(model.forward(x), y).backward();
-    std::vector<Tensor> gradients;
-    for (const Tensor& p : model.parameters()) gradients.push_back(p.grad());
-    group.all_reduce(gradients, naru::distributed::ReduceOp::Avg);
+    const Tensor loss = nn::functional::mse_loss(model.forward(x), y);
+    reducer.prepare();
+    loss.backward();  // gradients are the means over all processes
     optimizer.step();
   }
 

@@ -71,7 +71,7 @@ TEST(CudaAttention, types_sizes_and_strides_that_the_library_does_not_take_are_d
 }
 
 TEST(CudaRealLibrary, nvidias_own_cudnn_takes_the_operations_of_attention) {
-  const VendorLibrary<Cudnn> library(13000);
+  const backends::gpu::VendorLibrary<Cudnn> library(13000);
   if (!library.get() || library.get()->version() < kNow) GTEST_SKIP() << "no cuDNN that tells without a device: " << library.text();
   if (!dlopen("libcuda.so.1", RTLD_LAZY)) GTEST_SKIP() << "without the driver's library, cuDNN proposes no engines that it compiles";
   const Cudnn& f = *library.get();

@@ -25,7 +25,7 @@ using backends::cuda::engines_of;
 using backends::cuda::for_cudnn;
 using backends::cuda::is_exact;
 using backends::cuda::Sizes5;
-using backends::cuda::VendorLibrary;
+using backends::gpu::VendorLibrary;
 using ir::Convolution;
 using Use = Convolution::Use;
 

@@ -15,7 +15,7 @@ namespace {
 
 using backends::cuda::Cufft;
 using backends::cuda::Transforms;
-using backends::cuda::VendorLibrary;
+using backends::gpu::VendorLibrary;
 using ir::Fft;
 using Kind = Fft::Kind;
 
