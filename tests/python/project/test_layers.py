@@ -26,7 +26,7 @@ ALLOWED = {
     "optim": {"core", "runtime", "graph", "ops", "nn", "optim"},
     "data": {"core", "runtime", "graph", "ops", "nn", "optim", "data"},
     "library": {"core", "runtime", "cpu", "graph", "library"},
-    "distributed": {"core", "runtime", "graph", "ops", "data", "distributed"},
+    "distributed": {"core", "runtime", "graph", "ops", "engine", "data", "distributed"},
     "backends": {"core", "ir", "render", "runtime", "cpu", "backends"},
 }
 CMAKE = (SRC / "CMakeLists.txt").read_text()
