@@ -75,10 +75,21 @@ struct Printer {
   }
   // True if the device's float32 operation is not correctly rounded, so that float64 is used.
   static bool through_f64(const Node& n, bool exact) { return n.type == VType::F32 && !exact; }
+  // Such a quotient or root.
+  std::string by_f64(const Node& n) const {
+    if (n.prim == Prim::Sqrt)
+      return fmt::format(fmt::runtime(soft() ? "f64_to_f32(sqrt_f64(f32_to_f64({})))" : "(f32)sqrt_f64((f64){})"), name(n.a));
+    return fmt::format(fmt::runtime(soft() ? "f64_to_f32(div_f64(f32_to_f64({}), f32_to_f64({})))" : "(f32)((f64){} / (f64){})"), name(n.a),
+                       name(n.b));
+  }
   bool soft() const { return !target.arithmetic.fp64; }
   // An operator on two numbers: infix, or for float64 in integers a function.
   std::string infix_or_call(const Node& n, const char* op, const char* function) const {
     return soft() && graph[n.a].type == VType::F64 ? call(n, fmt::format("{}_f64", function).c_str()) : infix(n, op);
+  }
+  // Whether a is less than b, numbers of the node's type.
+  std::string less(const Node& n, uint32_t a, uint32_t b) const {
+    return fmt::format(fmt::runtime(soft() && n.type == VType::F64 ? "lt_f64({}, {})" : "{} < {}"), name(a), name(b));
   }
 
   std::string of_bools(const Node& n) const;
@@ -120,9 +131,7 @@ std::string Printer::of(const Node& n) const {
     case Prim::Fma:
       return typed_call(n, "fma");
     case Prim::Div:
-      if (through_f64(n, target.arithmetic.exact_division))
-        return soft() ? fmt::format("f64_to_f32(div_f64(f32_to_f64({}), f32_to_f64({})))", name(n.a), name(n.b))
-                      : fmt::format("(f32)((f64){} / (f64){})", name(n.a), name(n.b));
+      if (through_f64(n, target.arithmetic.exact_division)) return by_f64(n);
       return real ? infix_or_call(n, "/", "div") : typed_call(n, "div");
     case Prim::Rem:
       return typed_call(n, "rem");
@@ -133,14 +142,11 @@ std::string Printer::of(const Node& n) const {
       if (real) return typed_call(n, "fabs");
       return fmt::format("{0} < 0 ? ({1})(0u - ({2}){0}) : {0}", name(n.a), name_of(n.type), unsigned_of(n.type));
     case Prim::Sqrt:
-      if (!through_f64(n, target.arithmetic.exact_root)) return typed_call(n, "sqrt");
-      return soft() ? fmt::format("f64_to_f32(sqrt_f64(f32_to_f64({})))", name(n.a)) : fmt::format("(f32)sqrt_f64((f64){})", name(n.a));
+      return through_f64(n, target.arithmetic.exact_root) ? by_f64(n) : typed_call(n, "sqrt");
     case Prim::Min:
-      if (soft() && n.type == VType::F64) return fmt::format("lt_f64({0}, {1}) ? {0} : {1}", name(n.a), name(n.b));
-      return fmt::format("{0} < {1} ? {0} : {1}", name(n.a), name(n.b));
+      return fmt::format("{} ? {} : {}", less(n, n.a, n.b), name(n.a), name(n.b));
     case Prim::Max:
-      if (soft() && n.type == VType::F64) return fmt::format("lt_f64({1}, {0}) ? {0} : {1}", name(n.a), name(n.b));
-      return fmt::format("{0} > {1} ? {0} : {1}", name(n.a), name(n.b));
+      return fmt::format("{} ? {} : {}", less(n, n.b, n.a), name(n.a), name(n.b));
     case Prim::Floor:
       return typed_call(n, "floor");
     case Prim::Ceil:
