@@ -12,14 +12,15 @@ namespace naru {
 
 // Arithmetic of the device. Operations that results depend on must be exact by IEEE 754; otherwise the device is not used.
 struct Arithmetic {
-  bool fp64 = true;                               // operators on other dtypes may compute in float64 internally
+  bool fp64 = true;                               // in hardware; if not, what operators on other dtypes compute in it is done in integers
   bool exact_division = true, exact_root = true;  // float32 operations are correctly rounded; if not, they are computed in float64
   bool exact_fma = true;                          // rounded only once
-  bool denormals = true;                          // of float32
-  bool atomics = true;                            // 32-bit, in device memory
+  // float32 operations keep denormal operands and results. If not, they may count as zero; all other bits are the same.
+  bool denormals = true;
+  bool atomics = true;  // 32-bit, in device memory
 };
 
-// The feature that the device lacks to give naru's results: "correctly rounded division"; "": nothing.
+// The feature that the device lacks to give naru's results: "atomic operations"; "": nothing.
 std::string_view missing_in(const Arithmetic& arithmetic) noexcept;
 
 class Capabilities {
@@ -46,7 +47,7 @@ class Capabilities {
            (host_only_.empty() || !host_only_.contains(op));
   }
   // True if nothing is excluded, apart from the host-only instructions.
-  bool supports_everything() const noexcept { return dtypes_ == ~uint64_t{0} && unsupported_.empty() && arithmetic.fp64; }
+  bool supports_everything() const noexcept { return dtypes_ == ~uint64_t{0} && unsupported_.empty(); }
 
  private:
   static constexpr uint64_t bit(DType type) noexcept { return uint64_t{1} << static_cast<int>(type); }

@@ -132,6 +132,9 @@ V trunc(V a) { return is_float(a.type()) ? make(Prim::Trunc, a.type(), a) : a; }
 V round(V a) { return is_float(a.type()) ? make(Prim::Round, a.type(), a) : a; }
 V scale(V a, V exponent) { return make(Prim::Scale, a.type(), a, exponent); }
 V where(V condition, V a, V b) { return make(Prim::Select, a.type(), condition, a, b); }
+V where_usually(V condition, V a, V b) {
+  return {a.graph(), a.graph().add({.prim = Prim::Select, .type = a.type(), .a = condition.id(), .b = a.id(), .c = b.id(), .bits = 1})};
+}
 V where(V condition, V a, double b) { return where(condition, a, a.lit(b)); }
 V where(V condition, double a, V b) { return where(condition, b.lit(a), b); }
 V shl(V a, int count) { return make(Prim::Shl, a.type(), a, a.lit_bits(static_cast<uint64_t>(count))); }

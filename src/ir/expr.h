@@ -67,7 +67,7 @@ struct Node {
   VType type;                // of the result
   DType dtype = DType::F32;  // Input, Convert
   uint32_t a = kNoNode, b = kNoNode, c = kNoNode;
-  uint64_t bits = 0;  // Const: value; Input, Param: slot
+  uint64_t bits = 0;  // Const: value; Input, Param: slot; Select: 1 if the condition is true for nearly all elements, else 0
   friend bool operator==(const Node&, const Node&) = default;
 };
 
@@ -159,6 +159,8 @@ V scale(V a, V exponent);
 V where(V condition, V a, V b);
 V where(V condition, V a, double b);
 V where(V condition, double a, V b);
+// where(), for conditions that are true for nearly all elements: renderers may leave out b for a whole vector.
+V where_usually(V condition, V a, V b);
 V shl(V a, int count);
 V shr(V a, int count);
 V shr_unsigned(V a, int count);

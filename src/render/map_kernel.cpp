@@ -6,9 +6,9 @@
 namespace naru::render {
 namespace {
 
-// Large graphs take long to compile: from this size on, do not interleave four steps, and if registers do not suffice for two, emit only the
-// tail's body and use it for all steps.
-constexpr size_t kLargeGraph = 100;
+// Large graphs take long to compile: from kLargeGraph on, do not interleave four steps, and from kLargestLoop on, if registers do not suffice for
+// two, emit only the tail's body and use it for all steps.
+constexpr size_t kLargeGraph = 100, kLargestLoop = 200;
 
 // How many steps the main loop interleaves; 0 for no main loop. Constants need registers as well.
 int unrolling(const Plan& plan, const LaneMachine& machine) {
@@ -18,7 +18,7 @@ int unrolling(const Plan& plan, const LaneMachine& machine) {
   const auto masks_for = [&](int steps) { return machine.masks() == 0 || steps * plan.bools < machine.masks(); };
   if (!large && 4 * (vectors + 1) <= room && masks_for(4)) return 4;
   if (2 * vectors <= room && masks_for(2)) return 2;
-  return large ? 0 : 1;
+  return plan.order.size() > kLargestLoop ? 0 : 1;
 }
 
 std::vector<bool> scalars(const ir::MapKernel& kernel) {
@@ -40,7 +40,12 @@ class MapCode {
   ir::MapFunction emit() {
     if (!begin()) return nullptr;
     const Label done = a_.new_label(), single = a_.new_label();
-    if (const int steps = unrolling(plan_, machine_); steps > 0) main_loop(steps, single);
+    std::optional<Shortcut> way;
+    if (machine_.asks_all_lanes() && !plan_.calls) way = shortcut_of(kernel_, plan_, scalars(kernel_));
+    if (const int steps = unrolling(plan_, machine_); steps > 0)
+      main_loop(steps, way, steps, single);
+    else if (way)  // the shortcut alone is worth a main loop
+      main_loop(std::clamp(unrolling(Plan(way->graph, way->results, scalars(kernel_)), machine_), 1, 2), way, 1, single);
     a_.bind(single);
     a_.subtract_and_branch(n_, frame_.position, Condition::LessOrEqual, done);
     single_steps();
@@ -72,11 +77,11 @@ class MapCode {
     return w;
   }
 
-  void run(Walker& walker, int steps, StoreMode mode) {
+  void run(Walker& walker, int steps, StoreMode mode, int first = 0) {
     if (plan_.uses_index) a_.set_sum(frame_.index, index0_, frame_.position);
-    walker.run(steps, 0, mode == StoreMode::Tail, [&](size_t result, int step, const Value& value) {
+    walker.run(steps, first, mode == StoreMode::Tail, [&](size_t result, int step, const Value& value) {
       const DType dtype = kernel_.outputs[result];
-      machine_.store(dtype, value, element_at(outputs_[result], frame_, dtype, step * machine_.lanes()), mode);
+      machine_.store(dtype, value, element_at(outputs_[result], frame_, dtype, (first + step) * machine_.lanes()), mode);
     });
   }
 
@@ -97,21 +102,19 @@ class MapCode {
     machine_.branch_where_all(answers, quick);
   }
 
-  // Runs while `steps` whole steps are left; then jumps to `rest`.
-  void main_loop(int steps, const Label& rest) {
+  // Runs while `steps` whole steps are left, `together` of them interleaved where the shortcut does not apply; then jumps to `rest`.
+  void main_loop(int steps, const std::optional<Shortcut>& way, int together, const Label& rest) {
     Walker w = walker();
     const Register last = a_.new_register();
     const Label loop = a_.new_label();
     a_.set_sum(last, n_, -steps * machine_.lanes());
     a_.branch(last, Condition::Less, rest);
-    w.hoist(machine_.registers() - 2 - steps * plan_.vectors);
-    std::optional<Shortcut> way;
-    if (machine_.asks_all_lanes()) way = shortcut_of(kernel_, plan_, scalars(kernel_));
+    w.hoist(machine_.registers() - 2 - together * plan_.vectors);
     const Label quick = a_.new_label();
     a_.align_loop();
     a_.bind(loop);
     if (way) ask(*way, steps, quick);
-    run(w, steps, whole_);
+    for (int first = 0; first < steps; first += together) run(w, together, whole_, first);
     next_steps(steps, last, loop);
     if (!way) return;
     a_.branch(frame_.position, Condition::Greater, last, rest);

@@ -1,4 +1,5 @@
-// A fast path for steps in which a select chooses, in every lane, the value that its condition compares: in where(a > 0, a, expensive), a.
+// A fast path for steps in which selects choose the same operand in every lane: those of where_usually(), or the value that the condition
+// compares: in where(a > 0, a, expensive), a.
 #pragma once
 
 #include <optional>

@@ -29,7 +29,7 @@ struct VirtualOptions {
   // retries with smaller sizes or after emptying itself.
   uint64_t fail_allocation = 0, fail_driver_allocation = 0, fail_copy = 0, fail_launch = 0;
   uint64_t lose_after = 0;                // the device is lost after this number of copies and launches; 0: never
-  std::vector<std::string> without = {};  // unsupported features: "fp64", "fp16", "bf16", or names of operators
+  std::vector<std::string> without = {};  // unsupported features: "fp64", "fp16", "bf16", "denormals", or names of operators
 
   bool operator==(const VirtualOptions& other) const;
 };

@@ -78,6 +78,8 @@ nb::dict describe(Device device) {
   one["fp64"] = can.supports(DType::F64);
   one["fp16"] = can.supports(DType::F16);
   one["bf16"] = can.supports(DType::BF16);
+  one["float64_in_integers"] = !can.arithmetic.fp64;
+  one["denormals"] = can.arithmetic.denormals;
   return one;
 }
 

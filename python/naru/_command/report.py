@@ -71,12 +71,25 @@ def not_opened(libraries: str) -> str | None:
     return None
 
 
+def peculiarities(kind: str, count: int) -> str:
+    """How the arithmetic of the devices of a kind differs from the cpu's; "" where it does not."""
+    parts = []
+    for one in (_C._describe_device(_C.device(kind, i)) for i in range(count)):
+        if not one["denormals"]:
+            parts.append(f"{one['device']} may take denormal float32 numbers for zero (all other bits are the cpu's)")
+        if one["float64_in_integers"]:
+            parts.append(f"{one['device']} has no float64 (operators on other dtypes that need it compute it in integers)")
+    return "; ".join(parts)
+
+
 def diagnosis(kind: str) -> dict[str, Any]:
     """Whether a kind of device is usable and how many devices there are; otherwise the state, the reason, the remedy, and how to continue without
     the device."""
     found = {"kind": kind, "devices": _C.device_count(kind), **_C._availability(kind)}
     if found["available"]:
         found["libraries"] = _C._describe_device(_C.device(kind, 0))["libraries"]
+        if arithmetic := peculiarities(kind, found["devices"]):
+            found["arithmetic"] = arithmetic
         if kind == "cpu" and (reason := not_opened(found["libraries"])):
             found["not opened"] = reason
     elif kind != "cpu" and "NARU_VIRTUAL" not in found["remedy"]:
@@ -89,7 +102,7 @@ def show_diagnosis(found: dict[str, Any]) -> None:
     kind, count = (found["kind"], "bold"), found["devices"]
     if found["available"]:
         say(kind, ": ", ("available", "green"), f", {count} device" + ("s" if count != 1 else ""))
-        for part in ("libraries", "not opened"):
+        for part in ("libraries", "arithmetic", "not opened"):
             if found.get(part):
                 say((f"  {part}: ", "dim"), found[part])
         return

@@ -32,8 +32,9 @@ class virtual:
     copies are reported as supported, but transfer wrong bytes). fail_allocation, fail_driver_allocation, fail_copy, fail_launch: the number of the
     operation that fails on each device, counted from 1 (allocations are requests by the program; driver allocations are requests by the cache to the
     device, which it retries). lose_after: number of copies and launches after which the device is lost. without: what the devices do not support:
-    "fp64", "fp16", "bf16", names of operators (`naru devices --coverage` lists them), or "*" for every operator; or "elements": nothing is computed and
-    no memory is used, the host reads 0, but memory is counted as if elements were stored (`naru memory --predict`).
+    "fp64", "fp16", "bf16", names of operators (`naru devices --coverage` lists them), or "*" for every operator; "denormals": float32 operations
+    take denormal numbers for zero; or "elements": nothing is computed and no memory is used, the host reads 0, but memory is counted as if
+    elements were stored (`naru memory --predict`).
 
     Errors: RuntimeError for a kind that is not a device kind, a count below 0, or an invalid option.
     """

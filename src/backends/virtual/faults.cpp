@@ -26,7 +26,8 @@ VirtualDevice::VirtualDevice(Device device, VirtualOptions options, uint64_t gen
     : device_(device),
       options_(std::move(options)),
       generation_(generation),
-      has_elements_(std::find(options_.without.begin(), options_.without.end(), "elements") == options_.without.end()) {}
+      has_elements_(std::find(options_.without.begin(), options_.without.end(), "elements") == options_.without.end()),
+      flushes_denormals_(std::find(options_.without.begin(), options_.without.end(), kDenormals) != options_.without.end()) {}
 
 VirtualDevice::InjectedFault VirtualDevice::next(const ir::Instruction& instruction) {
   check();

@@ -3,11 +3,15 @@
 
 #include <atomic>
 #include <memory>
+#include <string_view>
 
 #include "ir/instruction.h"
 #include "naru/device/virtual.h"
 
 namespace naru::backends {
+
+// The feature of VirtualOptions::without whose lack makes float32 operations take denormals for zero.
+inline constexpr std::string_view kDenormals = "denormals";
 
 class VirtualDevice {
  public:
@@ -32,6 +36,8 @@ class VirtualDevice {
   void release(void* memory, size_t bytes) noexcept;
   // True if its addresses have memory. If not, its work is skipped, and the host reads 0.
   bool has_elements() const noexcept { return has_elements_; }
+  // True if its float32 operations take denormals for zero.
+  bool flushes_denormals() const noexcept { return flushes_denormals_; }
   size_t used() const noexcept { return used_.load(); }
 
   // Throws DeviceLostError if the device is lost.
@@ -43,7 +49,7 @@ class VirtualDevice {
   const Device device_;
   const VirtualOptions options_;
   const uint64_t generation_;
-  const bool has_elements_;
+  const bool has_elements_, flushes_denormals_;
   std::atomic<uint64_t> requests_{0}, allocations_{0}, copies_{0}, launches_{0};
   std::atomic<size_t> used_{0};
   std::atomic<bool> lost_{false};

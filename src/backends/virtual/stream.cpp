@@ -4,6 +4,9 @@
 
 #include <cstdlib>
 #include <cstring>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include "backends/cpu/exec/execute.h"
 #include "backends/cpu/exec/host_time.h"
@@ -35,6 +38,41 @@ void clear_host(const ir::Instruction& instruction) {
   const auto* const copy = std::get_if<ir::CopyBytes>(&instruction);
   if (copy && copy->target_device.is_cpu()) std::memset(copy->target, 0, copy->bytes);
 }
+
+// The thread's floating-point operations take denormals for zero within a scope, where the processor can.
+class FlushDenormals {
+ public:
+  explicit FlushDenormals(bool on) noexcept : on_(on) {
+    if (on_) before_ = exchange(kFlush);
+  }
+  ~FlushDenormals() {
+    if (on_) exchange(before_);
+  }
+  FlushDenormals(const FlushDenormals&) = delete;
+
+ private:
+#if defined(__x86_64__)
+  static constexpr uint64_t kFlush = 0x1f80 | 0x8040;  // all exceptions masked, FTZ, DAZ
+  static uint64_t exchange(uint64_t mode) noexcept {
+    const unsigned before = _mm_getcsr();
+    _mm_setcsr(static_cast<unsigned>(mode));
+    return before;
+  }
+#elif defined(__aarch64__)
+  static constexpr uint64_t kFlush = uint64_t{1} << 24;  // FZ
+  static uint64_t exchange(uint64_t mode) noexcept {
+    uint64_t before = 0;
+    asm volatile("mrs %0, fpcr" : "=r"(before));
+    asm volatile("msr fpcr, %0" : : "r"(mode));
+    return before;
+  }
+#else
+  static constexpr uint64_t kFlush = 0;
+  static uint64_t exchange(uint64_t) noexcept { return 0; }
+#endif
+  const bool on_;
+  uint64_t before_ = 0;
+};
 
 }  // namespace
 
@@ -156,7 +194,10 @@ void VirtualStream::run(Item& item) {
   const std::shared_ptr<VirtualDevice> device = state();
   device->before(item.fate, instruction);
   if (!device->has_elements()) return clear_host(instruction);
-  cpu::execute(instruction);
+  {
+    const FlushDenormals flush(device->flushes_denormals());
+    cpu::execute(instruction);
+  }
   device->after(item.fate, instruction);
   if (wrong_) spoil(instruction);
 }

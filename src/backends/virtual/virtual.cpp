@@ -103,14 +103,16 @@ class VirtualBackend final : public Backend {
     Capabilities c;
     for (const std::string& what : state(device)->options().without) {
       const auto* const type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& t) { return t.first == what; });
-      if (type != std::end(kTypes))
+      if (type != std::end(kTypes)) {
         c.exclude(type->second);
-      else if (what == "elements")
+        c.arithmetic.fp64 &= type->second != DType::F64;
+      } else if (what == "elements") {
         c.elements = false;
-      else if (what == "fp64 arithmetic")
-        c.arithmetic.fp64 = false;
-      else
+      } else if (what == kDenormals) {
+        c.arithmetic.denormals = false;
+      } else {
         c.exclude(what);
+      }
     }
     return c;
   }

@@ -24,8 +24,6 @@ constexpr double kAsinF64[] = {0.1666666666666668,   0.074999999999956116,  0.04
 // the result.
 constexpr double kTurn = 0.5475;
 
-constexpr Split kHalfPiF32{0x1.921fb6p+0, -0x1.777a5cp-25}, kHalfPiF64{0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54};
-
 Split half_pi(V x) { return pick(x, kHalfPiF32, kHalfPiF64); }
 
 // pi/2 - value; value in [0, pi/2].

@@ -24,6 +24,7 @@ struct Split {
 inline Split pick(V x, Split f32, Split f64) { return is32(x) ? f32 : f64; }
 
 inline constexpr Split kLn2F32{0x1.62e43p-1, -0x1.05c61p-29}, kLn2F64{0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56};
+inline constexpr Split kHalfPiF32{0x1.921fb6p+0, -0x1.777a5cp-25}, kHalfPiF64{0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54};
 inline constexpr double kLog2E = 1.4426950408889634, kInf = std::numeric_limits<double>::infinity();
 // (2^r - 1) / r, |r| <= 1/2.
 inline constexpr double kExp2F32[] = {0.693147242, 0.240226552, 0.0555027239, 0.00961706787, 0.00134178973, 0.000158248062};
@@ -51,6 +52,20 @@ inline V odd_polynomial(V x, std::span<const double> f32, std::span<const double
   return fma(polynomial(square, f32, f64), square * x, x);
 }
 
+// A number as the sum of two floating-point values, the second below half an ulp of the first.
+struct Pair {
+  V hi, lo;
+};
+// a + b, for |a| >= |b| or a = 0.
+inline Pair fast_sum(V a, V b) {
+  const V s = a + b;
+  return {s, b - (s - a)};
+}
+inline Pair exact_product(V a, V b) {
+  const V p = a * b;
+  return {p, fma(a, b, -p)};
+}
+
 // The bits of a float as an integer, and back.
 inline V bits(V x) { return bitcast(x, is32(x) ? VType::I32 : VType::I64); }
 inline V from_bits(V i) { return bitcast(i, i.type() == VType::I32 ? VType::F32 : VType::F64); }
@@ -64,6 +79,11 @@ inline V sign_of(V x) {
 // magnitude >= 0 (or NaN), with the given sign.
 inline V with_sign(V magnitude, V sign) { return from_bits(bits(magnitude) | sign); }
 inline V flip_sign(V x, V sign) { return from_bits(bits(x) ^ sign); }
+
+// 2^(r.hi + r.lo + n) for F32, rounded once, to 0.6 ulp; n is an integer, |n| <= 250, and -0.4 <= r <= 0.6, where rounding errors are worth least
+// in ulp (kAboveHalf: n = round(t - kAboveHalf)).
+inline constexpr double kAboveHalf = 0.1;
+V exp2_scaled(Pair r, V n);
 
 // Clamps below (above); NaN stays NaN.
 inline V at_least(V x, double lo) { return prim_max(x.lit(lo), x); }
@@ -82,8 +102,7 @@ struct Scaled {
 };
 Scaled normalise(V x);
 
-// |x| = quadrant pi/2 + hi + lo. The quadrant (I32) is modulo 4, and |hi| <= pi/4, up to rounding; NaN for infinite x. For F32 x, hi is F64 and
-// there is no lo.
+// |x| = quadrant pi/2 + hi + lo. The quadrant (I32) is modulo 4, and |hi| <= pi/4, up to rounding; NaN for infinite x.
 struct Angle {
   V quadrant, hi, lo;
 };

@@ -32,6 +32,9 @@ constexpr double kExpm1F64[] = {0.5,
                                 2.5051967401320373e-08,
                                 2.0922662830274312e-09,
                                 1.6120192423368041e-10};
+// (2^r - 1 - r ln 2) / r^2, fitted for 2^r, -0.41 <= r <= 0.61: the first coefficient, and the polynomial behind it.
+constexpr double kExp2Square = 0.240226507;
+constexpr double kExp2RestF32[] = {0.0555041283, 0.00961811654, 0.00133305602, 0.000154304915, 1.63688783e-05};
 // (e^(2r) - 1 - 2r) / r^2, fitted for e^(2r), |r| <= ln(2)/4.
 constexpr double kExpTwiceF32[] = {1.99999976, 1.33332133, 0.666689634, 0.267814398, 0.0885702968};
 constexpr double kExpTwiceF64[] = {2,
@@ -75,6 +78,22 @@ V exp_within(V x, double down = 0) {
 V quarter_exp(V x) { return exp_within(at_most(abs(x), pick(x, 89.5, 710.5)), 2); }
 
 }  // namespace
+
+// 2^r = 1 + r ln 2 + c r^2 + r^3 Q(r), the second term as a pair. What is left of it by 2^(n + 125), if that is below 1, is rounded to the places
+// that a denormal result has, by adding 1/2, while the pair still tells on which side of a tie it is.
+V detail::exp2_scaled(Pair r, V n) {
+  // w is r ln 2, negated as the fma for its error needs it.
+  const V w = r.hi * -kLn2F32.hi, sum = 1 - w;
+  const V w_lo = fma(r.hi, kLn2F32.hi, w) + fma(r.hi, kLn2F32.lo, r.lo * kLn2F32.hi * sum);
+  const V square = r.hi * r.hi, cubic = fma(square * r.hi, polynomial(r.hi, kExp2RestF32), w_lo - (w + (sum - 1)));
+  const Pair value = fast_sum(sum, fma(square, kExp2Square, cubic));
+  const V i = convert(n, DType::I32), most = prim_max(i, i.lit(-125));
+  const V down = from_bits(shl(i - most, 23) + i.lit_bits(0x3f800000u)), up = from_bits(shl(most, 23) + i.lit_bits(0x3f000000u));
+  const V scaled = value.hi * down, half = where(scaled < 0.5, scaled.lit(0.5), 0.0);
+  const Pair rounded = fast_sum(half, scaled);
+  const V rest = (rounded.hi + fma(value.lo, down, rounded.lo)) - half;
+  return (rest + rest) * up;
+}
 
 V exp(V x) { return exp_within(at_most(at_least(x, pick(x, -104, -746)), pick(x, 89, 710))); }
 

@@ -16,8 +16,8 @@ V log(V x);         // 0.9 ulp; 0.9
 V log2(V x);        // 1.1 ulp; 1.0
 V log10(V x);       // 1.0 ulp; 1.1
 V log1p(V x);       // 1.0 ulp; 0.9
-V sin(V x);         // 1.6 ulp; 0.8. Every finite x is reduced exactly, here and below
-V cos(V x);         // 1.6 ulp; 0.8
+V sin(V x);         // 0.9 ulp; 0.8. Every finite x is reduced exactly, here and below
+V cos(V x);         // 0.9 ulp; 0.8
 V tan(V x);         // 0.6 ulp; 2.3
 V asin(V x);        // 1.4 ulp; 1.5
 V acos(V x);        // 1.1 ulp; 1.1
@@ -36,7 +36,7 @@ V erfinv(V x);      // 2.5 ulp; 3.5
 V lgamma(V x);      // 0.6 ulp; 3.0. F32 is computed in F64. F64, x < 0: 7 units of 2^-53 near its zeros
 V zeta(V s, V q);   // sum over k >= 0 of 1 / (q + k)^s. Computed in F64; a few units of 2^-53. NaN where q < -3, unless s is 2 or 3
 V digamma(V x);     // 0.6 ulp; 32. F32 is computed in F64. F64: near its zeros, 32 units of 2^-53
-V pow(V x, V y);    // 0.6 ulp; 1.0. C's special cases. F32 is computed in F64
+V pow(V x, V y);    // 0.6 ulp; 1.0. C's special cases
 V rsqrt(V x);       // 1.5 ulp; 1.5. 1 / sqrt(x)
 V sigmoid(V x);     // 1.8 ulp; 1.8. 1 / (1 + exp(-x)), without overflow
 V softplus(V x);    // 1.5 ulp; 1.5. log(1 + exp(x)), without overflow

@@ -12,9 +12,9 @@ constexpr double kSinF64[] = {-0.1666666666666663,    0.0083333333333220037,   -
 constexpr double kCosF32[] = {0.0416666456, -0.00138873095, 2.44323237e-05};
 constexpr double kCosF64[] = {0.041666666666666595,    -0.00138888888888729,   2.4801587288750843e-05,
                               -2.7557314149320853e-07, 2.0875696659737675e-09, -1.1358314685264738e-11};
-// The same polynomials, precise enough for F32 results, for evaluation in F64.
-constexpr double kSinShort[] = {-0.16666666640597982, 0.0083333292815885966, -0.00019839304714430156, 2.7180489623469803e-06};
-constexpr double kCosShort[] = {0.041666666619091089, -0.0013888883466290896, 2.4799451362539e-05, -2.7205034684976721e-07};
+// (sin(r) - r) / r^3 to 2^-32, for the tangent of F32: the first coefficient, and the polynomial behind it.
+constexpr double kSinThird = -0.166666672;
+constexpr double kSinRest[] = {0.0083333794, -0.000198530659, 2.8325469e-06};
 // sin(pi/2 t) / t and (cos(pi/2 t) - 1) / t^2 as polynomials in t^2, |t| <= 1/2.
 constexpr double kSinTurnF32[] = {1.57079637, -0.645966649, 0.0797125176, -0.00468592858};
 constexpr double kSinTurnF64[] = {1.5707963267948966,     -0.64596409750624628,    0.079692626246166923,   -0.0046817541353147314,
@@ -38,12 +38,27 @@ SinCos sin_cos_core(V hi, V lo) {
   const V sin = hi + fma(hi * z, polynomial(z, kSinF64), lo * w);
   return {sin, w + (((1 - w) - half) + fma(z * z, polynomial(z, kCosF64), -(hi * lo)))};
 }
-SinCos sin_cos_core(V r) {
-  const V z = r * r;
-  return {fma(r * z, polynomial(z, kSinF32), r), fma(fma(polynomial(z, kCosF32), z, -0.5), z, 1.0)};
+SinCos sin_cos_single(V hi, V lo) {
+  const V z = fma(hi, hi, (hi + hi) * lo);
+  return {hi + fma(hi * z, polynomial(z, kSinF32), lo), fma(fma(polynomial(z, kCosF32), z, -0.5), z, 1.0)};
 }
-SinCos sin_cos_of(const Angle& angle, V like) {
-  return is32(like) ? sin_cos_core(convert(angle.hi, DType::F32)) : sin_cos_core(angle.hi, angle.lo);
+SinCos sin_cos_of(const Angle& angle, V like) { return is32(like) ? sin_cos_single(angle.hi, angle.lo) : sin_cos_core(angle.hi, angle.lo); }
+
+// The absolute tangent of F32, as a quotient of pairs: that of two floats would be wrong by more than 2 ulp.
+V tan_single(const Angle& angle, V odd) {
+  const V r = angle.hi;
+  const Pair square = exact_product(r, r);
+  const V z = square.hi, z_lo = fma(r + r, angle.lo, square.lo);
+  const Pair cube = exact_product(r, z);
+  const Pair third = exact_product(cube.hi, r.lit(kSinThird)), head = fast_sum(r, third.hi);
+  const V small = fma(cube.hi * z, polynomial(z, kSinRest), fma(fma(z, angle.lo, fma(r, z_lo, cube.lo)), kSinThird, third.lo + angle.lo));
+  const Pair s = fast_sum(head.hi, head.lo + small);
+  const V half = z * 0.5;
+  const Pair w = fast_sum(r.lit(1), -half);
+  const Pair c = fast_sum(w.hi, fma(z * z, polynomial(z, kCosF32), fma(z_lo, fma(z, 1.0 / 12, -0.5), w.lo)));
+  const Pair over{where(odd, c.hi, s.hi), where(odd, c.lo, s.lo)}, under{where(odd, s.hi, c.hi), where(odd, s.lo, c.lo)};
+  const V inverse = 1 / under.hi, quotient = over.hi * inverse;
+  return fma(fma(-quotient, under.hi, over.hi) + fma(-quotient, under.lo, over.lo), inverse, quotient);
 }
 
 }  // namespace
@@ -90,11 +105,7 @@ V tan(V x) {
     const auto [s, c] = sin_cos_core(angle.hi, angle.lo);
     return flip_sign(where(odd, c, s) / where(odd, s, c), shl(convert(turned, DType::I64), 32) ^ sign_of(x));
   }
-  // The quotient is computed in F64: the angle already is, and a quotient of two floats would be wrong by more than 2 ulp.
-  const V r = angle.hi, z = r * r;
-  const V s = fma(r * z, polynomial(z, kSinShort), r);
-  const V c = fma(fma(polynomial(z, kCosShort), z, -0.5), z, 1.0);
-  return flip_sign(convert(where(odd, c, s) / where(odd, s, c), DType::F32), turned ^ sign_of(x));
+  return flip_sign(tan_single(angle, odd), turned ^ sign_of(x));
 }
 
 }  // namespace naru::ir

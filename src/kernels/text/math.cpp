@@ -34,7 +34,7 @@ std::string definition(const Function& f, bool is_double, const Target& target) 
   ir::Graph graph;
   const V a = ir::input(graph, 0, type);
   const uint32_t result = (f.of_one ? f.of_one(a) : f.of_two(a, ir::input(graph, 1, type))).id();
-  if (!target.arithmetic.fp64 && uses_f64(graph)) return "";
+  if (is_double && !target.arithmetic.fp64) return "";
   const Leaves leaves{[](uint64_t slot, DType) { return slot == 0 ? "a" : "b"; }, {}, {}};
   const char* const t = is_double ? "f64" : "f32";
   return fmt::format("FUNCTION {0} naru_{1}{2}({0} a{3}) {{\n{4}  return {5};\n}}\n", t, f.name, is_double ? "" : "f",

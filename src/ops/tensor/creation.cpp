@@ -43,13 +43,6 @@ Options like(const Tensor& t, const Options& o) {
   return out;
 }
 
-// Options to compute on the cpu in float64, for devices that lack float64.
-Options on_cpu(Options o) {
-  o.device = Device(DeviceType::Cpu);
-  o.requires_grad = false;
-  return o;
-}
-
 void run_over(const Tensor& t, ir::OpId row, std::initializer_list<ops::OpOperand> operands) {
   ops::apply_into(row, {operands.begin(), operands.size()}, t);
 }
@@ -153,7 +146,6 @@ Tensor arange(Scalar start, Scalar end, Scalar step, const Options& o) {
   Options all = o;
   all.dtype = type;
   Tensor t = fresh({n}, all, "arange", type);
-  if (is_floating(type) && !runtime::computes_in_double(t.device())) return finish(arange(start, end, step, on_cpu(all)).to(t.device()), o);
   // Compute in float64 (PyTorch's accumulate type) or int64, then round once.
   const DType as = is_floating(type) ? DType::F64 : DType::I64;
   run_over(t, ir::op::arange, {{nullptr, start, as}, {nullptr, step, as}});
@@ -208,7 +200,6 @@ Tensor linspace(double start, double end, int64_t steps, const Options& o) {
   if (is_integral(type)) start = std::trunc(start), end = std::trunc(end);
   start = ops::as_half(start, type).to_double(), end = ops::as_half(end, type).to_double();
   Tensor t = fresh({steps}, o, "linspace", default_dtype());
-  if (steps > 1 && !runtime::computes_in_double(t.device())) return finish(linspace(start, end, steps, on_cpu(o)).to(t.device()), o);
   const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
   if (steps == 1)
     run_over(t, ir::op::copy, {{nullptr, start, t.dtype()}});
@@ -226,7 +217,7 @@ Tensor logspace(Scalar start, Scalar end, int64_t steps, double base, const Opti
   wide.requires_grad = false;
   if (is_integral(type)) start = std::trunc(start.to_double()), end = std::trunc(end.to_double());
   const Device device = o.device.value_or(default_device());
-  if (!runtime::computes_in_double(device)) wide.device = Device(DeviceType::Cpu);
+  if (!device.is_cpu() && !runtime::queue_of(device).capabilities().supports(DType::F64)) wide.device = Device(DeviceType::Cpu);
   const Tensor t = pow(Operand(base), linspace(start, end, steps, wide));
   return finish(t.to(device, type, false, false), o);
 }

@@ -1,5 +1,7 @@
 #include "render/c/dialect.h"
 
+#include "render/c/soft_float64.h"
+
 namespace naru::render::c {
 namespace {
 
@@ -9,6 +11,7 @@ struct Helper {
 };
 
 constexpr Helper kHelpers[] = {
+    // Without denormal float32 numbers, which some devices take for zero.
     {"half_to_float", R"c(#if defined(__CUDA_ARCH__)
 FUNCTION f32 half_to_float(u16 h) {
   f32 x;
@@ -18,7 +21,7 @@ FUNCTION f32 half_to_float(u16 h) {
 #else
 FUNCTION f32 half_to_float(u16 h) {
   const u32 sign = (h & 0x8000u) << 16, rest = h & 0x7fffu;
-  const f32 finite = as_f32(rest << 13) * as_f32(0x77800000u);
+  const f32 finite = rest < 0x400u ? (f32)rest * as_f32(0x33800000u) : as_f32((rest << 13) + 0x38000000u);
   const u32 special = 0x7f800000u | rest << 13 | (rest > 0x7c00u ? 0x00400000u : 0u);
   return as_f32(sign | (rest >= 0x7c00u ? special : as_u32(finite)));
 }
@@ -125,6 +128,8 @@ FUNCTION u16 float_to_bfloat(f32 x) {
   return x >= -0x1p63f && x < 0x1p63f ? (i64)x : (i64)((u64)1 << 63);
 }
 )c"},
+    {"f64_to_f32", R"c(FUNCTION f32 f64_to_f32(f64 x) { return (f32)x; }
+)c"},
     {"f64_to_i32", R"c(FUNCTION i32 f64_to_i32(f64 x) {
   return x >= -0x1p31 && x < 0x1p31 ? (i32)x : (i32)0x80000000u;
 }
@@ -134,6 +139,10 @@ FUNCTION u16 float_to_bfloat(f32 x) {
 }
 )c"},
 };
+
+bool defines_softly(std::string_view name) {
+  return std::string_view(kSoftFloat64).find(std::string(" ").append(name).append("(")) != std::string_view::npos;
+}
 
 }  // namespace
 
@@ -150,7 +159,7 @@ typedef struct { naru_i global_[3], group_[3], local_[3], size_[3], whole_[3], g
 #define global_size(d) (naru_here.items_[d])
 static inline float half_to_float(naru_half h) {
   const unsigned sign = (h.bits & 0x8000u) << 16, rest = h.bits & 0x7fffu;
-  const float finite = naru_as_f32(rest << 13) * naru_as_f32(0x77800000u);
+  const float finite = rest < 0x400u ? (float)rest * naru_as_f32(0x33800000u) : naru_as_f32((rest << 13) + 0x38000000u);
   const unsigned special = 0x7f800000u | rest << 13 | (rest > 0x7c00u ? 0x00400000u : 0u);
   return naru_as_f32(sign | (rest >= 0x7c00u ? special : naru_as_u32(finite)));
 }
@@ -172,12 +181,18 @@ static inline naru_bfloat16 float_to_bfloat16(float x) {
 }
 )c";
 
+bool mentions_float64(std::string_view text) noexcept {
+  return text.find("f64 ") != std::string_view::npos || text.find("f64_") != std::string_view::npos;
+}
+
 std::string complete(const Target& target, std::string_view body) {
+  const bool soft = !target.arithmetic.fp64 && mentions_float64(body);
   std::string text = target.dialect->prelude;
   if (target.arithmetic.fp64) text += target.dialect->doubles;
   text += target.dialect->functions[target.loops];
+  if (soft) text += kSoftFloat64;
   for (const Helper& h : kHelpers)
-    if (body.find(h.name) != std::string_view::npos) text += h.text;
+    if (body.find(h.name) != std::string_view::npos && !(soft && defines_softly(h.name))) text += h.text;
   return text.append(body);
 }
 

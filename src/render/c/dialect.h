@@ -24,7 +24,7 @@ namespace naru::render::c {
 struct Dialect {
   const char* name;
   const char* prelude;
-  const char* doubles;       // additional prelude for devices with float64
+  const char* doubles;       // additional prelude for devices with float64; others get soft_float64.h's, where a kernel needs it
   const char* functions[2];  // fma_f32 ...: indexed by Target::loops
   // The pointer to device memory whose address is the number {}. Null: kernels get memory as parameters only.
   const char* address = nullptr;
@@ -64,6 +64,9 @@ struct Target {
   size_t parameters = 1024;  // bytes available for a kernel's parameters
   Arithmetic arithmetic;
 };
+
+// True if the text has values of float64 or calls its functions (as a part of a word, f64 may be digits of a number).
+bool mentions_float64(std::string_view text) noexcept;
 
 // A complete source: the prelude, those of our helper functions that `body` mentions, and `body`.
 std::string complete(const Target& target, std::string_view body);

@@ -27,8 +27,11 @@ std::string narrowed(DType to, const std::string& x) {
   }
 }
 
-std::string convert(VType from, DType to, const std::string& x) {
+// `soft`: float64 is computed in integers (soft_float64.cpp).
+std::string convert(VType from, DType to, std::string x, bool soft) {
   const VType type = ir::vtype_of(to);
+  if (soft && from == VType::F64 && to == DType::Bool) return fmt::format("!eq_f64({}, 0)", x);
+  if (soft && from == VType::F64 && type == VType::F32) x = fmt::format("f64_to_f32({})", x);
   switch (to) {
     case DType::Bool:
       return from == VType::Bool ? x : fmt::format("{} != {}", x, literal(from, 0));
@@ -36,8 +39,10 @@ std::string convert(VType from, DType to, const std::string& x) {
       return fmt::format("half_to_float(float_to_half((f32){}))", x);
     case DType::BF16:
       return fmt::format("bfloat_to_float(float_to_bfloat((f32){}))", x);
-    case DType::F32:
     case DType::F64:
+      if (soft) return fmt::format("{}_to_f64({})", from == VType::F32 ? "f32" : "i64", x);
+      return fmt::format("({}){}", name_of(type), x);
+    case DType::F32:
       return fmt::format("({}){}", name_of(type), x);
     default:
       break;
@@ -70,6 +75,22 @@ struct Printer {
   }
   // True if the device's float32 operation is not correctly rounded, so that float64 is used.
   static bool through_f64(const Node& n, bool exact) { return n.type == VType::F32 && !exact; }
+  // Such a quotient or root.
+  std::string by_f64(const Node& n) const {
+    if (n.prim == Prim::Sqrt)
+      return fmt::format(fmt::runtime(soft() ? "f64_to_f32(sqrt_f64(f32_to_f64({})))" : "(f32)sqrt_f64((f64){})"), name(n.a));
+    return fmt::format(fmt::runtime(soft() ? "f64_to_f32(div_f64(f32_to_f64({}), f32_to_f64({})))" : "(f32)((f64){} / (f64){})"), name(n.a),
+                       name(n.b));
+  }
+  bool soft() const { return !target.arithmetic.fp64; }
+  // An operator on two numbers: infix, or for float64 in integers a function.
+  std::string infix_or_call(const Node& n, const char* op, const char* function) const {
+    return soft() && graph[n.a].type == VType::F64 ? call(n, fmt::format("{}_f64", function).c_str()) : infix(n, op);
+  }
+  // Whether a is less than b, numbers of the node's type.
+  std::string less(const Node& n, uint32_t a, uint32_t b) const {
+    return fmt::format(fmt::runtime(soft() && n.type == VType::F64 ? "lt_f64({}, {})" : "{} < {}"), name(a), name(b));
+  }
 
   std::string of_bools(const Node& n) const;
   std::string of(const Node& n) const;
@@ -102,29 +123,30 @@ std::string Printer::of(const Node& n) const {
     case Prim::Index:
       return leaves.index;
     case Prim::Add:
-      return real ? infix(n, "+") : wrapping(n, "+");
+      return real ? infix_or_call(n, "+", "add") : wrapping(n, "+");
     case Prim::Sub:
-      return real ? infix(n, "-") : wrapping(n, "-");
+      return real ? infix_or_call(n, "-", "sub") : wrapping(n, "-");
     case Prim::Mul:
-      return real ? infix(n, "*") : wrapping(n, "*");
+      return real ? infix_or_call(n, "*", "mul") : wrapping(n, "*");
     case Prim::Fma:
       return typed_call(n, "fma");
     case Prim::Div:
-      if (through_f64(n, target.arithmetic.exact_division)) return fmt::format("(f32)((f64){} / (f64){})", name(n.a), name(n.b));
-      return real ? infix(n, "/") : typed_call(n, "div");
+      if (through_f64(n, target.arithmetic.exact_division)) return by_f64(n);
+      return real ? infix_or_call(n, "/", "div") : typed_call(n, "div");
     case Prim::Rem:
       return typed_call(n, "rem");
     case Prim::Neg:
+      if (soft() && n.type == VType::F64) return typed_call(n, "neg");
       return real ? "-" + name(n.a) : fmt::format("({})(0u - ({}){})", name_of(n.type), unsigned_of(n.type), name(n.a));
     case Prim::Abs:
       if (real) return typed_call(n, "fabs");
       return fmt::format("{0} < 0 ? ({1})(0u - ({2}){0}) : {0}", name(n.a), name_of(n.type), unsigned_of(n.type));
     case Prim::Sqrt:
-      return through_f64(n, target.arithmetic.exact_root) ? fmt::format("(f32)sqrt_f64((f64){})", name(n.a)) : typed_call(n, "sqrt");
+      return through_f64(n, target.arithmetic.exact_root) ? by_f64(n) : typed_call(n, "sqrt");
     case Prim::Min:
-      return fmt::format("{0} < {1} ? {0} : {1}", name(n.a), name(n.b));
+      return fmt::format("{} ? {} : {}", less(n, n.a, n.b), name(n.a), name(n.b));
     case Prim::Max:
-      return fmt::format("{0} > {1} ? {0} : {1}", name(n.a), name(n.b));
+      return fmt::format("{} ? {} : {}", less(n, n.b, n.a), name(n.a), name(n.b));
     case Prim::Floor:
       return typed_call(n, "floor");
     case Prim::Ceil:
@@ -136,12 +158,13 @@ std::string Printer::of(const Node& n) const {
     case Prim::Scale:
       return typed_call(n, "scale");
     case Prim::Lt:
-      return infix(n, "<");
+      return infix_or_call(n, "<", "lt");
     case Prim::Le:
-      return infix(n, "<=");
+      return infix_or_call(n, "<=", "le");
     case Prim::Eq:
+      return graph[n.a].type == VType::Bool ? of_bools(n) : infix_or_call(n, "==", "eq");
     case Prim::Ne:
-      return graph[n.a].type == VType::Bool ? of_bools(n) : infix(n, n.prim == Prim::Eq ? "==" : "!=");
+      return graph[n.a].type == VType::Bool ? of_bools(n) : infix_or_call(n, "!=", "!eq");
     case Prim::Select:
       return fmt::format("{} ? {} : {}", name(n.a), name(n.b), name(n.c));
     case Prim::And:
@@ -161,7 +184,7 @@ std::string Printer::of(const Node& n) const {
     case Prim::MulHiU:
       return fmt::format("(i32)((u64)(u32){} * (u64)(u32){} >> 32)", name(n.a), name(n.b));
     case Prim::Convert:
-      return convert(graph[n.a].type, n.dtype, name(n.a));
+      return convert(graph[n.a].type, n.dtype, name(n.a), soft());
     case Prim::Bitcast:
       return fmt::format("as_{}({})", name_of(n.type), name(n.a));
   }
@@ -255,7 +278,7 @@ std::string result_to_store(const ir::MapKernel& kernel, size_t i, const std::st
   if (n.prim == Prim::Convert && n.dtype == type && (type == DType::F16 || type == DType::BF16) && is_float(kernel.graph[n.a].type)) {
     const Node& from = kernel.graph[n.a];
     if (element && from.prim == Prim::Input && from.dtype == type) return element(from.bits);
-    return to_store(type, fmt::format("(f32){}", node(prefix, n.a)));
+    return to_store(type, (from.type == VType::F64 ? "f64_to_f32(" : "(f32)(") + node(prefix, n.a) + ")");
   }
   return to_store(type, node(prefix, kernel.results[i]));
 }
@@ -275,15 +298,9 @@ std::string combine_function(ir::ReduceOp op, VType type, const Target& target, 
                      expressions(graph, {&result, 1}, leaves, target, "v", "  "), node("v", result), name);
 }
 
-std::string converted(VType from, DType to, const std::string& value, const Target&) {
+std::string converted(VType from, DType to, const std::string& value, const Target& target) {
   if (ir::vtype_of(to) == from && (to == DType::F16 || to == DType::BF16)) return to_store(to, value);
-  return to_store(to, fmt::format("({})", convert(from, to, value)));
-}
-
-bool uses_f64(const ir::Graph& graph) noexcept {
-  for (const Node& n : graph.nodes())
-    if (n.type == VType::F64) return true;
-  return false;
+  return to_store(to, fmt::format("({})", convert(from, to, value, !target.arithmetic.fp64)));
 }
 
 }  // namespace naru::render::c

@@ -48,7 +48,5 @@ std::string got(ir::VType type, const std::string& x);
 std::string put(ir::VType type, const std::string& x);
 // A value converted to an element type, as Prim::Convert does, and to the form that is stored.
 std::string converted(ir::VType from, DType to, const std::string& value, const Target& target);
-// True if values of these types or nodes need float64.
-bool uses_f64(const ir::Graph& graph) noexcept;
 
 }  // namespace naru::render::c

@@ -10,13 +10,10 @@
 #include <mutex>
 #include <set>
 #include <string_view>
-#include <unordered_map>
 
 #include "core/device_kinds.h"
 #include "core/language.h"
-#include "core/per_thread.h"
 #include "ir/inspect.h"
-#include "ir/program_builder.h"
 #include "naru/error.h"
 #include "runtime/device/registry.h"
 #include "runtime/memory/memory.h"
@@ -78,61 +75,18 @@ void reset_fallback_report() {
 
 namespace runtime {
 
-namespace {
-
-// True if an operator of the table computes in float64 internally, even if no operand or result is float64.
-bool in_double(ir::OpId id, DType out, std::span<const DType> types) {
-  uint64_t key = id | static_cast<uint64_t>(out) << 16 | types.size() << 24;
-  for (size_t k = 0; k < types.size(); ++k) key |= static_cast<uint64_t>(types[k]) << (28 + 6 * k);
-  struct Known {
-    std::unordered_map<uint64_t, bool> by_key;  // cached, because finding out requires lowering the program
-  };
-  const auto [at, fresh] = per_thread<Known>().by_key.try_emplace(key, false);
-  if (!fresh) return at->second;
-  ir::Program p;
-  ir::ProgramBuilder b(p);
-  std::array<ir::Program::Arg, ir::kMaxArgs> args;
-  for (size_t k = 0; k < types.size(); ++k) args[k] = b.input(types[k], types[k]);
-  b.output(b.node(id, out, {args.data(), types.size()}));
-  const ir::MapKernel kernel = p.lower();
-  const auto& nodes = kernel.graph.nodes();
-  return at->second = std::any_of(nodes.begin(), nodes.end(), [](const ir::Node& n) { return n.type == ir::VType::F64; });
-}
-
-const char* in_double(const ir::Program& p) {
-  for (int i = 0; i < p.nodes_count; ++i) {
-    const ir::Program::Node& s = p.nodes[i];
-    DType types[ir::kMaxArgs];
-    for (int k = 0; k < s.args_count; ++k) types[k] = s.args[k].as;
-    if (in_double(s.op, s.out, {types, s.args_count})) return ir::op_table()[s.op].name;
-  }
-  return nullptr;
-}
-
-}  // namespace
-
 const char* unsupported_in(const Capabilities& capabilities, const ir::Instruction& instruction) {
   const char* found = nullptr;
   ir::each_name(instruction, [&](const char* name) {
     if (!found && !capabilities.supports(name)) found = name;
   });
-  if (found || capabilities.arithmetic.fp64) return found;
-  ir::each_program(instruction, [&](const ir::Program& program, const std::vector<uint64_t>&) {
-    if (!found) found = in_double(program);
-  });
   return found;
 }
 
-const char* unsupported_in(const Capabilities& capabilities, ir::OpId id, std::span<const Source> sources, DType out) {
+const char* unsupported_in(const Capabilities& capabilities, ir::OpId id) {
   const char* name = ir::op_table()[id].name;
-  if (!capabilities.supports(name)) return name;
-  if (capabilities.arithmetic.fp64) return nullptr;
-  DType types[ir::kMaxArgs];
-  for (size_t k = 0; k < sources.size(); ++k) types[k] = sources[k].as;
-  return in_double(id, out, {types, sources.size()}) ? name : nullptr;
+  return capabilities.supports(name) ? nullptr : name;
 }
-
-bool computes_in_double(Device device) { return device.is_cpu() || queue_of(device).capabilities().arithmetic.fp64; }
 
 void note_unsupported(Device device, const char* op) {
   const FallbackPolicy policy = fallback_policy(device.type);

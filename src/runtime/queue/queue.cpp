@@ -96,7 +96,7 @@ void Queue::append(ir::OpId id, std::span<const Source> sources, const TensorImp
   flush_other(*out.storage, this);
   const Dims out_strides = expanded_strides(out, out.sizes);
   std::lock_guard lock(mutex_);
-  const char* const unsupported = supports_everything_ ? nullptr : unsupported_in(capabilities_, id, sources, out.dtype);
+  const char* const unsupported = supports_everything_ ? nullptr : unsupported_in(capabilities_, id);
   if (unsupported) note_unsupported(device_, unsupported);
   // If several elements of the output share an address, an element need not hold what its node computed: the node must not share a group.
   const bool alone = unsupported || (!out.contiguous && may_overlap(out.sizes, out.strides));

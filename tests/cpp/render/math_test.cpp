@@ -83,5 +83,36 @@ TEST(NativeMathematics, RandomNumbersEqualTheInterpreters) {
   }
 }
 
+// Groups of lanes in which where_usually() holds everywhere, in some lanes and nowhere take different ways through a kernel.
+TEST(NativeMathematics, ShortcutsForUsualNumbersEqualTheInterpreter) {
+  const auto elements = [](int64_t n, int64_t unusual_from, int64_t unusual_every, uint64_t seed) {
+    Bits bits(seed);
+    std::vector<uint8_t> data(static_cast<size_t>(n) * sizeof(float));
+    for (int64_t i = 0; i < n; ++i) {
+      auto x = static_cast<float>(static_cast<double>(bits.below(1 << 24)) * 0x1p-20 + 0.01);  // up to 16
+      if (i >= unusual_from && i % unusual_every == 0) x = bits.below(2) ? -x * 0x1p40F : x * 0x1p100F;
+      std::memcpy(&data[static_cast<size_t>(i) * sizeof x], &x, sizeof x);
+    }
+    return data;
+  };
+  for (const bool fused : {false, true})
+    for (const Unary& function :
+         {Unary{"sin", ir::sin}, Unary{"cos", ir::cos}, Unary{"tan", ir::tan}, Unary{"pow", [](V x) { return ir::pow(x, x * 0.3); }}}) {
+      SCOPED_TRACE(function.name);
+      ir::MapKernel kernel;
+      kernel.inputs = {{DType::F32}, {DType::F32}};
+      const V x = ir::input(kernel.graph, 0, DType::F32), other = ir::input(kernel.graph, 1, DType::F32);
+      // With two conditions of the kind, one of them is asked.
+      kernel.outputs = {DType::F32};
+      kernel.results = {(fused ? function.f(x) + ir::cos(other) : function.f(x) + other).id()};
+      const auto functions = compile_all(kernel);
+      for (const int64_t n : {1, 15, 64, 3001})
+        for (const int64_t from : {int64_t{0}, n / 2, n})
+          for (const int64_t every : {1, 7, 100})
+            EXPECT_TRUE(agrees(kernel, functions, {elements(n, from, every, 1), elements(n, n / 3, every, 2)}, {}, n))
+                << n << " " << from << " " << every;
+    }
+}
+
 }  // namespace
 }  // namespace naru::test
