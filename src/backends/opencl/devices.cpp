@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <memory>
 #include <sstream>
+#include <utility>
 
 #include "backends/opencl/api.h"
 #include "runtime/os/child.h"
@@ -145,8 +146,15 @@ Found look() {
   return f;
 }
 
+// Drivers that list devices on which naru's kernels do not run, as tried.
+constexpr std::pair<std::string_view, std::string_view> kFaultyPlatforms[] = {
+    {"rusticl", "kernels of reductions: its driver, Mesa's rusticl (22.3 was tried), refuses their arguments"},
+};
+
 // What a device lacks to give naru's results; empty: nothing.
 std::string_view missing_in(const DeviceInfo& d) {
+  for (const auto& [platform, what] : kFaultyPlatforms)
+    if (d.platform_name == platform) return what;
   if (!d.compiler) return "a compiler";
   if (d.group < 64) return "groups of 64 items";
   return naru::missing_in(d.arithmetic);
