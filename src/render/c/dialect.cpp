@@ -150,7 +150,7 @@ typedef struct { naru_i global_[3], group_[3], local_[3], size_[3], whole_[3], g
 #define global_size(d) (naru_here.items_[d])
 static inline float half_to_float(naru_half h) {
   const unsigned sign = (h.bits & 0x8000u) << 16, rest = h.bits & 0x7fffu;
-  const float finite = naru_as_f32(rest << 13) * naru_as_f32(0x77800000u);
+  const float finite = rest < 0x400u ? (float)rest * naru_as_f32(0x33800000u) : naru_as_f32((rest << 13) + 0x38000000u);
   const unsigned special = 0x7f800000u | rest << 13 | (rest > 0x7c00u ? 0x00400000u : 0u);
   return naru_as_f32(sign | (rest >= 0x7c00u ? special : naru_as_u32(finite)));
 }
@@ -176,8 +176,9 @@ std::string complete(const Target& target, std::string_view body) {
   std::string text = target.dialect->prelude;
   if (target.arithmetic.fp64) text += target.dialect->doubles;
   text += target.dialect->functions[target.loops];
+  const std::string own = text;
   for (const Helper& h : kHelpers)
-    if (body.find(h.name) != std::string_view::npos) text += h.text;
+    if (body.find(h.name) != std::string_view::npos && own.find(std::string(" ") + h.name + "(") == std::string::npos) text += h.text;
   return text.append(body);
 }
 
