@@ -111,6 +111,7 @@ void* MetalDevice::allocate(size_t bytes) {
   const size_t taken = in_pages(std::max<size_t>(bytes, 1));
   const std::lock_guard lock(memory_mutex_);
   if (taken > info_.largest_buffer || taken > info_.memory - std::min<uint64_t>(used_, info_.memory)) return nullptr;
+  const Pool pool;
   Owned buffer(api().new_buffer(info_.device.get(), taken, MTLResourceStorageModeShared));
   if (!buffer) return nullptr;
   auto* const address = static_cast<char*>(api().contents(buffer.get()));
@@ -148,6 +149,7 @@ std::optional<MetalDevice::Place> MetalDevice::find(const void* address) const {
 
 Owned MetalDevice::make_queue() const {
   check_process();
+  const Pool pool;
   Owned queue(api().new_queue(info_.device.get()));
   if (!queue) throw RuntimeError("device {}: Metal gave no command queue. End programs that use many, or restart this one", device_.str());
   return queue;

@@ -63,7 +63,6 @@ MetalStream::~MetalStream() {
 
 id MetalStream::commands() {
   if (commands_) return commands_.get();
-  const Pool pool;
   commands_ = Owned::shared(api().command_buffer(queue_.get()));
   if (!commands_) throw RuntimeError("device {}: Metal gave no command buffer", device_.device().str());
   return commands_.get();
@@ -71,7 +70,6 @@ id MetalStream::commands() {
 
 id MetalStream::encoder() {
   if (encoder_) return encoder_.get();
-  const Pool pool;
   encoder_ = Owned::shared(api().encoder(commands()));
   if (!encoder_) throw RuntimeError("device {}: Metal gave no encoder", device_.device().str());
   return encoder_.get();
@@ -93,6 +91,7 @@ void MetalStream::commit() {
 
 MetalStream::Event MetalStream::record_event() {
   if (signal_ && !commands_ && committed_.empty()) return signal_;
+  const Pool pool;
   auto signal = std::make_shared<Signal>();
   const id last = commands();
   end_encoder();
@@ -106,10 +105,10 @@ MetalStream::Event MetalStream::record_event() {
 
 bool MetalStream::query_event(const Event& event) {
   const Signal& s = of(event);
+  const Pool pool;
   if (!over(s.buffers.back().get())) return false;
   for (const Owned& buffer : s.buffers) {
     if (api().status(buffer.get()) != MTLCommandBufferStatusError || s.told.exchange(true)) continue;
-    const Pool pool;
     const id error = api().error(buffer.get());
     const std::string text = fmt::format("device {}: work ended with an error of Metal's: {}", device_.device().str(), words_of(error));
     errors().keep(error && api().code(error) == MTLCommandBufferErrorOutOfMemory
@@ -129,6 +128,7 @@ void MetalStream::host_wait(const Event& event) {
 bool MetalStream::can_wait_for(const EventStream& other) const noexcept { return dynamic_cast<const MetalStream*>(&other) != nullptr; }
 
 void MetalStream::device_wait(const Event& event) {
+  const Pool pool;
   const id here = commands();
   end_encoder();
   api().wait_for(here, of(event).event.get(), of(event).value);
@@ -137,6 +137,7 @@ void MetalStream::device_wait(const Event& event) {
 // Work is handed over at each event; earlier if the device has nothing to do.
 void MetalStream::flush() {
   if (!commands_) return;
+  const Pool pool;
   const id last = !committed_.empty() ? committed_.back().get() : signal_ ? of(signal_).buffers.back().get() : nullptr;
   if (!last || over(last)) commit();
 }
@@ -159,7 +160,10 @@ void MetalStream::read(void* host, const void* memory, size_t bytes) { std::memc
 void MetalStream::write(void* memory, const void* host, size_t bytes) { std::memcpy(memory, host, bytes); }
 
 uint64_t MetalStream::submit(ir::Instruction instruction, std::vector<Ref<Storage>> hold) {
-  return give(std::move(hold), std::holds_alternative<ir::CopyBytes>(instruction), [&] { run(instruction); });
+  return give(std::move(hold), std::holds_alternative<ir::CopyBytes>(instruction), [&] {
+    const Pool pool;
+    run(instruction);
+  });
 }
 
 void MetalStream::run(const ir::Instruction& instruction) {
@@ -251,6 +255,7 @@ void MetalStream::move(void* to, const void* from, size_t bytes) {
 
 std::unique_ptr<runtime::TimeStamp> MetalStream::stamp() {
   return std::make_unique<SignalTime>(give_event([&] {
+    const Pool pool;
     // In a command buffer of its own, whose end is the time.
     commit();
     const id e = encoder();
