@@ -1,81 +1,13 @@
 // Kernels, modules and graphs of the fake CUDA driver (cuda.cpp).
 #include <dlfcn.h>
-#include <setjmp.h>
-#include <ucontext.h>
-
 #include <pthread.h>
 
 #include <thread>
 
+#include "block.h"
 #include "cuda_state.h"
 
 namespace {
-
-// The threads of a block, one stack each; they switch at barriers.
-class Block {
- public:
-  static constexpr size_t kStack = size_t{64} << 10;
-
-  void run(const Function& f, void** parameters, unsigned threads) {
-    if (!f.barriers) {
-      for (f.names->thread.x = 0; f.names->thread.x < threads; ++f.names->thread.x) f.entry(parameters);
-      return;
-    }
-    active = this;
-    function_ = &f;
-    parameters_ = parameters;
-    fibers_.resize(threads);
-    for (Fiber& fiber : fibers_) {
-      if (!fiber.stack) fiber.stack.reset(new char[kStack]);
-      fiber.started = fiber.over = false;
-    }
-    for (unsigned left = threads; left > 0;)
-      for (unsigned i = 0; i < threads; ++i) {
-        if (fibers_[i].over) continue;
-        resume(i);
-        if (fibers_[i].over) --left;
-      }
-  }
-  static void barrier() {
-    Fiber& f = active->fibers_[active->turn_];
-    if (_setjmp(f.place) == 0) _longjmp(active->back_, 1);
-  }
-
- private:
-  struct Fiber {
-    std::unique_ptr<char[]> stack;
-    jmp_buf place;
-    bool started = false, over = false;
-  };
-  void resume(unsigned i) {
-    turn_ = i;
-    function_->names->thread.x = i;
-    if (_setjmp(back_) != 0) return;
-    Fiber& f = fibers_[i];
-    if (f.started) _longjmp(f.place, 1);
-    f.started = true;
-    ucontext_t context;
-    getcontext(&context);
-    context.uc_stack.ss_sp = f.stack.get();
-    context.uc_stack.ss_size = kStack;
-    context.uc_link = nullptr;
-    makecontext(&context, reinterpret_cast<void (*)()>(enter), 0);
-    setcontext(&context);
-  }
-  static void enter() {
-    Block* const b = active;
-    b->function_->entry(b->parameters_);
-    b->fibers_[b->turn_].over = true;
-    _longjmp(b->back_, 1);
-  }
-  static Block* active;
-  std::vector<Fiber> fibers_;
-  const Function* function_ = nullptr;
-  void** parameters_ = nullptr;
-  unsigned turn_ = 0;
-  jmp_buf back_;
-};
-Block* Block::active = nullptr;
 
 Context* running = nullptr;
 bool strayed = false;
@@ -102,7 +34,7 @@ void run_kernel(Context* c, const Function& f, Three grid, Three block, std::vec
   f.names->barrier = Block::barrier, f.names->translate = translate;
   f.translate(parameters.data());
   if (!strayed)
-    for (; f.names->block.x < grid.x; ++f.names->block.x) threads->run(f, parameters.data(), block.x);
+    for (; f.names->block.x < grid.x; ++f.names->block.x) threads->run(f.entry, parameters.data(), f.names->thread.x, block.x, f.barriers);
   if (strayed) c->broken = kIllegalAddress;
 }
 

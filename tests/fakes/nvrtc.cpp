@@ -1,19 +1,11 @@
 /* NVRTC (with FAKE_HIP: hipRTC) for tests, on a machine without a GPU: the machine's own C++ compiler makes a library of a kernel's text, in which a function runs one thread
-   of it; the "machine code" names that library for the driver beside it (cuda.cpp). A text is compiled once: libraries are kept in
-     NARU_FAKE_KERNELS  a folder (default: "kernels" beside this library)
-   and their texts as the driver under test wrote them, *.cu or *.hip, with them. A text for HIP and one for CUDA that mean the same have one library. */
-#include <dlfcn.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cstdio>
-#include <cstdlib>
+   of it; the "machine code" names that library for the driver beside it (cuda.cpp). Texts are kept, *.cu or *.hip. A text for HIP and one for CUDA that mean the same have
+   one library. */
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <regex>
-#include <sstream>
-#include <string>
+
+#include "host_compiler.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 #ifdef FAKE_HIP
@@ -21,8 +13,6 @@
 #else
 #define NAME(function) nvrtc##function
 #endif
-
-EXPORT void fake_nvrtc() {}
 
 namespace {
 
@@ -114,20 +104,6 @@ template <class... P> static void fake_translate(void (*)(P...), void** p) { (Fa
 template <class... P> static void fake_sizes(void (*)(P...), unsigned long* s) { ((*s++ = sizeof(P)), ...); *s = 0; }
 )";
 
-std::string folder() {
-  if (const char* named = getenv("NARU_FAKE_KERNELS"); named && *named) return named;
-  Dl_info info;
-  dladdr(reinterpret_cast<void*>(fake_nvrtc), &info);
-  const std::string path = info.dli_fname;
-  return path.substr(0, path.rfind('/')) + "/kernels";
-}
-
-unsigned long long hash(const std::string& text) {
-  unsigned long long h = 0xcbf29ce484222325u;
-  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return h;
-}
-
 std::string without_definitions(const std::string& text) {
   std::istringstream in(text);
   std::string rest;
@@ -183,42 +159,10 @@ std::string whole(const std::string& written) {
   return all;
 }
 
-bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
-
-// Returns the compiled library of a text, from the cache or newly compiled; "" and the compiler's log on failure.
 std::string library_of(const std::string& text, bool contracts, std::string& log) {
-  const std::string all = whole(text) + (contracts ? "// contracted: -O2\n" : ""), place = folder();
-  char name[40];
-  snprintf(name, sizeof name, "/%016llx", hash(all));
-  const std::string path = place + name + ".so", kept = place + name + kExtension;
-  if (exists(path) && exists(kept)) return path;
-  for (size_t slash = place.find('/', 1); slash != std::string::npos; slash = place.find('/', slash + 1))
-    mkdir(place.substr(0, slash).c_str(), 0777);
-  mkdir(place.c_str(), 0777);
-  const std::string mine = place + name + "." + std::to_string(getpid());
-  const auto keep = [&] {
-    std::ofstream(mine + kExtension) << text;
-    rename((mine + kExtension).c_str(), kept.c_str());
-    return path;
-  };
-  if (exists(path)) return keep();
-  std::ofstream(mine + ".cpp") << all;
-  const char* compiler = getenv("NARU_FAKE_CXX");
-  // -Og compiles faster than -O1, and the kernels run as fast.
-  const std::string command = std::string(compiler ? compiler : "c++") +
-                              " -std=c++17 -Og -pipe -w -fPIC -shared -nostartfiles -nodefaultlibs -Wl,-z,defs "
-                              "-fno-strict-aliasing -fwrapv " +
-                              (contracts ? "-O2 -ffp-contract=fast -mfma" : "-ffp-contract=off") + " -o '" + mine + ".so' '" + mine +
-                              ".cpp' -lm -lc >'" + mine + ".log' 2>&1 9>&-";
-  const int status = system(command.c_str());
-  std::stringstream words;
-  words << std::ifstream(mine + ".log").rdbuf();
-  log = words.str();
-  unlink((mine + ".cpp").c_str()), unlink((mine + ".log").c_str());
-  if (status != 0) return {};
-  keep();
-  rename((mine + ".so").c_str(), path.c_str());
-  return path;
+  const std::string all = whole(text) + (contracts ? "// contracted: -O2\n" : "");
+  return host_library(all, text, kExtension,
+                      std::string("-std=c++17 ") + (contracts ? "-O2 -ffp-contract=fast -mfma" : "-ffp-contract=off"), log);
 }
 
 }  // namespace

@@ -29,13 +29,15 @@ struct VirtualOptions {
   // retries with smaller sizes or after emptying itself.
   uint64_t fail_allocation = 0, fail_driver_allocation = 0, fail_copy = 0, fail_launch = 0;
   uint64_t lose_after = 0;                // the device is lost after this number of copies and launches; 0: never
+  bool unified = false;                   // the host uses the devices' memory, at the same addresses
   std::vector<std::string> without = {};  // unsupported features: "fp64", "fp16", "bf16", "denormals", or names of operators
 
   bool operator==(const VirtualOptions& other) const;
 };
 
 // Parses "memory=64MiB;copy_delay=3ms;without=fp64+sort" (as in NARU_VIRTUAL="cuda:4(...)") into options for `count` devices. Sizes: bytes,
-// or with K, M, G (KiB ...); times: seconds, or with s, ms, us; bandwidth: a size, with or without /s; peer: on, off, corrupt. Throws
+// or with K, M, G (KiB ...); times: seconds, or with s, ms, us; bandwidth: a size, with or without /s; peer: on, off, corrupt;
+// unified: True, False. Throws
 // RuntimeError naming the part that can't be parsed.
 VirtualOptions parse_virtual_options(std::string_view text, int count = 1);
 std::string to_text(const VirtualOptions& options);

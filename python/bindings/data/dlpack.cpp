@@ -73,6 +73,15 @@ void define_dlpack() {
       [](const Tensor& t, bool versioned, bool copy, std::optional<int64_t> stream) -> PyObject* {
         return to_capsule(t, versioned, copy, stream);
       });
+  def(kFunction, "_seen_by_host", "input", "A cpu tensor over the same memory, where the host may use the device's; else None.",
+      [](const Tensor& t) -> PyObject* {
+        Tensor shared;
+        {
+          const GilRelease no_gil;  // it waits for the device
+          shared = ops::seen_by_host(t);
+        }
+        return shared.defined() ? wrap(shared) : Py_NewRef(Py_None);
+      });
   def(kFunction, "_stream_handle", "device", "The driver's handle of the current stream; 0 where other libraries can't use the device.",
       [](Device device) -> int64_t {
         const GilRelease no_gil;  // it may start the driver and submit deferred work

@@ -130,8 +130,18 @@ void define_reads() {
     return array_from(t);
   };
   def(kMethod, "numpy", "input, *, force=False",
-      "An array over the same memory. TypeError unless the tensor is on the cpu; force copies what must be.",
-      [array](const Tensor& t, bool force) -> PyObject* { return force ? array_from(t.detach().cpu()) : array(t); });
+      "An array over the same memory. TypeError unless the tensor is on the cpu; force copies what must be. Where the host uses the "
+      "device's memory, the array is "
+      "over it once the device has done its work; wait for later work (`synchronize`) before you read what it writes.",
+      [array](const Tensor& t, bool force) -> PyObject* {
+        if (!force) return array(t);
+        Tensor shared;
+        {
+          const GilRelease no_gil;  // it waits for the device
+          shared = ops::seen_by_host(t);
+        }
+        return array_from(shared.defined() ? shared : t.detach().cpu());
+      });
   def(kMethod, "__array__", "input, dtype=None, copy=None", "An array, for NumPy.",
       [array](const Tensor& t, PyObject* dtype, PyObject* copy) -> PyObject* {
         nb::object a = nb::steal(array(t));

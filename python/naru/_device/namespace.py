@@ -30,7 +30,7 @@ _ABSENT = {
         "GreenContext nccl gds jiterator tunable comm".split(),
         _RUNTIME,
     ),
-    **dict.fromkeys("compile_shader load_metallib".split(), "Metal's own source is not taken"),
+    "load_metallib": "binaries of Metal's are not taken; `compile_shader` takes source",
 }
 
 

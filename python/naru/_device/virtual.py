@@ -31,7 +31,8 @@ class virtual:
     bandwidth: bytes per second of copies, or "10GB/s". peer: "on", "off" (copies between the devices go through the host) or "corrupt" (peer
     copies are reported as supported, but transfer wrong bytes). fail_allocation, fail_driver_allocation, fail_copy, fail_launch: the number of the
     operation that fails on each device, counted from 1 (allocations are requests by the program; driver allocations are requests by the cache to the
-    device, which it retries). lose_after: number of copies and launches after which the device is lost. without: what the devices do not support:
+    device, which it retries). lose_after: number of copies and launches after which the device is lost. unified: whether the host uses the devices'
+    memory, as on Apple's (`x.numpy(force=True)` is a view then). without: what the devices do not support:
     "fp64", "fp16", "bf16", names of operators (`naru devices --coverage` lists them), or "*" for every operator; "denormals": float32 operations
     take denormal numbers for zero; or "elements": nothing is computed and no memory is used, the host reads 0, but memory is counted as if
     elements were stored (`naru memory --predict`).
@@ -54,6 +55,7 @@ class virtual:
         fail_copy: int | None = None,
         fail_launch: int | None = None,
         lose_after: int | None = None,
+        unified: bool | None = None,
         without: str | Iterable[str] | None = None,
     ) -> None:
         if count < 0:

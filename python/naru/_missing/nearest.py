@@ -22,10 +22,10 @@ _ROWS = {
     "torch.int8 and torch.uint8": """
         int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7 bits16 bits1x8 bits2x4 bits4x2 bits8""",
     "torch.nn.parallel.DistributedDataParallel and the collectives of torch.distributed": "distributed",
-    "torch.profiler.record_function": "cuda.profiler profiler.itt mps.profiler autograd.profiler.emit_itt",
+    "torch.profiler.record_function": "cuda.profiler profiler.itt autograd.profiler.emit_itt",
     "torch.nn.parallel.scatter, gather and replicate": "cuda.comm cuda.nccl nn.parallel.comm.nccl nn.parallel.comm.reduce_add_coalesced",
     "naru.kernel, which compiles a kernel of your own for every device": """
-        cuda.jiterator mps.compile_shader mps.load_metallib library.triton_op library.wrap_triton""",
+        cuda.jiterator mps.load_metallib library.triton_op library.wrap_triton""",
     "torch.library.custom_op": """
         library.impl_abstract library.fallthrough_kernel library.register_autocast library.register_torch_dispatch library.get_kernel library.get_ctx""",
     "torch.save and torch.load of a state_dict, beside the program's own files": "package",

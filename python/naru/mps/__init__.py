@@ -9,6 +9,8 @@ from .._device.kind import to_device
 from .._device.namespace import absent as _absent
 from .._documentation import show as _show
 from ..streams import of_kind as _of_kind, set_stream as set_stream, stream as stream
+from . import profiler as profiler
+from ._shaders import ShaderLibrary
 
 _KIND = "mps"
 
@@ -108,14 +110,32 @@ def seed() -> None:
     draw_seed()
 
 
-def get_rng_state() -> Any:
-    """The generator's state."""
+def get_rng_state(device: Any = "mps") -> Any:
+    """The generator's state; one generator serves all devices, whatever `device` names."""
+    to_device(_KIND, device)
     return _C.default_generator.get_state()
 
 
-def set_rng_state(new_state: Any) -> None:
-    """Restores `new_state`, as returned by `get_rng_state`."""
+def set_rng_state(new_state: Any, device: Any = "mps") -> None:
+    """Restores `new_state`, as returned by `get_rng_state`; one generator serves all devices, whatever `device` names."""
+    to_device(_KIND, device)
     _C.default_generator.set_state(new_state)
+
+
+def compile_shader(source: str) -> ShaderLibrary:
+    """The kernels of a `source` in Metal's language, as attributes of a library: `library.name(*tensors_and_numbers, threads=n, group_size=g)`, by default for as
+    many items as the first tensor has elements. They are translated to naru's dialect, and so run on every device; NotImplementedError for what that lacks
+    (vectors, templates, textures, SIMD groups).
+
+    >>> library = naru.mps.compile_shader('''
+    ... kernel void full(device float* out, constant float& value, uint i [[thread_position_in_grid]]) { out[i] = value; }''')
+    >>> with naru.virtual("mps"):
+    ...     x = naru.zeros(3, device="mps")
+    ...     library.full(x, 2.5)
+    ...     x.tolist()
+    [2.5, 2.5, 2.5]
+    """
+    return ShaderLibrary(source)
 
 
 def set_per_process_memory_fraction(fraction: float) -> None:

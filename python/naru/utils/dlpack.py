@@ -54,7 +54,7 @@ def dlpack(
     """A DLPack capsule over the tensor's memory (copy: over a copy), which it keeps alive.
 
     max_version: the newest DLPack version that the consumer supports; from (1, 0) on, the capsule is versioned. dl_device: (1, 0) requests host memory,
-    which is a copy for a tensor on a device. stream: the consumer's stream; the data is ready when this returns, as it waits for all work of the device, and
+    which is a copy for a tensor on a device whose memory the host can't use. stream: the consumer's stream; the data is ready when this returns, as it waits for all work of the device, and
     the memory is not reused before the work that the stream was given until the capsule's release is done. Errors:
     BufferError for a tensor that requires grad, on a device whose memory others cannot use unless host memory was requested, or if copy=False forbids
     the copy.
@@ -80,6 +80,8 @@ def dlpack(
             "use tensor.cpu() first, or ask for dl_device=(1, 0)"
         )
     if wanted != own:
+        if not copy and not self.requires_grad and (shared := _C._seen_by_host(self)) is not None:
+            return _C._to_dlpack(shared, versioned, False)
         if copy is False:
             raise BufferError(f"__dlpack__: a tensor on {self.device} as memory of the host is a copy, which copy=False forbids")
         return _C._to_dlpack(self.cpu(), versioned, False)

@@ -2,13 +2,13 @@
 
 #include "ir/inspect.h"
 #include "naru/error.h"
+#include "runtime/device/registry.h"
 
 namespace naru::backends {
 namespace {
 
-constexpr uintptr_t kTagMask = uintptr_t{127} << kTagShift;
-
 void* host_address(void* p, const char* what, Device d) {
+  if (is_shared(p) && runtime::virtual_options(d.type).unified) return p;
   if ((reinterpret_cast<uintptr_t>(p) & kTagMask) != tag_of(d))
     throw RuntimeError("virtual device {}: the {} is not in its memory (address {})", d.str(), what, p);
   return to_host(p, d);

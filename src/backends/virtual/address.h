@@ -25,6 +25,10 @@ constexpr uintptr_t tag_of(Device d) noexcept {
 inline void* to_device(void* host, Device d) noexcept { return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(host) + tag_of(d)); }
 inline void* to_host(void* address, Device d) noexcept { return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(address) - tag_of(d)); }
 
+constexpr uintptr_t kTagMask = uintptr_t{127} << kTagShift;
+// True for an address that the host can use: memory of devices that share the host's has no tag.
+inline bool is_shared(const void* address) noexcept { return (reinterpret_cast<uintptr_t>(address) & kTagMask) == 0; }
+
 // Converts every address of an instruction for `device` to a host address. Throws RuntimeError that names the operand if an address belongs
 // to another device or to the host. For copies between devices, each address is converted with its own device.
 void translate(ir::Instruction& instruction, Device device);

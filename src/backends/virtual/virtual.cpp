@@ -75,12 +75,12 @@ class VirtualBackend final : public Backend {
       const std::lock_guard lock(mutex_);
       owners_[made.get()] = d;
     }
-    return to_device(made.release(), device);
+    return d->options().unified ? made.release() : to_device(made.release(), device);
   }
 
   void release(Device device, MemoryKind kind, void* memory, size_t bytes) noexcept override {
     if (kind == MemoryKind::Pinned) return release_aligned(memory);
-    void* const host = to_host(memory, device);
+    void* const host = is_shared(memory) ? memory : to_host(memory, device);
     std::shared_ptr<VirtualDevice> owner;
     {
       const std::lock_guard lock(mutex_);
@@ -101,6 +101,7 @@ class VirtualBackend final : public Backend {
   Capabilities capabilities(Device device) override {
     constexpr std::pair<std::string_view, DType> kTypes[] = {{"fp64", DType::F64}, {"fp16", DType::F16}, {"bf16", DType::BF16}};
     Capabilities c;
+    c.unified_memory = state(device)->options().unified;
     for (const std::string& what : state(device)->options().without) {
       const auto* const type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& t) { return t.first == what; });
       if (type != std::end(kTypes)) {

@@ -263,9 +263,7 @@ std::string device_text(const ir::UserKernel& k, const Variant& v, const Target&
   const int64_t items = v.threads[0] * v.threads[1] * v.threads[2];
   std::string head =
       (v.fixed ? fmt::format(fmt::runtime(d.entry), items) : std::string(d.any_entry)) + fmt::format(" {}(", name_of_ours(entry, target));
-  for (size_t i = 0; i < k.memory.size(); ++i) head += fmt::format("{} unsigned char* naru_b{}, ", d.global, i);
-  head += apart ? fmt::format("{} const naru_args* naru_at) {{ const naru_args naru_a = *naru_at;", d.global)
-                : std::string("naru_args naru_a) {");
+  head += parameters({d.global, "unsigned char", "naru_b", "naru_args", "naru_a", "naru_at", " "}, k.memory.size(), apart, *target.dialect);
   size_t pointers = 0, numbers = 0;
   for (const KernelParam& p : entry.params) {
     const std::string type = fmt::format("{} {}{}", p.pointer ? d.global : "", p.constant ? "const " : "", text_of(p.type));

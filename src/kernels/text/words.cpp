@@ -7,53 +7,6 @@
 namespace naru::render::c {
 namespace {
 
-// For any type of four or eight bytes.
-constexpr const char* kAtomicsInC = R"c(
-#define naru_atomic(p, x, result) ({ __auto_type naru_y = (x); __typeof__((p) + 0) naru_p = (p); \
-  __typeof__(*naru_p) naru_x = naru_y, naru_o = *naru_p, naru_n; do { naru_n = (result); } \
-  while (!__atomic_compare_exchange(naru_p, &naru_o, &naru_n, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)); naru_o; })
-#define naru_integers(p) ((__typeof__(_Generic(*(p), float: (int*)0, double: (long*)0, default: (p) + 0)))(p))
-#define atomic_add(p, x) _Generic(*(p), float: naru_atomic(p, x, naru_o + naru_x), double: naru_atomic(p, x, naru_o + naru_x), \
-  default: __atomic_fetch_add(naru_integers(p), x, __ATOMIC_RELAXED))
-#define atomic_sub(p, x) __atomic_fetch_sub(p, x, __ATOMIC_RELAXED)
-#define atomic_and(p, x) __atomic_fetch_and(p, x, __ATOMIC_RELAXED)
-#define atomic_or(p, x) __atomic_fetch_or(p, x, __ATOMIC_RELAXED)
-#define atomic_xor(p, x) __atomic_fetch_xor(p, x, __ATOMIC_RELAXED)
-#define atomic_min(p, x) naru_atomic(p, x, naru_x < naru_o ? naru_x : naru_o)
-#define atomic_max(p, x) naru_atomic(p, x, naru_x > naru_o ? naru_x : naru_o)
-#define atomic_xchg(p, x) naru_atomic(p, x, naru_x)
-#define atomic_cmpxchg(p, old, x) ({ __typeof__((p) + 0) naru_p = (p); __typeof__(*naru_p) naru_o = (old), naru_n = (x); \
-  __atomic_compare_exchange(naru_p, &naru_o, &naru_n, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED); naru_o; })
-)c";
-
-// OpenCL has atomics for integers only.
-constexpr const char* kAtomicsInOpenCl = R"c(
-#define NARU_ADD_INTEGERS(space, type) \
-  __attribute__((overloadable)) static type naru_atomic_add(volatile space type* p, type x) { return atomic_add(p, x); }
-#define NARU_ADD_FLOATS(space) __attribute__((overloadable)) static float naru_atomic_add(volatile space float* p, float x) { \
-  volatile space int* at = (volatile space int*)p; \
-  for (int old = *at;;) { \
-    const int now = atomic_cmpxchg(at, old, as_int(as_float(old) + x)); \
-    if (now == old) return as_float(old); \
-    old = now; \
-  } }
-NARU_ADD_INTEGERS(global, int) NARU_ADD_INTEGERS(global, uint) NARU_ADD_INTEGERS(local, int) NARU_ADD_INTEGERS(local, uint)
-NARU_ADD_FLOATS(global) NARU_ADD_FLOATS(local)
-#define atomic_add(p, x) naru_atomic_add(p, x)
-)c";
-
-constexpr const char* kAtomicsInCuda = R"c(
-#define atomic_add(p, x) atomicAdd(p, x)
-#define atomic_sub(p, x) atomicSub(p, x)
-#define atomic_and(p, x) atomicAnd(p, x)
-#define atomic_or(p, x) atomicOr(p, x)
-#define atomic_xor(p, x) atomicXor(p, x)
-#define atomic_min(p, x) atomicMin(p, x)
-#define atomic_max(p, x) atomicMax(p, x)
-#define atomic_xchg(p, x) atomicExch(p, x)
-#define atomic_cmpxchg(p, old, x) atomicCAS(p, old, x)
-)c";
-
 // CUDA C++ functions that C lacks. fmin and fmax return the other operand for a NaN; so do min and max of floating-point operands.
 constexpr const char* kCudaWords = R"c(
 #define naru_any_min(a, b) ({ __auto_type naru_p = (a); __auto_type naru_q = (b); \
@@ -208,15 +161,15 @@ std::string generic_function(const std::string& name, int arguments, const std::
 
 std::string user_words(const ir::KernelSource& source, const Target& target) {
   std::string text;
-  if (mentions(source, "atomic_"))
-    text += target.dialect == &opencl() ? kAtomicsInOpenCl : target.dialect->cuda_words ? kAtomicsInCuda : kAtomicsInC;
+  if (mentions(source, "atomic_")) text += target.dialect->user.atomics;
   if (!source.was_cuda()) return text;
   const bool doubles = target.arithmetic.fp64 || target.dialect == &plain_c();
   text += kCudaWords;
-  text += fmt::format(
-      "#define naru_any_abs(x) ({{ __auto_type naru_v = (x); __typeof__(+naru_v) naru_w = naru_v; _Generic(naru_w, "
-      "float: fabsf((float)naru_w), {}long: naru_abs_long((long)naru_w), default: naru_abs_int((int)naru_w)); }})\n",
-      doubles ? "double: fabs((double)naru_w), " : "");
+  if (std::string_view(target.dialect->user.prelude).find("naru_any_abs(") == std::string_view::npos)
+    text += fmt::format(
+        "#define naru_any_abs(x) ({{ __auto_type naru_v = (x); __typeof__(+naru_v) naru_w = naru_v; _Generic(naru_w, "
+        "float: fabsf((float)naru_w), {}long: naru_abs_long((long)naru_w), default: naru_abs_int((int)naru_w)); }})\n",
+        doubles ? "double: fabs((double)naru_w), " : "");
   for (const Plain& f : kPlain)
     if (mentions(source, std::string("naru_any_") + f.name))
       text += generic_function(f.name, f.arguments, std::string(f.name) + "f", f.name, doubles);

@@ -8,10 +8,12 @@
 #include "core/storage.h"
 #include "core/tensor_impl.h"
 #include "naru/ops.h"
+#include "ops/sparse/sparse.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/from_external_memory.h"
 #include "ops/tensor/lending.h"
 #include "runtime/memory/foreign.h"
+#include "runtime/queue/streams.h"
 #include "runtime/queue/sync.h"
 
 namespace naru {
@@ -226,6 +228,20 @@ void* address_for_others(const Tensor& t) {
     s.pending_uses.reached(m);
   }
   return address;
+}
+
+Tensor seen_by_host(const Tensor& t) {
+  require_defined(t, "seen_by_host", "input");
+  if (t.device().is_cpu() || t.device().is_meta() || has_sparse_form(t) || !runtime::queue_of(t.device()).capabilities().unified_memory)
+    return {};
+  void* const address = t.data_ptr();
+  runtime::synchronize(t.device());
+  const Tensor kept = t.detach();
+  Storage& s = *kept.impl()->storage;
+  ++s.externally_aliased;
+  s.resizable = false;
+  return from_external_memory(Device(DeviceType::Cpu, 0), address, t.sizes(), t.strides(), t.dtype(),
+                              [kept] { --kept.impl()->storage->externally_aliased; });
 }
 
 }  // namespace ops

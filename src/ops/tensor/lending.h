@@ -17,4 +17,8 @@ DLManagedTensor* lend_unversioned(const Tensor& t, bool copy, std::optional<int6
 // everything.
 void* address_for_others(const Tensor& t);
 
+// A cpu tensor over the same memory, where the host may use the device's; undefined otherwise. Waits for the device. Later work of the device on the memory is
+// not ordered with the host's: synchronize() first.
+Tensor seen_by_host(const Tensor& t);
+
 }  // namespace naru::ops

@@ -3,6 +3,18 @@
 namespace naru::render::c {
 namespace {
 
+constexpr const char* kAtomicsInCuda = R"c(
+#define atomic_add(p, x) atomicAdd(p, x)
+#define atomic_sub(p, x) atomicSub(p, x)
+#define atomic_and(p, x) atomicAnd(p, x)
+#define atomic_or(p, x) atomicOr(p, x)
+#define atomic_xor(p, x) atomicXor(p, x)
+#define atomic_min(p, x) atomicMin(p, x)
+#define atomic_max(p, x) atomicMax(p, x)
+#define atomic_xchg(p, x) atomicExch(p, x)
+#define atomic_cmpxchg(p, old, x) atomicCAS(p, old, x)
+)c";
+
 // Functions that CUDA and HIP both round correctly.
 #define NARU_ROUNDED_ALIKE     \
   "#define fabs_f32 fabsf\n"   \
@@ -84,7 +96,8 @@ typedef unsigned char uchar; typedef unsigned short ushort; typedef unsigned int
              .constant = "__constant__ const",
              .constant_pointer = "const",
              .group = "blockIdx.x",
-             .item = "threadIdx.x"},
+             .item = "threadIdx.x",
+             .atomics = kAtomicsInCuda},
 };
 
 // AMD's hipRTC compiles the same code. Its square root of float32 may be one ulp off: the residuals of both neighbours, by fused multiply-adds,

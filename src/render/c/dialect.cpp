@@ -190,9 +190,12 @@ std::string complete(const Target& target, std::string_view body) {
   std::string text = target.dialect->prelude;
   if (target.arithmetic.fp64) text += target.dialect->doubles;
   text += target.dialect->functions[target.loops];
+  const std::string own = text;
   if (soft) text += kSoftFloat64;
   for (const Helper& h : kHelpers)
-    if (body.find(h.name) != std::string_view::npos && !(soft && defines_softly(h.name))) text += h.text;
+    if (body.find(h.name) != std::string_view::npos && !(soft && defines_softly(h.name)) &&
+        own.find(std::string(" ") + h.name + "(") == std::string::npos)
+      text += h.text;
   return text.append(body);
 }
 

@@ -1,5 +1,5 @@
-// Dialect: what distinguishes the languages of kernels (OpenCL C, CUDA C++, HIP C++, plain C). Kernels are written in one small C; a dialect is a prelude
-// that defines its words:
+// Dialect: what distinguishes the languages of kernels (OpenCL C, CUDA C++, HIP C++, Metal's language, plain C). Kernels are written in one small C; a
+// dialect is a prelude that defines its words:
 //   i8 ... i64, u8 ... u64, f32, f64          types
 //   f32x4 ..., MAKE4(f32, a, b, c, d)         vectors of four, with .x .y .z .w
 //   KERNEL(n) name(...)                       a kernel that runs in groups of n items
@@ -20,15 +20,19 @@
 
 namespace naru::render::c {
 
-// One table per language: opencl_c.cpp, cuda_cpp.cpp, plain_c.cpp.
+// One table per language: opencl_c.cpp, cuda_cpp.cpp, msl.cpp, plain_c.cpp.
 struct Dialect {
   const char* name;
-  const char* prelude;
+  const char* prelude;       // helper functions that it defines itself replace those of dialect.cpp
   const char* doubles;       // additional prelude for devices with float64; others get soft_float64.h's, where a kernel needs it
   const char* functions[2];  // fma_f32 ...: indexed by Target::loops
   // The pointer to device memory whose address is the number {}. Null: kernels get memory as parameters only.
   const char* address = nullptr;
   bool cuda_words = false;  // CUDA C++, and what takes its words
+  // What follows a kernel's parameter number {}, and the parameters behind those: the struct of type {0}, called {1}, the parameter number {2}. Null: the
+  // struct is a value, or in memory if it is too large for one.
+  const char* number = "";
+  const char* arguments = nullptr;
   // How the words of user kernels (docs/kernels.md) are spelled.
   struct User {
     const char* prelude;                    // before the source
@@ -38,12 +42,14 @@ struct Dialect {
     const char *shared_pointer, *private_pointer;
     const char *constant, *constant_pointer;
     const char *group, *item;  // indices of the group and of the item in it
+    const char* atomics;       // atomic_add and the like, for sources that use them
   } user;
 };
 
 const Dialect& opencl() noexcept;
 const Dialect& cuda() noexcept;
 const Dialect& hip() noexcept;
+const Dialect& msl() noexcept;
 // For the host's compiler. Its user prelude comes before the renderer's own words.
 const Dialect& plain_c() noexcept;
 

@@ -19,14 +19,22 @@ std::string opening(const Head& h, const Target& target) {
   if (h.params > 0) text += fmt::format("  u64 p[{}];\n", h.params);
   if (h.numbers > 0) text += fmt::format("  I d[{}];\n", h.numbers);
   text += fmt::format("}} A;\n{}KERNEL({}) k(", h.functions, h.group);
-  for (size_t i = 0; i < h.memory.size(); ++i) text += fmt::format("GLOBAL u8* b{}, ", i);
-  text += apart ? "GLOBAL const A* at) {\n  const A a = *at;\n" : "A a) {\n";
+  text += parameters({"GLOBAL", "u8", "b", "A", "a", "at", "\n  "}, h.memory.size(), apart, *target.dialect) + "\n";
   for (size_t i = 0; i < h.memory.size(); ++i) {
     const bool written = h.memory[i][0] == '=';
     const std::string type = written ? h.memory[i].substr(1) : "const " + h.memory[i];
     text += fmt::format("  GLOBAL {0}* m{1} = (GLOBAL {0}*)(b{1} + a.o[{1}]);\n", type, i);
   }
   return text;
+}
+
+std::string parameters(const ParameterWords& w, size_t memory, bool apart, const Dialect& dialect) {
+  std::string text;
+  for (size_t i = 0; i < memory; ++i)
+    text += fmt::format("{} {}* {}{}{}, ", w.global, w.byte, w.pointer, i, fmt::format(fmt::runtime(dialect.number), i));
+  if (dialect.arguments) return text + fmt::format(fmt::runtime(dialect.arguments), w.type, w.name, memory) + ") {";
+  return text + (apart ? fmt::format("{} const {}* {}) {{{}const {} {} = *{};", w.global, w.type, w.at, w.line, w.type, w.name, w.at)
+                       : fmt::format("{} {}) {{", w.type, w.name));
 }
 
 std::string Walk::position(const std::string& name, const std::string& from, int dims, const std::string& indent) const {

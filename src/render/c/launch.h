@@ -198,6 +198,13 @@ struct Head {
   std::string functions;  // before the kernel
 };
 std::string opening(const Head& head, const Target& target);
+// The words of a kernel's parameters: device memory, a byte, the beginning of the pointers' names, the struct's type, its name, the name of its address,
+// and what begins a line.
+struct ParameterWords {
+  const char *global, *byte, *pointer, *type, *name, *at, *line;
+};
+// The parameters of a kernel, up to the opening brace: pointers to bytes <pointer>0 ..., and the struct. apart: see in_memory().
+std::string parameters(const ParameterWords& words, size_t memory, bool apart, const Dialect& dialect);
 // True if the struct is too large for a parameter; then it is passed in memory.
 bool in_memory(size_t memory, size_t argument_bytes, const Target& target) noexcept;
 

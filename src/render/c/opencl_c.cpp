@@ -3,6 +3,22 @@
 namespace naru::render::c {
 namespace {
 
+// OpenCL has atomics for integers only.
+constexpr const char* kAtomicsInOpenCl = R"c(
+#define NARU_ADD_INTEGERS(space, type) \
+  __attribute__((overloadable)) static type naru_atomic_add(volatile space type* p, type x) { return atomic_add(p, x); }
+#define NARU_ADD_FLOATS(space) __attribute__((overloadable)) static float naru_atomic_add(volatile space float* p, float x) { \
+  volatile space int* at = (volatile space int*)p; \
+  for (int old = *at;;) { \
+    const int now = atomic_cmpxchg(at, old, as_int(as_float(old) + x)); \
+    if (now == old) return as_float(old); \
+    old = now; \
+  } }
+NARU_ADD_INTEGERS(global, int) NARU_ADD_INTEGERS(global, uint) NARU_ADD_INTEGERS(local, int) NARU_ADD_INTEGERS(local, uint)
+NARU_ADD_FLOATS(global) NARU_ADD_FLOATS(local)
+#define atomic_add(p, x) naru_atomic_add(p, x)
+)c";
+
 constexpr Dialect kOpenCl = {
     .name = "opencl",
     .prelude = R"c(#pragma OPENCL FP_CONTRACT OFF
@@ -121,7 +137,8 @@ typedef uchar uint8_t; typedef ushort uint16_t; typedef uint uint32_t; typedef u
              .constant = "constant",
              .constant_pointer = "constant",
              .group = "get_group_id(0)",
-             .item = "get_local_id(0)"},
+             .item = "get_local_id(0)",
+             .atomics = kAtomicsInOpenCl},
 };
 
 }  // namespace

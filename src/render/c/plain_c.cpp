@@ -3,6 +3,25 @@
 namespace naru::render::c {
 namespace {
 
+// For any type of four or eight bytes.
+constexpr const char* kAtomicsInC = R"c(
+#define naru_atomic(p, x, result) ({ __auto_type naru_y = (x); __typeof__((p) + 0) naru_p = (p); \
+  __typeof__(*naru_p) naru_x = naru_y, naru_o = *naru_p, naru_n; do { naru_n = (result); } \
+  while (!__atomic_compare_exchange(naru_p, &naru_o, &naru_n, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)); naru_o; })
+#define naru_integers(p) ((__typeof__(_Generic(*(p), float: (int*)0, double: (long*)0, default: (p) + 0)))(p))
+#define atomic_add(p, x) _Generic(*(p), float: naru_atomic(p, x, naru_o + naru_x), double: naru_atomic(p, x, naru_o + naru_x), \
+  default: __atomic_fetch_add(naru_integers(p), x, __ATOMIC_RELAXED))
+#define atomic_sub(p, x) __atomic_fetch_sub(p, x, __ATOMIC_RELAXED)
+#define atomic_and(p, x) __atomic_fetch_and(p, x, __ATOMIC_RELAXED)
+#define atomic_or(p, x) __atomic_fetch_or(p, x, __ATOMIC_RELAXED)
+#define atomic_xor(p, x) __atomic_fetch_xor(p, x, __ATOMIC_RELAXED)
+#define atomic_min(p, x) naru_atomic(p, x, naru_x < naru_o ? naru_x : naru_o)
+#define atomic_max(p, x) naru_atomic(p, x, naru_x > naru_o ? naru_x : naru_o)
+#define atomic_xchg(p, x) naru_atomic(p, x, naru_x)
+#define atomic_cmpxchg(p, old, x) ({ __typeof__((p) + 0) naru_p = (p); __typeof__(*naru_p) naru_o = (old), naru_n = (x); \
+  __atomic_compare_exchange(naru_p, &naru_o, &naru_n, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED); naru_o; })
+)c";
+
 constexpr Dialect kPlainC = {
     .name = "c",
     .prelude = R"c(typedef signed char i8; typedef short i16; typedef int i32; typedef long i64;
@@ -59,7 +78,8 @@ static inline int naru_abs(int x) { return x < 0 ? (int)(0u - (unsigned)x) : x; 
              .constant = "static const",
              .constant_pointer = "const",
              .group = "",
-             .item = ""},
+             .item = "",
+             .atomics = kAtomicsInC},
 };
 
 }  // namespace

@@ -25,8 +25,6 @@ constexpr Row kTable[kDriverStates] = {
     {"initialisation error", "{function} failed with {code}: {cause}", "{cure}"},
     {"wrong numbers", "a kernel ran on {device} and gave wrong numbers: {detail}",
      "Update {driver}; `naru selftest {device}` shows which operators are wrong. Until then use device 'cpu'"},
-    {"no kernels", "{driver} works ({devices}), but this build has no kernels for it yet",
-     "Use another kind of device (`naru devices` lists them), or set NARU_VIRTUAL={kind}:1 for a virtual one"},
     {"other system", "needs {system}",
      "Use another kind of device (`naru devices` lists them), or set NARU_VIRTUAL={kind}:1 for a virtual one"},
     {"no backend", "no backend of this build serves '{kind}'",

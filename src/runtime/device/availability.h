@@ -19,11 +19,10 @@ enum class DriverState : uint8_t {
   UnsupportedArch,  // no device is new enough
   InitError,        // the driver returned an error
   WrongNumbers,     // a kernel ran and its result was wrong
-  NoKernels,        // the device works, but this build can't compute on it
   OtherSystem,      // not available on this operating system
   NoBackend,        // no backend of this build serves this kind
 };
-constexpr int kDriverStates = 11;
+constexpr int kDriverStates = 10;
 
 // "works", "no library", "driver too old" ...
 std::string_view name_of(DriverState state) noexcept;

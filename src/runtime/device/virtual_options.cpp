@@ -77,6 +77,9 @@ void set_option(VirtualOptions& o, std::string_view name, std::string_view value
       o.peer = PeerAccess::Corrupt;
     else
       raise(name, value, "on, off or corrupt");
+  } else if (name == "unified") {
+    if (value != "True" && value != "False") raise(name, value, "True or False");
+    o.unified = value == "True";
   } else if (name == "fail_allocation") {
     o.fail_allocation = count_of_text(name, value);
   } else if (name == "fail_driver_allocation") {
@@ -96,7 +99,7 @@ void set_option(VirtualOptions& o, std::string_view name, std::string_view value
   } else {
     throw RuntimeError(
         "virtual devices: no option '{}'; there are memory, copy_delay, launch_delay, bandwidth, peer, fail_allocation, "
-        "fail_driver_allocation, fail_copy, fail_launch, lose_after and without",
+        "fail_driver_allocation, fail_copy, fail_launch, lose_after, unified and without",
         name);
   }
 }
@@ -133,6 +136,7 @@ std::string to_text(const VirtualOptions& o) {
   if (o.peer != PeerAccess::On) text += o.peer == PeerAccess::Off ? ";peer=off" : ";peer=corrupt";
   add("fail_allocation", o.fail_allocation), add("fail_driver_allocation", o.fail_driver_allocation);
   add("fail_copy", o.fail_copy), add("fail_launch", o.fail_launch), add("lose_after", o.lose_after);
+  if (o.unified) text += ";unified=True";
   if (const std::set<std::string> names(o.without.begin(), o.without.end()); !names.empty())
     text += fmt::format(";without={}", fmt::join(names, "+"));
   return text;

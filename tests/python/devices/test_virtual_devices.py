@@ -123,6 +123,35 @@ def test_a_lost_device_says_so_whatever_is_asked_and_others_go_on():
     assert torch.ones(3, device="cuda:0").sum().item() == 3
 
 
+def test_memory_that_the_host_shares_is_seen_where_it_lies():
+    with torch.virtual("mps", unified=True, without="sort"), torch.fallback.policy("count"):
+        assert torch._C._describe_device("mps")["unified"]
+        x = torch.arange(6.0, device="mps").reshape(2, 3) * 2
+        with pytest.raises(TypeError, match="can't convert mps:0 device type tensor to numpy"):
+            x.numpy()
+        array = x.t().numpy(force=True)
+        lent = torch.from_dlpack(x.__dlpack__(dl_device=(1, 0), copy=False))
+        assert array.__array_interface__["data"][0] == lent.data_ptr() == x.data_ptr() and lent.device.type == "cpu"
+        x += 1
+        torch.mps.synchronize()
+        assert array.tolist() == [[1, 7], [3, 9], [5, 11]] and lent.tolist() == [[1, 3, 5], [7, 9, 11]]
+        lent[0, 0] = 20.0
+        assert x.tolist() == [[20, 3, 5], [7, 9, 11]]
+        torch.fallback.reset()
+        assert x.sort(1).values.tolist() == [[3, 5, 20], [7, 9, 11]]
+        assert [use.bytes for use in torch.fallback.report() if use.op == "sort"] == [0]
+        del x
+        assert array.sum() == 55  # the array keeps the memory
+        y = torch.ones(4, device="mps")
+        for device in ("cuda:0", "cpu", "mps"):
+            assert (y.to(device) + 1).tolist() == [2.0] * 4
+    with torch.virtual("mps"):
+        x = torch.ones(2, device="mps")
+        assert x.numpy(force=True).tolist() == [1, 1]
+        with pytest.raises(BufferError, match="copy=False forbids"):
+            x.__dlpack__(dl_device=(1, 0), copy=False)
+
+
 def test_the_fixture_defines_devices_for_a_test(tmp_path):
     code = """
 def test_four(virtual_devices):

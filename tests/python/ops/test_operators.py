@@ -18,7 +18,7 @@ IDS = [c.name for c in CASES]
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_an_operator_agrees_with_numpy_in_every_layout(case, device):
-    for dtype in (naru.float32, naru.float64):
+    for dtype in (naru.float32, naru.float64) if _C._describe_device(device)["fp64"] else (naru.float32,):
         arrays = case.operands(1)
         kinds = [layouts(a, device, dtype) for a in arrays]
         for name in ("contiguous", "transposed", "offset", "strided"):
