@@ -30,6 +30,9 @@ struct VirtualOptions {
   uint64_t fail_allocation = 0, fail_driver_allocation = 0, fail_copy = 0, fail_launch = 0;
   uint64_t lose_after = 0;                // the device is lost after this number of copies and launches; 0: never
   std::vector<std::string> without = {};  // unsupported features: "fp64", "fp16", "bf16", or names of operators
+  // cuda only: kernels are compiled to PTX by NVRTC and interpreted, and their accesses to memory are checked (docs/kernelcheck.md). False: the
+  // cpu's executor computes.
+  bool ptx = false;
 
   bool operator==(const VirtualOptions& other) const;
 };

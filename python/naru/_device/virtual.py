@@ -33,7 +33,9 @@ class virtual:
     operation that fails on each device, counted from 1 (allocations are requests by the program; driver allocations are requests by the cache to the
     device, which it retries). lose_after: number of copies and launches after which the device is lost. without: what the devices do not support:
     "fp64", "fp16", "bf16", names of operators (`naru devices --coverage` lists them), or "*" for every operator; or "elements": nothing is computed and
-    no memory is used, the host reads 0, but memory is counted as if elements were stored (`naru memory --predict`).
+    no memory is used, the host reads 0, but memory is counted as if elements were stored (`naru memory --predict`). execute:
+    "ptx" (cuda only): kernels are compiled by NVRTC as for a GPU and interpreted, and a kernel's access out of bounds, race or divergent barrier is a
+    RuntimeError at the next wait (docs/kernelcheck.md); "host": the cpu's own loops.
 
     Errors: RuntimeError for a kind that is not a device kind, a count below 0, or an invalid option.
     """
@@ -54,6 +56,7 @@ class virtual:
         fail_launch: int | None = None,
         lose_after: int | None = None,
         without: str | Iterable[str] | None = None,
+        execute: str | None = None,
     ) -> None:
         if count < 0:
             raise RuntimeError(f"virtual: count must not be negative, got {count}")
