@@ -4,7 +4,9 @@
 #include <cfenv>
 #include <cmath>
 #include <limits>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 
 #include "backends/ptx/decode.h"
 #include "naru/error.h"
@@ -23,35 +25,18 @@ using Double = std::conditional_t<sizeof(T) == 2, std::conditional_t<std::is_sig
                                   std::conditional_t<sizeof(T) == 4, std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>,
                                                      std::conditional_t<std::is_signed_v<T>, i128, u128>>>;
 
-// The functions are lambdas without state, so that each makes a handler of its own.
-template <class A, class F>
-Handler of1(F) {
+// A handler of a function of the lanes' operands. The functions are lambdas without state, so that each makes a handler of its own.
+template <class... A, class F>
+Handler of(F) {
   return [](Warp& w, const Instruction& i, Mask m) {
-    const Vec<A> a = get<A>(w, i.a);
-    Vec<decltype(F()(A()))> d;
-    for (int l = 0; l < kLanes; ++l) d.v[l] = F()(a.v[l]);
-    put(w, i.d, d, m);
-  };
-}
-template <class A, class B, class F>
-Handler of2(F) {
-  return [](Warp& w, const Instruction& i, Mask m) {
-    const Vec<A> a = get<A>(w, i.a);
-    const Vec<B> b = get<B>(w, i.b);
-    Vec<decltype(F()(A(), B()))> d;
-    for (int l = 0; l < kLanes; ++l) d.v[l] = F()(a.v[l], b.v[l]);
-    put(w, i.d, d, m);
-  };
-}
-template <class A, class B, class C, class F>
-Handler of3(F) {
-  return [](Warp& w, const Instruction& i, Mask m) {
-    const Vec<A> a = get<A>(w, i.a);
-    const Vec<B> b = get<B>(w, i.b);
-    const Vec<C> c = get<C>(w, i.c);
-    Vec<decltype(F()(A(), B(), C()))> d;
-    for (int l = 0; l < kLanes; ++l) d.v[l] = F()(a.v[l], b.v[l], c.v[l]);
-    put(w, i.d, d, m);
+    [&]<size_t... K>(std::index_sequence<K...>) {
+      const Operand operands[] = {i.a, i.b, i.c};
+      const std::tuple<Vec<A>...> x(get<A>(w, operands[K])...);
+      Vec<decltype(F()(A()...))> d;
+      for (int l = 0; l < kLanes; ++l) d.v[l] = F()(std::get<K>(x).v[l]...);
+      put(w, i.d, d, m);
+    }
+    (std::index_sequence_for<A...>());
   };
 }
 
@@ -96,7 +81,6 @@ Handler by_bits(Type type, const F& f) {
 
 // NVIDIA's float32 instructions give one NaN.
 inline float settled(float x) noexcept { return x != x ? std::bit_cast<float>(0x7fffffffu) : x; }
-inline double settled(double x) noexcept { return x; }
 inline float flushed(float x) noexcept { return std::fabs(x) < std::numeric_limits<float>::min() ? std::copysign(0.0f, x) : x; }
 
 // Half types: their bits, computed as numbers.
@@ -107,86 +91,55 @@ struct Half {
   static uint16_t of(double x) noexcept { return Brain ? bfloat_of_number(x, FE_TONEAREST) : half_of_number(x, FE_TONEAREST); }
 };
 
-template <class T, class F>
-Handler float2(F) {
-  return of2<T, T>([](T a, T b) { return settled(F()(a, b)); });
+template <class T, size_t>
+using Same = T;
+// f of as many floats as there are indices; of halves it is computed in double.
+template <class F, size_t... K>
+Handler by_float(Type type, F, std::index_sequence<K...>) {
+  const auto half = []<bool Brain>(std::bool_constant<Brain>) {
+    using H = Half<Brain>;
+    return of<Same<uint16_t, K>...>([](Same<uint16_t, K>... x) { return H::of(F()(H::number(x)...)); });
+  };
+  const auto two = []<bool Brain>(std::bool_constant<Brain>) {
+    using H = Half<Brain>;
+    return of<Same<uint32_t, K>...>([](Same<uint32_t, K>... x) {
+      const uint32_t low = H::of(F()(H::number(static_cast<uint16_t>(x))...)),
+                     high = H::of(F()(H::number(static_cast<uint16_t>(x >> 16))...));
+      return high << 16 | low;
+    });
+  };
+  switch (type) {
+    case Type::F32:
+      return of<Same<float, K>...>([](Same<float, K>... x) { return settled(F()(x...)); });
+    case Type::F64:
+      return of<Same<double, K>...>([](Same<double, K>... x) { return F()(x...); });
+    case Type::F16:
+      return half(std::false_type());
+    case Type::BF16:
+      return half(std::true_type());
+    case Type::F16x2:
+      return two(std::false_type());
+    case Type::BF16x2:
+      return two(std::true_type());
+    default:
+      return nullptr;
+  }
 }
 template <class F>
-Handler by_float2(Type type, F) {
-  const auto half = []<bool Brain>(std::bool_constant<Brain>) {
-    using H = Half<Brain>;
-    return of2<uint16_t, uint16_t>([](uint16_t a, uint16_t b) { return H::of(F()(H::number(a), H::number(b))); });
-  };
-  const auto two = []<bool Brain>(std::bool_constant<Brain>) {
-    using H = Half<Brain>;
-    return of2<uint32_t, uint32_t>([](uint32_t a, uint32_t b) {
-      const auto each = [](uint32_t x, uint32_t y) {
-        return uint32_t{H::of(F()(H::number(static_cast<uint16_t>(x)), H::number(static_cast<uint16_t>(y))))};
-      };
-      return each(a & 0xffff, b & 0xffff) | each(a >> 16, b >> 16) << 16;
-    });
-  };
-  switch (type) {
-    case Type::F32:
-      return float2<float>(F());
-    case Type::F64:
-      return float2<double>(F());
-    case Type::F16:
-      return half(std::false_type());
-    case Type::BF16:
-      return half(std::true_type());
-    case Type::F16x2:
-      return two(std::false_type());
-    case Type::BF16x2:
-      return two(std::true_type());
-    default:
-      return nullptr;
-  }
-}
-Handler fma_of(Type type) {
-  const auto half = []<bool Brain>(std::bool_constant<Brain>) {
-    using H = Half<Brain>;
-    return of3<uint16_t, uint16_t, uint16_t>(
-        [](uint16_t a, uint16_t b, uint16_t c) { return H::of(H::number(a) * H::number(b) + H::number(c)); });
-  };
-  const auto two = []<bool Brain>(std::bool_constant<Brain>) {
-    using H = Half<Brain>;
-    return of3<uint32_t, uint32_t, uint32_t>([](uint32_t a, uint32_t b, uint32_t c) {
-      const auto each = [](uint32_t x, uint32_t y, uint32_t z) {
-        const auto n = [](uint32_t v) { return H::number(static_cast<uint16_t>(v)); };
-        return uint32_t{H::of(n(x) * n(y) + n(z))};
-      };
-      return each(a & 0xffff, b & 0xffff, c & 0xffff) | each(a >> 16, b >> 16, c >> 16) << 16;
-    });
-  };
-  switch (type) {
-    case Type::F32:
-      return of3<float, float, float>([](float a, float b, float c) { return settled(std::fma(a, b, c)); });
-    case Type::F64:
-      return of3<double, double, double>([](double a, double b, double c) { return std::fma(a, b, c); });
-    case Type::F16:
-      return half(std::false_type());
-    case Type::BF16:
-      return half(std::true_type());
-    case Type::F16x2:
-      return two(std::false_type());
-    case Type::BF16x2:
-      return two(std::true_type());
-    default:
-      return nullptr;
-  }
+Handler by_float2(Type type, F f) {
+  return by_float(type, f, std::make_index_sequence<2>());
 }
 template <class F>
 Handler by_float1(Type type, F) {
-  if (type == Type::F32) return of1<float>([](float a) { return settled(F()(a)); });
-  if (type == Type::F64) return of1<double>([](double a) { return F()(a); });
+  if (type == Type::F32) return of<float>([](float a) { return settled(F()(a)); });
+  if (type == Type::F64) return of<double>([](double a) { return F()(a); });
   return nullptr;
 }
 // The approximations of the special function unit, with denormals flushed if the name says so.
 template <class F>
 Handler approximate(bool flushes, F) {
-  if (flushes) return of1<float>([](float a) { return settled(flushed(F()(flushed(a)))); });
-  return of1<float>([](float a) { return settled(F()(a)); });
+  if (flushes) return of<float>([](float a) { return settled(flushed(F()(flushed(a)))); });
+  return of<float>([](float a) { return settled(F()(a)); });
 }
 
 // The smaller of two floats: of one NaN and a number the number, and -0 before 0.
@@ -511,7 +464,7 @@ bool decode_arithmetic(Instruction& i, const Words& words, const std::vector<Arg
       return done(side == 0 ? split : join);
     }
     sources(1);
-    return done(by_bits(type, []<class T>(T) { return of1<T>([](T a) { return a; }); }));
+    return done(by_bits(type, []<class T>(T) { return of<T>([](T a) { return a; }); }));
   }
 
   if (type == Type::Pred && (op == "and" || op == "or" || op == "xor" || op == "not")) {
@@ -557,8 +510,8 @@ bool decode_arithmetic(Instruction& i, const Words& words, const std::vector<Arg
     i.c = names.source(args[3], type);
     no_flush();
     if (type == Type::F32)
-      return done(by_bits(types[0], []<class T>(T) { return of3<T, T, float>([](T a, T b, float c) { return c >= 0 ? a : b; }); }));
-    return done(by_bits(types[0], []<class T>(T) { return of3<T, T, int32_t>([](T a, T b, int32_t c) { return c >= 0 ? a : b; }); }));
+      return done(by_bits(types[0], []<class T>(T) { return of<T, T, float>([](T a, T b, float c) { return c >= 0 ? a : b; }); }));
+    return done(by_bits(types[0], []<class T>(T) { return of<T, T, int32_t>([](T a, T b, int32_t c) { return c >= 0 ? a : b; }); }));
   }
 
   if (floats) {
@@ -574,7 +527,8 @@ bool decode_arithmetic(Instruction& i, const Words& words, const std::vector<Arg
       no_flush();
       sources(3);
       if (has(words, "relu") || has(words, "oob")) throw NotImplementedError("this variant");
-      done(fma_of(type));
+      done(by_float(
+          type, [](auto a, auto b, auto c) { return std::fma(a, b, c); }, std::make_index_sequence<3>()));
       return round_and_saturate(i, words, type), true;
     }
     if (op == "div") {
@@ -600,18 +554,18 @@ bool decode_arithmetic(Instruction& i, const Words& words, const std::vector<Arg
       const bool neg = op == "neg";
       switch (type) {
         case Type::F64:
-          return done(neg ? of1<uint64_t>([](uint64_t a) { return a ^ uint64_t { 1 } << 63; })
-                          : of1<uint64_t>([](uint64_t a) { return a & ~uint64_t{} >> 1; }));
+          return done(neg ? of<uint64_t>([](uint64_t a) { return a ^ uint64_t { 1 } << 63; })
+                          : of<uint64_t>([](uint64_t a) { return a & ~uint64_t{} >> 1; }));
         case Type::F32:
-          return done(neg ? of1<uint32_t>([](uint32_t a) { return a ^ 0x80000000u; })
-                          : of1<uint32_t>([](uint32_t a) { return a & 0x7fffffffu; }));
+          return done(neg ? of<uint32_t>([](uint32_t a) { return a ^ 0x80000000u; })
+                          : of<uint32_t>([](uint32_t a) { return a & 0x7fffffffu; }));
         case Type::F16x2:
         case Type::BF16x2:
-          return done(neg ? of1<uint32_t>([](uint32_t a) { return a ^ 0x80008000u; })
-                          : of1<uint32_t>([](uint32_t a) { return a & 0x7fff7fffu; }));
+          return done(neg ? of<uint32_t>([](uint32_t a) { return a ^ 0x80008000u; })
+                          : of<uint32_t>([](uint32_t a) { return a & 0x7fff7fffu; }));
         default:
-          return done(neg ? of1<uint16_t>([](uint16_t a) { return static_cast<uint16_t>(a ^ 0x8000u); })
-                          : of1<uint16_t>([](uint16_t a) { return static_cast<uint16_t>(a & 0x7fffu); }));
+          return done(neg ? of<uint16_t>([](uint16_t a) { return static_cast<uint16_t>(a ^ 0x8000u); })
+                          : of<uint16_t>([](uint16_t a) { return static_cast<uint16_t>(a & 0x7fffu); }));
       }
     }
     const bool approximates = has(words, "approx");
@@ -643,8 +597,8 @@ bool decode_arithmetic(Instruction& i, const Words& words, const std::vector<Arg
     }
     if (op == "copysign") {
       sources(2);  // the sign is the first one's
-      if (type == Type::F32) return done(of2<float, float>([](float a, float b) { return std::copysign(b, a); }));
-      if (type == Type::F64) return done(of2<double, double>([](double a, double b) { return std::copysign(b, a); }));
+      if (type == Type::F32) return done(of<float, float>([](float a, float b) { return std::copysign(b, a); }));
+      if (type == Type::F64) return done(of<double, double>([](double a, double b) { return std::copysign(b, a); }));
     }
     if (op == "testp") {
       arity(2);
@@ -682,30 +636,30 @@ bool decode_arithmetic(Instruction& i, const Words& words, const std::vector<Arg
         if constexpr (sizeof(T) == 8)
           return nullptr;
         else if (adds)
-          return of3<T, T, Double<T>>([](T a, T b, Double<T> c) {
+          return of<T, T, Double<T>>([](T a, T b, Double<T> c) {
             using D = Double<T>;
             return static_cast<D>(static_cast<Wraps<D>>(static_cast<D>(a) * static_cast<D>(b)) + static_cast<Wraps<D>>(c));
           });
         else
-          return of2<T, T>([](T a, T b) { return static_cast<Double<T>>(static_cast<Double<T>>(a) * static_cast<Double<T>>(b)); });
+          return of<T, T>([](T a, T b) { return static_cast<Double<T>>(static_cast<Double<T>>(a) * static_cast<Double<T>>(b)); });
       }));
     }
     sources(adds ? 3 : 2);
     if (high)
       return done(by_integer(type, [&]<class T>(T) -> Handler {
         if (adds)
-          return of3<T, T, T>([](T a, T b, T c) {
+          return of<T, T, T>([](T a, T b, T c) {
             return static_cast<T>(static_cast<Wraps<T>>((static_cast<Double<T>>(a) * static_cast<Double<T>>(b)) >> (8 * sizeof(T))) +
                                   static_cast<Wraps<T>>(c));
           });
-        return of2<T, T>(
+        return of<T, T>(
             [](T a, T b) { return static_cast<T>((static_cast<Double<T>>(a) * static_cast<Double<T>>(b)) >> (8 * sizeof(T))); });
       }));
     return done(by_integer(type, [&]<class T>(T) -> Handler {
       if (adds)
-        return of3<T, T, T>(
+        return of<T, T, T>(
             [](T a, T b, T c) { return static_cast<T>(static_cast<Wraps<T>>(a) * static_cast<Wraps<T>>(b) + static_cast<Wraps<T>>(c)); });
-      return of2<T, T>([](T a, T b) { return static_cast<T>(static_cast<Wraps<T>>(a) * static_cast<Wraps<T>>(b)); });
+      return of<T, T>([](T a, T b) { return static_cast<T>(static_cast<Wraps<T>>(a) * static_cast<Wraps<T>>(b)); });
     }));
   }
   if (op == "mul24" || op == "mad24") {
@@ -713,12 +667,12 @@ bool decode_arithmetic(Instruction& i, const Words& words, const std::vector<Arg
     sources(op == "mul24" ? 2 : 3);
     if (op == "mad24") return false;
     if (type == Type::S32)
-      return done(of2<int32_t, int32_t>([](int32_t a, int32_t b) {
+      return done(of<int32_t, int32_t>([](int32_t a, int32_t b) {
         const auto s = [](int32_t x) { return static_cast<int64_t>(static_cast<int32_t>(static_cast<uint32_t>(x) << 8) >> 8); };
         return static_cast<int32_t>(s(a) * s(b));
       }));
     return done(
-        of2<uint32_t, uint32_t>([](uint32_t a, uint32_t b) { return static_cast<uint32_t>(uint64_t{a & 0xffffff} * (b & 0xffffff)); }));
+        of<uint32_t, uint32_t>([](uint32_t a, uint32_t b) { return static_cast<uint32_t>(uint64_t{a & 0xffffff} * (b & 0xffffff)); }));
   }
   if (op == "add" || op == "sub") {
     sources(2);
@@ -728,15 +682,15 @@ bool decode_arithmetic(Instruction& i, const Words& words, const std::vector<Arg
         return static_cast<int32_t>(x > 2147483647 ? 2147483647 : x < -2147483648LL ? -2147483648LL : x);
       };
       using Clamp = decltype(clamp);
-      return done(op == "add" ? of2<int32_t, int32_t>([](int32_t a, int32_t b) { return Clamp()(int64_t{a} + b); })
-                              : of2<int32_t, int32_t>([](int32_t a, int32_t b) { return Clamp()(int64_t{a} - b); }));
+      return done(op == "add" ? of<int32_t, int32_t>([](int32_t a, int32_t b) { return Clamp()(int64_t{a} + b); })
+                              : of<int32_t, int32_t>([](int32_t a, int32_t b) { return Clamp()(int64_t{a} - b); }));
     }
     if (op == "add")
       return done(by_integer(type, []<class T>(T) {
-        return of2<T, T>([](T a, T b) { return static_cast<T>(static_cast<Wraps<T>>(a) + static_cast<Wraps<T>>(b)); });
+        return of<T, T>([](T a, T b) { return static_cast<T>(static_cast<Wraps<T>>(a) + static_cast<Wraps<T>>(b)); });
       }));
     return done(by_integer(type, []<class T>(T) {
-      return of2<T, T>([](T a, T b) { return static_cast<T>(static_cast<Wraps<T>>(a) - static_cast<Wraps<T>>(b)); });
+      return of<T, T>([](T a, T b) { return static_cast<T>(static_cast<Wraps<T>>(a) - static_cast<Wraps<T>>(b)); });
     }));
   }
   if (op == "div" || op == "rem") {
@@ -744,14 +698,14 @@ bool decode_arithmetic(Instruction& i, const Words& words, const std::vector<Arg
     sources(2);
     if (op == "div")
       return done(by_integer(type, []<class T>(T) {
-        return of2<T, T>([](T a, T b) -> T {
+        return of<T, T>([](T a, T b) -> T {
           if (b == 0) return static_cast<T>(-1);
           if (std::is_signed_v<T> && b == static_cast<T>(-1)) return static_cast<T>(Wraps<T>{0} - static_cast<Wraps<T>>(a));
           return static_cast<T>(a / b);
         });
       }));
     return done(by_integer(type, []<class T>(T) {
-      return of2<T, T>([](T a, T b) -> T {
+      return of<T, T>([](T a, T b) -> T {
         if (b == 0) return a;
         if (std::is_signed_v<T> && b == static_cast<T>(-1)) return 0;
         return static_cast<T>(a % b);
@@ -760,23 +714,23 @@ bool decode_arithmetic(Instruction& i, const Words& words, const std::vector<Arg
   }
   if (op == "min" || op == "max") {
     sources(2);
-    if (op == "min") return done(by_integer(type, []<class T>(T) { return of2<T, T>([](T a, T b) { return a < b ? a : b; }); }));
-    return done(by_integer(type, []<class T>(T) { return of2<T, T>([](T a, T b) { return a > b ? a : b; }); }));
+    if (op == "min") return done(by_integer(type, []<class T>(T) { return of<T, T>([](T a, T b) { return a < b ? a : b; }); }));
+    return done(by_integer(type, []<class T>(T) { return of<T, T>([](T a, T b) { return a > b ? a : b; }); }));
   }
   if (op == "neg") {
     sources(1);
     return done(
-        by_integer(type, []<class T>(T) { return of1<T>([](T a) { return static_cast<T>(Wraps<T>{0} - static_cast<Wraps<T>>(a)); }); }));
+        by_integer(type, []<class T>(T) { return of<T>([](T a) { return static_cast<T>(Wraps<T>{0} - static_cast<Wraps<T>>(a)); }); }));
   }
   if (op == "abs") {
     sources(1);
     return done(by_integer(
-        type, []<class T>(T) { return of1<T>([](T a) { return a < 0 ? static_cast<T>(Wraps<T>{0} - static_cast<Wraps<T>>(a)) : a; }); }));
+        type, []<class T>(T) { return of<T>([](T a) { return a < 0 ? static_cast<T>(Wraps<T>{0} - static_cast<Wraps<T>>(a)) : a; }); }));
   }
   if (op == "sad") {
     sources(3);
     return done(by_integer(type, []<class T>(T) {
-      return of3<T, T, T>([](T a, T b, T c) {
+      return of<T, T, T>([](T a, T b, T c) {
         return static_cast<T>(static_cast<Wraps<T>>(c) + (a < b ? static_cast<Wraps<T>>(b) - static_cast<Wraps<T>>(a)
                                                                 : static_cast<Wraps<T>>(a) - static_cast<Wraps<T>>(b)));
       });
@@ -784,24 +738,24 @@ bool decode_arithmetic(Instruction& i, const Words& words, const std::vector<Arg
   }
   if (op == "and" || op == "or" || op == "xor") {
     sources(2);
-    if (op == "and") return done(by_bits(type, []<class T>(T) { return of2<T, T>([](T a, T b) { return static_cast<T>(a & b); }); }));
-    if (op == "or") return done(by_bits(type, []<class T>(T) { return of2<T, T>([](T a, T b) { return static_cast<T>(a | b); }); }));
-    return done(by_bits(type, []<class T>(T) { return of2<T, T>([](T a, T b) { return static_cast<T>(a ^ b); }); }));
+    if (op == "and") return done(by_bits(type, []<class T>(T) { return of<T, T>([](T a, T b) { return static_cast<T>(a & b); }); }));
+    if (op == "or") return done(by_bits(type, []<class T>(T) { return of<T, T>([](T a, T b) { return static_cast<T>(a | b); }); }));
+    return done(by_bits(type, []<class T>(T) { return of<T, T>([](T a, T b) { return static_cast<T>(a ^ b); }); }));
   }
   if (op == "not" || op == "cnot") {
     sources(1);
-    if (op == "cnot") return done(by_bits(type, []<class T>(T) { return of1<T>([](T a) { return static_cast<T>(a == 0); }); }));
-    return done(by_bits(type, []<class T>(T) { return of1<T>([](T a) { return static_cast<T>(~a); }); }));
+    if (op == "cnot") return done(by_bits(type, []<class T>(T) { return of<T>([](T a) { return static_cast<T>(a == 0); }); }));
+    return done(by_bits(type, []<class T>(T) { return of<T>([](T a) { return static_cast<T>(~a); }); }));
   }
   if (op == "shl" || op == "shr") {
     arity(3);
     i.d = names.destination(args[0], type), i.a = names.source(args[1], type), i.b = names.source(args[2], Type::U32);
     if (op == "shl")
       return done(by_bits(type, []<class T>(T) {
-        return of2<T, uint32_t>([](T a, uint32_t n) { return n >= 8 * sizeof(T) ? T{0} : static_cast<T>(static_cast<Wraps<T>>(a) << n); });
+        return of<T, uint32_t>([](T a, uint32_t n) { return n >= 8 * sizeof(T) ? T{0} : static_cast<T>(static_cast<Wraps<T>>(a) << n); });
       }));
     return done(by_integer(type, []<class T>(T) {
-      return of2<T, uint32_t>([](T a, uint32_t n) {
+      return of<T, uint32_t>([](T a, uint32_t n) {
         constexpr uint32_t kBits = 8 * sizeof(T);
         if constexpr (std::is_signed_v<T>)
           return static_cast<T>(a >> (n >= kBits ? kBits - 1 : n));
@@ -814,16 +768,16 @@ bool decode_arithmetic(Instruction& i, const Words& words, const std::vector<Arg
     sources(3);
     const bool left = words[1] == "l", clamps = has(words, "clamp");
     if (left)
-      return done(clamps ? of3<uint32_t, uint32_t, uint32_t>([](uint32_t a, uint32_t b, uint32_t c) {
+      return done(clamps ? of<uint32_t, uint32_t, uint32_t>([](uint32_t a, uint32_t b, uint32_t c) {
         return static_cast<uint32_t>((uint64_t{b} << 32 | a) << std::min(c, 32u) >> 32);
       })
-                         : of3<uint32_t, uint32_t, uint32_t>([](uint32_t a, uint32_t b, uint32_t c) {
+                         : of<uint32_t, uint32_t, uint32_t>([](uint32_t a, uint32_t b, uint32_t c) {
                              return static_cast<uint32_t>((uint64_t{b} << 32 | a) << (c & 31) >> 32);
                            }));
-    return done(clamps ? of3<uint32_t, uint32_t, uint32_t>([](uint32_t a, uint32_t b, uint32_t c) {
+    return done(clamps ? of<uint32_t, uint32_t, uint32_t>([](uint32_t a, uint32_t b, uint32_t c) {
       return static_cast<uint32_t>((uint64_t{b} << 32 | a) >> std::min(c, 32u));
     })
-                       : of3<uint32_t, uint32_t, uint32_t>([](uint32_t a, uint32_t b, uint32_t c) {
+                       : of<uint32_t, uint32_t, uint32_t>([](uint32_t a, uint32_t b, uint32_t c) {
                            return static_cast<uint32_t>((uint64_t{b} << 32 | a) >> (c & 31));
                          }));
   }
@@ -839,18 +793,18 @@ bool decode_arithmetic(Instruction& i, const Words& words, const std::vector<Arg
     arity(2);
     i.d = names.destination(args[0], Type::U32), i.a = names.source(args[1], type);
     if (op == "popc")
-      return done(by_bits(type, []<class T>(T) { return of1<T>([](T a) { return static_cast<uint32_t>(std::popcount(a)); }); }));
+      return done(by_bits(type, []<class T>(T) { return of<T>([](T a) { return static_cast<uint32_t>(std::popcount(a)); }); }));
     if (op == "clz")
-      return done(by_bits(type, []<class T>(T) { return of1<T>([](T a) { return static_cast<uint32_t>(std::countl_zero(a)); }); }));
+      return done(by_bits(type, []<class T>(T) { return of<T>([](T a) { return static_cast<uint32_t>(std::countl_zero(a)); }); }));
     const bool amount = has(words, "shiftamt");
     return done(by_integer(type, [&]<class T>(T) -> Handler {
       using U = std::make_unsigned_t<T>;
       if (amount)
-        return of1<T>([](T a) {
+        return of<T>([](T a) {
           return a == 0 || a == static_cast<T>(-1) ? (std::is_signed_v<T> || a == 0 ? ~0u : 0u)
                                                    : static_cast<uint32_t>(std::countl_zero(static_cast<U>(a < 0 ? ~a : a)));
         });
-      return of1<T>([](T a) {
+      return of<T>([](T a) {
         const auto u = static_cast<U>(a < 0 ? ~a : a);
         return u == 0 ? ~0u : static_cast<uint32_t>(8 * sizeof(T) - 1) - static_cast<uint32_t>(std::countl_zero(u));
       });
@@ -859,7 +813,7 @@ bool decode_arithmetic(Instruction& i, const Words& words, const std::vector<Arg
   if (op == "brev") {
     sources(1);
     return done(by_bits(type, []<class T>(T) {
-      return of1<T>([](T a) {
+      return of<T>([](T a) {
         T d = 0;
         for (unsigned k = 0; k < 8 * sizeof(T); ++k) d = static_cast<T>(d | static_cast<T>((a >> k & 1) << (8 * sizeof(T) - 1 - k)));
         return d;
@@ -871,7 +825,7 @@ bool decode_arithmetic(Instruction& i, const Words& words, const std::vector<Arg
     i.d = names.destination(args[0], type), i.a = names.source(args[1], type);
     i.b = names.source(args[2], Type::U32), i.c = names.source(args[3], Type::U32);
     return done(by_integer(
-        type, []<class T>(T) { return of3<T, uint32_t, uint32_t>([](T a, uint32_t at, uint32_t n) { return field(a, at, n); }); }));
+        type, []<class T>(T) { return of<T, uint32_t, uint32_t>([](T a, uint32_t at, uint32_t n) { return field(a, at, n); }); }));
   }
   if (op == "bfi") {
     arity(5);
@@ -896,7 +850,7 @@ bool decode_arithmetic(Instruction& i, const Words& words, const std::vector<Arg
   if (op == "prmt") {
     if (words.size() != 2) throw NotImplementedError("a mode of prmt");
     sources(3);
-    return done(of3<uint32_t, uint32_t, uint32_t>([](uint32_t a, uint32_t b, uint32_t c) { return permuted(a, b, c); }));
+    return done(of<uint32_t, uint32_t, uint32_t>([](uint32_t a, uint32_t b, uint32_t c) { return permuted(a, b, c); }));
   }
   if (op == "dp4a" && types.size() == 2) {
     arity(4);

@@ -128,7 +128,8 @@ template <class To, class From>
 void convert(Warp& w, const Instruction& i, Mask m) {
   const std::byte* const from = i.a.at >= 0 ? w.registers + i.a.at : w.constants + ~i.a.at;
   std::byte* const to = w.registers + i.d.at;
-  const bool directed = i.mode != 0 && (kIsFloat<From> || kIsFloat<To>);
+  // Whole numbers and halves are rounded by whole() alone, which needs the usual mode.
+  const bool directed = i.mode != 0 && !(i.e.at & 2) && std::is_floating_point_v<To>;
   if (directed) std::fesetround(kRoundings[i.mode]);
   for (int l = 0; l < kLanes; ++l) {
     if (!(m >> l & 1)) continue;

@@ -105,88 +105,12 @@ void Machine::start_block() {
       for (unsigned l = 0; l < kLanes; ++l) {
         const Three t = thread_of(first + l);
         const Mask bit = Mask{1} << l;
-        uint32_t x = 0;
-        switch (special) {
-          case Special::TidX:
-            x = t.x;
-            break;
-          case Special::TidY:
-            x = t.y;
-            break;
-          case Special::TidZ:
-            x = t.z;
-            break;
-          case Special::NtidX:
-            x = block_.x;
-            break;
-          case Special::NtidY:
-            x = block_.y;
-            break;
-          case Special::NtidZ:
-            x = block_.z;
-            break;
-          case Special::CtaidX:
-            x = at_.x;
-            break;
-          case Special::CtaidY:
-            x = at_.y;
-            break;
-          case Special::CtaidZ:
-            x = at_.z;
-            break;
-          case Special::NctaidX:
-            x = grid_.x;
-            break;
-          case Special::NctaidY:
-            x = grid_.y;
-            break;
-          case Special::NctaidZ:
-            x = grid_.z;
-            break;
-          case Special::Lane:
-            x = l;
-            break;
-          case Special::Warp:
-            x = w.number;
-            break;
-          case Special::Warps:
-            x = static_cast<uint32_t>(warps_.size());
-            break;
-          case Special::Processor:
-            x = 0;
-            break;
-          case Special::Processors:
-            x = 1;
-            break;
-          case Special::Grid:
-            x = 1;
-            break;
-          case Special::LanesEqual:
-            x = bit;
-            break;
-          case Special::LanesLess:
-            x = bit - 1;
-            break;
-          case Special::LanesLessEqual:
-            x = bit | (bit - 1);
-            break;
-          case Special::LanesGreater:
-            x = ~(bit | (bit - 1));
-            break;
-          case Special::LanesGreaterEqual:
-            x = ~(bit - 1);
-            break;
-          case Special::WarpSize:
-            x = kLanes;
-            break;
-          case Special::DynamicShared:
-            x = dynamic_shared_;
-            break;
-          case Special::TotalShared:
-            x = program_.shared_bytes + dynamic_shared_;
-            break;
-        }
-        v.v[l] = x;
+        // In the order of Special.
+        const std::array values = {t.x, t.y, t.z, block_.x, block_.y, block_.z, at_.x, at_.y, at_.z, grid_.x, grid_.y, grid_.z, l, w.number,
+                                   static_cast<uint32_t>(warps_.size()), 0u, 1u, 1u, bit, bit - 1, bit | (bit - 1), ~(bit | (bit - 1)), ~(bit - 1),
+                                   static_cast<uint32_t>(kLanes), dynamic_shared_, program_.shared_bytes + dynamic_shared_};
+        static_assert(values.size() == static_cast<size_t>(Special::TotalShared) + 1);
+        v.v[l] = values[static_cast<size_t>(special)];
       }
       std::memcpy(w.registers + at.at, v.v, sizeof v.v);
     }

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from checked_kernels import KERNELS, mutants
 from naru import _C
+from naru.testing.operator_cases import CASES, result_bits
 
 HOME = Path(__file__).resolve().parents[3]
 SUPPORT = Path(__file__).parents[1] / "support"
@@ -153,17 +154,23 @@ def test_only_cuda_executes_ptx():
         naru.virtual("cuda", execute="sass")
 
 
+@needs_nvrtc
+@pytest.mark.parametrize("part", range(8) if ALL else (3,))
+def test_operators_and_their_gradients_have_the_bits_of_the_cpu_and_no_fault(checked, part):
+    naru.use_deterministic_algorithms(True)
+    try:
+        for case in CASES[part::8]:
+            if not (case.extra.get("library") or case.extra.get("host")):  # a library's on the cpu
+                assert result_bits(case, "cuda:0") == result_bits(case), case.name
+                assert _C._kernel_faults() == [], case.name
+    finally:
+        naru.use_deterministic_algorithms(False)
+
+
 def interpreted(*command, **environment):
     there = {**os.environ, "NARU_VIRTUAL": "cuda:1(execute=ptx)", "PYTHONPATH": str(Path(naru.__file__).resolve().parents[1]), **environment}
     done = subprocess.run([sys.executable, *command], capture_output=True, text=True, cwd=HOME, env=there, timeout=3000)
     return done.returncode, done.stdout + done.stderr
-
-
-FAMILIES = """
-import sys
-import naru
-from naru.testing import selftest
-"""
 
 
 @needs_nvrtc
