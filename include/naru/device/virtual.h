@@ -31,6 +31,9 @@ struct VirtualOptions {
   uint64_t lose_after = 0;                // the device is lost after this number of copies and launches; 0: never
   bool unified = false;                   // the host uses the devices' memory, at the same addresses
   std::vector<std::string> without = {};  // unsupported features: "fp64", "fp16", "bf16", "denormals", or names of operators
+  // cuda only: kernels are compiled to PTX by NVRTC and interpreted, and their accesses to memory are checked (docs/kernelcheck.md). False: the
+  // cpu's executor computes.
+  bool ptx = false;
 
   bool operator==(const VirtualOptions& other) const;
 };

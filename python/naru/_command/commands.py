@@ -247,6 +247,26 @@ def diverge(*program: str, a: str = "cpu", b: str = "", json: bool = False) -> i
     return main(list(program), a, b, json)
 
 
+def kernelcheck(*program: str, counts: bool = False, model: Literal["t4", "a100", "h100", "h200"] | None = None, json: bool = False) -> int:
+    """Runs a script on virtual cuda devices that interpret their kernels, and finds faults of the kernels; exit status 1 if there is one.
+
+    Found are accesses out of bounds or misaligned, writes to inputs, shared memory that is read before it is written, races within a block and between
+    blocks, and barriers that some threads do not reach: by kernel, line, thread and tensor. No GPU is needed, but NVRTC
+    (`pip install nvidia-cuda-nvrtc`).
+
+        naru kernelcheck train.py --epochs 1
+
+    Args:
+        program: As for `naru run`.
+        counts: Also a table of the kernels: instructions, memory transactions against the ideal, bank conflicts.
+        model: The table with a column more: how long the kernels would take on this GPU. An estimate, from the counts alone.
+        json: One object, with the faults and the counts, on the last line of standard output.
+    """
+    from .kernelcheck import checked
+
+    return checked(list(program), counts, model, json)
+
+
 def top(*, once: bool = False, interval: float = 1.0, json: bool = False) -> int:
     """Shows your running programs, live: memory by device, queue length, instructions completed, kernels compiled.
 

@@ -19,15 +19,15 @@ EXTRA = "pip install cyclopts rich"
 GROUPS = {"jupyter": "Notebooks in which `import torch` is naru."}
 COMMANDS: dict[str, Callable[..., int]] = {
     "run": commands.run, "torchrun": commands.torchrun, "check": commands.check, "devices": commands.devices, "doctor": commands.doctor, "selftest": commands.selftest,
-    "bench": commands.bench, "memory": commands.memory, "diverge": commands.diverge, "top": commands.top, "jupyter install": commands.jupyter_install,
+    "bench": commands.bench, "memory": commands.memory, "diverge": commands.diverge, "kernelcheck": commands.kernelcheck, "top": commands.top, "jupyter install": commands.jupyter_install,
     "version": commands.version,
 }  # fmt: skip
 # Commands that run a program: all arguments after the program belong to it.
-PROGRAMS = ("run", "torchrun", "memory", "diverge")
+PROGRAMS = ("run", "torchrun", "memory", "diverge", "kernelcheck")
 # Commands that check the virtual devices in the environment first. `naru run` does not: its script may still set the variables.
-OF_DEVICES = ("devices", "doctor", "selftest", "bench", "memory", "diverge")
+OF_DEVICES = ("devices", "doctor", "selftest", "bench", "memory", "diverge", "kernelcheck")
 ASKED = {"run": "which script? e.g. naru run train.py", "torchrun": "which script? e.g. naru torchrun --nproc_per_node=4 train.py", "memory": "which script? e.g. naru memory train.py",
-         "diverge": "which script? e.g. naru diverge --a cpu --b cuda:0 train.py",
+         "kernelcheck": "which script? e.g. naru kernelcheck train.py", "diverge": "which script? e.g. naru diverge --a cpu --b cuda:0 train.py",
          "check": "which script or folder? e.g. naru check train.py", "selftest": "which device? e.g. naru selftest cuda:0"}  # fmt: skip
 SUMMARY = "Tensors and neural networks on every device of the machine, by PyTorch's names."
 STATUS = "Exit status: 0 done, 1 the answer is no, 2 the command line or the environment is wrong, 130 interrupted; `naru run`: the script's own."

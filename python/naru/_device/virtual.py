@@ -35,7 +35,9 @@ class virtual:
     memory, as on Apple's (`x.numpy(force=True)` is a view then). without: what the devices do not support:
     "fp64", "fp16", "bf16", names of operators (`naru devices --coverage` lists them), or "*" for every operator; "denormals": float32 operations
     take denormal numbers for zero; or "elements": nothing is computed and no memory is used, the host reads 0, but memory is counted as if
-    elements were stored (`naru memory --predict`).
+    elements were stored (`naru memory --predict`). execute: "ptx" (cuda only): kernels are compiled by NVRTC as for a
+    GPU and interpreted, and a kernel's access out of bounds, race or divergent barrier is a RuntimeError at the next wait (docs/kernelcheck.md);
+    "host": the cpu's own loops.
 
     Errors: RuntimeError for a kind that is not a device kind, a count below 0, or an invalid option.
     """
@@ -57,6 +59,7 @@ class virtual:
         lose_after: int | None = None,
         unified: bool | None = None,
         without: str | Iterable[str] | None = None,
+        execute: str | None = None,
     ) -> None:
         if count < 0:
             raise RuntimeError(f"virtual: count must not be negative, got {count}")

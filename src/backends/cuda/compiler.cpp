@@ -20,8 +20,8 @@ constexpr const char* kInexact = "\n#pragma naru inexact";
 
 }  // namespace
 
-Compiler::Compiler(int driver_version)
-    : gpu::Compiler(open_library(Product::Nvrtc, driver_version), "nvrtc", "NVRTC", "cu"), driver_version_(driver_version) {
+Compiler::Compiler(int driver_version, bool lines)
+    : gpu::Compiler(open_library(Product::Nvrtc, driver_version), "nvrtc", "NVRTC", "cu"), driver_version_(driver_version), lines_(lines) {
   const bool all = find(count_, "GetNumSupportedArchs") && find(list_, "GetSupportedArchs") && find(ptx_size_, "GetPTXSize") &&
                    find(ptx_, "GetPTX") && find(cubin_size_, "GetCUBINSize") && find(cubin_, "GetCUBIN");
   int count = 0;
@@ -32,9 +32,7 @@ Compiler::Compiler(int driver_version)
 }
 
 std::string Compiler::remedy() const { return remedy_of(Product::Nvrtc, driver_version_); }
-std::string Compiler::options() const {
-  return fmt::format("{}{}", fmt::join(kOptions, " "), keeps_texts() ? " --generate-line-info" : "");
-}
+std::string Compiler::options() const { return fmt::format("{}{}", fmt::join(kOptions, " "), lines_ ? " --generate-line-info" : ""); }
 
 std::string Compiler::architecture(int major, int minor) const {
   const int wanted = 10 * major + minor;
@@ -59,10 +57,22 @@ std::string Compiler::compile(const std::string& source, const std::string& arch
   std::vector<std::string> options(std::begin(kOptions), std::end(kOptions));
   if (inexact) options[0] = "--fmad=true";
   options.push_back("--gpu-architecture=" + architecture + (own_features ? "a" : ""));
-  if (keeps_texts()) options.push_back("--generate-line-info");
+  if (lines_) options.push_back("--generate-line-info");
   if (source.find("#include") != std::string::npos)  // a user kernel
     for (const std::string& folder : include_folders(driver_version_)) options.push_back("--include-path=" + folder);
   return build(source, options, machine_code ? cubin_size_ : ptx_size_, machine_code ? cubin_ : ptx_, device);
 }
 
 }  // namespace naru::backends::cuda
+
+namespace naru::backends::gpu {
+
+std::unique_ptr<Compiler> make_ptx_compiler(std::string& architecture) {
+  constexpr int kNewest = 13000;  // the code is for no driver: any NVRTC will do
+  auto compiler = std::make_unique<cuda::Compiler>(kNewest, true);
+  architecture = compiler->trouble().empty() ? compiler->architecture(9, 0) : "";
+  if (architecture.starts_with("sm_")) architecture.replace(0, 3, "compute_");
+  return compiler;
+}
+
+}  // namespace naru::backends::gpu

@@ -12,7 +12,8 @@ class Compiler final : public gpu::Compiler {
  public:
   // Opens NARU_NVRTC_LIBRARY, else the newest NVRTC whose code this driver version accepts ("12080" is CUDA 12.8), else any. Searches the
   // system's libraries, toolkit folders and wheels (see runtime/os/library.h).
-  explicit Compiler(int driver_version);
+  // lines: its code says which line of the source each instruction belongs to.
+  explicit Compiler(int driver_version, bool lines = keeps_texts());
 
   const char* words() const noexcept override { return "NVRTC, CUDA's run-time compiler"; }
   std::string remedy() const override;
@@ -26,6 +27,7 @@ class Compiler final : public gpu::Compiler {
 
  private:
   const int driver_version_;
+  const bool lines_;
   std::vector<int> known_;  // 75, 80, ... in order
   int (*count_)(int*) = nullptr;
   int (*list_)(int*) = nullptr;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -74,5 +75,9 @@ class Compiler {
 #undef NARU_DECLARE
   } functions_;
 };
+
+// NVRTC as a compiler to PTX with lines, for the virtual devices that interpret it (backends/ptx). architecture: the target to name, the virtual architecture of an
+// H100 or the newest before that; "" if the compiler can't be used (trouble() says why).
+std::unique_ptr<Compiler> make_ptx_compiler(std::string& architecture);
 
 }  // namespace naru::backends::gpu

@@ -73,8 +73,9 @@ void* VirtualDevice::allocate(size_t bytes) {
     if (before > options_.memory || bytes > options_.memory - before) return nullptr;
   } while (!used_.compare_exchange_weak(before, before + bytes));
   void* memory = nullptr;
+  const size_t gap = options_.ptx ? 512 : 0;  // behind it, so that an index that is too large does not lead into other memory
   if (has_elements_)
-    memory = aligned_memory((bytes + 63) / 64 * 64);
+    memory = aligned_memory((bytes + gap + 63) / 64 * 64);
   else
     memory = runtime::system::map_addresses(bytes);
   if (!memory) used_ -= bytes;
@@ -87,6 +88,13 @@ void VirtualDevice::release(void* memory, size_t bytes) noexcept {
   else
     runtime::system::unmap(memory, bytes);
   used_ -= bytes;
+}
+
+ptx::Executor* VirtualDevice::executor() {
+  if (!options_.ptx || !has_elements_) return nullptr;
+  const std::lock_guard lock(executor_mutex_);
+  if (!executor_) executor_ = std::make_unique<ptx::Executor>(device_);
+  return executor_.get();
 }
 
 void VirtualDevice::check() const {

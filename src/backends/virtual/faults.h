@@ -3,8 +3,10 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string_view>
 
+#include "backends/ptx/executor.h"
 #include "ir/instruction.h"
 #include "naru/device/virtual.h"
 
@@ -40,6 +42,9 @@ class VirtualDevice {
   bool flushes_denormals() const noexcept { return flushes_denormals_; }
   size_t used() const noexcept { return used_.load(); }
 
+  // What interprets its kernels, for a device with execute=ptx; else null. Throws DeviceUnavailableError if there is no compiler for it.
+  ptx::Executor* executor();
+
   // Throws DeviceLostError if the device is lost.
   void check() const;
   const VirtualOptions& options() const noexcept { return options_; }
@@ -53,6 +58,8 @@ class VirtualDevice {
   std::atomic<uint64_t> requests_{0}, allocations_{0}, copies_{0}, launches_{0};
   std::atomic<size_t> used_{0};
   std::atomic<bool> lost_{false};
+  std::mutex executor_mutex_;
+  std::unique_ptr<ptx::Executor> executor_;
 };
 
 }  // namespace naru::backends

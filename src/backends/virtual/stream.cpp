@@ -137,12 +137,19 @@ uint64_t VirtualStream::submit(ir::Instruction instruction, std::vector<Ref<Stor
   // Open the product libraries, and call them once, on the submitting thread. The process may exit while a stream's thread does that, and
   // what a library creates at its first call can't be kept for that thread.
   if (std::holds_alternative<ir::MatMul>(instruction)) cpu::products();
-  const VirtualDevice::InjectedFault fate = state()->next(instruction);
+  const std::shared_ptr<VirtualDevice> device = state();
+  const VirtualDevice::InjectedFault fate = device->next(instruction);
+  std::vector<ptx::OperandMemory> memory;
+  if (const ptx::Executor* e = device->executor(); e && ptx::Executor::takes(instruction))
+    memory = e->memory_of(instruction, [&](void* p) { return to_host(p, device_); });
   translate(instruction, device_);
-  return push({std::move(instruction), std::move(hold), fate, 0}, true);
+  return push({std::move(instruction), std::move(hold), fate, 0, std::move(memory)}, true);
 }
 
-void VirtualStream::prepare(const ir::Instruction& instruction) { cpu::prepare(instruction); }
+void VirtualStream::prepare(const ir::Instruction& instruction) {
+  ptx::Executor* const e = state()->executor();
+  e ? e->prepare(instruction) : cpu::prepare(instruction);
+}
 
 void VirtualStream::wait(runtime::DeviceStream& other, uint64_t seq) {
   check_process();
@@ -173,6 +180,7 @@ void VirtualStream::wait_watched(uint64_t seq) {
     if (!watch.interrupted()) continue;
     lock.unlock();
     cpu::cancel_kernels_of(thread_.get_id());
+    interrupted_ = true;
     throw runtime::Interrupted(fmt::format("the wait for {} was interrupted (Ctrl-C)", device_.str()));
   }
 }
@@ -194,7 +202,10 @@ void VirtualStream::run(Item& item) {
   const std::shared_ptr<VirtualDevice> device = state();
   device->before(item.fate, instruction);
   if (!device->has_elements()) return clear_host(instruction);
-  {
+  if (ptx::Executor* const e = device->executor(); e && ptx::Executor::takes(instruction)) {
+    interrupted_ = false;
+    e->run(instruction, item.memory, [this] { return interrupted_.load(std::memory_order_relaxed); });
+  } else {
     const FlushDenormals flush(device->flushes_denormals());
     cpu::execute(instruction);
   }

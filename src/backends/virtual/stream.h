@@ -44,7 +44,8 @@ class VirtualStream final : public runtime::DeviceStream {
     std::variant<ir::Instruction, Wait, Time> work;
     std::vector<Ref<Storage>> hold;
     VirtualDevice::InjectedFault fate;
-    uint64_t seq = 0;  // 0: has no sequence number
+    uint64_t seq = 0;                             // 0: has no sequence number
+    std::vector<ptx::OperandMemory> memory = {};  // for interpreted kernels
   };
 
   void check_process() const;
@@ -65,6 +66,7 @@ class VirtualStream final : public runtime::DeviceStream {
   std::condition_variable arrived_, reached_;
   std::deque<Item> items_;
   bool ends_ = false, running_ = false;
+  std::atomic<bool> interrupted_{false};  // the kernel that runs is to end
   std::thread thread_;
 };
 

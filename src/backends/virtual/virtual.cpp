@@ -92,7 +92,9 @@ class VirtualBackend final : public Backend {
   }
 
   std::unique_ptr<DeviceStream> create_stream(Device device, int) override {
-    return std::make_unique<VirtualStream>(device, state(device));
+    const std::shared_ptr<VirtualDevice> d = state(device);
+    d->executor();  // opens the compiler on this thread: the process may end while a stream's thread does
+    return std::make_unique<VirtualStream>(device, d);
   }
   void renew(Device device, DeviceStream& stream) override { static_cast<VirtualStream&>(stream).renew(state(device)); }
   bool can_access_peer(Device from, Device to) override {
@@ -101,6 +103,7 @@ class VirtualBackend final : public Backend {
   Capabilities capabilities(Device device) override {
     constexpr std::pair<std::string_view, DType> kTypes[] = {{"fp64", DType::F64}, {"fp16", DType::F16}, {"bf16", DType::BF16}};
     Capabilities c;
+    if (state(device)->options().ptx) c = ptx::Executor::capabilities();
     c.unified_memory = state(device)->options().unified;
     for (const std::string& what : state(device)->options().without) {
       const auto* const type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& t) { return t.first == what; });

@@ -63,8 +63,13 @@ Kinds parse(std::string_view spec) {
         raise_bad(spec, fmt::format("'{}' is not a number from 0 to {}", number, kMost));
     }
     bool known = false;
-    for (const DeviceKind& k : accelerator_kinds())
-      if (kind == k.name) kinds[static_cast<size_t>(k.type)] = parse_virtual_options(options, n), known = true;
+    for (const DeviceKind& k : accelerator_kinds()) {
+      if (kind != k.name) continue;
+      VirtualOptions& o = kinds[static_cast<size_t>(k.type)];
+      o = parse_virtual_options(options, n), known = true;
+      if (o.ptx && k.type != DeviceType::Cuda)
+        raise_bad(spec, fmt::format("execute=ptx is for cuda, whose kernels are PTX, and not for '{}'", k.name));
+    }
     if (!known && item.find('=') != std::string_view::npos) raise_bad(spec, fmt::format("'{}' is a setting outside of parentheses", item));
     if (!known) raise_bad(spec, fmt::format("'{}' is not a kind of device that can be virtual ({})", kind, names_of(accelerator_kinds())));
   }

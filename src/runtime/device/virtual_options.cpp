@@ -90,6 +90,9 @@ void set_option(VirtualOptions& o, std::string_view name, std::string_view value
     o.fail_launch = count_of_text(name, value);
   } else if (name == "lose_after") {
     o.lose_after = count_of_text(name, value);
+  } else if (name == "execute") {
+    if (value != "ptx" && value != "host") raise(name, value, "ptx (kernels as NVRTC compiles them, checked) or host");
+    o.ptx = value == "ptx";
   } else if (name == "without") {
     while (!value.empty()) {
       const size_t plus = value.find('+');
@@ -99,7 +102,7 @@ void set_option(VirtualOptions& o, std::string_view name, std::string_view value
   } else {
     throw RuntimeError(
         "virtual devices: no option '{}'; there are memory, copy_delay, launch_delay, bandwidth, peer, fail_allocation, "
-        "fail_driver_allocation, fail_copy, fail_launch, lose_after, unified and without",
+        "fail_driver_allocation, fail_copy, fail_launch, lose_after, unified, without and execute",
         name);
   }
 }
@@ -137,6 +140,7 @@ std::string to_text(const VirtualOptions& o) {
   add("fail_allocation", o.fail_allocation), add("fail_driver_allocation", o.fail_driver_allocation);
   add("fail_copy", o.fail_copy), add("fail_launch", o.fail_launch), add("lose_after", o.lose_after);
   if (o.unified) text += ";unified=True";
+  if (o.ptx) text += ";execute=ptx";
   if (const std::set<std::string> names(o.without.begin(), o.without.end()); !names.empty())
     text += fmt::format(";without={}", fmt::join(names, "+"));
   return text;

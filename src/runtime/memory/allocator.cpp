@@ -16,6 +16,7 @@
 #include "core/device_kinds.h"
 #include "core/tensor_impl.h"
 #include "naru/error.h"
+#include "runtime/device/registry.h"
 #include "runtime/memory/block.h"
 #include "runtime/memory/memory_recorder.h"
 #include "runtime/os/fork.h"
@@ -76,7 +77,7 @@ struct CachingAllocator::State {
   Backend& backend;
   const Device device;
   const MemoryKind kind;
-  const bool cached = caching();
+  bool cached = true;
   size_t total = 0, in_one_piece = 0;
   mutable std::mutex mutex;
   FreeList free_small, free_large;
@@ -103,6 +104,8 @@ struct CachingAllocator::State {
   void measure() {
     const Properties p = backend.properties(device);
     total = p.total_memory;
+    // Where kernels are checked, no two tensors lie side by side, and what is released is out of bounds.
+    cached = caching() && !(backend.simulated() && kind == MemoryKind::Device && virtual_options(device.type).ptx);
     in_one_piece = kind == MemoryKind::Device ? p.largest_piece : 0;
   }
 
@@ -419,6 +422,18 @@ void CachingAllocator::record_history(bool on) {
 MemoryRecord CachingAllocator::history() const {
   const std::lock_guard lock(state_->mutex);
   return state_->recorder.history(state_->used);
+}
+
+CachingAllocator::Found CachingAllocator::find(const void* address) const {
+  const auto* const p = static_cast<const char*>(address);
+  const std::lock_guard lock(state_->mutex);
+  for (const auto& [data, block] : state_->used)
+    if (p >= block->data && p < block->data + block->size) {
+      Found found{block->data, block->requested, {}, MemoryRole::Other};
+      if (block->holder) found.origin = block->holder->origin, found.role = block->holder->role.load(std::memory_order_relaxed);
+      return found;
+    }
+  return {};
 }
 
 bool CachingAllocator::has_room(size_t bytes) const noexcept {

@@ -92,6 +92,15 @@ class CachingAllocator {
   // Whether the allocated and promised bytes leave room for a request. If not, the caller should run deferred work first: that frees its inputs,
   // and an error then counts and lists its results.
   bool has_room(size_t bytes) const noexcept;
+  // The block in use that holds this address: its first byte, the bytes that were asked for, and the origin and category of the tensor that it is for. Null
+  // `data`: there is none.
+  struct Found {
+    const void* data = nullptr;
+    size_t bytes = 0;
+    Origin origin;
+    MemoryRole role = MemoryRole::Other;
+  };
+  Found find(const void* address) const;
   // Reserves bytes for a later request. Returns false and reserves nothing if the allocated and promised bytes would exceed the capacity.
   bool promise(size_t bytes) noexcept;
   void end_promise(size_t bytes) noexcept;

@@ -70,7 +70,7 @@ def test_a_layer_includes_only_layers_below_it(path):
         assert other in ALLOWED[layer], f"{path.relative_to(SRC)} includes {included}: {layer} may include {sorted(ALLOWED[layer])} only"
         if other == "backends":
             mine = path.relative_to(SRC).parts[1]
-            assert included.split("/")[1] in (mine, "gpu"), f"{path.relative_to(SRC)} includes another backend: {included}"
+            assert included.split("/")[1] in (mine, "gpu", "ptx"), f"{path.relative_to(SRC)} includes another backend: {included}"
 
 
 @pytest.mark.parametrize("path", [p for p in sources() if p.parent == SRC / "render"], ids=lambda p: p.name)
