@@ -28,6 +28,8 @@ ALL = os.environ.get("NARU_TEST_METAL") == "all"
 FLOAT64 = [
     "tests/python/devices/test_each_device.py::test_an_operator_and_its_gradient_give_the_bits_of_cpu[mps:0-batch_norm]",
     "tests/python/devices/test_each_device.py::test_an_operator_and_its_gradient_give_the_bits_of_cpu[mps:0-batch_norm (N, C)]",
+    "tests/python/devices/test_each_device.py::test_an_operator_and_its_gradient_give_the_bits_of_cpu[mps:0-var(0)]",
+    "tests/python/devices/test_each_device.py::test_an_operator_and_its_gradient_give_the_bits_of_cpu[mps:0-complex var]",
     "tests/python/kernels/test_kernel_errors.py::test_arguments_that_do_not_fit_are_refused_by_name[mps:0]",
     "tests/python/kernels/test_kernels.py::test_mathematics_has_the_bits_of_the_operators_on_every_device[mps:0-torch.float32]",
     "tests/python/devices/test_graphs.py::test_a_training_loop_of_replayed_steps_ends_in_the_same_bits[mps:0-adam]",
