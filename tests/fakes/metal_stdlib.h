@@ -120,10 +120,12 @@ static inline bool atomic_compare_exchange_weak_explicit(P p, T* old, T x, memor
   static inline float name(float x) { return __builtin_##name##f(x); }
 #define FAKE_2(name) \
   static inline float name(float x, float y) { return __builtin_##name##f(x, y); }
+// clang-format off: lists of macros
 FAKE_1(fabs)
 FAKE_1(floor)
-FAKE_1(ceil)
-FAKE_1(trunc) FAKE_1(rint) FAKE_1(round) FAKE_2(fmin) FAKE_2(fmax) FAKE_2(copysign) static inline float fma(float x, float y, float z) {
+FAKE_1(ceil) FAKE_1(trunc) FAKE_1(rint) FAKE_1(round) FAKE_2(fmin) FAKE_2(fmax) FAKE_2(copysign)
+    // clang-format on
+    static inline float fma(float x, float y, float z) {
   return __builtin_fmaf(x, y, z);
 }
 static inline float ldexp(float x, int n) { return __builtin_ldexpf(x, n); }
@@ -131,12 +133,14 @@ static inline int abs(int x) { return x < 0 ? -x : x; }
 #define FAKE_PAIR(type)                                            \
   static inline type min(type a, type b) { return b < a ? b : a; } \
   static inline type max(type a, type b) { return a < b ? b : a; }
-FAKE_PAIR(int) FAKE_PAIR(uint) FAKE_PAIR(long) FAKE_PAIR(ulong) FAKE_PAIR(float) namespace precise {
-  FAKE_1(sqrt)
-  FAKE_1(exp)
-  FAKE_1(exp2)
-  FAKE_1(log) FAKE_1(log2) FAKE_1(log10) FAKE_1(sin) FAKE_1(cos) FAKE_1(tan) FAKE_1(asin) FAKE_1(acos) FAKE_1(atan) FAKE_1(sinh)
-      FAKE_1(cosh) FAKE_1(tanh) FAKE_1(asinh) FAKE_1(acosh) FAKE_1(atanh) FAKE_2(pow) FAKE_2(atan2) FAKE_2(fmod) static inline float
+// clang-format off
+FAKE_PAIR(int) FAKE_PAIR(uint) FAKE_PAIR(long) FAKE_PAIR(ulong) FAKE_PAIR(float)
+namespace precise {
+FAKE_1(sqrt) FAKE_1(exp) FAKE_1(exp2) FAKE_1(log) FAKE_1(log2) FAKE_1(log10) FAKE_1(sin) FAKE_1(cos) FAKE_1(tan)
+FAKE_1(asin) FAKE_1(acos) FAKE_1(atan) FAKE_1(sinh) FAKE_1(cosh) FAKE_1(tanh) FAKE_1(asinh) FAKE_1(acosh) FAKE_1(atanh)
+FAKE_2(pow) FAKE_2(atan2) FAKE_2(fmod)
+      // clang-format on
+      static inline float
       rsqrt(float x) {
     return 1.0f / __builtin_sqrtf(x);
   }

@@ -108,6 +108,35 @@ nb::dict availability(DeviceType kind) {
   return out;
 }
 
+// What interpreted kernels did (docs/kernelcheck.md).
+void define_kernel_report() {
+  def(kFunction, "_collect_kernel_faults", "on",
+      "Whether faults of interpreted kernels are collected, and raise no error; forgets those so far.", [](bool on) -> PyObject* {
+        runtime::kernel_report().clear();
+        runtime::kernel_report().collect(on);
+        Py_RETURN_NONE;
+      });
+  def(kFunction, "_kernel_faults", "", "The faults of interpreted kernels so far: a list of dicts.", []() -> nb::object {
+    nb::list out;
+    for (const runtime::KernelFault& f : runtime::kernel_report().faults()) {
+      nb::dict one;
+      one["kernel"] = f.kernel, one["kind"] = f.kind, one["file"] = f.file, one["line"] = f.line, one["source"] = f.source;
+      one["thread"] = f.thread, one["instruction"] = f.instruction, one["text"] = f.text, one["made"] = f.made, one["times"] = f.times;
+      out.append(one);
+    }
+    return out;
+  });
+  def(kFunction, "_kernel_figures", "", "By kernel: what interpreted kernels did so far, summed over their launches.", []() -> nb::object {
+    nb::dict out;
+    for (const auto& [kernel, figures] : runtime::kernel_report().figures()) {
+      nb::dict row;
+      for (const auto& [name, value] : figures) row[name.c_str()] = value;
+      out[kernel.c_str()] = row;
+    }
+    return out;
+  });
+}
+
 void define_kinds() {
   def(kFunction, "is_available", "kind", "Whether there is a device of a kind ('cuda', 'mps' ...) that works.",
       [](std::string_view kind) { return runtime::availability(parse_device_type(kind)).available; });
@@ -141,31 +170,6 @@ void define_kinds() {
         out["compilations"] = cache.compilations();
         return out;
       });
-  def(kFunction, "_collect_kernel_faults", "on",
-      "Whether faults of interpreted kernels are collected, and raise no error; forgets those so far.", [](bool on) -> PyObject* {
-        runtime::kernel_report().clear();
-        runtime::kernel_report().collect(on);
-        Py_RETURN_NONE;
-      });
-  def(kFunction, "_kernel_faults", "", "The faults of interpreted kernels so far: a list of dicts.", []() -> nb::object {
-    nb::list out;
-    for (const runtime::KernelFault& f : runtime::kernel_report().faults()) {
-      nb::dict one;
-      one["kernel"] = f.kernel, one["kind"] = f.kind, one["file"] = f.file, one["line"] = f.line, one["source"] = f.source;
-      one["thread"] = f.thread, one["instruction"] = f.instruction, one["text"] = f.text, one["made"] = f.made, one["times"] = f.times;
-      out.append(one);
-    }
-    return out;
-  });
-  def(kFunction, "_kernel_figures", "", "By kernel: what interpreted kernels did so far, summed over their launches.", []() -> nb::object {
-    nb::dict out;
-    for (const auto& [kernel, figures] : runtime::kernel_report().figures()) {
-      nb::dict row;
-      for (const auto& [name, value] : figures) row[name.c_str()] = value;
-      out[kernel.c_str()] = row;
-    }
-    return out;
-  });
   def(kFunction, "_best_device", "", "The device programs should use, and why the other kinds were not chosen.", []() -> nb::object {
     const BestDevice best = best_device();
     nb::dict others;
@@ -297,6 +301,7 @@ void define_devices(nb::module_& m) {
   m.attr("_ACCELERATORS") = nb::tuple(accelerators);
   m.attr("_KIND_ROWS") = nb::tuple(rows);
   define_kinds();
+  define_kernel_report();
   define_memory();
   define_histories();
   define_switches();

@@ -147,7 +147,16 @@ class ShaderKernel:
 
 
 class ShaderLibrary:
-    """The kernels of a source in Metal's language, as attributes."""
+    """The kernels of a source in Metal's language, as attributes.
+
+    Args:
+        source: text in Metal's language, as far as `compile_shader` takes it.
+
+    >>> from naru.mps import compile_shader
+    >>> text = "kernel void twice(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 2.0f * x[i]; }"
+    >>> [name for name in dir(compile_shader(text)) if not name.startswith("_")]
+    ['twice']
+    """
 
     def __init__(self, source: str) -> None:
         text, names = translated(source)

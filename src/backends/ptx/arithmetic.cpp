@@ -1,83 +1,17 @@
-// Handlers of arithmetic, logic, moves and comparisons. A handler computes all lanes, also those that do not take part, whose results it drops: such loops are
-// vectorised.
+// Handlers of moves, comparisons and floats; those of integers are in arithmetic_integers.cpp. A handler computes all lanes, also those
+// that do not take part, whose results it drops: such loops are vectorised.
 #include <bit>
 #include <cfenv>
 #include <cmath>
 #include <limits>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
-#include "backends/ptx/decode.h"
+#include "backends/ptx/arithmetic.h"
 #include "naru/error.h"
 
 namespace naru::backends::ptx {
 namespace {
-
-using i128 = __int128;
-using u128 = unsigned __int128;
-
-// The unsigned type in which arithmetic of T wraps around.
-template <class T>
-using Wraps = std::conditional_t<sizeof(T) < 4, uint32_t, std::make_unsigned_t<T>>;
-template <class T>
-using Double = std::conditional_t<sizeof(T) == 2, std::conditional_t<std::is_signed_v<T>, int32_t, uint32_t>,
-                                  std::conditional_t<sizeof(T) == 4, std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>,
-                                                     std::conditional_t<std::is_signed_v<T>, i128, u128>>>;
-
-// A handler of a function of the lanes' operands. The functions are lambdas without state, so that each makes a handler of its own.
-template <class... A, class F>
-Handler of(F) {
-  return [](Warp& w, const Instruction& i, Mask m) {
-    [&]<size_t... K>(std::index_sequence<K...>) {
-      const Operand operands[] = {i.a, i.b, i.c};
-      const std::tuple<Vec<A>...> x(get<A>(w, operands[K])...);
-      Vec<decltype(F()(A()...))> d;
-      for (int l = 0; l < kLanes; ++l) d.v[l] = F()(std::get<K>(x).v[l]...);
-      put(w, i.d, d, m);
-    }
-    (std::index_sequence_for<A...>());
-  };
-}
-
-// f(T()) of an integer type; bits count as unsigned.
-template <class F>
-Handler by_integer(Type type, const F& f) {
-  switch (type) {
-    case Type::B16:
-    case Type::U16:
-      return f(uint16_t());
-    case Type::S16:
-      return f(int16_t());
-    case Type::B32:
-    case Type::U32:
-      return f(uint32_t());
-    case Type::S32:
-      return f(int32_t());
-    case Type::B64:
-    case Type::U64:
-      return f(uint64_t());
-    case Type::S64:
-      return f(int64_t());
-    default:
-      return nullptr;
-  }
-}
-template <class F>
-Handler by_bits(Type type, const F& f) {
-  switch (bytes_of(type)) {
-    case 1:
-      return f(uint8_t());
-    case 2:
-      return f(uint16_t());
-    case 4:
-      return f(uint32_t());
-    case 8:
-      return f(uint64_t());
-    default:
-      return nullptr;
-  }
-}
 
 // NVIDIA's float32 instructions give one NaN.
 inline float settled(float x) noexcept { return x != x ? std::bit_cast<float>(0x7fffffffu) : x; }
@@ -342,106 +276,42 @@ void of_predicates(Warp& w, const Instruction& i, Mask m) {
   put_predicate(w, static_cast<int16_t>(i.d.at), i.wide == 1 ? a & b : i.wide == 2 ? a | b : i.wide == 3 ? a ^ b : i.wide == 4 ? ~a : a, m);
 }
 
-// a + b + c + carry, where the name says so: i.wide, bit 0: reads the carry, 1: writes it, 2: subtracts.
-template <class T>
-void with_carry(Warp& w, const Instruction& i, Mask m) {
-  const Vec<T> a = get<T>(w, i.a), b = get<T>(w, i.b);
-  Vec<T> d;
-  Mask carry = 0;
-  for (int l = 0; l < kLanes; ++l) {
-    const unsigned in = i.wide & 1 ? w.carry >> l & 1 : i.wide & 4 ? 1 : 0;
-    const T y = i.wide & 4 ? static_cast<T>(~b.v[l]) : b.v[l];
-    const u128 sum = static_cast<u128>(a.v[l]) + y + in;
-    d.v[l] = static_cast<T>(sum);
-    carry |= static_cast<Mask>(sum >> (8 * sizeof(T)) & 1) << l;
-  }
-  put(w, i.d, d, m);
-  if (i.wide & 2) w.carry = (w.carry & ~m) | (carry & m);
-}
-// The same of a * b (low half, or high: bit 3) + c.
-template <class T>
-void multiply_with_carry(Warp& w, const Instruction& i, Mask m) {
-  const Vec<T> a = get<T>(w, i.a), b = get<T>(w, i.b), c = get<T>(w, i.c);
-  Vec<T> d;
-  Mask carry = 0;
-  for (int l = 0; l < kLanes; ++l) {
-    const auto product = static_cast<Double<T>>(a.v[l]) * b.v[l];
-    const T part = static_cast<T>(i.wide & 8 ? product >> (8 * sizeof(T)) : product);
-    const u128 sum = static_cast<u128>(static_cast<std::make_unsigned_t<T>>(part)) + static_cast<std::make_unsigned_t<T>>(c.v[l]) +
-                     (i.wide & 1 ? w.carry >> l & 1 : 0);
-    d.v[l] = static_cast<T>(sum);
-    carry |= static_cast<Mask>(sum >> (8 * sizeof(T)) & 1) << l;
-  }
-  put(w, i.d, d, m);
-  if (i.wide & 2) w.carry = (w.carry & ~m) | (carry & m);
-}
-
-template <class T>
-void logic3(Warp& w, const Instruction& i, Mask m) {
-  const Vec<T> a = get<T>(w, i.a), b = get<T>(w, i.b), c = get<T>(w, i.c);
-  Vec<T> d{};
-  for (int bit = 0; bit < 8; ++bit) {
-    if (!(i.offset >> bit & 1)) continue;
-    for (int l = 0; l < kLanes; ++l) d.v[l] |= (bit & 4 ? a.v[l] : ~a.v[l]) & (bit & 2 ? b.v[l] : ~b.v[l]) & (bit & 1 ? c.v[l] : ~c.v[l]);
-  }
-  put(w, i.d, d, m);
-}
-
-uint32_t permuted(uint32_t a, uint32_t b, uint32_t how) noexcept {
-  const uint64_t both = uint64_t{b} << 32 | a;
-  uint32_t d = 0;
-  for (int k = 0; k < 4; ++k) {
-    const uint32_t s = how >> 4 * k & 15;
-    auto byte = static_cast<uint32_t>(both >> 8 * (s & 7) & 255);
-    if (s & 8) byte = byte & 128 ? 255 : 0;
-    d |= byte << 8 * k;
-  }
-  return d;
-}
-
-template <class T>
-T field(T x, uint32_t at, uint32_t length) noexcept {
-  constexpr uint32_t kBits = 8 * sizeof(T);
-  at &= 255, length &= 255;
-  if (length == 0) return 0;
-  using U = std::make_unsigned_t<T>;
-  const uint32_t top = std::min(at + length - 1, kBits - 1);
-  const bool sign = std::is_signed_v<T> && (static_cast<U>(x) >> top & 1) != 0;
-  U d = at >= kBits ? 0 : static_cast<U>(x) >> at;
-  if (length < kBits) d = static_cast<U>(d & ((U{1} << length) - 1));
-  const uint32_t kept = at >= kBits ? 0 : std::min(length, kBits - at);
-  if (sign && kept < kBits) d = static_cast<U>(d | (kept == 0 ? ~U{0} : ~((U{1} << kept) - 1)));
-  return static_cast<T>(d);
+bool counts_as_float(Type t) noexcept {
+  return t == Type::F32 || t == Type::F64 || t == Type::F16 || t == Type::BF16 || t == Type::F16x2 || t == Type::BF16x2;
 }
 
 }  // namespace
 
-bool decode_arithmetic(Instruction& i, const Words& words, const std::vector<Arg>& args, Names& names) {
-  const std::string_view op = words[0];
-  const std::vector<Type> types = types_of(words);
-  const Type type = types.empty() ? Type::None : types.back();
-  const bool floats =
-      type == Type::F32 || type == Type::F64 || type == Type::F16 || type == Type::BF16 || type == Type::F16x2 || type == Type::BF16x2;
-  const bool flushes = has(words, "ftz");
-  i.of = type == Type::F64 ? Class::Double : floats ? Class::Float : Class::Integer;
-  const auto arity = [&](size_t n) {
-    if (args.size() != n) throw RuntimeError("{} operands, where {} are expected", args.size(), n);
-  };
-  const auto sources = [&](size_t n) {
-    arity(n + 1);
-    i.d = names.destination(args[0], type);
-    Operand* const to[] = {&i.a, &i.b, &i.c};
-    for (size_t k = 0; k < n; ++k) *to[k] = names.source(args[k + 1], type);
-  };
-  const auto no_flush = [&] {
-    if (flushes) throw NotImplementedError("denormals flushed to zero (.ftz)");
-  };
-  const auto done = [&](Handler h) {
-    if (!h) throw NotImplementedError("this type");
-    i.run = h;
-    return true;
-  };
+Arithmetic::Arithmetic(Instruction& instruction, const Words& its_words, const std::vector<Arg>& its_args, Names& its_names)
+    : i(instruction),
+      words(its_words),
+      args(its_args),
+      names(its_names),
+      op(words[0]),
+      types(types_of(words)),
+      type(types.empty() ? Type::None : types.back()),
+      floats(counts_as_float(type)),
+      flushes(has(words, "ftz")) {}
 
+void Arithmetic::arity(size_t n) const {
+  if (args.size() != n) throw RuntimeError("{} operands, where {} are expected", args.size(), n);
+}
+void Arithmetic::sources(size_t n) {
+  arity(n + 1);
+  i.d = names.destination(args[0], type);
+  Operand* const to[] = {&i.a, &i.b, &i.c};
+  for (size_t k = 0; k < n; ++k) *to[k] = names.source(args[k + 1], type);
+}
+void Arithmetic::no_flush() const {
+  if (flushes) throw NotImplementedError("denormals flushed to zero (.ftz)");
+}
+bool Arithmetic::done(Handler h) {
+  if (!h) throw NotImplementedError("this type");
+  i.run = h;
+  return true;
+}
+
+bool Arithmetic::moves() {
   if (op == "mov" || op == "cvta") {
     if (type == Type::Pred) {
       arity(2);
@@ -466,7 +336,10 @@ bool decode_arithmetic(Instruction& i, const Words& words, const std::vector<Arg
     sources(1);
     return done(by_bits(type, []<class T>(T) { return of<T>([](T a) { return a; }); }));
   }
+  return false;
+}
 
+bool Arithmetic::logic_of_predicates() {
   if (type == Type::Pred && (op == "and" || op == "or" || op == "xor" || op == "not")) {
     arity(op == "not" ? 2 : 3);
     i.d.at = names.predicate_destination(args[0].word);
@@ -476,7 +349,10 @@ bool decode_arithmetic(Instruction& i, const Words& words, const std::vector<Arg
     i.wide = op == "and" ? 1 : op == "or" ? 2 : op == "xor" ? 3 : 4;
     return done(of_predicates);
   }
+  return false;
+}
 
+bool Arithmetic::comparisons() {
   if (op == "setp" || op == "set") {
     const int compare = compare_of(words);
     if (compare < 0) throw NotImplementedError("this comparison");
@@ -496,7 +372,10 @@ bool decode_arithmetic(Instruction& i, const Words& words, const std::vector<Arg
     i.e.at = args[0].second.empty() ? -1 : names.predicate_destination(args[0].second);
     return done(by_comparison<ToPredicates>(type));
   }
+  return false;
+}
 
+bool Arithmetic::selections() {
   if (op == "selp") {
     arity(4);
     i.d = names.destination(args[0], type), i.a = names.source(args[1], type), i.b = names.source(args[2], type);
@@ -513,364 +392,127 @@ bool decode_arithmetic(Instruction& i, const Words& words, const std::vector<Arg
       return done(by_bits(types[0], []<class T>(T) { return of<T, T, float>([](T a, T b, float c) { return c >= 0 ? a : b; }); }));
     return done(by_bits(types[0], []<class T>(T) { return of<T, T, int32_t>([](T a, T b, int32_t c) { return c >= 0 ? a : b; }); }));
   }
+  return false;
+}
 
-  if (floats) {
-    if (op == "add" || op == "sub" || op == "mul") {
-      no_flush();
-      sources(2);
-      done(op == "add"   ? by_float2(type, [](auto a, auto b) { return a + b; })
-           : op == "sub" ? by_float2(type, [](auto a, auto b) { return a - b; })
-                         : by_float2(type, [](auto a, auto b) { return a * b; }));
-      return round_and_saturate(i, words, type), true;
-    }
-    if (op == "fma" || op == "mad") {
-      no_flush();
-      sources(3);
-      if (has(words, "relu") || has(words, "oob")) throw NotImplementedError("this variant");
-      done(by_float(
-          type, [](auto a, auto b, auto c) { return std::fma(a, b, c); }, std::make_index_sequence<3>()));
-      return round_and_saturate(i, words, type), true;
-    }
-    if (op == "div") {
-      if (flushes && !has(words, "approx") && !has(words, "full")) no_flush();
-      sources(2);
-      done(type == Type::F32 || type == Type::F64 ? by_float2(type, [](auto a, auto b) { return a / b; }) : nullptr);
-      return round_and_saturate(i, words, type), true;
-    }
-    if (op == "min" || op == "max") {
-      no_flush();
-      if (has(words, "xorsign") || args.size() != 3) throw NotImplementedError("this variant");
-      sources(2);
-      const bool nan = has(words, "NaN");
-      if (op == "min")
-        return done(nan ? by_float2(type, [](auto a, auto b) { return least_or_nan(a, b); })
-                        : by_float2(type, [](auto a, auto b) { return least(a, b); }));
-      return done(nan ? by_float2(type, [](auto a, auto b) { return most_or_nan(a, b); })
-                      : by_float2(type, [](auto a, auto b) { return most(a, b); }));
-    }
-    if (op == "neg" || op == "abs") {
-      no_flush();
-      sources(1);
-      const bool neg = op == "neg";
-      switch (type) {
-        case Type::F64:
-          return done(neg ? of<uint64_t>([](uint64_t a) { return a ^ uint64_t { 1 } << 63; })
-                          : of<uint64_t>([](uint64_t a) { return a & ~uint64_t{} >> 1; }));
-        case Type::F32:
-          return done(neg ? of<uint32_t>([](uint32_t a) { return a ^ 0x80000000u; })
-                          : of<uint32_t>([](uint32_t a) { return a & 0x7fffffffu; }));
-        case Type::F16x2:
-        case Type::BF16x2:
-          return done(neg ? of<uint32_t>([](uint32_t a) { return a ^ 0x80008000u; })
-                          : of<uint32_t>([](uint32_t a) { return a & 0x7fff7fffu; }));
-        default:
-          return done(neg ? of<uint16_t>([](uint16_t a) { return static_cast<uint16_t>(a ^ 0x8000u); })
-                          : of<uint16_t>([](uint16_t a) { return static_cast<uint16_t>(a & 0x7fffu); }));
-      }
-    }
-    const bool approximates = has(words, "approx");
-    if (op == "sqrt" || op == "rcp" || op == "rsqrt") {
-      if (flushes && !approximates) no_flush();
-      i.of = Class::Special;
-      sources(1);
-      if (op == "sqrt")
-        done(flushes ? approximate(true, [](float a) { return std::sqrt(a); }) : by_float1(type, [](auto a) { return std::sqrt(a); }));
-      if (op == "rcp" && type == Type::F32) done(approximate(flushes, [](float a) { return 1 / a; }));
-      if (op == "rcp" && type == Type::F64) done(by_float1(type, [](auto a) { return 1 / a; }));
-      if (op == "rsqrt" && type == Type::F32)
-        done(approximate(flushes, [](float a) { return static_cast<float>(1 / std::sqrt(double{a})); }));
-      if (op == "rsqrt" && type == Type::F64) done(by_float1(type, [](auto a) { return 1 / std::sqrt(a); }));
-      if (!i.run) throw NotImplementedError("this type");
-      return round_and_saturate(i, words, type), true;
-    }
-    if (op == "ex2" || op == "lg2" || op == "sin" || op == "cos" || op == "tanh") {
-      if (type != Type::F32) throw NotImplementedError("this type");
-      i.of = Class::Special;
-      sources(1);
-      const auto d = [](float x) { return static_cast<double>(x); };
-      static_cast<void>(d);
-      return done(op == "ex2"   ? approximate(flushes, [](float a) { return static_cast<float>(std::exp2(double{a})); })
-                  : op == "lg2" ? approximate(flushes, [](float a) { return static_cast<float>(std::log2(double{a})); })
-                  : op == "sin" ? approximate(flushes, [](float a) { return static_cast<float>(std::sin(double{a})); })
-                  : op == "cos" ? approximate(flushes, [](float a) { return static_cast<float>(std::cos(double{a})); })
-                                : approximate(flushes, [](float a) { return static_cast<float>(std::tanh(double{a})); }));
-    }
-    if (op == "copysign") {
-      sources(2);  // the sign is the first one's
-      if (type == Type::F32) return done(of<float, float>([](float a, float b) { return std::copysign(b, a); }));
-      if (type == Type::F64) return done(of<double, double>([](double a, double b) { return std::copysign(b, a); }));
-    }
-    if (op == "testp") {
-      arity(2);
-      i.a = names.source(args[1], type), i.b = i.a, i.d.at = names.predicate_destination(args[0].word), i.e.at = -1;
-      if (has(words, "notanumber")) return i.mode = kNan, done(by_comparison<ToPredicates>(type));
-      if (has(words, "number")) return i.mode = kNum, done(by_comparison<ToPredicates>(type));
-    }
-    return false;
-  }
-
-  const bool carries = has(words, "cc"), carried = op == "addc" || op == "subc" || op == "madc";
-  if ((op == "add" || op == "sub" || carried) && op != "madc" && (carries || carried)) {
+bool Arithmetic::float_sums() {
+  if (op == "add" || op == "sub" || op == "mul") {
+    no_flush();
     sources(2);
-    i.wide = static_cast<uint8_t>((carried ? 1 : 0) | (carries ? 2 : 0) | (op.starts_with("sub") ? 4 : 0));
-    if (bytes_of(type) < 4) return false;
-    return done(bytes_of(type) == 4 ? with_carry<uint32_t> : with_carry<uint64_t>);
+    done(op == "add"   ? by_float2(type, [](auto a, auto b) { return a + b; })
+         : op == "sub" ? by_float2(type, [](auto a, auto b) { return a - b; })
+                       : by_float2(type, [](auto a, auto b) { return a * b; }));
+    return round_and_saturate(i, words, type), true;
   }
-  if ((op == "mad" && carries) || op == "madc") {
+  if (op == "fma" || op == "mad") {
+    no_flush();
     sources(3);
-    i.wide = static_cast<uint8_t>((carried ? 1 : 0) | (carries ? 2 : 0) | (has(words, "hi") ? 8 : 0));
-    return done(type == Type::S32   ? multiply_with_carry<int32_t>
-                : type == Type::U32 ? multiply_with_carry<uint32_t>
-                : type == Type::S64 ? multiply_with_carry<int64_t>
-                                    : multiply_with_carry<uint64_t>);
+    if (has(words, "relu") || has(words, "oob")) throw NotImplementedError("this variant");
+    done(by_float(
+        type, [](auto a, auto b, auto c) { return std::fma(a, b, c); }, std::make_index_sequence<3>()));
+    return round_and_saturate(i, words, type), true;
   }
-  if (op == "mul" || op == "mad") {
-    const bool wide = has(words, "wide"), high = has(words, "hi"), adds = op == "mad";
-    if (has(words, "sat")) throw NotImplementedError("saturation");
-    if (wide) {
-      const Type result = bytes_of(type) == 2 ? (type == Type::S16 ? Type::S32 : Type::U32) : (type == Type::S32 ? Type::S64 : Type::U64);
-      arity(adds ? 4 : 3);
-      i.d = names.destination(args[0], result), i.a = names.source(args[1], type), i.b = names.source(args[2], type);
-      if (adds) i.c = names.source(args[3], result);
-      return done(by_integer(type, [&]<class T>(T) -> Handler {
-        if constexpr (sizeof(T) == 8)
-          return nullptr;
-        else if (adds)
-          return of<T, T, Double<T>>([](T a, T b, Double<T> c) {
-            using D = Double<T>;
-            return static_cast<D>(static_cast<Wraps<D>>(static_cast<D>(a) * static_cast<D>(b)) + static_cast<Wraps<D>>(c));
-          });
-        else
-          return of<T, T>([](T a, T b) { return static_cast<Double<T>>(static_cast<Double<T>>(a) * static_cast<Double<T>>(b)); });
-      }));
-    }
-    sources(adds ? 3 : 2);
-    if (high)
-      return done(by_integer(type, [&]<class T>(T) -> Handler {
-        if (adds)
-          return of<T, T, T>([](T a, T b, T c) {
-            return static_cast<T>(static_cast<Wraps<T>>((static_cast<Double<T>>(a) * static_cast<Double<T>>(b)) >> (8 * sizeof(T))) +
-                                  static_cast<Wraps<T>>(c));
-          });
-        return of<T, T>(
-            [](T a, T b) { return static_cast<T>((static_cast<Double<T>>(a) * static_cast<Double<T>>(b)) >> (8 * sizeof(T))); });
-      }));
-    return done(by_integer(type, [&]<class T>(T) -> Handler {
-      if (adds)
-        return of<T, T, T>(
-            [](T a, T b, T c) { return static_cast<T>(static_cast<Wraps<T>>(a) * static_cast<Wraps<T>>(b) + static_cast<Wraps<T>>(c)); });
-      return of<T, T>([](T a, T b) { return static_cast<T>(static_cast<Wraps<T>>(a) * static_cast<Wraps<T>>(b)); });
-    }));
-  }
-  if (op == "mul24" || op == "mad24") {
-    if (!has(words, "lo")) throw NotImplementedError("this variant");
-    sources(op == "mul24" ? 2 : 3);
-    if (op == "mad24") return false;
-    if (type == Type::S32)
-      return done(of<int32_t, int32_t>([](int32_t a, int32_t b) {
-        const auto s = [](int32_t x) { return static_cast<int64_t>(static_cast<int32_t>(static_cast<uint32_t>(x) << 8) >> 8); };
-        return static_cast<int32_t>(s(a) * s(b));
-      }));
-    return done(
-        of<uint32_t, uint32_t>([](uint32_t a, uint32_t b) { return static_cast<uint32_t>(uint64_t{a & 0xffffff} * (b & 0xffffff)); }));
-  }
-  if (op == "add" || op == "sub") {
+  if (op == "div") {
+    if (flushes && !has(words, "approx") && !has(words, "full")) no_flush();
     sources(2);
-    if (has(words, "sat")) {
-      if (type != Type::S32) throw NotImplementedError("saturation of this type");
-      const auto clamp = [](int64_t x) {
-        return static_cast<int32_t>(x > 2147483647 ? 2147483647 : x < -2147483648LL ? -2147483648LL : x);
-      };
-      using Clamp = decltype(clamp);
-      return done(op == "add" ? of<int32_t, int32_t>([](int32_t a, int32_t b) { return Clamp()(int64_t{a} + b); })
-                              : of<int32_t, int32_t>([](int32_t a, int32_t b) { return Clamp()(int64_t{a} - b); }));
-    }
-    if (op == "add")
-      return done(by_integer(type, []<class T>(T) {
-        return of<T, T>([](T a, T b) { return static_cast<T>(static_cast<Wraps<T>>(a) + static_cast<Wraps<T>>(b)); });
-      }));
-    return done(by_integer(type, []<class T>(T) {
-      return of<T, T>([](T a, T b) { return static_cast<T>(static_cast<Wraps<T>>(a) - static_cast<Wraps<T>>(b)); });
-    }));
-  }
-  if (op == "div" || op == "rem") {
-    i.of = Class::Special;
-    sources(2);
-    if (op == "div")
-      return done(by_integer(type, []<class T>(T) {
-        return of<T, T>([](T a, T b) -> T {
-          if (b == 0) return static_cast<T>(-1);
-          if (std::is_signed_v<T> && b == static_cast<T>(-1)) return static_cast<T>(Wraps<T>{0} - static_cast<Wraps<T>>(a));
-          return static_cast<T>(a / b);
-        });
-      }));
-    return done(by_integer(type, []<class T>(T) {
-      return of<T, T>([](T a, T b) -> T {
-        if (b == 0) return a;
-        if (std::is_signed_v<T> && b == static_cast<T>(-1)) return 0;
-        return static_cast<T>(a % b);
-      });
-    }));
-  }
-  if (op == "min" || op == "max") {
-    sources(2);
-    if (op == "min") return done(by_integer(type, []<class T>(T) { return of<T, T>([](T a, T b) { return a < b ? a : b; }); }));
-    return done(by_integer(type, []<class T>(T) { return of<T, T>([](T a, T b) { return a > b ? a : b; }); }));
-  }
-  if (op == "neg") {
-    sources(1);
-    return done(
-        by_integer(type, []<class T>(T) { return of<T>([](T a) { return static_cast<T>(Wraps<T>{0} - static_cast<Wraps<T>>(a)); }); }));
-  }
-  if (op == "abs") {
-    sources(1);
-    return done(by_integer(
-        type, []<class T>(T) { return of<T>([](T a) { return a < 0 ? static_cast<T>(Wraps<T>{0} - static_cast<Wraps<T>>(a)) : a; }); }));
-  }
-  if (op == "sad") {
-    sources(3);
-    return done(by_integer(type, []<class T>(T) {
-      return of<T, T, T>([](T a, T b, T c) {
-        return static_cast<T>(static_cast<Wraps<T>>(c) + (a < b ? static_cast<Wraps<T>>(b) - static_cast<Wraps<T>>(a)
-                                                                : static_cast<Wraps<T>>(a) - static_cast<Wraps<T>>(b)));
-      });
-    }));
-  }
-  if (op == "and" || op == "or" || op == "xor") {
-    sources(2);
-    if (op == "and") return done(by_bits(type, []<class T>(T) { return of<T, T>([](T a, T b) { return static_cast<T>(a & b); }); }));
-    if (op == "or") return done(by_bits(type, []<class T>(T) { return of<T, T>([](T a, T b) { return static_cast<T>(a | b); }); }));
-    return done(by_bits(type, []<class T>(T) { return of<T, T>([](T a, T b) { return static_cast<T>(a ^ b); }); }));
-  }
-  if (op == "not" || op == "cnot") {
-    sources(1);
-    if (op == "cnot") return done(by_bits(type, []<class T>(T) { return of<T>([](T a) { return static_cast<T>(a == 0); }); }));
-    return done(by_bits(type, []<class T>(T) { return of<T>([](T a) { return static_cast<T>(~a); }); }));
-  }
-  if (op == "shl" || op == "shr") {
-    arity(3);
-    i.d = names.destination(args[0], type), i.a = names.source(args[1], type), i.b = names.source(args[2], Type::U32);
-    if (op == "shl")
-      return done(by_bits(type, []<class T>(T) {
-        return of<T, uint32_t>([](T a, uint32_t n) { return n >= 8 * sizeof(T) ? T{0} : static_cast<T>(static_cast<Wraps<T>>(a) << n); });
-      }));
-    return done(by_integer(type, []<class T>(T) {
-      return of<T, uint32_t>([](T a, uint32_t n) {
-        constexpr uint32_t kBits = 8 * sizeof(T);
-        if constexpr (std::is_signed_v<T>)
-          return static_cast<T>(a >> (n >= kBits ? kBits - 1 : n));
-        else
-          return n >= kBits ? T{0} : static_cast<T>(a >> n);
-      });
-    }));
-  }
-  if (op == "shf") {
-    sources(3);
-    const bool left = words[1] == "l", clamps = has(words, "clamp");
-    if (left)
-      return done(clamps ? of<uint32_t, uint32_t, uint32_t>([](uint32_t a, uint32_t b, uint32_t c) {
-        return static_cast<uint32_t>((uint64_t{b} << 32 | a) << std::min(c, 32u) >> 32);
-      })
-                         : of<uint32_t, uint32_t, uint32_t>([](uint32_t a, uint32_t b, uint32_t c) {
-                             return static_cast<uint32_t>((uint64_t{b} << 32 | a) << (c & 31) >> 32);
-                           }));
-    return done(clamps ? of<uint32_t, uint32_t, uint32_t>([](uint32_t a, uint32_t b, uint32_t c) {
-      return static_cast<uint32_t>((uint64_t{b} << 32 | a) >> std::min(c, 32u));
-    })
-                       : of<uint32_t, uint32_t, uint32_t>([](uint32_t a, uint32_t b, uint32_t c) {
-                           return static_cast<uint32_t>((uint64_t{b} << 32 | a) >> (c & 31));
-                         }));
-  }
-  if (op == "lop3") {
-    arity(5);
-    if (has(words, "and") || has(words, "or")) throw NotImplementedError("a predicate as result");
-    i.d = names.destination(args[0], type), i.a = names.source(args[1], type), i.b = names.source(args[2], type),
-    i.c = names.source(args[3], type);
-    i.offset = std::stoll(args[4].word, nullptr, 0);
-    return done(logic3<uint32_t>);
-  }
-  if (op == "popc" || op == "clz" || op == "bfind") {
-    arity(2);
-    i.d = names.destination(args[0], Type::U32), i.a = names.source(args[1], type);
-    if (op == "popc")
-      return done(by_bits(type, []<class T>(T) { return of<T>([](T a) { return static_cast<uint32_t>(std::popcount(a)); }); }));
-    if (op == "clz")
-      return done(by_bits(type, []<class T>(T) { return of<T>([](T a) { return static_cast<uint32_t>(std::countl_zero(a)); }); }));
-    const bool amount = has(words, "shiftamt");
-    return done(by_integer(type, [&]<class T>(T) -> Handler {
-      using U = std::make_unsigned_t<T>;
-      if (amount)
-        return of<T>([](T a) {
-          return a == 0 || a == static_cast<T>(-1) ? (std::is_signed_v<T> || a == 0 ? ~0u : 0u)
-                                                   : static_cast<uint32_t>(std::countl_zero(static_cast<U>(a < 0 ? ~a : a)));
-        });
-      return of<T>([](T a) {
-        const auto u = static_cast<U>(a < 0 ? ~a : a);
-        return u == 0 ? ~0u : static_cast<uint32_t>(8 * sizeof(T) - 1) - static_cast<uint32_t>(std::countl_zero(u));
-      });
-    }));
-  }
-  if (op == "brev") {
-    sources(1);
-    return done(by_bits(type, []<class T>(T) {
-      return of<T>([](T a) {
-        T d = 0;
-        for (unsigned k = 0; k < 8 * sizeof(T); ++k) d = static_cast<T>(d | static_cast<T>((a >> k & 1) << (8 * sizeof(T) - 1 - k)));
-        return d;
-      });
-    }));
-  }
-  if (op == "bfe") {
-    arity(4);
-    i.d = names.destination(args[0], type), i.a = names.source(args[1], type);
-    i.b = names.source(args[2], Type::U32), i.c = names.source(args[3], Type::U32);
-    return done(by_integer(
-        type, []<class T>(T) { return of<T, uint32_t, uint32_t>([](T a, uint32_t at, uint32_t n) { return field(a, at, n); }); }));
-  }
-  if (op == "bfi") {
-    arity(5);
-    i.d = names.destination(args[0], type), i.a = names.source(args[1], type), i.b = names.source(args[2], type);
-    i.c = names.source(args[3], Type::U32), i.e = names.source(args[4], Type::U32);
-    const auto insert = []<class T>(T) -> Handler {
-      return [](Warp& w, const Instruction& j, Mask m) {
-        const Vec<T> a = get<T>(w, j.a), b = get<T>(w, j.b);
-        const Vec<uint32_t> at = get<uint32_t>(w, j.c), n = get<uint32_t>(w, j.e);
-        Vec<T> d;
-        for (int l = 0; l < kLanes; ++l) {
-          const uint32_t p = at.v[l] & 255, length = n.v[l] & 255;
-          const T ones = length >= 8 * sizeof(T) ? static_cast<T>(~T{0}) : static_cast<T>((T{1} << length) - 1);
-          const T where = p >= 8 * sizeof(T) ? T{0} : static_cast<T>(ones << p);
-          d.v[l] = static_cast<T>((b.v[l] & ~where) | ((p >= 8 * sizeof(T) ? T{0} : static_cast<T>(a.v[l] << p)) & where));
-        }
-        put(w, j.d, d, m);
-      };
-    };
-    return done(bytes_of(type) == 4 ? insert(uint32_t()) : insert(uint64_t()));
-  }
-  if (op == "prmt") {
-    if (words.size() != 2) throw NotImplementedError("a mode of prmt");
-    sources(3);
-    return done(of<uint32_t, uint32_t, uint32_t>([](uint32_t a, uint32_t b, uint32_t c) { return permuted(a, b, c); }));
-  }
-  if (op == "dp4a" && types.size() == 2) {
-    arity(4);
-    i.d = names.destination(args[0], Type::B32), i.a = names.source(args[1], Type::B32), i.b = names.source(args[2], Type::B32),
-    i.c = names.source(args[3], Type::B32);
-    i.mode = static_cast<uint8_t>((types[0] == Type::S32 ? 1 : 0) | (types[1] == Type::S32 ? 2 : 0));
-    i.run = [](Warp& w, const Instruction& j, Mask m) {
-      const Vec<uint32_t> a = get<uint32_t>(w, j.a), b = get<uint32_t>(w, j.b);
-      Vec<uint32_t> d = get<uint32_t>(w, j.c);
-      const auto byte = [](uint32_t x, int k, bool sign) {
-        const uint32_t u = x >> 8 * k & 255;
-        return sign ? static_cast<uint32_t>(static_cast<int8_t>(u)) : u;
-      };
-      for (int l = 0; l < kLanes; ++l)
-        for (int k = 0; k < 4; ++k) d.v[l] += byte(a.v[l], k, j.mode & 1) * byte(b.v[l], k, j.mode & 2);
-      put(w, j.d, d, m);
-    };
-    return true;
+    done(type == Type::F32 || type == Type::F64 ? by_float2(type, [](auto a, auto b) { return a / b; }) : nullptr);
+    return round_and_saturate(i, words, type), true;
   }
   return false;
+}
+
+bool Arithmetic::float_extremes() {
+  if (op == "min" || op == "max") {
+    no_flush();
+    if (has(words, "xorsign") || args.size() != 3) throw NotImplementedError("this variant");
+    sources(2);
+    const bool nan = has(words, "NaN");
+    if (op == "min")
+      return done(nan ? by_float2(type, [](auto a, auto b) { return least_or_nan(a, b); })
+                      : by_float2(type, [](auto a, auto b) { return least(a, b); }));
+    return done(nan ? by_float2(type, [](auto a, auto b) { return most_or_nan(a, b); })
+                    : by_float2(type, [](auto a, auto b) { return most(a, b); }));
+  }
+  return false;
+}
+
+bool Arithmetic::float_signs() {
+  if (op == "neg" || op == "abs") {
+    no_flush();
+    sources(1);
+    const bool neg = op == "neg";
+    switch (type) {
+      case Type::F64:
+        return done(neg ? of<uint64_t>([](uint64_t a) { return a ^ uint64_t { 1 } << 63; })
+                        : of<uint64_t>([](uint64_t a) { return a & ~uint64_t{} >> 1; }));
+      case Type::F32:
+        return done(neg ? of<uint32_t>([](uint32_t a) { return a ^ 0x80000000u; })
+                        : of<uint32_t>([](uint32_t a) { return a & 0x7fffffffu; }));
+      case Type::F16x2:
+      case Type::BF16x2:
+        return done(neg ? of<uint32_t>([](uint32_t a) { return a ^ 0x80008000u; })
+                        : of<uint32_t>([](uint32_t a) { return a & 0x7fff7fffu; }));
+      default:
+        return done(neg ? of<uint16_t>([](uint16_t a) { return static_cast<uint16_t>(a ^ 0x8000u); })
+                        : of<uint16_t>([](uint16_t a) { return static_cast<uint16_t>(a & 0x7fffu); }));
+    }
+  }
+  if (op == "copysign") {
+    sources(2);  // the sign is the first one's
+    if (type == Type::F32) return done(of<float, float>([](float a, float b) { return std::copysign(b, a); }));
+    if (type == Type::F64) return done(of<double, double>([](double a, double b) { return std::copysign(b, a); }));
+  }
+  return false;
+}
+
+bool Arithmetic::float_functions() {
+  const bool approximates = has(words, "approx");
+  if (op == "sqrt" || op == "rcp" || op == "rsqrt") {
+    if (flushes && !approximates) no_flush();
+    i.of = Class::Special;
+    sources(1);
+    if (op == "sqrt")
+      done(flushes ? approximate(true, [](float a) { return std::sqrt(a); }) : by_float1(type, [](auto a) { return std::sqrt(a); }));
+    if (op == "rcp" && type == Type::F32) done(approximate(flushes, [](float a) { return 1 / a; }));
+    if (op == "rcp" && type == Type::F64) done(by_float1(type, [](auto a) { return 1 / a; }));
+    if (op == "rsqrt" && type == Type::F32)
+      done(approximate(flushes, [](float a) { return static_cast<float>(1 / std::sqrt(double{a})); }));
+    if (op == "rsqrt" && type == Type::F64) done(by_float1(type, [](auto a) { return 1 / std::sqrt(a); }));
+    if (!i.run) throw NotImplementedError("this type");
+    return round_and_saturate(i, words, type), true;
+  }
+  if (op == "ex2" || op == "lg2" || op == "sin" || op == "cos" || op == "tanh") {
+    if (type != Type::F32) throw NotImplementedError("this type");
+    i.of = Class::Special;
+    sources(1);
+    return done(op == "ex2"   ? approximate(flushes, [](float a) { return static_cast<float>(std::exp2(double{a})); })
+                : op == "lg2" ? approximate(flushes, [](float a) { return static_cast<float>(std::log2(double{a})); })
+                : op == "sin" ? approximate(flushes, [](float a) { return static_cast<float>(std::sin(double{a})); })
+                : op == "cos" ? approximate(flushes, [](float a) { return static_cast<float>(std::cos(double{a})); })
+                              : approximate(flushes, [](float a) { return static_cast<float>(std::tanh(double{a})); }));
+  }
+  return false;
+}
+
+bool Arithmetic::float_tests() {
+  if (op == "testp") {
+    arity(2);
+    i.a = names.source(args[1], type), i.b = i.a, i.d.at = names.predicate_destination(args[0].word), i.e.at = -1;
+    if (has(words, "notanumber")) return i.mode = kNan, done(by_comparison<ToPredicates>(type));
+    if (has(words, "number")) return i.mode = kNum, done(by_comparison<ToPredicates>(type));
+  }
+  return false;
+}
+
+bool Arithmetic::decode() {
+  i.of = type == Type::F64 ? Class::Double : floats ? Class::Float : Class::Integer;
+  if (moves() || logic_of_predicates() || comparisons() || selections()) return true;
+  if (floats) return float_sums() || float_extremes() || float_signs() || float_functions() || float_tests();
+  return integers();
+}
+
+bool decode_arithmetic(Instruction& i, const Words& words, const std::vector<Arg>& args, Names& names) {
+  return Arithmetic(i, words, args, names).decode();
 }
 
 }  // namespace naru::backends::ptx

@@ -223,33 +223,11 @@ void Machine::step(Warp& w, uint64_t budget) {
 void Machine::run_group(Warp& w, size_t number, uint64_t limit, uint64_t budget) {
   const Instruction* const code = program_.code.data();
   uint64_t* const executions = executions_.data();
-  Group self = w.groups[number];
-  const auto leave = [&](bool goes) {
-    if (goes)
-      w.groups[number] = self;
-    else
-      w.groups.erase(w.groups.begin() + static_cast<std::ptrdiff_t>(number));
-  };
-  const auto other = [&](uint32_t pc, uint32_t depth, Mask mask) {
-    w.groups.push_back({.pc = pc, .depth = depth, .mask = mask});
-    limit = std::min(limit, w.groups.back().key());
-  };
-  // Groups that wait at this instruction join.
-  const auto absorb = [&] {
-    for (size_t k = 0; k < w.groups.size();) {
-      Group& g = w.groups[k];
-      if (k == number || g.state == Group::State::Ready || g.pc != self.pc || g.depth != self.depth) {
-        ++k;
-        continue;
-      }
-      self.mask |= g.mask;
-      w.groups.erase(w.groups.begin() + static_cast<std::ptrdiff_t>(k));
-      if (number > k) --number;
-    }
-  };
+  Turn turn{.self = w.groups[number], .number = number, .limit = limit};
+  Group self = turn.self;  // a copy, which stays in registers
   uint64_t threads = 0;
   for (; budget > 0; --budget) {
-    if (self.key() >= limit) break;
+    if (self.key() >= turn.limit) break;
     const Instruction& i = code[self.pc];
     const Mask m = i.guard < 0 ? self.mask : self.mask & get_predicate(w, i.guard, i.negated);
     ++w.steps;
@@ -272,7 +250,7 @@ void Machine::run_group(Warp& w, size_t number, uint64_t limit, uint64_t budget)
         ++counts_.divergent_branches;
         const uint32_t next = self.pc + 1;
         const bool jumps = i.target < next;
-        other(jumps ? next : i.target, self.depth, jumps ? rest : m);
+        turn.part(w, jumps ? next : i.target, self.depth, jumps ? rest : m);
         self.pc = jumps ? i.target : next, self.mask = jumps ? m : rest;
       }
       continue;
@@ -281,115 +259,139 @@ void Machine::run_group(Warp& w, size_t number, uint64_t limit, uint64_t budget)
       ++self.pc;
       continue;
     }
-    if (rest) other(self.pc + 1, self.depth, rest), self.mask = m;
-    switch (i.control) {
-      case Control::Table: {
-        const Vec<uint32_t> at = get<uint32_t>(w, i.a);
-        const auto target = [&](int l) {
-          const uint32_t k = at.v[l];
-          return k < i.count ? program_.lists[i.list + k] : self.pc + 1;
-        };
-        const uint32_t mine = target(std::countr_zero(self.mask));
-        std::vector<std::pair<uint32_t, Mask>> others;
-        Mask stays = 0;
-        each_lane(self.mask, [&](int l) {
-          const uint32_t to = target(l);
-          if (to == mine) {
-            stays |= Mask{1} << l;
-            return;
-          }
-          for (auto& [pc, mask] : others)
-            if (pc == to) return static_cast<void>(mask |= Mask{1} << l);
-          others.emplace_back(to, Mask{1} << l);
-        });
-        for (const auto& [pc, mask] : others) other(pc, self.depth, mask);
-        self.pc = mine, self.mask = stays;
-        break;
-      }
-      case Control::Call: {
-        if (self.depth > 200)
-          throw RuntimeError("kernel '{}': calls are nested more than 200 deep: recursion is not supported", program_.name);
-        if (w.calls.size() <= self.depth) w.calls.resize(self.depth + 1);
-        const uint32_t* copy = &program_.lists[i.list];
-        for (uint32_t k = 0; k < i.count; ++k, copy += 3)
-          each_lane(self.mask, [&](int l) {
-            std::byte* const base = w.arguments + static_cast<size_t>(l) * program_.argument_bytes;
-            std::memmove(base + copy[1], base + copy[0], copy[2]);
-          });
-        each_lane(self.mask, [&](int l) { w.calls[self.depth][static_cast<size_t>(l)] = self.pc; });
-        ++self.depth;
-        self.pc = i.target;
-        break;
-      }
-      case Control::Return: {
-        const auto& calls = w.calls[self.depth - 1];
-        const uint32_t mine = calls[static_cast<size_t>(std::countr_zero(self.mask))];
-        Mask stays = 0;
-        each_lane(self.mask, [&](int l) {
-          const Instruction& call = code[calls[static_cast<size_t>(l)]];
-          const uint32_t* copy = &program_.lists[call.list + 3 * call.count];
-          std::byte* const base = w.arguments + static_cast<size_t>(l) * program_.argument_bytes;
-          for (int64_t k = 0; k < call.offset; ++k, copy += 3) std::memmove(base + copy[1], base + copy[0], copy[2]);
-          if (calls[static_cast<size_t>(l)] == mine) stays |= Mask{1} << l;
-        });
-        // Threads that came from elsewhere go back there.
-        for (Mask away = self.mask & ~stays; away;) {
-          const uint32_t to = calls[static_cast<size_t>(std::countr_zero(away))];
-          Mask same = 0;
-          each_lane(away, [&](int l) { same |= calls[static_cast<size_t>(l)] == to ? Mask{1} << l : 0; });
-          other(to + 1, self.depth - 1, same);
-          away &= ~same;
-        }
-        self.pc = mine + 1, self.mask = stays, --self.depth;
-        break;
-      }
-      case Control::Trap:
-        fault(FaultKind::Trap, w, i, std::countr_zero(self.mask), "the kernel ends the program by a trap");
-        [[fallthrough]];
-      case Control::Exit:
-        w.live &= ~self.mask;
-        counts_.thread_instructions += threads;
-        leave(false);
-        return;
-      case Control::WarpWide: {
-        absorb();
-        const Mask named = get<uint32_t>(w, i.e).v[std::countr_zero(self.mask)], wanted = named & w.live;
-        if (wanted & ~self.mask) {
-          self.state = Group::State::AtWarpBarrier;
-          counts_.thread_instructions += threads;
-          leave(true);
-          return;
-        }
-        if (const Mask unnamed = self.mask & ~named)
-          fault(FaultKind::DivergentBarrier, w, i, std::countr_zero(unnamed),
-                fmt::format("the mask 0x{:08x} does not name the thread itself", named));
-        i.run(w, i, self.mask);
-        if (i.mode == 255) ++w.warp_epoch;
-        if (w.warp_epoch == 256) w.warp_epoch = 0, ++w.epoch;
-        ++self.pc;
-        break;
-      }
-      case Control::BlockArrive:
-      case Control::BlockBarrier: {
-        absorb();
-        const int first = std::countr_zero(self.mask);
-        const uint32_t barrier = get<uint32_t>(w, i.a).v[first] & 15, expected = i.count ? get<uint32_t>(w, i.b).v[first] : 0;
-        if (i.control == Control::BlockArrive) {
-          arrived_[barrier] += static_cast<uint32_t>(std::popcount(self.mask));
-          ++self.pc;
-          break;
-        }
-        self.state = Group::State::AtBlockBarrier, self.barrier = barrier, self.expected = expected;
-        counts_.thread_instructions += threads;
-        leave(true);
-        return;
-      }
-      default:
-        break;
-    }
+    if (rest) turn.part(w, self.pc + 1, self.depth, rest), self.mask = m;
+    turn.self = self;
+    const bool goes_on = control(w, turn, i);
+    self = turn.self;
+    if (!goes_on) break;
   }
   counts_.thread_instructions += threads;
-  leave(true);
+  if (turn.ended)
+    w.groups.erase(w.groups.begin() + static_cast<std::ptrdiff_t>(turn.number));
+  else
+    w.groups[turn.number] = self;
+}
+
+bool Machine::control(Warp& w, Turn& turn, const Instruction& i) {
+  switch (i.control) {
+    case Control::Table:
+      branch_by_table(w, turn, i);
+      return true;
+    case Control::Call:
+      call(w, turn, i);
+      return true;
+    case Control::Return:
+      return_from_call(w, turn);
+      return true;
+    case Control::Trap:
+      fault(FaultKind::Trap, w, i, std::countr_zero(turn.self.mask), "the kernel ends the program by a trap");
+      [[fallthrough]];
+    case Control::Exit:
+      w.live &= ~turn.self.mask;
+      turn.ended = true;
+      return false;
+    case Control::WarpWide:
+      return meet_warp(w, turn, i);
+    case Control::BlockArrive:
+    case Control::BlockBarrier:
+      return meet_block(w, turn, i);
+    default:
+      return true;
+  }
+}
+
+void Machine::branch_by_table(Warp& w, Turn& turn, const Instruction& i) {
+  Group& self = turn.self;
+  const Vec<uint32_t> at = get<uint32_t>(w, i.a);
+  const auto target = [&](int l) {
+    const uint32_t k = at.v[l];
+    return k < i.count ? program_.lists[i.list + k] : self.pc + 1;
+  };
+  const uint32_t mine = target(std::countr_zero(self.mask));
+  std::vector<std::pair<uint32_t, Mask>> others;
+  Mask stays = 0;
+  each_lane(self.mask, [&](int l) {
+    const uint32_t to = target(l);
+    if (to == mine) {
+      stays |= Mask{1} << l;
+      return;
+    }
+    for (auto& [pc, mask] : others)
+      if (pc == to) return static_cast<void>(mask |= Mask{1} << l);
+    others.emplace_back(to, Mask{1} << l);
+  });
+  for (const auto& [pc, mask] : others) turn.part(w, pc, self.depth, mask);
+  self.pc = mine, self.mask = stays;
+}
+
+void Machine::call(Warp& w, Turn& turn, const Instruction& i) {
+  Group& self = turn.self;
+  if (self.depth > 200) throw RuntimeError("kernel '{}': calls are nested more than 200 deep: recursion is not supported", program_.name);
+  if (w.calls.size() <= self.depth) w.calls.resize(self.depth + 1);
+  const uint32_t* copy = &program_.lists[i.list];
+  for (uint32_t k = 0; k < i.count; ++k, copy += 3)
+    each_lane(self.mask, [&](int l) {
+      std::byte* const base = w.arguments + static_cast<size_t>(l) * program_.argument_bytes;
+      std::memmove(base + copy[1], base + copy[0], copy[2]);
+    });
+  each_lane(self.mask, [&](int l) { w.calls[self.depth][static_cast<size_t>(l)] = self.pc; });
+  ++self.depth;
+  self.pc = i.target;
+}
+
+void Machine::return_from_call(Warp& w, Turn& turn) {
+  Group& self = turn.self;
+  const auto& calls = w.calls[self.depth - 1];
+  const uint32_t mine = calls[static_cast<size_t>(std::countr_zero(self.mask))];
+  Mask stays = 0;
+  each_lane(self.mask, [&](int l) {
+    const Instruction& call = program_.code[calls[static_cast<size_t>(l)]];
+    const uint32_t* copy = &program_.lists[call.list + 3 * call.count];
+    std::byte* const base = w.arguments + static_cast<size_t>(l) * program_.argument_bytes;
+    for (int64_t k = 0; k < call.offset; ++k, copy += 3) std::memmove(base + copy[1], base + copy[0], copy[2]);
+    if (calls[static_cast<size_t>(l)] == mine) stays |= Mask{1} << l;
+  });
+  // Threads that came from elsewhere go back there.
+  for (Mask away = self.mask & ~stays; away;) {
+    const uint32_t to = calls[static_cast<size_t>(std::countr_zero(away))];
+    Mask same = 0;
+    each_lane(away, [&](int l) { same |= calls[static_cast<size_t>(l)] == to ? Mask{1} << l : 0; });
+    turn.part(w, to + 1, self.depth - 1, same);
+    away &= ~same;
+  }
+  self.pc = mine + 1, self.mask = stays, --self.depth;
+}
+
+bool Machine::meet_warp(Warp& w, Turn& turn, const Instruction& i) {
+  Group& self = turn.self;
+  turn.absorb(w);
+  const Mask named = get<uint32_t>(w, i.e).v[std::countr_zero(self.mask)], wanted = named & w.live;
+  if (wanted & ~self.mask) {
+    self.state = Group::State::AtWarpBarrier;
+    return false;
+  }
+  if (const Mask unnamed = self.mask & ~named)
+    fault(FaultKind::DivergentBarrier, w, i, std::countr_zero(unnamed),
+          fmt::format("the mask 0x{:08x} does not name the thread itself", named));
+  i.run(w, i, self.mask);
+  if (i.mode == 255) ++w.warp_epoch;
+  if (w.warp_epoch == 256) w.warp_epoch = 0, ++w.epoch;
+  ++self.pc;
+  return true;
+}
+
+bool Machine::meet_block(Warp& w, Turn& turn, const Instruction& i) {
+  Group& self = turn.self;
+  turn.absorb(w);
+  const int first = std::countr_zero(self.mask);
+  const uint32_t barrier = get<uint32_t>(w, i.a).v[first] & 15, expected = i.count ? get<uint32_t>(w, i.b).v[first] : 0;
+  if (i.control == Control::BlockArrive) {
+    arrived_[barrier] += static_cast<uint32_t>(std::popcount(self.mask));
+    ++self.pc;
+    return true;
+  }
+  self.state = Group::State::AtBlockBarrier, self.barrier = barrier, self.expected = expected;
+  return false;
 }
 
 // All threads of the warp wait: some of them for threads of the warp that do not come.
@@ -544,6 +546,51 @@ std::string Machine::outside_text(uint64_t address, unsigned bytes) const {
   return fmt::format("{} bytes, {} bytes before {}", bytes, distance, nearest->text());
 }
 
+std::string Machine::outside_shared_text(uint64_t address, unsigned bytes) const {
+  std::string text = fmt::format("{} bytes outside of the shared arrays", bytes);
+  uint64_t nearest = 128;
+  for (const Variable& v : program_.variables)
+    if (v.space == Space::Shared && address + bytes > v.at + v.bytes && address - std::min(address, v.at + v.bytes) < nearest) {
+      nearest = address - std::min(address, v.at + v.bytes);
+      text = fmt::format("{} bytes, {} bytes behind the shared array `{}` of {} bytes", bytes, nearest, v.name, v.bytes);
+    } else if (v.space == Space::Shared && address < v.at && v.at - address < nearest) {
+      nearest = v.at - address;
+      text = fmt::format("{} bytes, {} bytes before the shared array `{}` of {} bytes", bytes, nearest, v.name, v.bytes);
+    }
+  if (program_.dynamic && address + bytes > program_.dynamic_at + uint64_t{dynamic_shared_} && nearest == 128)
+    text =
+        fmt::format("{} bytes at byte {} of the {} bytes of dynamic shared memory", bytes, address - program_.dynamic_at, dynamic_shared_);
+  return text;
+}
+
+std::byte* Machine::find_shared(Warp& w, const Instruction& i, int lane, uint64_t address, bool writes) {
+  const unsigned bytes = i.bytes * unsigned{i.elements};
+  const Variable* of = nullptr;
+  for (const Variable& v : program_.variables)
+    if (v.space == Space::Shared && address >= v.at && address + bytes <= v.at + v.bytes) of = &v;
+  const bool dynamic =
+      program_.dynamic && address >= program_.dynamic_at && address + bytes <= program_.dynamic_at + uint64_t{dynamic_shared_};
+  if (!of && !dynamic) {
+    fault(FaultKind::OutOfBounds, w, i, lane, outside_shared_text(address, bytes));
+    return nullptr;
+  }
+  uint8_t* const set = shared_set_.data() + address;
+  if (i.reads) {
+    bool whole = true;
+    for (unsigned k = 0; k < bytes; ++k) whole &= set[k] != 0;
+    if (!whole)
+      fault(FaultKind::Uninitialized, w, i, lane,
+            of ? fmt::format("byte {} of the shared array `{}` of {} bytes", address - of->at, of->name, of->bytes)
+               : fmt::format("byte {} of dynamic shared memory", address - program_.dynamic_at));
+  }
+  if (writes) {
+    std::memset(set, 1, bytes);
+    w.last_write[static_cast<size_t>(lane)] = (w.epoch + 1) << 32 | w.pc;
+  }
+  in_shared_ = true;
+  return shared_.data() + address;
+}
+
 std::byte* Machine::find(Warp& w, const Instruction& i, int lane, Space space, uint64_t address, bool writes) {
   const unsigned bytes = i.bytes * unsigned{i.elements};
   region_ = nullptr, in_shared_ = false;
@@ -571,45 +618,8 @@ std::byte* Machine::find(Warp& w, const Instruction& i, int lane, Space space, u
     return nullptr;
   }
   switch (space) {
-    case Space::Shared: {
-      const Variable* of = nullptr;
-      for (const Variable& v : program_.variables)
-        if (v.space == Space::Shared && address >= v.at && address + bytes <= v.at + v.bytes) of = &v;
-      const bool dynamic =
-          program_.dynamic && address >= program_.dynamic_at && address + bytes <= program_.dynamic_at + uint64_t{dynamic_shared_};
-      if (!of && !dynamic) {
-        std::string text = fmt::format("{} bytes outside of the shared arrays", bytes);
-        uint64_t nearest = 128;
-        for (const Variable& v : program_.variables)
-          if (v.space == Space::Shared && address + bytes > v.at + v.bytes && address - std::min(address, v.at + v.bytes) < nearest) {
-            nearest = address - std::min(address, v.at + v.bytes);
-            text = fmt::format("{} bytes, {} bytes behind the shared array `{}` of {} bytes", bytes, nearest, v.name, v.bytes);
-          } else if (v.space == Space::Shared && address < v.at && v.at - address < nearest) {
-            nearest = v.at - address;
-            text = fmt::format("{} bytes, {} bytes before the shared array `{}` of {} bytes", bytes, nearest, v.name, v.bytes);
-          }
-        if (program_.dynamic && address + bytes > program_.dynamic_at + uint64_t{dynamic_shared_} && nearest == 128)
-          text = fmt::format("{} bytes at byte {} of the {} bytes of dynamic shared memory", bytes, address - program_.dynamic_at,
-                             dynamic_shared_);
-        fault(FaultKind::OutOfBounds, w, i, lane, std::move(text));
-        return nullptr;
-      }
-      uint8_t* const set = shared_set_.data() + address;
-      if (i.reads) {
-        bool whole = true;
-        for (unsigned k = 0; k < bytes; ++k) whole &= set[k] != 0;
-        if (!whole)
-          fault(FaultKind::Uninitialized, w, i, lane,
-                of ? fmt::format("byte {} of the shared array `{}` of {} bytes", address - of->at, of->name, of->bytes)
-                   : fmt::format("byte {} of dynamic shared memory", address - program_.dynamic_at));
-      }
-      if (writes) {
-        std::memset(set, 1, bytes);
-        w.last_write[static_cast<size_t>(lane)] = (w.epoch + 1) << 32 | w.pc;
-      }
-      in_shared_ = true;
-      return shared_.data() + address;
-    }
+    case Space::Shared:
+      return find_shared(w, i, lane, address, writes);
     case Space::Local:
       if (address + bytes > program_.local_bytes) {
         fault(FaultKind::OutOfBounds, w, i, lane,

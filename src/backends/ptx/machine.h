@@ -2,6 +2,7 @@
 // checked: its bounds, its alignment, whether shared memory has been written, and whether another thread's access is ordered before it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -148,6 +149,33 @@ struct Warp {
   std::vector<std::byte> memory;                    // of all the pointers above
 };
 
+// A group while it runs.
+struct Turn {
+  Group self;
+  size_t number = 0;   // in Warp::groups
+  uint64_t limit = 0;  // the key at which others are
+  bool ended = false;
+
+  // Some of the threads go on elsewhere.
+  void part(Warp& w, uint32_t pc, uint32_t depth, Mask mask) {
+    w.groups.push_back({.pc = pc, .depth = depth, .mask = mask});
+    limit = std::min(limit, w.groups.back().key());
+  }
+  // Groups that wait at this instruction join.
+  void absorb(Warp& w) {
+    for (size_t k = 0; k < w.groups.size();) {
+      Group& g = w.groups[k];
+      if (k == number || g.state == Group::State::Ready || g.pc != self.pc || g.depth != self.depth) {
+        ++k;
+        continue;
+      }
+      self.mask |= g.mask;
+      w.groups.erase(w.groups.begin() + static_cast<std::ptrdiff_t>(k));
+      if (number > k) --number;
+    }
+  }
+};
+
 class Machine {
  public:
   // The program and the regions must outlive it. regions: in order of their addresses. parameters: as the kernel declares them.
@@ -183,7 +211,16 @@ class Machine {
   void release(unsigned barrier);
   void step(Warp& w, uint64_t budget);
   void run_group(Warp& w, size_t number, uint64_t limit, uint64_t budget);
+  // Of run_group: what all the threads of the group do at an instruction. False: the group waits or has ended.
+  bool control(Warp& w, Turn& turn, const Instruction& i);
+  void branch_by_table(Warp& w, Turn& turn, const Instruction& i);
+  void call(Warp& w, Turn& turn, const Instruction& i);
+  void return_from_call(Warp& w, Turn& turn);
+  bool meet_warp(Warp& w, Turn& turn, const Instruction& i);
+  bool meet_block(Warp& w, Turn& turn, const Instruction& i);
   void settle_warp(Warp& w);
+  std::byte* find_shared(Warp& w, const Instruction& i, int lane, uint64_t address, bool writes);
+  std::string outside_shared_text(uint64_t address, unsigned bytes) const;
   Region* region_of(uint64_t address, uint64_t bytes) noexcept;
   Three thread_of(unsigned number) const noexcept;
   std::string place_text(uint32_t pc) const;

@@ -135,6 +135,71 @@ void atomic(Warp& w, const Instruction& i, Mask m) {
 void fence(Warp& w, const Instruction&, Mask) { w.machine->fence(w); }
 void no_effect(Warp&, const Instruction&, Mask) {}
 
+Handler atomic_of(Type type, uint8_t op) {
+  switch (type) {
+    case Type::B16:
+      return atomic<uint16_t>;
+    case Type::B32:
+    case Type::U32:
+      return atomic<uint32_t>;
+    case Type::S32:
+      return atomic<int32_t>;
+    case Type::B64:
+    case Type::U64:
+      return atomic<uint64_t>;
+    case Type::S64:
+      return atomic<int64_t>;
+    case Type::F32:
+      return atomic<float>;
+    case Type::F64:
+      return atomic<double>;
+    case Type::F16:
+      if (op != kAdd) throw NotImplementedError("this operation");
+      return atomic<HalfSum>;
+    default:
+      throw NotImplementedError("this type");
+  }
+}
+
+// The rest of an atomic operation, and of a load or store, once decode_memory has read the name.
+bool decode_atomic(Instruction& i, const Words& words, const std::vector<Arg>& args, Names& names, Type type) {
+  const bool result = words[0] == "atom";
+  constexpr std::pair<std::string_view, Atomic> kOps[] = {{"add", kAdd},       {"min", kMin},      {"max", kMax},       {"and", kAnd},
+                                                          {"or", kOr},         {"xor", kXor},      {"exch", kExchange}, {"cas", kSwap},
+                                                          {"inc", kIncrement}, {"dec", kDecrement}};
+  bool known = false;
+  for (const auto& [name, number] : kOps)
+    if (has(words, name)) i.mode = number, known = true;
+  const size_t from = result ? 2 : 1, n = i.mode == kSwap ? 2 : 1;
+  if (!known || args.size() != from + n) throw NotImplementedError("this operation");
+  i.d.at = -1;
+  if (result && args[0].word != "_") i.d = names.destination(args[0], type);
+  i.b = names.source(args[from], type), i.c = n == 2 ? names.source(args[from + 1], type) : i.b;
+  i.run = atomic_of(type, i.mode);
+  return true;
+}
+bool decode_transfer(Instruction& i, bool loads, const std::vector<Arg>& args, Names& names, Type type) {
+  const Arg& data = args[loads ? 0 : 1];
+  const size_t elements = data.kind == Arg::Kind::Vector ? data.parts.size() : 1;
+  i.elements = static_cast<uint8_t>(elements);
+  i.mode = type == Type::S8 || type == Type::S16 || type == Type::S32 ? 1 : 0;
+  int wide = 0;
+  for (size_t k = 0; k < elements; ++k) {
+    const Arg& part = data.kind == Arg::Kind::Vector ? data.parts[k] : data;
+    int bytes = i.bytes;
+    const bool named = names.is_register(part.word);
+    if (loads && !named && part.word != "_") throw RuntimeError("'{}' is no register", part.word);
+    const Operand o = named ? names.any_register(part.word, bytes) : loads ? names.destination(part, type) : names.source(part, type);
+    if (bytes < i.bytes) throw RuntimeError("a register is smaller than its type");
+    if (wide != 0 && wide != bytes) throw NotImplementedError("a vector of registers of different sizes");
+    wide = bytes;
+    names.add_to_list(i, o);
+  }
+  i.wide = static_cast<uint8_t>(wide);
+  i.run = loads ? load : store;
+  return true;
+}
+
 }  // namespace
 
 bool decode_memory(Instruction& i, const Words& words, const std::vector<Arg>& args, Names& names) {
@@ -159,71 +224,7 @@ bool decode_memory(Instruction& i, const Words& words, const std::vector<Arg>& a
   i.releases = has(words, "release") || has(words, "acq_rel");
   i.bytes = static_cast<uint8_t>(bytes_of(type));
   if (has(words, "shared") && has(words, "cluster")) throw NotImplementedError("shared memory of clusters");
-  if (atoms) {
-    const bool result = op == "atom";
-    constexpr std::pair<std::string_view, Atomic> kOps[] = {{"add", kAdd},       {"min", kMin},      {"max", kMax},       {"and", kAnd},
-                                                            {"or", kOr},         {"xor", kXor},      {"exch", kExchange}, {"cas", kSwap},
-                                                            {"inc", kIncrement}, {"dec", kDecrement}};
-    bool known = false;
-    for (const auto& [name, number] : kOps)
-      if (has(words, name)) i.mode = number, known = true;
-    const size_t from = result ? 2 : 1, n = i.mode == kSwap ? 2 : 1;
-    if (!known || args.size() != from + n) throw NotImplementedError("this operation");
-    i.d.at = -1;
-    if (result && args[0].word != "_") i.d = names.destination(args[0], type);
-    i.b = names.source(args[from], type), i.c = n == 2 ? names.source(args[from + 1], type) : i.b;
-    switch (type) {
-      case Type::B16:
-        i.run = atomic<uint16_t>;
-        break;
-      case Type::B32:
-      case Type::U32:
-        i.run = atomic<uint32_t>;
-        break;
-      case Type::S32:
-        i.run = atomic<int32_t>;
-        break;
-      case Type::B64:
-      case Type::U64:
-        i.run = atomic<uint64_t>;
-        break;
-      case Type::S64:
-        i.run = atomic<int64_t>;
-        break;
-      case Type::F32:
-        i.run = atomic<float>;
-        break;
-      case Type::F64:
-        i.run = atomic<double>;
-        break;
-      case Type::F16:
-        if (i.mode != kAdd) throw NotImplementedError("this operation");
-        i.run = atomic<HalfSum>;
-        break;
-      default:
-        throw NotImplementedError("this type");
-    }
-    return true;
-  }
-  const Arg& data = args[loads ? 0 : 1];
-  const size_t elements = data.kind == Arg::Kind::Vector ? data.parts.size() : 1;
-  i.elements = static_cast<uint8_t>(elements);
-  i.mode = type == Type::S8 || type == Type::S16 || type == Type::S32 ? 1 : 0;
-  int wide = 0;
-  for (size_t k = 0; k < elements; ++k) {
-    const Arg& part = data.kind == Arg::Kind::Vector ? data.parts[k] : data;
-    int bytes = i.bytes;
-    const bool named = names.is_register(part.word);
-    if (loads && !named && part.word != "_") throw RuntimeError("'{}' is no register", part.word);
-    const Operand o = named ? names.any_register(part.word, bytes) : loads ? names.destination(part, type) : names.source(part, type);
-    if (bytes < i.bytes) throw RuntimeError("a register is smaller than its type");
-    if (wide != 0 && wide != bytes) throw NotImplementedError("a vector of registers of different sizes");
-    wide = bytes;
-    names.add_to_list(i, o);
-  }
-  i.wide = static_cast<uint8_t>(wide);
-  i.run = loads ? load : store;
-  return true;
+  return atoms ? decode_atomic(i, words, args, names, type) : decode_transfer(i, loads, args, names, type);
 }
 
 }  // namespace naru::backends::ptx

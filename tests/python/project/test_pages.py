@@ -160,7 +160,7 @@ def translated():
 def test_what_a_user_reads_is_there_in_korean():
     # Generated pages, pages for contributors, and pages about single backends exist only in English.
     alone = {"architecture", "array-api", "conformance", "conformance-programs", "coverage", "cpp-parity", "cuda"}
-    alone |= {"dependencies", "globals", "glossary", "kernelcheck", "opencl", "operators", "platforms", "testing", "vision", "gpu-results", "rocm"}
+    alone |= {"dependencies", "globals", "glossary", "kernelcheck", "mps", "opencl", "operators", "platforms", "testing", "vision", "gpu-results", "rocm"}
     english = {p for p in PAGES if p.parent != ROOT and p not in KOREAN and p.stem not in alone}
     assert english == translated()
 
