@@ -123,7 +123,8 @@ static inline bool atomic_compare_exchange_weak_explicit(P p, T* old, T x, memor
 // clang-format off: lists of macros
 FAKE_1(fabs)
 FAKE_1(floor)
-FAKE_1(ceil) FAKE_1(trunc) FAKE_1(rint) FAKE_1(round) FAKE_2(fmin) FAKE_2(fmax) FAKE_2(copysign)
+FAKE_1(ceil)
+FAKE_1(trunc) FAKE_1(rint) FAKE_1(round) FAKE_2(fmin) FAKE_2(fmax) FAKE_2(copysign)
     // clang-format on
     static inline float fma(float x, float y, float z) {
   return __builtin_fmaf(x, y, z);
