@@ -120,11 +120,10 @@ static inline bool atomic_compare_exchange_weak_explicit(P p, T* old, T x, memor
   static inline float name(float x) { return __builtin_##name##f(x); }
 #define FAKE_2(name) \
   static inline float name(float x, float y) { return __builtin_##name##f(x, y); }
-// clang-format off: lists of macros
-FAKE_1(fabs)
-FAKE_1(floor)
-FAKE_1(ceil)
-FAKE_1(trunc) FAKE_1(rint) FAKE_1(round) FAKE_2(fmin) FAKE_2(fmax) FAKE_2(copysign)
+// Lists of macros.
+// clang-format off
+FAKE_1(fabs) FAKE_1(floor) FAKE_1(ceil) FAKE_1(trunc) FAKE_1(rint) FAKE_1(round)
+FAKE_2(fmin) FAKE_2(fmax) FAKE_2(copysign)
     // clang-format on
     static inline float fma(float x, float y, float z) {
   return __builtin_fmaf(x, y, z);
@@ -140,11 +139,8 @@ namespace precise {
 FAKE_1(sqrt) FAKE_1(exp) FAKE_1(exp2) FAKE_1(log) FAKE_1(log2) FAKE_1(log10) FAKE_1(sin) FAKE_1(cos) FAKE_1(tan)
 FAKE_1(asin) FAKE_1(acos) FAKE_1(atan) FAKE_1(sinh) FAKE_1(cosh) FAKE_1(tanh) FAKE_1(asinh) FAKE_1(acosh) FAKE_1(atanh)
 FAKE_2(pow) FAKE_2(atan2) FAKE_2(fmod)
-      // clang-format on
-      static inline float
-      rsqrt(float x) {
-    return 1.0f / __builtin_sqrtf(x);
-  }
+static inline float rsqrt(float x) { return 1.0f / __builtin_sqrtf(x); }
+  // clang-format on
 }  // namespace precise
 }  // namespace metal
 
