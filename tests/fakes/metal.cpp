@@ -1,4 +1,4 @@
-// Objective-C's run time, the little that naru uses of Foundation, and Metal, for tests on machines that are not Apple's. It is as unkind as they may be:
+// Objective-C's run time, the little that naru uses of Foundation, and Metal, for tests on machines that are not Apple's. It is as strict as they may be:
 //   - a message that its receiver's class does not know, a message to an object that is gone, one reference too many given back, an object that is left to a
 //     pool where there is none: each ends the process, and says why;
 //   - so does what Metal forbids: two encoders at once, work in a command buffer after its end, one committed twice or waited for before, a kernel with an

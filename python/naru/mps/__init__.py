@@ -111,13 +111,13 @@ def seed() -> None:
 
 
 def get_rng_state(device: Any = "mps") -> Any:
-    """The generator's state; one generator serves all devices, whatever `device` names."""
+    """The generator's state; one generator serves all devices; `device` is ignored."""
     to_device(_KIND, device)
     return _C.default_generator.get_state()
 
 
 def set_rng_state(new_state: Any, device: Any = "mps") -> None:
-    """Restores `new_state`, as returned by `get_rng_state`; one generator serves all devices, whatever `device` names."""
+    """Restores `new_state`, as returned by `get_rng_state`; one generator serves all devices; `device` is ignored."""
     to_device(_KIND, device)
     _C.default_generator.set_state(new_state)
 

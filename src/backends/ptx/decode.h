@@ -62,7 +62,7 @@ Vec<T> get(const Warp& w, Operand o) noexcept {
 template <class T>
 void put(Warp& w, Operand o, const Vec<T>& x, Mask m) noexcept {
   std::byte* const p = w.registers + o.at;
-  if (m == w.live) {  // nobody reads the registers of threads that have ended
+  if (m == w.live) {  // the registers of threads that have ended are not read
     std::memcpy(p, x.v, sizeof x.v);
     return;
   }

@@ -433,7 +433,7 @@ void Machine::release_barriers() {
   for (unsigned b = 0; b < 16; ++b)
     if (used[b] && waiting[b] >= (expected[b] ? expected[b] : live)) release(b), any = true;
   if (any) return;
-  // Nobody can go on: each waits for threads that are at another barrier.
+  // No thread can go on: each waits for threads that are at another barrier.
   for (unsigned b = 0; b < 16; ++b) {
     if (!used[b]) continue;
     for (Warp& w : warps_) {

@@ -125,7 +125,7 @@ struct Group {
   Mask mask = 0;
   enum class State : uint8_t { Ready, AtWarpBarrier, AtBlockBarrier } state = State::Ready;
   uint32_t barrier = 0, expected = 0;  // its number, and how many threads it waits for; 0: all
-  // The callee goes first, and then whoever is behind: threads meet again where the code does.
+  // The callee goes first, and then the threads that are behind: they meet again where the code does.
   uint64_t key() const noexcept { return uint64_t{0xffffffffu - depth} << 32 | pc; }
 };
 

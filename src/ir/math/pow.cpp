@@ -45,7 +45,7 @@ Pair log2_long(const Base& base) {
 V magnitude(const Base& base, V y) {
   const Pair l = log2_long(base);
   const V exact = y * l.hi, t = at_most(at_least(exact, pick(y, -200, -1100)), pick(y, 129, 1100));
-  // Where t is limited, the result is infinite or zero, whatever the remainder is.
+  // Where t is limited, the result is infinite or zero for any remainder.
   const V rest = where(t == exact, fma(y, l.lo, fma(y, l.hi, -t)), 0.0);
   if (is32(y)) {
     const V n = round(t - kAboveHalf);
