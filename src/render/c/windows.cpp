@@ -237,7 +237,7 @@ std::string WindowText::sums_apart() const {
   std::string text;
   for (size_t d = 0; d < 3; ++d) {
     for (int k = 0; k < parts() && tabled(d) && d != outermost; ++k) text += fmt::format("    {} {} = 0;\n", arithmetic(type), sum(d, k));
-    text += loop(d);
+    text += tabled(d) ? loop(d) : fmt::format("      const I e{0} = p{0};\n", kAxes[d]);  // no block, which would end the values within it
   }
   text += read('t', q.dtype, 0, "i0 * x_0 + i1 * x_1 + ex * x_2 + ey * x_3 + ez * x_4");
   std::vector<std::string> inner;
@@ -245,14 +245,17 @@ std::string WindowText::sums_apart() const {
     inner.push_back(fmt::format("v{}", k));
     text += fmt::format("        const {0} v{1} = ({0}){2};\n", name_of(type), k, loaded(q.dtype, element('t', k)));
   }
-  for (size_t d = 3; d-- > 0; text += "    }\n")
-    for (int k = 0; k < parts() && tabled(d); ++k) {
+  for (size_t d = 3; d-- > 0;) {
+    if (!tabled(d)) continue;
+    for (int k = 0; k < parts(); ++k) {
       std::string& value = inner[static_cast<size_t>(k)];
       const std::string term = weighs(d) ? fmt::format("{} * w{}", value, kAxes[d]) : fmt::format("({}){}", arithmetic(type), value);
       value = sum(d, k);
       text += few ? fmt::format("        {0} = {0} + (f{1} == e{1} ? {2} : 0);\n", value, kAxes[d], term)
                   : fmt::format("        {0} = {0} + {1};\n", value, term);
     }
+    text += "    }\n";
+  }
   return text;
 }
 

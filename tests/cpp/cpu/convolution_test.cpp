@@ -250,7 +250,8 @@ TEST(ConvolutionByLibrary, takes_all_but_small_work_and_images_of_few_channels_t
   };
   for (const Shape& s : taken)
     for (const bool last : {false, true}) {
-      EXPECT_TRUE(takes(s, Use::Forward, last)) << &s - taken;
+      // Of groups with few channels each the library (2.6) has no kernel for AVX2, only its reference.
+      if (s.groups == 1 || wide_level() == 2) EXPECT_TRUE(takes(s, Use::Forward, last)) << &s - taken;
       if (s.groups == 1) EXPECT_TRUE(takes(s, Use::Weight, last)) << &s - taken;
       EXPECT_FALSE(takes(s, Use::Forward, last, true)) << &s - taken;
     }
