@@ -25,7 +25,7 @@ struct Bucket {
 // Of one dtype and device each, in the order of backward.
 std::vector<Bucket> buckets_of(const std::vector<Tensor>& parameters, const GradientReducer::Options& options) {
   std::vector<Bucket> found;
-  auto room = static_cast<int64_t>(0);
+  int64_t room = 0;
   for (size_t i = parameters.size(); i-- > 0;) {
     const Tensor& p = parameters[i];
     if (found.empty() || room <= 0 || found.back().parameters[0].dtype() != p.dtype() ||

@@ -71,7 +71,7 @@ def not_opened(libraries: str) -> str | None:
     return None
 
 
-def peculiarities(kind: str, count: int) -> str:
+def arithmetic_differences(kind: str, count: int) -> str:
     """How the arithmetic of the devices of a kind differs from the cpu's; "" where it does not."""
     parts = []
     for one in (_C._describe_device(_C.device(kind, i)) for i in range(count)):
@@ -88,7 +88,7 @@ def diagnosis(kind: str) -> dict[str, Any]:
     found = {"kind": kind, "devices": _C.device_count(kind), **_C._availability(kind)}
     if found["available"]:
         found["libraries"] = _C._describe_device(_C.device(kind, 0))["libraries"]
-        if arithmetic := peculiarities(kind, found["devices"]):
+        if arithmetic := arithmetic_differences(kind, found["devices"]):
             found["arithmetic"] = arithmetic
         if kind == "cpu" and (reason := not_opened(found["libraries"])):
             found["not opened"] = reason

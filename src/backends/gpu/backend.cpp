@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "ir/inspect.h"
 #include "naru/error.h"
 #include "render/c/launch.h"
 #include "runtime/device/kernel_cache.h"
@@ -160,11 +159,9 @@ StreamPoint GpuBackend::behind(Device device, uint64_t handle, std::span<const S
 Communicators* GpuBackend::communicators(DeviceType kind) { return found().devices.empty() ? nullptr : devices(kind).communicators(); }
 
 Capabilities GpuBackend::capabilities(Device device) {
-  Capabilities c;
-  c.row_fused = c.maps_each = c.reduces_together = c.cuda_source = true;
+  Capabilities c = render::c::capabilities_of(at(device).target());
+  c.maps_each = c.cuda_source = true;
   c.library_products = traits_.library_products;
-  c.longest_chosen_row = render::c::longest_chosen_row(at(device).target());
-  for (const char* op : ir::host_only_names()) c.exclude_host_only(op);
   return c;
 }
 

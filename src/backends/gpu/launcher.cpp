@@ -3,7 +3,6 @@
 #include <array>
 #include <cstring>
 
-#include "ir/inspect.h"
 #include "naru/error.h"
 
 namespace naru::backends::gpu {
@@ -14,12 +13,7 @@ void StreamLauncher::run(const ir::Instruction& instruction) {
     return;
   }
   if (device_.run_by_library(instruction, *this)) return;
-  std::visit(
-      [this](const auto& i) {
-        using Kind = std::decay_t<decltype(i)>;
-        if constexpr (!std::is_same_v<Kind, ir::CopyBytes> && !ir::HostOnly<Kind>) render::c::run(i, *this);
-      },
-      instruction);
+  render::c::run_any(instruction, *this);
 }
 
 void StreamLauncher::start(const render::c::Launch& launch) {

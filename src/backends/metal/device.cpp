@@ -167,7 +167,7 @@ Owned MetalDevice::make_buffer(const void* bytes, size_t size) const {
   return buffer;
 }
 
-const Kernel& MetalDevice::kernel_of(const render::c::Launch& launch, const render::c::Target&) {
+const Kernel& MetalDevice::kernel_of(const render::c::Launch& launch) {
   return kernels_.of(launch, [&] { return compile(launch.text(), launch.group); });
 }
 

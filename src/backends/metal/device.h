@@ -54,7 +54,7 @@ class MetalDevice {
   // A buffer with a copy of the bytes.
   Owned make_buffer(const void* bytes, size_t size) const;
   // The kernel of a launch, compiled if necessary. Throws CompilerError.
-  const Kernel& kernel_of(const render::c::Launch& launch, const render::c::Target& target);
+  const Kernel& kernel_of(const render::c::Launch& launch);
   // A kernel that does nothing.
   const Kernel& empty_kernel();
 

@@ -8,7 +8,6 @@
 #include <mutex>
 
 #include "backends/metal/stream.h"
-#include "ir/inspect.h"
 #include "naru/error.h"
 #include "render/c/launch.h"
 
@@ -68,15 +67,8 @@ class MetalBackend final : public Backend {
   size_t free_memory(Device device) override { return device_of(device).free_memory(); }
 
   Capabilities capabilities(Device device) override {
-    const render::c::Target target = device_of(device).target();
-    Capabilities c;
-    c.arithmetic = target.arithmetic;
+    Capabilities c = render::c::capabilities_of(device_of(device).target());
     c.unified_memory = true;
-    c.row_fused = true;
-    c.longest_chosen_row = render::c::longest_chosen_row(target);
-    c.reduces_together = true;
-    c.exclude(DType::F64);
-    for (const char* op : ir::host_only_names()) c.exclude_host_only(op);
     return c;
   }
 

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstring>
 
-#include "ir/inspect.h"
 #include "ir/op_ids.h"
 #include "ir/program_builder.h"
 #include "naru/error.h"
@@ -168,12 +167,7 @@ uint64_t MetalStream::submit(ir::Instruction instruction, std::vector<Ref<Storag
 
 void MetalStream::run(const ir::Instruction& instruction) {
   if (const auto* c = std::get_if<ir::CopyBytes>(&instruction)) return copy(*c);
-  std::visit(
-      [this](const auto& i) {
-        using Kind = std::decay_t<decltype(i)>;
-        if constexpr (!std::is_same_v<Kind, ir::CopyBytes> && !ir::HostOnly<Kind>) render::c::run(i, *this);
-      },
-      instruction);
+  render::c::run_any(instruction, *this);
 }
 
 void MetalStream::start(const render::c::Launch& launch) {
@@ -185,7 +179,7 @@ void MetalStream::start(const render::c::Launch& launch) {
     throw RuntimeError("Metal: a kernel with {} groups of {} items; all together must be fewer than 2^32. Use smaller tensors",
                        launch.groups, launch.group);
   const Api& m = api();
-  const Kernel& kernel = device_.kernel_of(launch, target_);
+  const Kernel& kernel = device_.kernel_of(launch);
   const id e = encoder();
   m.set_pipeline(e, kernel.pipeline.get());
   for (size_t i = 0; i < count; ++i) {
@@ -205,7 +199,7 @@ void MetalStream::start(const render::c::Launch& launch) {
   m.dispatch(e, {static_cast<UInteger>(launch.groups), 1, 1}, {static_cast<UInteger>(launch.group), 1, 1});
 }
 
-void MetalStream::prepare(const render::c::Launch& launch) { device_.kernel_of(launch, target_); }
+void MetalStream::prepare(const render::c::Launch& launch) { device_.kernel_of(launch); }
 
 void MetalStream::prepare(const ir::Instruction& instruction) {
   device_.check_process();

@@ -4,7 +4,6 @@
 
 #include "backends/opencl/device.h"
 #include "backends/opencl/stream.h"
-#include "ir/inspect.h"
 #include "naru/error.h"
 #include "render/c/launch.h"
 #include "runtime/device/self_check.h"
@@ -79,14 +78,8 @@ class OpenClBackend final : public Backend {
   size_t free_memory(Device device) override { return device_of(device).free_memory(); }
   Capabilities capabilities(Device device) override {
     const DeviceInfo& d = usable().at(static_cast<size_t>(device.index));
-    Capabilities c;
-    c.arithmetic = d.arithmetic;
+    Capabilities c = render::c::capabilities_of(device_of(device).target());
     c.unified_memory = d.shared;
-    c.row_fused = true;
-    c.longest_chosen_row = render::c::longest_chosen_row(device_of(device).target());
-    c.reduces_together = !device_of(device).target().loops;
-    if (!d.arithmetic.fp64) c.exclude(DType::F64);
-    for (const char* op : ir::host_only_names()) c.exclude_host_only(op);
     for (const std::string& op : operators_denied()) c.exclude(op);
     return c;
   }

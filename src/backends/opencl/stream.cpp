@@ -4,7 +4,6 @@
 
 #include <cstring>
 
-#include "ir/inspect.h"
 #include "naru/error.h"
 #include "runtime/os/interrupt.h"
 
@@ -124,12 +123,7 @@ uint64_t OpenClStream::submit(ir::Instruction instruction, std::vector<Ref<Stora
 
 void OpenClStream::run(const ir::Instruction& instruction) {
   if (const auto* c = std::get_if<ir::CopyBytes>(&instruction)) return copy(*c);
-  std::visit(
-      [this](const auto& i) {
-        using Kind = std::decay_t<decltype(i)>;
-        if constexpr (!std::is_same_v<Kind, ir::CopyBytes> && !ir::HostOnly<Kind>) render::c::run(i, *this);
-      },
-      instruction);
+  render::c::run_any(instruction, *this);
 }
 
 // Only sets arguments that have changed: a driver call costs more than the comparison.

@@ -52,8 +52,8 @@ Three three(const std::array<int64_t, 3>& n) noexcept {
 }  // namespace
 
 std::string OperandMemory::text() const {
-  std::string s = type.empty() ? fmt::format("an {}", name) : fmt::format("`{}`", name);
-  if (type.empty() && s[3] != 'i' && s[3] != 'o' && s[3] != 'a' && s[3] != 'e') s = fmt::format("a {}", name);
+  const bool vowel = std::string_view("aeio").find(name[0]) != std::string_view::npos;
+  std::string s = !type.empty() ? fmt::format("`{}`", name) : fmt::format("{} {}", vowel ? "an" : "a", name);
   if (!sizes.empty())
     s += fmt::format(" ({}{})", fmt::join(sizes, ", "), sizes.size() == 1 ? "," : "");
   else
@@ -230,17 +230,22 @@ class PtxLauncher final : public render::c::Launcher {
   std::string first_;
 };
 
-Executor::Executor(Device device) : device_(device), compiler_(gpu::make_ptx_compiler(architecture_)) {
+Executor::Executor(Device device) : device_(device), compiler_(gpu::make_ptx_compiler(architecture_)), target_(target()) {
   if (architecture_.empty())
     throw DeviceUnavailableError(
         fmt::format("device {}: execute=ptx needs NVRTC, CUDA's run-time compiler (no GPU is needed): {}. To install it: {}", device.str(),
                     compiler_->trouble(), compiler_->remedy()));
-  // As a real device (backends/cuda/device.cpp), with as many multiprocessors as an H100: how a kernel is cut depends on them.
-  target_.dialect = &render::c::cuda();
-  target_.parameters = 4096;
-  target_.local = 48 << 10;
-  target_.units = 132;
-  target_.largest_group = 1024;
+}
+
+// As a real device (backends/cuda/device.cpp), with as many multiprocessors as an H100: how a kernel is cut depends on them.
+render::c::Target Executor::target() {
+  render::c::Target t;
+  t.dialect = &render::c::cuda();
+  t.parameters = 4096;
+  t.local = 48 << 10;
+  t.units = 132;
+  t.largest_group = 1024;
+  return t;
 }
 
 std::vector<OperandMemory> Executor::memory_of(const ir::Instruction& instruction, const std::function<void*(void*)>& to_host) const {
@@ -294,12 +299,8 @@ std::vector<OperandMemory> Executor::memory_of(const ir::Instruction& instructio
 }
 
 Capabilities Executor::capabilities() {
-  render::c::Target target;
-  target.largest_group = 1024, target.local = 48 << 10;
-  Capabilities c;
-  c.row_fused = c.maps_each = c.reduces_together = c.cuda_source = true;
-  c.longest_chosen_row = render::c::longest_chosen_row(target);
-  for (const char* op : ir::host_only_names()) c.exclude_host_only(op);
+  Capabilities c = render::c::capabilities_of(target());
+  c.maps_each = c.cuda_source = true;
   return c;
 }
 
@@ -317,13 +318,7 @@ void Executor::run(const ir::Instruction& instruction, const std::vector<Operand
       break;
     }
   PtxLauncher launcher(*this, memory, std::move(made), cancelled);
-  std::visit(
-      [&](const auto& i) {
-        using Kind = std::decay_t<decltype(i)>;
-        if constexpr (!std::is_same_v<Kind, ir::CopyBytes> && !std::is_same_v<Kind, ir::Exchange> && !ir::HostOnly<Kind>)
-          render::c::run(i, launcher);
-      },
-      instruction);
+  render::c::run_any(instruction, launcher);
   launcher.finish();
 }
 

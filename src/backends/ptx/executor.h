@@ -49,12 +49,13 @@ class Executor {
     std::unique_ptr<Program> program;
     std::string name, text;
   };
+  static render::c::Target target();
   Kernel compile(const std::string& text) const;
 
   const Device device_;
   std::string architecture_;
   std::unique_ptr<gpu::Compiler> compiler_;
-  render::c::Target target_;
+  const render::c::Target target_;
   render::c::KernelTable<Kernel> kernels_;
 };
 

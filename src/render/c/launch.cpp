@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <type_traits>
+
+#include "ir/inspect.h"
 
 namespace naru::render::c {
 
@@ -122,6 +125,26 @@ bool is_wide(const ir::Space& s) noexcept {
 
 void run(const ir::Exchange&, Launcher&) {
   throw NotImplementedError("this kind of device has no library that joins it with devices of other processes");
+}
+
+void run_any(const ir::Instruction& instruction, Launcher& launcher) {
+  std::visit(
+      [&](const auto& i) {
+        using Kind = std::decay_t<decltype(i)>;
+        if constexpr (!std::is_same_v<Kind, ir::CopyBytes> && !ir::HostOnly<Kind>) run(i, launcher);
+      },
+      instruction);
+}
+
+Capabilities capabilities_of(const Target& target) {
+  Capabilities c;
+  c.arithmetic = target.arithmetic;
+  c.row_fused = true;
+  c.reduces_together = !target.loops;
+  c.longest_chosen_row = longest_chosen_row(target);
+  if (!target.arithmetic.fp64) c.exclude(DType::F64);
+  for (const char* op : ir::host_only_names()) c.exclude_host_only(op);
+  return c;
 }
 
 }  // namespace naru::render::c

@@ -181,11 +181,15 @@ void run(const ir::Windows&, Launcher&);
 void run(const ir::Sort&, Launcher&);
 void run(const ir::Nonzero&, Launcher&);
 void run(const ir::RowFused&, Launcher&);
-// Capabilities::longest_chosen_row of such devices.
-int64_t longest_chosen_row(const Target& target);
 void run(const ir::MapEach&, Launcher&);
 void run(const ir::UserKernel&, Launcher&);
 void run(const ir::Exchange&, Launcher&);
+// The same of any instruction; nothing for copies of bytes, and for those without text (kHostOnly).
+void run_any(const ir::Instruction& instruction, Launcher& launcher);
+// Capabilities::longest_chosen_row of such devices.
+int64_t longest_chosen_row(const Target& target);
+// What devices with these kernels can do, without libraries and without kernels of the user's own language.
+Capabilities capabilities_of(const Target& target);
 // Compiles its kernel. Throws RuntimeError, with the lines of the user's source, if the compiler rejects it.
 void prepare(const ir::UserKernel&, Launcher&);
 

@@ -295,10 +295,10 @@ def test_an_instruction(tree):
     tree.write(device, ON_DEVICES)
     same_files("an instruction", tree.changed)
     tree.path("flips.cpp").write_text(FLIPS)
-    execute, stream = "src/backends/cpu/exec/execute.cpp", "src/backends/opencl/stream.cpp"
+    execute, any_launch = "src/backends/cpu/exec/execute.cpp", "src/render/c/launch.cpp"
     execute_object, main = compiled(tree, execute), compiled(tree, "flips.cpp", like=execute)
     of_host, of_devices = compiled(tree, host, like=execute), compiled(tree, device)
-    compiled(tree, stream, "-fsyntax-only")
+    compiled(tree, any_launch, "-fsyntax-only")
     assert tree.link("flips", [main, execute_object, of_host, of_devices]) == ""
     printed = tree.run("flips")
     assert printed.startswith("input of a flip: 1\nresult of a flip: 1\n3 2 1\n") and "m1[i] = m0[a.d[0] - 1 - i]" in printed
@@ -308,7 +308,7 @@ def test_an_instruction(tree):
     with Without(tree, declared):
         assert "run(i)" in tree.compile(execute, "-fsyntax-only")[1]
     with Without(tree, launch):
-        assert "run(i, *this)" in tree.compile(stream, "-fsyntax-only")[1]
+        assert "run(i, launcher)" in tree.compile(any_launch, "-fsyntax-only")[1]
     with Without(tree, "src/ir/instruction.h"):
         assert "Flip" in tree.compile(host, "-fsyntax-only", like=execute)[1]
 
