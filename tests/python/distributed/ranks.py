@@ -1,4 +1,7 @@
 """Starts ranks for tests: forked processes that meet in a file."""
+import faulthandler
+import os
+import threading
 from datetime import timedelta
 
 import naru as torch
@@ -7,8 +10,19 @@ import naru.multiprocessing as mp
 from naru.distributed.device_mesh import init_device_mesh
 from naru.distributed.fsdp import fully_shard
 
+MOST_SECONDS = 200  # a rank that takes longer hangs; pytest's own limit is longer, so that the rank tells where it is
+
+
+def _tell_where_it_hangs():
+    faulthandler.dump_traceback()
+    os._exit(1)
+
 
 def _begin(rank, body, size, path, rest):
+    # Not faulthandler.dump_traceback_later: its thread, which pytest starts, is waited for forever in a forked child.
+    limit = threading.Timer(MOST_SECONDS, _tell_where_it_hangs)
+    limit.daemon = True
+    limit.start()
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{path}", rank=rank, world_size=size, timeout=timedelta(seconds=60))
     body(rank, size, *rest)

@@ -100,10 +100,7 @@ def aborts(rank, size):
 
 
 def test_operations_in_progress_are_aborted(tmp_path):
-    with_pending = CONTEXT.Process(target=on_ranks, args=(tmp_path, 2, aborts))
-    with_pending.start()
-    with_pending.join(100)
-    assert with_pending.exitcode == 0
+    on_ranks(tmp_path, 2, aborts)
 
 
 @pytest.fixture
