@@ -1,21 +1,19 @@
 """The benchmark suite: naru beside NumPy, PyTorch (eager, channels_last and torch.compile) and JAX, all sides in one run.
 
-python bench/run.py [--json FILE] [--check] [--lines 1,4,13b] [--threads 1,2] [--rounds 3] [--no-peers] [--avx2] writes bench/results.md. Peers run from
-NARU_PEERS_PYTHON, the interpreter of the environment that `./run bench` makes. Each library works in a process of its own, line by line in
-turn; "arena" is the same library with an allocator that keeps its pages.
+python bench/run.py [--json FILE] [--check] [--lines 1,4,13b] [--threads 1,2] [--rounds 3] [--no-peers] [--avx2] puts the rows of these lines into
+bench/results.json and results.md, line by line. Peers run from NARU_PEERS_PYTHON, the interpreter of the environment that `./run bench` makes. Each
+library works in a process of its own, line by line in turn; "arena" is the same library with an allocator that keeps its pages.
 """
 import argparse
 import datetime
 import json
 import os
-import platform
-import statistics
 import subprocess
 import sys
 from pathlib import Path
 
-from goals import MEDIANS, goals_of
 from operands import difference
+from report import disagreements, keep, shortfalls, table, this_run
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -176,15 +174,20 @@ def differences(work, checks):
     return {side: difference(mine["check"], rows[work]["check"]) / mine["tolerance"] for side, rows in checks.items() if mine and side != "naru" and work in rows}
 
 
-def measure(lines, thread_counts, peers, rounds):
+def names_of(peers):
+    """How the sides are called in the table."""
     names = {"naru": "naru", "numpy": "numpy " + version(sys.executable, "numpy"), "hand": "OpenCL by hand", "mpi": "MPI itself"}
     if peers:
         names |= {"torch": "torch " + version(peers, "torch"), "compile": "torch.compile", "channels_last": "torch channels_last", "jax": "jax " + version(peers, "jax")}
+    return names
+
+
+def measure(lines, thread_counts, peers, rounds, names):
+    """Yields the rows of each line, for each number of threads."""
     print("limits", flush=True)
     limits = {}
     for _ in range(rounds):
         least(limits, {(r["limit"], r["threads"]): r["seconds"] for r in rows_of([program("limits")], openblas())})
-    results = []
     for line in lines:
         for threads in thread_counts:
             if (line in ("1", "2", "19", "22", "22b") and threads != thread_counts[0]) or (line == "17" and threads != thread_counts[-1]):
@@ -199,64 +202,16 @@ def measure(lines, thread_counts, peers, rounds):
             mine = times.pop("naru", {})
             if {"DDP: step", *PARTS_OF_A_STEP} <= mine.keys():
                 limits["DDP: step", threads] = sum(mine[part] for part in PARTS_OF_A_STEP)
+            results = []
             for work, seconds in mine.items():
                 others = {f"{names[k.split()[0]]}{' arena' * k.endswith('arena')}": v[work] for k, v in times.items() if work in v}
                 results.append({"line": line, "work": work, "threads": threads, "unit": "s", "naru": seconds, "peers": others,
                                 "limit": limit_of(line, work, threads, limits), "differences": differences(work, checks)})
-    return results, names
+            yield results
 
 
 def version(python, package):
     return subprocess.run([python, "-c", f"import {package}; print({package}.__version__.split('+')[0])"], capture_output=True, text=True).stdout.strip()
-
-
-def show(seconds):
-    if seconds is None:
-        return "–"
-    for unit, scale in (("s", 1), ("ms", 1e3), ("µs", 1e6)):
-        if seconds * scale >= 1:
-            return f"{seconds * scale:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
-
-
-def table(results):
-    lines = ["| line | work | threads | naru | peers | best peer / naru | limit | limit / naru |", "|---|---|---|---|---|---|---|---|"]
-    for r in results:
-        peers = ", ".join(f"{k} {show(v)}" for k, v in r["peers"].items()) or "–"
-        best = min(r["peers"].values(), default=None)
-        cells = (r["line"], r["work"], r["threads"], show(r["naru"]), peers, f"{best / r['naru']:.2f} ×" if best else "–", show(r["limit"]),
-                 f"{100 * r['limit'] / r['naru']:.0f} %" if r["limit"] else "–")
-        lines.append("| " + " | ".join(map(str, cells)) + " |")
-    return "\n".join(lines)
-
-
-def shortfalls(results):
-    """What falls short of the goals (goals.py), the furthest first."""
-    missed = []
-    for r in results:
-        for goal, reached in goals_of(r):
-            if reached < 1:
-                missed.append((reached, f"line {r['line']}, {r['work']}, {r['threads']} thread{'s' * (r['threads'] > 1)}: {goal}; {100 * reached:.0f} % reached"))
-    for begin, value in MEDIANS:
-        for threads in sorted({r["threads"] for r in results}):
-            ratios = [min(r["peers"].values()) / r["naru"] for r in results if r["work"].startswith(begin) and r["threads"] == threads and r["peers"]]
-            if ratios and statistics.median(ratios) < value:
-                reached = statistics.median(ratios) / value
-                missed.append((reached, f"{begin}, the median of {len(ratios)}, {threads} thread{'s' * (threads > 1)}: at least {value:g} × as fast; {100 * reached:.0f} % reached"))
-    return [text for _, text in sorted(missed)]
-
-
-def disagreements(results):
-    """Works whose results are not a peer's, or that were compared with none although they can be."""
-    return [f"line {r['line']}, {r['work']}, {r['threads']} thread{'s' * (r['threads'] > 1)}: {side}'s results differ by {by:.3g} tolerances"
-            for r in results for side, by in r["differences"].items() if not by <= 1]
-
-
-def processor():
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.processor()
 
 
 def main():
@@ -277,18 +232,16 @@ def main():
     lines = args.lines.split(",")
     if unknown := [n for n in lines if n not in LINES]:
         parser.error(f"--lines: there is no line {', '.join(unknown)}; the lines are {', '.join(LINES)}")
-    results, names = measure(lines, [int(n) for n in args.threads.split(",")], peers, args.rounds)
-    text = table(results)
-    print(text)
-    header = (f"# Benchmarks\n\nMedians of one run on {datetime.date.today()}: {processor()}, {os.cpu_count()} processors, Python {platform.python_version()}; "
-              f"peers: {', '.join(v for k, v in names.items() if k != 'naru')}. Command: `./run bench`. Lower is better. \"arena\": with an allocator that keeps its "
-              "pages (glibc, nothing mapped by the piece or given back). With 1 thread everything runs on one processor, and times are processor time. The limit is what this machine allowed "
-              "in the same minute: memory set, read, copied, added; fp32 arithmetic at its peak; OpenBLAS itself.\n\n")
+    names = names_of(peers)
+    run = this_run(datetime.date.today(), names, args.avx2)
+    results = []
+    for rows in measure(lines, [int(n) for n in args.threads.split(",")], peers, args.rounds, names):
+        results += rows
+        if peers:
+            keep(rows, run, LINES)
+    print(table(results))
     missed = shortfalls(results)
     wrong = disagreements(results)
-    if tuple(lines) == LINES and not args.avx2:
-        short = "".join(f"- {line}\n" for line in missed) or "Nothing.\n"
-        (HERE / "results.md").write_text(header + text + "\n\nWhat falls short of the goals (bench/goals.py):\n\n" + short)
     if args.json:
         args.json.write_text(json.dumps(results, indent=1) + "\n")
     for line in missed:
