@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "autograd/history/history.h"
@@ -22,17 +23,18 @@ using autograd::record;
 using autograd::requires_grad;
 using Tensors = std::vector<Tensor>;
 
-// All dimensions but the channels.
-Dims others(const Tensor& x) {
+// Dimensions that one pair of statistics is of: all but the channels; with `each_entry` all but entries and channels.
+Dims others(const Tensor& x, bool each_entry = false) {
   Dims dims;
   for (int64_t d = 0; d < x.dim(); ++d)
-    if (d != 1) dims.push_back(d);
+    if (d != 1 && !(d == 0 && each_entry)) dims.push_back(d);
   return dims;
 }
-// One number a channel, seen beside x.
+// One number a channel, or one an entry and channel (N, C), seen beside x.
 Tensor beside(const Tensor& t, const Tensor& x) {
   Dims shape(x.sizes().size(), 1);
   shape[1] = x.size(1);
+  if (t.dim() == 2) shape[0] = t.size(0);
   return t.reshape(shape);
 }
 
@@ -63,28 +65,29 @@ void check_batch_norm(const Tensor& x, const Tensor& mean, const Tensor& var, co
     }
 }
 
-struct BatchNorm {
+struct Normalisation {
   DType acc;
   bool training;
-  double eps, count;
+  double eps, count;  // count: how many elements one pair of statistics is of
   DType weight_type;  // the gradient's of weight and bias
+  int64_t groups = 0;  // of the channels of each entry, which are normalised together; 0: each channel of all entries
 };
 
-// What a channel is normalised by: (x - mean - rest) rstd; `rest` may be undefined.
-struct ChannelStatistics {
+// What x is normalised by: (x - mean - rest) rstd; `rest` may be undefined. (C), or of groups (N, C), the same for all channels of a group.
+struct Statistics {
   Tensor mean, rest, rstd;
 };
 
 // x less its mean.
-Tensor centred(const Tensor& x, const ChannelStatistics& s, const BatchNorm& n) {
+Tensor centred(const Tensor& x, const Statistics& s, const Normalisation& n) {
   const Tensor d = x.to(n.acc) - beside(s.mean, x);
   return s.rest.defined() ? d - beside(s.rest, x) : d;
 }
 
-Tensor scaled(const Tensor& r, const Tensor& w, const BatchNorm& n) { return w.defined() ? r * w.to(n.acc) : r; }
+Tensor scaled(const Tensor& r, const Tensor& w, const Normalisation& n) { return w.defined() ? r * w.to(n.acc) : r; }
 
-// Sums of the gradient, and of the gradient times the normalised input, over all but the channels.
-std::pair<Tensor, Tensor> gradient_sums(const Tensor& g, const Tensor& x, const ChannelStatistics& s, const BatchNorm& n) {
+// Sums of the gradient, and of the gradient times the normalised input, over others(x).
+std::pair<Tensor, Tensor> gradient_sums(const Tensor& g, const Tensor& x, const Statistics& s, const Normalisation& n) {
   using ops::FusedProducer;
   const Tensor mean = beside(s.mean, x), rest = s.rest.defined() ? beside(s.rest, x) : s.rest, rstd = beside(s.rstd, x);
   FusedProducer p;
@@ -103,15 +106,24 @@ std::pair<Tensor, Tensor> gradient_sums(const Tensor& g, const Tensor& x, const 
   if (!leads) gradient = take_gradient();
   p.then(ir::op::mul, n.acc, {FusedProducer::node(gradient, n.acc), hat});
   const std::vector<Tensor> sums = ops::reduce_several(ir::ReduceOp::Sum, p, std::array{gradient, p.last()}, x.sizes(),
-                                                       ops::dim_set(others(x), x.dim()), false, n.acc, "batch_norm");
+                                                       ops::dim_set(others(x, n.groups > 0), x.dim()), false, n.acc, "batch_norm");
   return {sums[0], sums[1]};
+}
+
+// The sums (N, C) of each group's channels, as often as it has channels.
+Tensor over_groups(const Tensor& t, int64_t groups) {
+  const int64_t entries = t.size(0), channels = t.size(1);
+  if (groups == channels) return t;
+  const Dims grouped{entries, groups, channels / groups};
+  return sum(t.reshape(grouped), Dims{2}, true).expand(grouped).reshape({entries, channels});
 }
 
 // Gradients of x, w and b. s: statistics of x (training), or constants; with gradients enabled in operators that have gradients themselves.
 // What is read again is written out each time, so that it is computed where it is used and never stored.
-Tensors gradients(const Tensor& gradient, const Tensor& given, const Tensor& w, const ChannelStatistics& s, const BatchNorm& n, bool for_x,
+Tensors gradients(const Tensor& gradient, const Tensor& given, const Tensor& w, const Statistics& s, const Normalisation& n, bool for_x,
                   bool for_w, bool for_b) {
-  const Dims dims = others(given);
+  const bool grouped = n.groups > 0;
+  const Dims dims = others(given, grouped);
   const auto g = [&] { return gradient.to(n.acc); };
   const auto hat = [&] { return centred(given, s, n) * beside(s.rstd, given); };
   const bool wants_sum = for_b || (for_x && n.training), wants_product = for_w || (for_x && n.training);
@@ -125,16 +137,65 @@ Tensors gradients(const Tensor& gradient, const Tensor& given, const Tensor& w, 
   Tensor gx;
   if (for_x) {
     // What a channel needs comes first: work of another shape would end the group that is deferred, and store what it has computed.
-    const Tensor scale = beside(scaled(s.rstd, w, n), given);
+    // Channels of a group have one sum, but weights of their own.
+    const auto mean = [&](const Tensor& t) {
+      return beside((grouped ? over_groups(scaled(t, w, n), n.groups) : t) / Operand(n.count), given);
+    };
+    const Tensor scale = beside(grouped ? s.rstd : scaled(s.rstd, w, n), given);
+    const auto weighed = [&] { return grouped && w.defined() ? g() * beside(w.to(n.acc), given) : g(); };
     if (n.training) {
-      const Tensor mean_g = beside(sum_g / Operand(n.count), given), mean_gh = beside(sum_gh / Operand(n.count), given);
-      gx = (g() - mean_g - hat() * mean_gh) * scale;
+      const Tensor mean_g = mean(sum_g), mean_gh = mean(sum_gh);
+      gx = (weighed() - mean_g - hat() * mean_gh) * scale;
     } else {
       gx = g() * scale;
     }
     gx = gx.to(given.dtype());
   }
-  return {gx, for_w ? sum_gh.to(n.weight_type) : Tensor(), for_b ? sum_g.to(n.weight_type) : Tensor()};
+  const auto of_channels = [&](const Tensor& t) { return (grouped ? sum(t, Dims{0}) : t).to(n.weight_type); };
+  return {gx, for_w ? of_channels(sum_gh) : Tensor(), for_b ? of_channels(sum_g) : Tensor()};
+}
+
+// Statistics that gradients reach x through, too, where these have gradients themselves.
+Statistics statistics_of(const Tensor& x, const Normalisation& n) {
+  const Tensor exact = x.to(n.acc);
+  if (!n.groups) {
+    const auto [v, mean] = var_mean(exact, others(exact), 0);
+    return {mean, {}, rsqrt(v + Operand(n.eps))};
+  }
+  const Dims each{x.size(0), n.groups, 1}, all{x.size(0), n.groups, x.size(1) / n.groups}, cells{x.size(0), x.size(1)};
+  const auto [v, mean] = var_mean(exact.reshape({each[0], each[1], -1}), Dims{2}, 0);
+  const auto of_channels = [&](const Tensor& t) { return t.reshape(each).expand(all).reshape(cells); };
+  return {of_channels(mean), {}, of_channels(rsqrt(v + Operand(n.eps)))};
+}
+
+// x normalised, times weight, plus bias. `s` has no gradient.
+Tensor normalised(const Tensor& x, const Tensor& weight, const Tensor& bias, const Statistics& s, const Normalisation& n, const char* node) {
+  Tensor y;
+  {
+    NoGrad guard;
+    const Tensor w = weight.defined() ? weight.detach() : weight;
+    y = centred(x.detach(), s, n) * beside(scaled(s.rstd, w, n), x);
+    if (bias.defined()) y = y + beside(bias.detach().to(n.acc), x);
+    y = y.to(x.dtype());
+  }
+  const auto statistics_for = [s, n](const Tensor& x) { return grad_enabled() && n.training ? statistics_of(x, n) : s; };
+  return record(std::move(y), node, {&x, &weight, &bias}, {&x, &weight},
+                autograd::WithJvp(
+                    [=](const Tensors& g, const Tensors& saved, autograd::Needed needed) -> Tensors {
+                      return gradients(g[0], saved[0], saved[1], statistics_for(saved[0]), n, needed[0], needed[1], needed[2]);
+                    },
+                    // What is normalised has a symmetric Jacobian.
+                    [=](const Tensors& t, const Tensors& saved) {
+                      const Tensor &x = saved[0], &w = saved[1];
+                      const Statistics now = statistics_for(x);
+                      Tensor along;
+                      if (t[0].defined()) {
+                        along = gradients(t[0], x, {}, now, n, true, false, false)[0];
+                        if (w.defined()) along = along * beside(w, x);
+                      }
+                      if (t[1].defined()) along = autograd::added(along, centred(x, now, n) * beside(now.rstd, x) * beside(t[1], x));
+                      return t[2].defined() ? autograd::added(along, beside(t[2], x)) : along;
+                    }));
 }
 
 // Towards the statistics of the input, in place.
@@ -155,9 +216,8 @@ Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& run
   if (!x.is_contiguous() && ops::suggested_format(x) == MemoryFormat::Contiguous)
     return batch_norm(x.contiguous(), running_mean, running_var, weight, bias, training, momentum, eps);
   const DType weight_type = (weight.defined() ? weight : bias.defined() ? bias : x).dtype();
-  const BatchNorm n{ops::accumulator_of(x.dtype()), training, eps, static_cast<double>(x.size(1) ? x.numel() / x.size(1) : 0), weight_type};
-  ChannelStatistics s;
-  Tensor y;
+  const Normalisation n{ops::accumulator_of(x.dtype()), training, eps, static_cast<double>(x.size(1) ? x.numel() / x.size(1) : 0), weight_type};
+  Statistics s;
   {
     NoGrad guard;
     Tensor v;
@@ -173,49 +233,47 @@ Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& run
       s.mean = running_mean.detach().to(std::nullopt, n.acc, false, true), v = running_var.detach().to(n.acc);
     }
     s.rstd = rsqrt(v + Operand(eps)).to(n.acc);
-    y = centred(x.detach(), s, n) * beside(scaled(s.rstd, weight.defined() ? weight.detach() : weight, n), x);
-    if (bias.defined()) y = y + beside(bias.detach().to(n.acc), x);
-    y = y.to(x.dtype());
   }
-  // The statistics that gradients reach x through, too, where these have gradients themselves.
-  const auto statistics_for = [s, n](const Tensor& x) {
-    if (!grad_enabled() || !n.training) return s;
-    const Tensor exact = x.to(n.acc);
-    const auto [v, again] = var_mean(exact, others(exact), 0);
-    return ChannelStatistics{again, {}, rsqrt(v + Operand(n.eps))};
-  };
-  return record(std::move(y), "NativeBatchNormBackward0", {&x, &weight, &bias}, {&x, &weight},
-                autograd::WithJvp(
-                    [=](const Tensors& g, const Tensors& saved, autograd::Needed needed) -> Tensors {
-                      return gradients(g[0], saved[0], saved[1], statistics_for(saved[0]), n, needed[0], needed[1], needed[2]);
-                    },
-                    // What a channel is normalised to has a symmetric Jacobian.
-                    [=](const Tensors& t, const Tensors& saved) {
-                      const Tensor &x = saved[0], &w = saved[1];
-                      const ChannelStatistics now = statistics_for(x);
-                      Tensor along;
-                      if (t[0].defined()) {
-                        along = gradients(t[0], x, {}, now, n, true, false, false)[0];
-                        if (w.defined()) along = along * beside(w, x);
-                      }
-                      if (t[1].defined()) along = autograd::added(along, centred(x, now, n) * beside(now.rstd, x) * beside(t[1], x));
-                      return t[2].defined() ? autograd::added(along, beside(t[2], x)) : along;
-                    }));
+  return normalised(x, weight, bias, s, n, "NativeBatchNormBackward0");
 }
 
 namespace {
 
-// layer_norm of rows, in x's shape; then weight and bias of channels.
-Tensor normalised_rows(const Tensor& x, int64_t rows, const Tensor& weight, const Tensor& bias, double eps) {
-  if (ops::is_half(x.dtype())) {  // rounded once
-    const auto wide = [](const Tensor& t) { return t.defined() ? t.to(DType::F32) : t; };
-    return normalised_rows(wide(x), rows, wide(weight), wide(bias), eps).to(x.dtype());
+// The statistics of each group of channels of each entry, (N, C).
+Statistics statistics_of_groups(const Tensor& given, const Normalisation& n) {
+  const NoGrad guard;
+  const Tensor x = given.detach();
+  const int64_t entries = x.size(0), channels = x.size(1);
+  const Dims groups{entries, n.groups}, all{entries, n.groups, channels / n.groups};
+  Tensor mean, rest, v;
+  if (x.is_contiguous()) {
+    const ops::PopulationMoments m = ops::population_moments(x.reshape({entries, n.groups, -1}), ops::dim_set(Dims{2}, 3), "group_norm");
+    mean = m.mean, rest = m.rest, v = m.variance;
+  } else {
+    // Channels lie side by side: their own statistics first, which are sums of whole vectors.
+    const ops::PopulationMoments m = ops::population_moments(x, ops::dim_set(others(x, true), x.dim()), "group_norm");
+    const DType wide = m.variance.dtype();
+    const Tensor of_channels = (m.rest.defined() ? m.mean.to(wide) + m.rest.to(wide) : m.mean.to(wide)).reshape(all);
+    const Tensor of_groups = naru::mean(of_channels, Dims{2}, true);
+    v = naru::mean(m.variance.reshape(all) + square(of_channels - of_groups), Dims{2});
+    const Tensor exact = of_groups.reshape(groups);
+    mean = exact.to(n.acc);
+    if (m.rest.defined()) rest = (exact - mean.to(wide)).to(n.acc);
   }
-  const int64_t width = x.numel() ? x.numel() / rows : 0;
-  Tensor y = width ? layer_norm(x.reshape({rows, width}), {width}, {}, {}, eps).view(x.sizes()) : x.clone();
-  if (weight.defined()) y = y * beside(weight, x);
-  if (bias.defined()) y = y + beside(bias, x);
-  return y.to(x.dtype());
+  const auto cells = [&](const Tensor& t) {
+    return t.defined() ? t.reshape({entries, n.groups, 1}).expand(all).reshape({entries, channels}) : t;
+  };
+  return {cells(mean), cells(rest), cells(rsqrt(v + Operand(n.eps)).to(n.acc))};
+}
+
+Tensor normalised_groups(const Tensor& x, int64_t groups, const Tensor& weight, const Tensor& bias, double eps, const char* node) {
+  if (x.dim() == 2) return normalised_groups(x.unsqueeze(2), groups, weight, bias, eps, node).squeeze(2);
+  const DType weight_type = (weight.defined() ? weight : bias.defined() ? bias : x).dtype(), acc = ops::accumulator_of(x.dtype());
+  const Normalisation n{acc, true, eps, static_cast<double>(x.numel()) / static_cast<double>(std::max<int64_t>(x.size(0) * groups, 1)),
+                        weight_type, groups};
+  if (x.numel() > 0) return normalised(x, weight, bias, statistics_of_groups(x, n), n, node);
+  const Tensor none = zeros({x.size(0), x.size(1)}, Options(acc, x.device()));
+  return normalised(x, weight, bias, {none, {}, none}, n, node);
 }
 
 }  // namespace
@@ -233,7 +291,7 @@ Tensor instance_norm(const Tensor& x, const Tensor& running_mean, const Tensor& 
     move_running(running_mean, mean(m, Dims{0}), momentum, 1);
     move_running(running_var, mean(v, Dims{0}), momentum, count > 1 ? count / (count - 1) : 1);
   }
-  return normalised_rows(x, x.size(0) * x.size(1), weight, bias, eps);
+  return normalised_groups(x.contiguous(), x.size(1), weight, bias, eps, "NativeBatchNormBackward0");
 }
 
 // Formula: Wu and He, 2018.
@@ -252,9 +310,7 @@ Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& weight, const T
           role, t->sizes().str(), x.sizes().str());
   if (!is_floating(x.dtype())) ops::throw_not_implemented("GroupNormKernelImpl", x.dtype());
   check_batch_norm(x, {}, {}, weight, bias, true, "group_norm");
-  const MemoryFormat format = ops::suggested_format(x);
-  const Tensor y = normalised_rows(x, x.size(0) * groups, weight, bias, eps);
-  return format == MemoryFormat::Contiguous ? y : y.contiguous(format);
+  return normalised_groups(x.contiguous(ops::suggested_format(x)), groups, weight, bias, eps, "NativeGroupNormBackward0");
 }
 
 // Formula: Krizhevsky, Sutskever and Hinton, 2012.
