@@ -166,6 +166,13 @@ def other_programs(aarch64: bool) -> Count:
     return total + aarch64_share() if aarch64 else total
 
 
+# Of these tests `./run test` takes a share.
+ALL_KERNELS = (
+    ("kernels for Metal", "tests/python/backends/test_metal.py", {"NARU_TEST_METAL": "all"}),
+    ("kernels as PTX, interpreted", "tests/python/kernels/test_kernelcheck.py", {"NARU_TEST_PTX": "1"}),
+)
+
+
 def opencl_implementations() -> dict[str, dict[str, str]]:
     """OpenCL implementations for processors: their names, and the variables with which the loader finds each one alone."""
     folder = ROOT / "build" / "opencl"
@@ -210,6 +217,7 @@ def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("--aarch64", action="store_true", help="only the tests of aarch64, in qemu")
     parser.add_argument("--notebooks", action="store_true", help="only the notebooks")
     parser.add_argument("--opencl", action="store_true", help="only the tests of OpenCL devices, on each implementation for processors")
+    parser.add_argument("--kernels", action="store_true", help="only the rendered kernels, all of them")
     parser.add_argument("--types", action="store_true", help="only what type checkers say")
     parser.add_argument("--gtest_filter", help="which of the C++ tests")
     return parser.parse_known_args(arguments)
@@ -219,7 +227,7 @@ def main(arguments: list[str]) -> int:
     options, rest = parse(arguments)
     chosen = ["-k", options.k] if options.k else []
     paths = [argument for argument in rest if not argument.startswith("-") and (ROOT / argument.split("::")[0]).exists()]
-    lane = options.aarch64 or options.notebooks or options.opencl or options.types or options.third_party  # has its own environment and runs no other tests
+    lane = options.aarch64 or options.notebooks or options.opencl or options.types or options.kernels or options.third_party  # has its own environment and runs no other tests
     cpp = not (lane or options.python or options.k or paths)
     python = not (lane or options.cpp)
     oracle = ROOT / "tests" / "python" / "oracle_torch"
@@ -229,6 +237,9 @@ def main(arguments: list[str]) -> int:
         total += aarch64_whole()
     if options.opencl:
         total += opencl_tests([*chosen, *rest])
+    if options.kernels:
+        for name, path, variables in ALL_KERNELS:
+            total += pytest(name, [path, *side_by_side(), *chosen, *rest], **variables)
     for name, asked, where, interpreter in (
         ("notebooks", options.notebooks, "tests/notebooks", sys.executable),  # this interpreter is that of the lane's environment
         ("types", options.types, "tests/types", sys.executable),

@@ -24,10 +24,12 @@ ALL = os.environ.get("NARU_TEST_METAL") == "all"
 
 
 # What a device without float64 can't do: mathematics in a kernel and a captured step that take naru's functions over float64, and a test of float64 itself.
-# Statistics of a batch are two passes in float32 there, with other bits (docs/architecture.md).
+# Statistics of channels and groups are two passes in float32 there, with other bits (docs/architecture.md).
 FLOAT64 = [
     "tests/python/devices/test_each_device.py::test_an_operator_and_its_gradient_give_the_bits_of_cpu[mps:0-batch_norm]",
     "tests/python/devices/test_each_device.py::test_an_operator_and_its_gradient_give_the_bits_of_cpu[mps:0-batch_norm (N, C)]",
+    "tests/python/devices/test_each_device.py::test_an_operator_and_its_gradient_give_the_bits_of_cpu[mps:0-group_norm]",
+    "tests/python/devices/test_each_device.py::test_an_operator_and_its_gradient_give_the_bits_of_cpu[mps:0-instance_norm]",
     "tests/python/devices/test_each_device.py::test_an_operator_and_its_gradient_give_the_bits_of_cpu[mps:0-var(0)]",
     "tests/python/devices/test_each_device.py::test_an_operator_and_its_gradient_give_the_bits_of_cpu[mps:0-complex var]",
     "tests/python/kernels/test_kernel_errors.py::test_arguments_that_do_not_fit_are_refused_by_name[mps:0]",
