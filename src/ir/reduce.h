@@ -29,20 +29,20 @@ V combine(ReduceOp op, V a, V b);
 // The bits of the identity: 0 (Sum), 1 (Prod), -inf or the least integer (Max), inf or the greatest (Min), false (Any), true (All).
 uint64_t identity_bits(ReduceOp op, VType type);
 
-// A reduction kernel: reduces the single result of `map`, which has type `type`.
+// A reduction kernel: reduces the results of `map`, each by itself, which all have type `type`.
 struct ReduceKernel {
-  MapKernel map;  // map.results[0] is reduced; map.outputs is empty, or (contiguous) one element of `type`, which is stored as well
+  MapKernel map;  // map.outputs is empty, or (contiguous, one result) one element of `type`, which is stored as well
   ReduceOp op;
-  VType type;  // of the accumulators = type of map.results[0]
+  VType type;  // of the accumulators = type of map.results
 };
 
-// Reduces n elements (one chunk: n <= kContiguousChunk) into *out (one value of kernel.type; a Bool is one byte, 0 or 1). operands: the inputs,
-// then the output if the map has one.
+// Reduces n elements (one chunk: n <= kContiguousChunk) into out[0..results) (values of kernel.type; a Bool is one byte, 0 or 1). operands: the
+// inputs, then the output if the map has one.
 using ContiguousFunction = void (*)(void* const* operands, const uint64_t* params, int64_t n, int64_t index0, void* out);
 // out[0..cols) takes `rows` rows of `cols` values. A chunk may be split over several calls; out holds the identity before the first. row_strides:
 // bytes from row to row, one per input (0 for inputs that are scalar for the whole run). index0: Index of the first element of the first row;
-// index_stride: its step from row to row.
+// index_stride: its step from row to row. plane: bytes from a value of one result to that of the next.
 using StridedFunction = void (*)(void* const* inputs, const int64_t* row_strides, const uint64_t* params, int64_t rows, int64_t cols,
-                                 int64_t index0, int64_t index_stride, void* out);
+                                 int64_t index0, int64_t index_stride, void* out, int64_t plane);
 
 }  // namespace naru::ir

@@ -19,7 +19,8 @@ class ContiguousCode : ReductionCode {
     remaining_steps();
     a_.bind(tree);
     combine_lanes();
-    machine_.store_first(kernel_.type, accumulators_[0], at(out_));
+    const int each = static_cast<int>(ir::size_of(kernel_.type));
+    for (size_t r = 0; r < results(); ++r) machine_.store_first(kernel_.type, accumulators_[r][0], at(out_, static_cast<int>(r) * each));
     return reinterpret_cast<ir::ContiguousFunction>(code_.finish());
   }
 
@@ -66,36 +67,47 @@ class ContiguousCode : ReductionCode {
   void remaining_steps() {
     const VType type = kernel_.type;
     const int bytes = machine_.bytes_of(type);
-    const asmjit::BaseMem stack = a_.new_stack(static_cast<uint32_t>(steps_ * bytes), 64);
+    const auto count = static_cast<int>(results());
+    const asmjit::BaseMem stack = a_.new_stack(static_cast<uint32_t>(count * steps_ * bytes), 64);
     const Register place = a_.new_register();
     a_.load_address(place, stack);
-    for (int s = 0; s < steps_; ++s) machine_.spill(type, accumulators_[static_cast<size_t>(s)], at(place, s * bytes));
+    const auto in_memory = [&](int r, int step) { return at(place, (r * steps_ + step) * bytes); };
+    const auto each = [&](auto&& f) {
+      for (int r = 0; r < count; ++r)
+        for (int s = 0; s < steps_; ++s) f(accumulators_[static_cast<size_t>(r)][static_cast<size_t>(s)], in_memory(r, s));
+    };
+    each([&](const Value& accumulator, const Address& to) { machine_.spill(type, accumulator, to); });
     const Label next = a_.new_label();
     a_.bind(next);
     set_index();
     machine_.set_tail(n_);
     Walker w = walker();
-    const Value value = tail_value(w), before = machine_.fill(type, at(place));
-    const Value after = combiner_.run({machine_.copy(type, before)}, {value})[0];
-    machine_.spill(type, machine_.blend_tail(type, after, before), at(place));
+    const Values values = tail_values(w);
+    for (int r = 0; r < count; ++r) {
+      const Value before = machine_.fill(type, in_memory(r, 0));
+      const Value after = combiner_.run({machine_.copy(type, before)}, {values[static_cast<size_t>(r)]})[0];
+      machine_.spill(type, machine_.blend_tail(type, after, before), in_memory(r, 0));
+    }
     a_.add(place, bytes);
     a_.add(frame_.position, machine_.lanes());
     a_.subtract_and_branch(n_, machine_.lanes(), Condition::Greater, next);
     a_.load_address(place, stack);
-    for (int s = 0; s < steps_; ++s) machine_.move(type, accumulators_[static_cast<size_t>(s)], machine_.fill(type, at(place, s * bytes)));
+    each([&](const Value& accumulator, const Address& from) { machine_.move(type, accumulator, machine_.fill(type, from)); });
   }
 
   // The tree: first across steps, then within one.
   void combine_lanes() {
-    for (int half = steps_ / 2; half >= 1; half /= 2)
-      for (int s = 0; s < half; ++s) combiner_.into(accumulators_[static_cast<size_t>(s)], accumulators_[static_cast<size_t>(s + half)]);
-    for (int by = machine_.lanes() / 2; by >= 1; by /= 2)
-      combiner_.into(accumulators_[0], machine_.copy(kernel_.type, machine_.shift_down(kernel_.type, accumulators_[0], by)));
+    for (const Values& all : accumulators_) {
+      for (int half = steps_ / 2; half >= 1; half /= 2)
+        for (int s = 0; s < half; ++s) combiner_.into(all[static_cast<size_t>(s)], all[static_cast<size_t>(s + half)]);
+      for (int by = machine_.lanes() / 2; by >= 1; by /= 2)
+        combiner_.into(all[0], machine_.copy(kernel_.type, machine_.shift_down(kernel_.type, all[0], by)));
+    }
   }
 
   const int steps_;
   Register n_, index0_, out_;
-  std::vector<Value> accumulators_;
+  std::vector<Values> accumulators_;  // per result
 };
 
 }  // namespace

@@ -27,8 +27,8 @@ Combiner::Combiner(ir::ReduceOp op, VType type, LaneMachine& machine)
   walker_.results = combine_.result;
 }
 
-std::vector<Value> Combiner::run(const std::vector<Value>& a, const std::vector<Value>& b) {
-  std::vector<Value> results(a.size());
+Values Combiner::run(const Values& a, const Values& b) {
+  Values results(a.size());
   for (size_t i = 0; i < a.size(); ++i) {
     walker_.bind(combine_.a, static_cast<int>(i), a[i]);
     walker_.bind(combine_.b, static_cast<int>(i), b[i]);
@@ -42,7 +42,7 @@ void Combiner::into(const Value& a, const Value& b) { machine_.move(combine_.typ
 
 ReductionCode::ReductionCode(const ir::ReduceKernel& kernel, Isa isa)
     : kernel_(kernel),
-      plan_(kernel.map.graph, std::span(kernel.map.results.data(), 1), scalars_of_all_rows(kernel.map)),
+      plan_(kernel.map.graph, kernel.map.results, scalars_of_all_rows(kernel.map)),
       code_(isa),
       a_(code_.assembler()),
       machine_(code_.lanes()),
@@ -52,7 +52,7 @@ ReductionCode::ReductionCode(const ir::ReduceKernel& kernel, Isa isa)
 
 Walker ReductionCode::walker() {
   Walker w(kernel_.map.graph, plan_, machine_, frame_);
-  w.results = {kernel_.map.results[0]};
+  w.results = kernel_.map.results;
   return w;
 }
 
@@ -62,10 +62,11 @@ void ReductionCode::start_position() {
   if (plan_.uses_index) frame_.index = a_.new_register();
 }
 
-std::vector<Value> ReductionCode::identities(int count) {
-  std::vector<Value> all;
+std::vector<Values> ReductionCode::identities(int count) {
+  std::vector<Values> all(results());
   const Value one = machine_.constant(kernel_.type, ir::identity_bits(kernel_.op, kernel_.type));
-  for (int i = 0; i < count; ++i) all.push_back(machine_.copy(kernel_.type, one));
+  for (Values& of_result : all)
+    for (int i = 0; i < count; ++i) of_result.push_back(machine_.copy(kernel_.type, one));
   return all;
 }
 
@@ -80,24 +81,26 @@ int ReductionCode::interleaved(int steps, int room) const {
   return together;
 }
 
-void ReductionCode::take(Walker& walker, int first, int count, const std::vector<Value>& accumulators) {
-  std::vector<Value> values(static_cast<size_t>(count));
-  walker.run(count, first, false, [&](size_t, int step, const Value& v) {
+void ReductionCode::take(Walker& walker, int first, int count, const std::vector<Values>& accumulators) {
+  std::vector<Values> values(results(), Values(static_cast<size_t>(count)));
+  walker.run(count, first, false, [&](size_t result, int step, const Value& v) {
     store_mapped(v, first + step, StoreMode::Full);
-    values[static_cast<size_t>(step)] = own(v);
+    values[result][static_cast<size_t>(step)] = own(result, v);
   });
-  const std::vector<Value> some(accumulators.begin() + first, accumulators.begin() + first + count);
-  const std::vector<Value> results = combiner_.run(some, values);
-  for (size_t i = 0; i < some.size(); ++i) machine_.move(kernel_.type, some[i], results[i]);
+  for (size_t r = 0; r < results(); ++r) {
+    const Values some(accumulators[r].begin() + first, accumulators[r].begin() + first + count);
+    const Values combined = combiner_.run(some, values[r]);
+    for (size_t i = 0; i < some.size(); ++i) machine_.move(kernel_.type, some[i], combined[i]);
+  }
 }
 
-Value ReductionCode::tail_value(Walker& walker) {
-  Value value;
-  walker.run(1, 0, true, [&](size_t, int, const Value& v) {
+Values ReductionCode::tail_values(Walker& walker) {
+  Values values(results());
+  walker.run(1, 0, true, [&](size_t result, int, const Value& v) {
     store_mapped(v, 0, StoreMode::Tail);
-    value = own(v);
+    values[result] = own(result, v);
   });
-  return value;
+  return values;
 }
 
 void ReductionCode::store_mapped(const Value& v, int step, StoreMode mode) {
@@ -106,9 +109,12 @@ void ReductionCode::store_mapped(const Value& v, int step, StoreMode mode) {
   machine_.store(dtype, v, element_at(mapped_, frame_, dtype, step * machine_.lanes()), mode);
 }
 
-Value ReductionCode::own(const Value& v) {
-  const uint32_t root = plan_.root[kernel_.map.results[0]];
-  return plan_.uniform[root] ? machine_.copy(kernel_.type, v) : v;
+Value ReductionCode::own(size_t result, const Value& v) {
+  const std::vector<uint32_t>& all = kernel_.map.results;
+  const uint32_t root = plan_.root[all[result]];
+  const bool shared = std::ranges::count_if(all, [&](uint32_t id) { return plan_.root[id] == root; }) > 1;
+  const bool read_later = plan_.last_use[root] > plan_.store_at[result];
+  return plan_.uniform[root] || shared || read_later ? machine_.copy(kernel_.type, v) : v;
 }
 
 }  // namespace naru::render

@@ -8,12 +8,15 @@
 
 namespace naru::render {
 
+// Of a step, or of several, one behind another.
+using Values = std::vector<Value>;
+
 // Emits combine(a, b) for several independent steps.
 class Combiner {
  public:
   Combiner(ir::ReduceOp op, VType type, LaneMachine& machine);
   // May overwrite the registers of `a` and of `b`. Returns the registers of the results.
-  std::vector<Value> run(const std::vector<Value>& a, const std::vector<Value>& b);
+  Values run(const Values& a, const Values& b);
   void into(const Value& a, const Value& b);
   const Plan& plan() const noexcept { return plan_; }
 
@@ -38,15 +41,18 @@ class ReductionCode {
   ReductionCode(const ir::ReduceKernel& kernel, Isa isa);
 
   Walker walker();
-  std::vector<Value> identities(int count);
-  int accumulator_registers() const { return machine_.registers_of(kernel_.type); }
-  int step_registers() const { return std::max(1, machine_.registers_of(plan_.vectors, plan_.bools)); }
+  size_t results() const { return kernel_.map.results.size(); }
+  // Accumulators of `count` steps, for each result.
+  std::vector<Values> identities(int count);
+  // Of one step of all results.
+  int accumulator_registers() const { return static_cast<int>(results()) * machine_.registers_of(kernel_.type); }
+  int step_registers() const { return std::max({1, machine_.registers_of(plan_.vectors, plan_.bools), accumulator_registers()}); }
   // The number of steps to interleave, a divisor of `steps`.
   int interleaved(int steps, int room) const;
-  // Combines the next `count` steps of the map, each value in its own registers, into the accumulators.
-  void take(Walker& walker, int first, int count, const std::vector<Value>& accumulators);
-  // The step at the frame's position, with the tail's lanes.
-  Value tail_value(Walker& walker);
+  // Combines the next `count` steps of the map, each value in its own registers, into the accumulators of each result.
+  void take(Walker& walker, int first, int count, const std::vector<Values>& accumulators);
+  // The step at the frame's position of each result, with the tail's lanes.
+  Values tail_values(Walker& walker);
   void start_position();
 
   const ir::ReduceKernel& kernel_;
@@ -61,8 +67,8 @@ class ReductionCode {
  private:
   // Stores the reduced value, if it is also an output.
   void store_mapped(const Value& v, int step, StoreMode mode);
-  // Copies the reduced value if it is uniform: then its registers must not change.
-  Value own(const Value& v);
+  // Copies a result's value if its registers must not change, or if later steps of the map may overwrite them.
+  Value own(size_t result, const Value& v);
 };
 
 }  // namespace naru::render

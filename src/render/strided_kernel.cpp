@@ -23,17 +23,23 @@ class StridedCode : ReductionCode {
 
  private:
   bool begin() {
-    if (!code_.begin(
-            asmjit::FuncSignatureT<void, void* const*, const int64_t*, const uint64_t*, int64_t, int64_t, int64_t, int64_t, void*>(),
-            {&inputs_, &strides_, &frame_.params, &rows_, &columns_, &index0_, &index_stride_, &out_}))
+    if (!code_.begin(asmjit::FuncSignatureT<void, void* const*, const int64_t*, const uint64_t*, int64_t, int64_t, int64_t, int64_t, void*,
+                                            int64_t>(),
+                     {&inputs_, &strides_, &frame_.params, &rows_, &columns_, &index0_, &index_stride_, &out_, &plane_}))
       return false;
     start_position();
+    outs_ = {out_};
+    for (size_t r = 1; r < results(); ++r) {
+      outs_.push_back(a_.new_register());
+      a_.move(outs_[r], outs_[r - 1]);
+      a_.add(outs_[r], plane_);
+    }
     for (size_t i = 0; i < kernel_.map.inputs.size(); ++i) frame_.base.push_back(a_.new_register());
     row_ = a_.new_register();
     return true;
   }
 
-  Address results(int step) const { return element_at(out_, frame_, dtype_, step * machine_.lanes()); }
+  Address place(size_t result, int step) const { return element_at(outs_[result], frame_, dtype_, step * machine_.lanes()); }
 
   // Back to the first row.
   void rewind() {
@@ -63,7 +69,8 @@ class StridedCode : ReductionCode {
     const int each = std::max(1, accumulator_registers());
     const auto fits = [&](int steps) {
       // A Bool needs three masks: the accumulator, the value and a temporary.
-      const bool masks = kernel_.type != VType::Bool || machine_.masks() == 0 || 3 * steps <= machine_.masks();
+      const bool masks =
+          kernel_.type != VType::Bool || machine_.masks() == 0 || 3 * steps * static_cast<int>(results()) <= machine_.masks();
       return steps * each + step_registers() <= room && masks;
     };
     int steps = kMaxColumnSteps;
@@ -84,12 +91,14 @@ class StridedCode : ReductionCode {
     w.hoist(room - together * step_registers());
     a_.bind(block);
     rewind();
-    std::vector<Value> accumulators;
-    for (int s = 0; s < steps; ++s) accumulators.push_back(machine_.load(dtype_, results(s), false));
+    std::vector<Values> accumulators(results());
+    for (size_t r = 0; r < results(); ++r)
+      for (int s = 0; s < steps; ++s) accumulators[r].push_back(machine_.load(dtype_, place(r, s), false));
     for_rows(true, [&] {
       for (int first = 0; first < steps; first += together) take(w, first, together, accumulators);
     });
-    for (int s = 0; s < steps; ++s) machine_.store(dtype_, accumulators[static_cast<size_t>(s)], results(s), StoreMode::Full);
+    for (size_t r = 0; r < results(); ++r)
+      for (int s = 0; s < steps; ++s) machine_.store(dtype_, accumulators[r][static_cast<size_t>(s)], place(r, s), StoreMode::Full);
     a_.add(frame_.position, steps * machine_.lanes());
     a_.branch(frame_.position, Condition::LessOrEqual, last, block);
   }
@@ -103,15 +112,20 @@ class StridedCode : ReductionCode {
     a_.bind(block);
     rewind();
     machine_.set_tail(columns_);
-    const Value accumulator = machine_.load(dtype_, results(0), true);
-    for_rows(false, [&] { combiner_.into(accumulator, tail_value(w)); });
-    machine_.store(dtype_, accumulator, results(0), StoreMode::Tail);
+    Values accumulators;
+    for (size_t r = 0; r < results(); ++r) accumulators.push_back(machine_.load(dtype_, place(r, 0), true));
+    for_rows(false, [&] {
+      const Values values = tail_values(w);
+      for (size_t r = 0; r < results(); ++r) combiner_.into(accumulators[r], values[r]);
+    });
+    for (size_t r = 0; r < results(); ++r) machine_.store(dtype_, accumulators[r], place(r, 0), StoreMode::Tail);
     a_.add(frame_.position, machine_.lanes());
     a_.subtract_and_branch(columns_, machine_.lanes(), Condition::Greater, block);
   }
 
   const DType dtype_;
-  Register inputs_, strides_, rows_, columns_, index0_, index_stride_, out_, row_;
+  Register inputs_, strides_, rows_, columns_, index0_, index_stride_, out_, plane_, row_;
+  std::vector<Register> outs_;  // per result
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include "ir/interpreter/interpret_loops.h"
 
@@ -146,8 +147,12 @@ void interpret(const MapKernel& kernel, void* const* operands, const uint64_t* p
 void interpret_contiguous(const ReduceKernel& kernel, void* const* operands, const uint64_t* params, int64_t n, int64_t index0, void* out) {
   static_assert(kBlock % kLanes == 0);
   const auto size = static_cast<int64_t>(size_of(kernel.type));
-  alignas(64) std::byte lanes[kLanes * 8];
-  fill_identity(kernel.op, kernel.type, lanes, kLanes);
+  struct Lanes {
+    alignas(64) std::byte bytes[kLanes * 8];
+  };
+  const size_t results = kernel.map.results.size();
+  std::vector<Lanes> lanes(results);
+  for (Lanes& l : lanes) fill_identity(kernel.op, kernel.type, l.bytes, kLanes);
   const Loops& loop = loops();
   if (n > 0) {
     Evaluation evaluation(kernel.map, params, n);
@@ -156,19 +161,24 @@ void interpret_contiguous(const ReduceKernel& kernel, void* const* operands, con
     for (int64_t first = 0; first < n; first += kBlock) {
       const int64_t count = std::min(kBlock, n - first);
       evaluation.run(in.data(), first, count, index0 + first);
-      const std::byte* values = evaluation.at(kernel.map.results[0]);
       if (!kernel.map.outputs.empty())
-        loop.store(kernel.map.outputs[0], static_cast<std::byte*>(operands[in.size()]) + first * size, values, count);
-      for (int64_t i = 0; i < count; i += kLanes)
-        loop.combine(kernel.op, kernel.type, lanes, values + i * size, std::min(kLanes, count - i));
+        loop.store(kernel.map.outputs[0], static_cast<std::byte*>(operands[in.size()]) + first * size, evaluation.at(kernel.map.results[0]),
+                   count);
+      for (size_t r = 0; r < results; ++r)
+        for (int64_t i = 0; i < count; i += kLanes)
+          loop.combine(kernel.op, kernel.type, lanes[r].bytes, evaluation.at(kernel.map.results[r]) + i * size,
+                       std::min(kLanes, count - i));
     }
   }
-  for (int64_t half = kLanes / 2; half > 0; half /= 2) loop.combine(kernel.op, kernel.type, lanes, lanes + half * size, half);
-  std::memcpy(out, lanes, static_cast<size_t>(size));
+  for (size_t r = 0; r < results; ++r) {
+    std::byte* const first = lanes[r].bytes;
+    for (int64_t half = kLanes / 2; half > 0; half /= 2) loop.combine(kernel.op, kernel.type, first, first + half * size, half);
+    std::memcpy(static_cast<std::byte*>(out) + static_cast<int64_t>(r) * size, first, static_cast<size_t>(size));
+  }
 }
 
 void interpret_strided(const ReduceKernel& kernel, void* const* inputs, const int64_t* row_strides, const uint64_t* params, int64_t rows,
-                       int64_t cols, int64_t index0, int64_t index_stride, void* out) {
+                       int64_t cols, int64_t index0, int64_t index_stride, void* out, int64_t plane) {
   if (cols <= 0 || rows <= 0) return;
   const auto size = static_cast<int64_t>(size_of(kernel.type));
   Evaluation evaluation(kernel.map, params, cols);
@@ -178,8 +188,9 @@ void interpret_strided(const ReduceKernel& kernel, void* const* inputs, const in
     for (int64_t first = 0; first < cols; first += kBlock) {
       const int64_t count = std::min(kBlock, cols - first);
       evaluation.run(in.data(), first, count, index0 + row * index_stride + first);
-      evaluation.loops_of().combine(kernel.op, kernel.type, static_cast<std::byte*>(out) + first * size,
-                                    evaluation.at(kernel.map.results[0]), count);
+      for (size_t r = 0; r < kernel.map.results.size(); ++r)
+        evaluation.loops_of().combine(kernel.op, kernel.type, static_cast<std::byte*>(out) + static_cast<int64_t>(r) * plane + first * size,
+                                      evaluation.at(kernel.map.results[r]), count);
     }
     for (size_t i = 0; i < in.size(); ++i) in[i] += row_strides[i];
   }

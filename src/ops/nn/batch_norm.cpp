@@ -68,8 +68,8 @@ void check_batch_norm(const Tensor& x, const Tensor& mean, const Tensor& var, co
 struct Normalisation {
   DType acc;
   bool training;
-  double eps, count;  // count: how many elements one pair of statistics is of
-  DType weight_type;  // the gradient's of weight and bias
+  double eps, count;   // count: how many elements one pair of statistics is of
+  DType weight_type;   // the gradient's of weight and bias
   int64_t groups = 0;  // of the channels of each entry, which are normalised together; 0: each channel of all entries
 };
 
@@ -169,7 +169,8 @@ Statistics statistics_of(const Tensor& x, const Normalisation& n) {
 }
 
 // x normalised, times weight, plus bias. `s` has no gradient.
-Tensor normalised(const Tensor& x, const Tensor& weight, const Tensor& bias, const Statistics& s, const Normalisation& n, const char* node) {
+Tensor normalised(const Tensor& x, const Tensor& weight, const Tensor& bias, const Statistics& s, const Normalisation& n,
+                  const char* node) {
   Tensor y;
   {
     NoGrad guard;
@@ -216,7 +217,8 @@ Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& run
   if (!x.is_contiguous() && ops::suggested_format(x) == MemoryFormat::Contiguous)
     return batch_norm(x.contiguous(), running_mean, running_var, weight, bias, training, momentum, eps);
   const DType weight_type = (weight.defined() ? weight : bias.defined() ? bias : x).dtype();
-  const Normalisation n{ops::accumulator_of(x.dtype()), training, eps, static_cast<double>(x.size(1) ? x.numel() / x.size(1) : 0), weight_type};
+  const Normalisation n{ops::accumulator_of(x.dtype()), training, eps, static_cast<double>(x.size(1) ? x.numel() / x.size(1) : 0),
+                        weight_type};
   Statistics s;
   {
     NoGrad guard;
@@ -269,8 +271,8 @@ Statistics statistics_of_groups(const Tensor& given, const Normalisation& n) {
 Tensor normalised_groups(const Tensor& x, int64_t groups, const Tensor& weight, const Tensor& bias, double eps, const char* node) {
   if (x.dim() == 2) return normalised_groups(x.unsqueeze(2), groups, weight, bias, eps, node).squeeze(2);
   const DType weight_type = (weight.defined() ? weight : bias.defined() ? bias : x).dtype(), acc = ops::accumulator_of(x.dtype());
-  const Normalisation n{acc, true, eps, static_cast<double>(x.numel()) / static_cast<double>(std::max<int64_t>(x.size(0) * groups, 1)),
-                        weight_type, groups};
+  const Normalisation n{
+      acc, true, eps, static_cast<double>(x.numel()) / static_cast<double>(std::max<int64_t>(x.size(0) * groups, 1)), weight_type, groups};
   if (x.numel() > 0) return normalised(x, weight, bias, statistics_of_groups(x, n), n, node);
   const Tensor none = zeros({x.size(0), x.size(1)}, Options(acc, x.device()));
   return normalised(x, weight, bias, {none, {}, none}, n, node);

@@ -316,7 +316,8 @@ void MachineAvx2::store_first(VType type, const Value& value, const Address& add
   const x86::Xmm s = vec_of(value.part[0]).xmm();
   if (type == VType::Bool) {
     x86::Gp bit = cc_.newInt32();
-    cc_.vmovd(bit, s);
+    // Not vmovd: of a spilled register asmjit would make a load into a vector register.
+    cc_.vmovmskps(bit, s);
     cc_.and_(bit, imm(1));
     cc_.mov(at, bit.r8());
   } else if (parts_of(type) == 2) {

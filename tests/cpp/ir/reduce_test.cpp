@@ -60,9 +60,9 @@ TEST(StridedReduction, TakesRowsInOrder) {
   void* inputs[] = {const_cast<float*>(x.data())};
   const int64_t strides[] = {pitch * 4};
   const ReduceKernel kernel = plain_kernel(ReduceOp::Sum, DType::F32);
-  interpret_strided(kernel, inputs, strides, nullptr, 5, cols, 0, 0, got.data());
+  interpret_strided(kernel, inputs, strides, nullptr, 5, cols, 0, 0, got.data(), 0);
   inputs[0] = const_cast<float*>(x.data() + 5 * pitch);
-  interpret_strided(kernel, inputs, strides, nullptr, rows - 5, cols, 0, 0, got.data());
+  interpret_strided(kernel, inputs, strides, nullptr, rows - 5, cols, 0, 0, got.data(), 0);
   EXPECT_EQ(got, want);
 }
 
@@ -71,7 +71,7 @@ TEST(StridedReduction, StartsFromTheIdentityAndNoRowsChangeNothing) {
   fill_identity(ReduceOp::Max, VType::F64, got, 3);
   void* inputs[] = {nullptr};
   const int64_t strides[] = {0};
-  interpret_strided(plain_kernel(ReduceOp::Max, DType::F64), inputs, strides, nullptr, 0, 3, 0, 0, got);
+  interpret_strided(plain_kernel(ReduceOp::Max, DType::F64), inputs, strides, nullptr, 0, 3, 0, 0, got, 0);
   for (const double v : got) EXPECT_EQ(v, -std::numeric_limits<double>::infinity());
 }
 
@@ -82,7 +82,7 @@ TEST(StridedReduction, CountsIndexByRowAndColumn) {
   kernel.op = ReduceOp::Sum;
   kernel.type = VType::I64;
   std::vector<int64_t> got(3);
-  interpret_strided(kernel, nullptr, nullptr, nullptr, 2, 3, 100, 10, got.data());
+  interpret_strided(kernel, nullptr, nullptr, nullptr, 2, 3, 100, 10, got.data(), 0);
   EXPECT_EQ(got, (std::vector<int64_t>{210, 212, 214}));
 }
 

@@ -61,22 +61,22 @@ std::vector<std::unique_ptr<GuardedBuffer>> place(const ir::MapKernel& map, cons
                                              int64_t n) {
   std::vector<void*> operands;
   const auto placed = place(kernel.map, inputs, n, operands);
-  uint8_t expected[8] = {}, got[8] = {};
+  const size_t results = kernel.map.results.size(), all = results * ir::size_of(kernel.type);
+  std::vector<uint8_t> expected(all);
   // The reduced values themselves, if the kernel stores them.
   const size_t bytes = kernel.map.outputs.empty() ? 0 : ir::size_of(kernel.type) * static_cast<size_t>(n);
   std::vector<uint8_t> values(bytes);
   operands.push_back(values.data());
-  ir::interpret_contiguous(kernel, operands.data(), params.data(), n, 11, expected);
+  ir::interpret_contiguous(kernel, operands.data(), params.data(), n, 11, expected.data());
   for (size_t k = 0; k < functions.size(); ++k) {
     if (functions[k] == nullptr) return ::testing::AssertionFailure() << "no code was made";
-    GuardedBuffer out(ir::size_of(kernel.type), GuardedBuffer::Side::Behind);
+    GuardedBuffer out(all, GuardedBuffer::Side::Behind);
     GuardedBuffer stored(bytes, GuardedBuffer::Side::Behind);
     operands.back() = stored.data();
     functions[k](operands.data(), params.data(), n, 11, out.data());
     if (auto r = equal(kernel.type, stored.data(), values.data(), bytes ? n : 0, isas()[k]); !r) return r << ", stored, n = " << n;
     if (!stored.surroundings_intact()) return ::testing::AssertionFailure() << "wrote outside its output";
-    std::memcpy(got, out.data(), ir::size_of(kernel.type));
-    if (auto r = equal(kernel.type, got, expected, 1, isas()[k]); !r) return r << ", n = " << n;
+    if (auto r = equal(kernel.type, out.data(), expected.data(), static_cast<int64_t>(results), isas()[k]); !r) return r << ", n = " << n;
     if (!out.surroundings_intact()) return ::testing::AssertionFailure() << "wrote outside its result";
   }
   return ::testing::AssertionSuccess();
@@ -134,8 +134,9 @@ TEST(NativeReductions, ConvertWhatTheyReduce) {
     }
 }
 
+// several: more results, which are any values within the graph: ones that others are made of, inputs, numbers, the same one twice.
 ir::ReduceKernel random_reduce(uint64_t seed, int64_t n, std::vector<std::vector<uint8_t>>& inputs, std::vector<uint64_t>& params,
-                               int64_t rows = 0) {
+                               int64_t rows = 0, bool several = false) {
   Bits bits(seed);
   const ReduceOp op = kOps[bits.below(6)];
   const bool logical = op == ReduceOp::Any || op == ReduceOp::All;
@@ -144,6 +145,10 @@ ir::ReduceKernel random_reduce(uint64_t seed, int64_t n, std::vector<std::vector
   RandomKernel r = random_kernel(seed, static_cast<int>(seed % 25), n, 0, type, rows);
   inputs = std::move(r.inputs);
   params = std::move(r.params);
+  std::vector<uint32_t> fitting;
+  for (uint32_t id = 0; id < r.kernel.graph.nodes().size(); ++id)
+    if (r.kernel.graph[id].type == type && id <= r.kernel.results[0]) fitting.push_back(id);
+  for (uint64_t more = several ? 1 + bits.below(3) : 0; more > 0; --more) r.kernel.results.push_back(fitting[bits.below(fitting.size())]);
   return {std::move(r.kernel), op, type};
 }
 
@@ -184,21 +189,23 @@ std::vector<ir::StridedFunction> strided_all(const ir::ReduceKernel& kernel) {
   const auto placed = place(kernel.map, inputs, used, operands, rows);
   for (const auto& input : kernel.map.inputs)
     strides.push_back((input.per_row ? 1 : input.scalar ? 0 : pitch) * static_cast<int64_t>(size_of(input.dtype)));
-  const size_t bytes = ir::size_of(kernel.type) * static_cast<size_t>(columns);
+  const int64_t count = static_cast<int64_t>(kernel.map.results.size()) * columns;
+  const int64_t plane = static_cast<int64_t>(ir::size_of(kernel.type)) * columns;
+  const size_t bytes = ir::size_of(kernel.type) * static_cast<size_t>(count);
   std::vector<uint8_t> expected(bytes);
-  ir::fill_identity(kernel.op, kernel.type, expected.data(), columns);
-  ir::interpret_strided(kernel, operands.data(), strides.data(), params.data(), rows, columns, 100, 1000, expected.data());
+  ir::fill_identity(kernel.op, kernel.type, expected.data(), count);
+  ir::interpret_strided(kernel, operands.data(), strides.data(), params.data(), rows, columns, 100, 1000, expected.data(), plane);
   for (size_t k = 0; k < functions.size(); ++k) {
     if (functions[k] == nullptr) return ::testing::AssertionFailure() << "no code was made";
     GuardedBuffer out(bytes, GuardedBuffer::Side::Behind);
     // In two calls: the second continues from the first one's results.
-    ir::fill_identity(kernel.op, kernel.type, out.data(), columns);
+    ir::fill_identity(kernel.op, kernel.type, out.data(), count);
     const int64_t first = rows / 3;
-    functions[k](operands.data(), strides.data(), params.data(), first, columns, 100, 1000, out.data());
+    functions[k](operands.data(), strides.data(), params.data(), first, columns, 100, 1000, out.data(), plane);
     std::vector<void*> later = operands;
     for (size_t i = 0; i < later.size(); ++i) later[i] = static_cast<char*>(later[i]) + first * strides[i];
-    functions[k](later.data(), strides.data(), params.data(), rows - first, columns, 100 + first * 1000, 1000, out.data());
-    if (auto r = equal(kernel.type, out.data(), expected.data(), columns, isas()[k]); !r)
+    functions[k](later.data(), strides.data(), params.data(), rows - first, columns, 100 + first * 1000, 1000, out.data(), plane);
+    if (auto r = equal(kernel.type, out.data(), expected.data(), count, isas()[k]); !r)
       return r << ", rows " << rows << ", columns " << columns;
     if (!out.surroundings_intact()) return ::testing::AssertionFailure() << "wrote outside its results";
   }
@@ -230,6 +237,29 @@ TEST(NativeReductions, StridedOfRandomGraphsEqualTheInterpreter) {
     // Every other kernel also has inputs with one element per row.
     const ir::ReduceKernel kernel = random_reduce(seed, rows * columns, inputs, params, seed % 2 == 0 ? rows : 0);
     ASSERT_TRUE(strided_agrees(kernel, strided_all(kernel), inputs, params, rows, columns, columns)) << "seed " << seed;
+  }
+}
+
+TEST(NativeReductions, SeveralResultsAreThoseOfEachByItself) {
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    std::vector<std::vector<uint8_t>> inputs;
+    std::vector<uint64_t> params;
+    const auto n = static_cast<int64_t>(seed * 7 % 411), rows = static_cast<int64_t>(1 + seed % 5);
+    const ir::ReduceKernel kernel = random_reduce(seed, n, inputs, params, 0, true);
+    ASSERT_TRUE(contiguous_agrees(kernel, contiguous_all(kernel), inputs, params, n)) << "seed " << seed;
+    for (size_t r = 0; r < kernel.map.results.size() && n > 0; ++r) {
+      std::vector<void*> operands;
+      const auto placed = place(kernel.map, inputs, n, operands);
+      std::vector<uint8_t> all(8 * kernel.map.results.size()), alone(8);
+      ir::ReduceKernel one = kernel;
+      one.map.results = {kernel.map.results[r]};
+      ir::interpret_contiguous(kernel, operands.data(), params.data(), n, 11, all.data());
+      ir::interpret_contiguous(one, operands.data(), params.data(), n, 11, alone.data());
+      ASSERT_TRUE(equal(kernel.type, all.data() + r * ir::size_of(kernel.type), alone.data(), 1, render::Isa::None)) << "seed " << seed;
+    }
+    const auto columns = static_cast<int64_t>(seed * 13 % 300);
+    const ir::ReduceKernel strided = random_reduce(seed, rows * columns, inputs, params, seed % 2 == 0 ? rows : 0, true);
+    ASSERT_TRUE(strided_agrees(strided, strided_all(strided), inputs, params, rows, columns, columns)) << "seed " << seed;
   }
 }
 

@@ -80,7 +80,7 @@ render::Isa current_isa() noexcept {
 // Sentinels: compilation was tried, and there is no machine code.
 void no_map(void* const*, const uint64_t*, int64_t, int64_t) {}
 void no_contiguous(void* const*, const uint64_t*, int64_t, int64_t, void*) {}
-void no_strided(void* const*, const int64_t*, const uint64_t*, int64_t, int64_t, int64_t, int64_t, void*) {}
+void no_strided(void* const*, const int64_t*, const uint64_t*, int64_t, int64_t, int64_t, int64_t, void*, int64_t) {}
 
 // The code in `slot`, compiled on the first call; nullptr if it can't be compiled.
 template <class Function, class Compile>
@@ -153,7 +153,6 @@ const ReductionKernel& reduction_kernel_of(const Program& program, ir::ReduceOp 
     k.kernel.map = with_scalars(program, scalars).lower();
     for (size_t i = 0; i < k.kernel.map.inputs.size(); ++i) k.kernel.map.inputs[i].per_row = per_row >> i & 1;
     k.kernel.map.outputs.clear();
-    k.kernel.map.results.resize(1);
     k.kernel.op = op;
     k.kernel.type = k.kernel.map.graph[k.kernel.map.results[0]].type;
     if (keeps) k.kernel.map.outputs.push_back(dtype_of(k.kernel.type));
@@ -182,14 +181,14 @@ void ReductionKernel::contiguous(void* const* inputs, const uint64_t* params, in
 }
 
 void ReductionKernel::strided(void* const* inputs, const int64_t* row_strides, const uint64_t* params, int64_t rows, int64_t cols,
-                              int64_t index0, int64_t index_stride, void* out) const {
+                              int64_t index0, int64_t index_stride, void* out, int64_t plane) const {
   const render::Isa set = current_isa();
   if (set != render::Isa::None) {
     auto& slot = strided_code[static_cast<size_t>(set)];
     if (auto f = code_in<ir::StridedFunction>(slot, no_strided, [&] { return render::compile_strided(kernel, set); }))
-      return f(inputs, row_strides, params, rows, cols, index0, index_stride, out);
+      return f(inputs, row_strides, params, rows, cols, index0, index_stride, out, plane);
   }
-  ir::interpret_strided(kernel, inputs, row_strides, params, rows, cols, index0, index_stride, out);
+  ir::interpret_strided(kernel, inputs, row_strides, params, rows, cols, index0, index_stride, out, plane);
 }
 
 void convert(DType from, const void* source, DType to, void* target, int64_t n) {

@@ -30,7 +30,7 @@ const Kernel& kernel_of(const ir::Program& program, uint32_t scalars);
 // Inputs that the program itself marks as scalar.
 uint32_t scalars_of(const ir::Program& program) noexcept;
 
-// A compiled reduction over the one output of a program.
+// A compiled reduction over the outputs of a program, each by itself.
 struct ReductionKernel {
   ir::ReduceKernel kernel;
   bool uses_index = false;
@@ -38,7 +38,7 @@ struct ReductionKernel {
 
   void contiguous(void* const* inputs, const uint64_t* params, int64_t n, int64_t index0, void* out) const;
   void strided(void* const* inputs, const int64_t* row_strides, const uint64_t* params, int64_t rows, int64_t cols, int64_t index0,
-               int64_t index_stride, void* out) const;
+               int64_t index_stride, void* out, int64_t plane) const;
 
   mutable std::atomic<ir::ContiguousFunction> contiguous_code[render::kMostIsas] = {};
   mutable std::atomic<ir::StridedFunction> strided_code[render::kMostIsas] = {};

@@ -25,9 +25,9 @@ struct Reduction {
   const Reduce& reduce;
   Space outer;    // kept dimensions: inputs
   Space reduced;  // reduced dimensions: inputs, at the first result
-  Space result;   // kept dimensions: the output
+  Space result;   // kept dimensions: the outputs
   const ReductionKernel* kernel = nullptr;
-  int inputs;
+  int inputs, outputs;
   int64_t kept = 1, length = 1;  // results; elements reduced into each
   int64_t cols = 1, col_strides[ir::kMaxInputs] = {};
   bool packed[ir::kMaxInputs] = {};
@@ -35,16 +35,18 @@ struct Reduction {
   size_t item;  // bytes of an accumulator
 
   bool keeps;                 // contiguous: the reduced values are kept as well
-  std::vector<char> partial;  // strided: results of chunks
+  std::vector<char> partial;  // results of chunks; strided: those of each output, one output behind another
   int64_t width = 0;          // strided: columns taken together
   bool packs = false;         // strided: whether any operand is packed
 
-  explicit Reduction(const Reduce& r, bool keeps = false) : reduce(r), inputs(static_cast<int>(r.inputs.size())), keeps(keeps) {
+  explicit Reduction(const Reduce& r, bool keeps = false)
+      : reduce(r), inputs(static_cast<int>(r.inputs.size())), outputs(1 + static_cast<int>(r.others.size())), keeps(keeps) {
     const int kept_dims = static_cast<int>(r.shape.size()) - r.reduced;
     const int outer_dims = kept_dims - (r.contiguous ? 0 : 1);
     const std::span<const int64_t> shape = r.shape;
     result.reset(shape.first(kept_dims));
     result.add(r.out);
+    for (const ir::View& v : r.others) result.add(v);
     outer.reset(shape.first(outer_dims));
     reduced.reset(shape.subspan(kept_dims));
     for (int k = 0; k < inputs; ++k) {
@@ -78,12 +80,17 @@ struct Reduction {
   int64_t step(int k) const { return reduced.rank == 0 ? 0 : reduced.operands[k].strides[reduced.rank - 1]; }
   bool steady(int k) const { return reduced.rank <= 1 || reduced.flat(k) || reduced.repeats_one(k); }
   void reserve(int64_t elements);
-  void store(int64_t first, int64_t n, void* accumulators) const;
+  void store(int output, int64_t first, int64_t n, void* accumulators) const;
+  // The same of all outputs of one result, whose accumulators lie one behind another.
+  void store_each(int64_t first, char* accumulators) const;
   void fill_identity() const;
   int64_t contiguous_chunks() const { return (length + ir::kContiguousChunk - 1) / ir::kContiguousChunk; }
   int64_t strided_chunks() const { return (length + ir::kStridedChunk - 1) / ir::kStridedChunk; }
   void prepare_strided();
   void combine_strided();
+  // Bytes from an output's partial results to the next one's, and from one contiguous result's to the next one's.
+  int64_t plane() const { return kept * strided_chunks() * static_cast<int64_t>(item); }
+  size_t together() const { return static_cast<size_t>(outputs) * item; }
   void strided_part(const char* const* base, int64_t row, int64_t begin, int64_t end, int64_t col, int64_t n, char* out,
                     char* memory) const;
   void contiguous();
@@ -102,18 +109,23 @@ void Reduction::reserve(int64_t elements) {
 }
 
 // Converts the accumulators of results [first, first + n) and writes them to the output. Overwrites them.
-void Reduction::store(int64_t first, int64_t n, void* accumulators) const {
+void Reduction::store(int output, int64_t first, int64_t n, void* accumulators) const {
   const DType from = dtype_of(kernel->kernel.type), to = reduce.out.dtype;
-  if (result.rank == 0) return convert(from, accumulators, to, result.operands[0].data, n);
-  if (result.flat(0)) return convert(from, accumulators, to, result.operands[0].data + first * result.operands[0].item, n);
-  if (from == to) return unpack_flat(result, 0, first, n, static_cast<char*>(accumulators));
+  const Operand& o = result.operands[output];
+  if (result.rank == 0) return convert(from, accumulators, to, o.data, n);
+  if (result.flat(output)) return convert(from, accumulators, to, o.data + first * o.item, n);
+  if (from == to) return unpack_flat(result, output, first, n, static_cast<char*>(accumulators));
   alignas(64) char block[2048];
   const int64_t each = static_cast<int64_t>(sizeof block / naru::size_of(to));
   for (int64_t at = 0; at < n; at += each) {
     const int64_t m = std::min(each, n - at);
     convert(from, static_cast<char*>(accumulators) + static_cast<size_t>(at) * item, to, block, m);
-    unpack_flat(result, 0, first + at, m, block);
+    unpack_flat(result, output, first + at, m, block);
   }
+}
+
+void Reduction::store_each(int64_t first, char* accumulators) const {
+  for (int output = 0; output < outputs; ++output) store(output, first, 1, accumulators + static_cast<size_t>(output) * item);
 }
 
 void Reduction::fill_identity() const {
@@ -121,8 +133,10 @@ void Reduction::fill_identity() const {
   const int64_t each = static_cast<int64_t>(sizeof block / item);
   for (int64_t first = 0; first < kept; first += each) {
     const int64_t n = std::min(each, kept - first);
-    ir::fill_identity(reduce.op, kernel->kernel.type, block, n);
-    store(first, n, block);
+    for (int output = 0; output < outputs; ++output) {
+      ir::fill_identity(reduce.op, kernel->kernel.type, block, n);
+      store(output, first, n, block);
+    }
   }
 }
 
@@ -171,8 +185,8 @@ void Reduction::contiguous_results(int64_t begin, int64_t end, char* kept_values
   char* const memory = scratch_bytes ? scratch(scratch_bytes) : nullptr;
   const int64_t chunks = contiguous_chunks();
   alignas(64) char block[1024];
-  std::vector<char> parts(chunks > 1 ? static_cast<size_t>(chunks) * item : 0);
-  const int64_t each = static_cast<int64_t>(sizeof block / item);
+  std::vector<char> parts(chunks > 1 || outputs > 1 ? static_cast<size_t>(chunks) * together() : 0);
+  const int64_t each = static_cast<int64_t>(sizeof block / together());
   Walk walk(outer, outer.rank);
   walk.seek(begin);
   for (int64_t row = begin; row < end;) {
@@ -180,17 +194,18 @@ void Reduction::contiguous_results(int64_t begin, int64_t end, char* kept_values
     for (int64_t i = 0; i < n; ++i, walk.next()) {
       char* const out = block + static_cast<size_t>(i) * item;
       char* const values = keeps ? kept_values + (row + i - begin) * length * static_cast<int64_t>(item) : nullptr;
-      if (chunks == 1) {
+      if (chunks == 1 && outputs == 1) {
         contiguous_unit(walk, row + i, 0, out, memory, values);
         continue;
       }
       for (int64_t c = 0; c < chunks; ++c)
-        contiguous_unit(walk, row + i, c, parts.data() + static_cast<size_t>(c) * item, memory,
+        contiguous_unit(walk, row + i, c, parts.data() + static_cast<size_t>(c) * together(), memory,
                         keeps ? values + c * ir::kContiguousChunk * static_cast<int64_t>(item) : nullptr);
-      combine_chunks(reduce.op, kernel->kernel.type, parts.data(), chunks, 1, item);
-      std::memcpy(out, parts.data(), item);
+      combine_chunks(reduce.op, kernel->kernel.type, parts.data(), chunks, outputs, item);
+      for (int output = 0; output < outputs; ++output)
+        std::memcpy(out + static_cast<size_t>(output * each) * item, parts.data() + static_cast<size_t>(output) * item, item);
     }
-    store(row, n, block);
+    for (int output = 0; output < outputs; ++output) store(output, row, n, block + static_cast<size_t>(output * each) * item);
     row += n;
   }
 }
@@ -202,7 +217,7 @@ void Reduction::contiguous() {
   const double time = nanoseconds();
   if (chunks == 1 || kept >= 4 * num_threads())
     return split(kept, time, 1, [&](int64_t begin, int64_t end) { contiguous_results(begin, end); });
-  partial.resize(static_cast<size_t>(kept * chunks) * item);
+  partial.resize(static_cast<size_t>(kept * chunks) * together());
   split(kept * chunks, time, 1, [&](int64_t begin, int64_t end) {
     char* const memory = scratch_bytes ? scratch(scratch_bytes) : nullptr;
     Walk walk(outer, outer.rank);
@@ -210,13 +225,13 @@ void Reduction::contiguous() {
     for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t row = unit / chunks;
       if (row != at) walk.seek(at = row);
-      contiguous_unit(walk, row, unit % chunks, partial.data() + static_cast<size_t>(unit) * item, memory);
+      contiguous_unit(walk, row, unit % chunks, partial.data() + static_cast<size_t>(unit) * together(), memory);
     }
   });
   for (int64_t row = 0; row < kept; ++row) {
-    char* const first = partial.data() + static_cast<size_t>(row * chunks) * item;
-    combine_chunks(reduce.op, kernel->kernel.type, first, chunks, 1, item);
-    store(row, 1, first);
+    char* const first = partial.data() + static_cast<size_t>(row * chunks) * together();
+    combine_chunks(reduce.op, kernel->kernel.type, first, chunks, outputs, item);
+    store_each(row, first);
   }
 }
 
@@ -245,13 +260,14 @@ void Reduction::strided_unit(const char* const* base, int64_t row, int64_t first
     }
   }
   const uint64_t* params = reduce.params.data();
-  if (!kernel->uses_index) return kernel->strided(pointers, row_strides, params, rows, n, 0, 0, out);
+  if (!kernel->uses_index) return kernel->strided(pointers, row_strides, params, rows, n, 0, 0, out, plane());
   // Neighbouring columns are `length` apart in Index, not 1: one column at a time.
   for (int64_t j = 0; j < n; ++j) {
     void* at[ir::kMaxInputs];
     for (int k = 0; k < inputs; ++k)
       at[k] = static_cast<char*>(pointers[k]) + (kernel->kernel.map.inputs[k].scalar ? 0 : j * outer.operands[k].item);
-    kernel->strided(at, row_strides, params, rows, 1, (row * cols + col + j) * length + first_row, 1, out + static_cast<size_t>(j) * item);
+    kernel->strided(at, row_strides, params, rows, 1, (row * cols + col + j) * length + first_row, 1, out + static_cast<size_t>(j) * item,
+                    plane());
   }
 }
 
@@ -274,20 +290,27 @@ void Reduction::prepare_strided() {
 // The results of chunks, those of one outer position one behind another, become results.
 void Reduction::combine_strided() {
   const int64_t chunks = strided_chunks(), outers = kept / cols;
-  if (chunks == 1) return store(0, kept, partial.data());
-  for (int64_t row = 0; row < outers; ++row) {
-    char* const first = partial.data() + static_cast<size_t>(row * chunks * cols) * item;
-    combine_chunks(reduce.op, kernel->kernel.type, first, chunks, cols, item);
-    store(row * cols, cols, first);
+  for (int output = 0; output < outputs; ++output) {
+    char* const all = partial.data() + output * plane();
+    if (chunks == 1) {
+      store(output, 0, kept, all);
+      continue;
+    }
+    for (int64_t row = 0; row < outers; ++row) {
+      char* const first = all + static_cast<size_t>(row * chunks * cols) * item;
+      combine_chunks(reduce.op, kernel->kernel.type, first, chunks, cols, item);
+      store(output, row * cols, cols, first);
+    }
   }
 }
 
 // Rows [begin, end) of one chunk, whose result is `out`.
 void Reduction::strided_part(const char* const* base, int64_t row, int64_t begin, int64_t end, int64_t col, int64_t n, char* out,
                              char* memory) const {
-  if (begin % ir::kStridedChunk == 0) ir::fill_identity(reduce.op, kernel->kernel.type, out, n);
-  const int64_t together = packs ? ir::kStridedChunk : kRowsTogether;
-  for (int64_t r = begin; r < end; r += together) strided_unit(base, row, r, std::min(together, end - r), col, n, out, memory);
+  if (begin % ir::kStridedChunk == 0)
+    for (int output = 0; output < outputs; ++output) ir::fill_identity(reduce.op, kernel->kernel.type, out + output * plane(), n);
+  const int64_t step = packs ? ir::kStridedChunk : kRowsTogether;
+  for (int64_t r = begin; r < end; r += step) strided_unit(base, row, r, std::min(step, end - r), col, n, out, memory);
 }
 
 void Reduction::strided() {
@@ -300,7 +323,7 @@ void Reduction::strided() {
   if (outers * chunks < wanted) width = std::min(width, std::max<int64_t>(64, cols / (wanted / (outers * chunks)) / 64 * 64));
   const int64_t blocks = (cols + width - 1) / width;
   reserve(std::min(length, ir::kStridedChunk) * width);
-  partial.resize(static_cast<size_t>(kept * chunks) * item);
+  partial.resize(static_cast<size_t>(kept * chunks) * together());
   split(outers * chunks * blocks, time, 1, [&](int64_t begin, int64_t end) {
     char* const memory = scratch_bytes ? scratch(scratch_bytes) : nullptr;
     Walk walk(outer, outer.rank);
@@ -323,7 +346,7 @@ void Reduction::strided() {
 void Reduction::prepare_rows() {
   prepare_strided();
   reserve(ir::kStridedChunk * width);
-  partial.resize(static_cast<size_t>(kept * strided_chunks()) * item);
+  partial.resize(static_cast<size_t>(kept * strided_chunks()) * together());
 }
 
 void Reduction::strided_rows(int64_t begin, int64_t end) const {
@@ -376,10 +399,7 @@ std::unique_ptr<RowPart> row_part(const Reduce& reduce, const PartRows& rows) {
   return std::make_unique<StridedRows>(reduce);
 }
 
-void run(const Reduce& reduce) {
-  if (reduce.others.empty()) return Reduction(reduce).execute();
-  for (const Reduce& one : ir::separate(reduce)) Reduction(one).execute();
-}
+void run(const Reduce& reduce) { Reduction(reduce).execute(); }
 
 namespace {
 
@@ -400,7 +420,6 @@ class PreparedReduction final : public Prepared {
 }  // namespace
 
 std::unique_ptr<Prepared> prepared(const Reduce& reduce) {
-  if (!reduce.others.empty()) return nullptr;
   const Reduction reduction(reduce);
   if (reduction.kept == 0 || reduction.length == 0) return nullptr;
   // Strided: rows of one outer position, which make one chunk.
