@@ -167,10 +167,7 @@ def other_programs(aarch64: bool) -> Count:
 
 
 # Of these tests `./run test` takes a share.
-ALL_KERNELS = (
-    ("kernels for Metal", "tests/python/backends/test_metal.py", {"NARU_TEST_METAL": "all"}),
-    ("kernels as PTX, interpreted", "tests/python/kernels/test_kernelcheck.py", {"NARU_TEST_PTX": "1"}),
-)
+ALL_KERNELS = ("backends/test_cuda.py", "backends/test_rocm.py", "backends/test_metal.py", "kernels/test_kernelcheck.py")
 
 
 def opencl_implementations() -> dict[str, dict[str, str]]:
@@ -238,8 +235,7 @@ def main(arguments: list[str]) -> int:
     if options.opencl:
         total += opencl_tests([*chosen, *rest])
     if options.kernels:
-        for name, path, variables in ALL_KERNELS:
-            total += pytest(name, [path, *side_by_side(), *chosen, *rest], **variables)
+        total += pytest("kernels", [*(f"tests/python/{file}" for file in ALL_KERNELS), *side_by_side(), *chosen, *rest], NARU_TEST_KERNELS="all")
     for name, asked, where, interpreter in (
         ("notebooks", options.notebooks, "tests/notebooks", sys.executable),  # this interpreter is that of the lane's environment
         ("types", options.types, "tests/types", sys.executable),

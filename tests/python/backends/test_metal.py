@@ -19,8 +19,8 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler, which stands for Metal's here"),
 ]
 
-# Each kernel takes a tenth of a second to compile, and the operators need thousands: every 40th test by default, all with NARU_TEST_METAL=all.
-ALL = os.environ.get("NARU_TEST_METAL") == "all"
+# Each kernel takes a tenth of a second to compile, and the operators need thousands: every 40th test by default, all with NARU_TEST_KERNELS=all.
+ALL = os.environ.get("NARU_TEST_KERNELS") == "all"
 
 
 # What a device without float64 can't do: mathematics in a kernel and a captured step that take naru's functions over float64, and a test of float64 itself.

@@ -14,7 +14,7 @@ from naru.testing.operator_cases import CASES, result_bits
 
 HOME = Path(__file__).resolve().parents[3]
 SUPPORT = Path(__file__).parents[1] / "support"
-ALL = os.environ.get("NARU_TEST_PTX") == "1"
+ALL = os.environ.get("NARU_TEST_KERNELS") == "all"
 
 
 def missing():
