@@ -53,11 +53,33 @@ def _rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -
     return base.as_strided(size, stride, storage_offset).detach()
 
 
+class _Unread(threading.local):
+    """Set while a legacy pickle is read, whose storages follow it in the file: rebuilding that needs elements waits until they are read."""
+
+    begun = False
+    waiting = False
+
+
+unread = _Unread()
+
+
+def _needs_elements() -> bool:
+    """Notes that what is rebuilt is made of elements, not only of their places. Whether these are not read yet."""
+    unread.waiting |= unread.begun
+    return unread.begun
+
+
 def _rebuild_tensor_v2(
     storage: Any, storage_offset: int, size: Any, stride: Any, requires_grad: bool, backward_hooks: Any, metadata: Any = None
 ) -> Tensor:
-    """A tensor as PyTorch's files describe it."""
+    """A tensor as PyTorch's files describe it. metadata: {"conj": True, "neg": True} of a tensor whose elements are stored before it was conjugated, negated."""
     tensor = _rebuild_tensor(storage, storage_offset, size, stride)
+    if isinstance(metadata, dict) and metadata:
+        _needs_elements()
+        if metadata.get("conj"):
+            tensor = tensor.conj().resolve_conj()
+        if metadata.get("neg"):
+            tensor = -tensor
     if requires_grad:
         tensor.requires_grad_(True)
     return tensor
@@ -74,7 +96,7 @@ def _rebuild_tensor_v3(
     metadata: Any = None,
 ) -> Tensor:
     """A tensor over an untyped storage."""
-    return _rebuild_tensor_v2(storage.as_dtype(dtype), storage_offset, size, stride, requires_grad, backward_hooks)
+    return _rebuild_tensor_v2(storage.as_dtype(dtype), storage_offset, size, stride, requires_grad, backward_hooks, metadata)
 
 
 def _rebuild_meta_tensor_no_storage(dtype: Any, size: Any, stride: Any, requires_grad: bool) -> Tensor:
@@ -83,23 +105,12 @@ def _rebuild_meta_tensor_no_storage(dtype: Any, size: Any, stride: Any, requires
     return tensor.requires_grad_(True) if requires_grad else tensor
 
 
-class _Unread(threading.local):
-    """Set while a legacy pickle is read, whose storages follow it in the file: rebuilding that needs elements waits until they are read."""
-
-    begun = False
-    waiting = False
-
-
-unread = _Unread()
-
-
 def _rebuild_sparse_tensor(layout: Any, data: tuple) -> Tensor:
     """A sparse tensor from its parts: (indices, values, size, whether coalesced), or (compressed indices, plain indices, values, size).
     Both forms are validated."""
     from ._sparse_tensors import sparse_compressed_tensor, sparse_coo_tensor
 
-    if unread.begun:
-        unread.waiting = True
+    if _needs_elements():
         return _C.zeros(0)
     if layout in (_C.sparse_csr, _C.sparse_csc, _C.sparse_bsr, _C.sparse_bsc):
         return sparse_compressed_tensor(*data, layout=layout)
@@ -127,6 +138,7 @@ def _rebuild_nested_tensor(buffer: Tensor, sizes: Tensor, strides: Tensor, stora
     """A nested tensor of layout torch.strided from a file."""
     from .nested._internal.nested_tensor import rebuild_strided
 
+    _needs_elements()
     return rebuild_strided(buffer, sizes, strides, storage_offsets)
 
 
@@ -134,6 +146,7 @@ def _rebuild_njt(constructor_kwargs: dict[str, Any]) -> Any:
     """A nested tensor of layout torch.jagged from a file."""
     from .nested._internal.nested_tensor import rebuild_jagged
 
+    _needs_elements()
     return rebuild_jagged(constructor_kwargs)
 
 

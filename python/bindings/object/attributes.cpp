@@ -10,6 +10,7 @@
 #include "naru/ops/complex.h"
 #include "naru/ops/functions.h"
 #include "naru/ops/sparse.h"
+#include "object/overrides.h"
 #include "object/tensor_object.h"
 
 namespace naru::py {
@@ -21,6 +22,19 @@ namespace {
 template <auto F>
 PyObject* get(PyObject* self, void*) {
   return guarded([&]() -> PyObject* { return check(to_python(F(tensor_of(self)))); });
+}
+
+// An attribute that is a tensor. Subclasses of Tensor are asked first, as before a call: `__torch_function__` gets the attribute's __get__.
+template <auto F>
+PyObject* get_tensor(PyObject* self, void* name) {
+  return guarded([&]() -> PyObject* {
+    if (overrides_watched && Py_TYPE(self) != tensor_type) {
+      PyObject* const attribute = PyDict_GetItemString(tensor_type->tp_dict, static_cast<const char*>(name));
+      const nb::object getter = nb::steal(check(PyObject_GetAttrString(check(attribute), "__get__")));
+      if (PyObject* result = dispatch_torch_function(getter.ptr(), &self, 1, nullptr, false)) return result;
+    }
+    return check(to_python(F(tensor_of(self))));
+  });
 }
 
 template <auto F>
@@ -155,7 +169,7 @@ PyObject* none(const Tensor&) { return Py_NewRef(Py_None); }
 
 void add_attributes(std::vector<PyGetSetDef>& list) {
   const auto add = [&](const char* name, getter g, const char* doc, setter s = nullptr) {
-    list.push_back({name, g, s, attribute_text(name, doc), nullptr});
+    list.push_back({name, g, s, attribute_text(name, doc), const_cast<char*>(name)});
   };
   add("shape", get<[](const Tensor& t) -> const Dims& { return t.sizes(); }>, "The sizes.");
   add("dtype", get<[](const Tensor& t) { return t.dtype(); }>, "The type of the elements.");
@@ -170,14 +184,15 @@ void add_attributes(std::vector<PyGetSetDef>& list) {
   add("is_leaf", get<[](const Tensor& t) { return t.is_leaf(); }>, "Whether it is no operator's result with a history.");
   add("grad_fn", get_grad_fn, "The operator it came from, or None.");
   add("retains_grad", get<retains>, "Whether retain_grad() was called.");
-  add("data", get<[](const Tensor& t) { return t.data(); }>,
+  add("data", get_tensor<[](const Tensor& t) { return t.data(); }>,
       "The same elements without history; assigning takes over another tensor's elements.", set_data);
-  add("T", get<numpy_T>, "The dimensions in reverse order.");
-  add("mT", get<mT>, "The last two dimensions exchanged.");
-  add("H", get<matrix_H>, "The transpose of a matrix.");
-  add("mH", get<mH>, "The last two dimensions exchanged, and the elements conjugated.");
-  add("real", get<[](const Tensor& t) { return real(t); }>, "The real parts, a view; of a real tensor itself.", set<set_part<&naru::real>>);
-  add("imag", get<[](const Tensor& t) { return imag(t); }>, "The imaginary parts, a view. RuntimeError for a real tensor.",
+  add("T", get_tensor<numpy_T>, "The dimensions in reverse order.");
+  add("mT", get_tensor<mT>, "The last two dimensions exchanged.");
+  add("H", get_tensor<matrix_H>, "The transpose of a matrix.");
+  add("mH", get_tensor<mH>, "The last two dimensions exchanged, and the elements conjugated.");
+  add("real", get_tensor<[](const Tensor& t) { return real(t); }>, "The real parts, a view; of a real tensor itself.",
+      set<set_part<&naru::real>>);
+  add("imag", get_tensor<[](const Tensor& t) { return imag(t); }>, "The imaginary parts, a view. RuntimeError for a real tensor.",
       set<set_part<&naru::imag>>);
   add_kinds(list);
   for (const char* name : {"is_quantized", "is_nested", "is_mkldnn", "is_hpu", "is_vulkan", "is_ipu", "is_xla"})

@@ -158,7 +158,8 @@ PyObject* iterate(PyObject* self) {
   return guarded([&]() -> PyObject* {
     const Tensor& t = tensor_of(self);
     if (t.dim() == 0) throw TypeError("iteration over a 0-d tensor");
-    nb::object rows = nb::steal(check(to_python(unbind(t, 0))));
+    PyObject* asked = overrides_watched && Py_TYPE(self) != tensor_type ? dispatch_torch_function("unbind", {self}, false) : nullptr;
+    nb::object rows = nb::steal(asked ? asked : check(to_python(unbind(t, 0))));
     return PyObject_GetIter(rows.ptr());
   });
 }

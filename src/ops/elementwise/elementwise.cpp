@@ -240,6 +240,20 @@ class TableNode final : public autograd::Node {
     return back ? ops::gradient_as(sum_to(result, shapes_[i]), dtypes_[i]) : result;
   }
 
+  // Whether derivatives only compare operands, so that second derivatives are 0. (PyTorch's gradients of clamp have none.)
+  static bool only_compares(ir::OpId id) {
+    constexpr ir::OpId kOnes[] = {ir::op::relu,    ir::op::relu6,   ir::op::leaky_relu, ir::op::threshold, ir::op::hardsigmoid,
+                                  ir::op::maximum, ir::op::minimum, ir::op::fmax,       ir::op::fmin};
+    return std::ranges::find(kOnes, id) != std::end(kOnes);
+  }
+  // `result` itself, which depends on the values that its formula compares, with a derivative of 0.
+  static Tensor depending_on(const std::array<Tensor, 5>& values, int n, uint8_t needs, Tensor result) {
+    for (int k = 0; k <= n; ++k)
+      if ((needs >> k & 1) && values[k].defined() && values[k].requires_grad())
+        result = where(zeros({}, Options(DType::Bool, result.device())), values[k].to(result.dtype()), result);
+    return result;
+  }
+
   // The derivative by operand i times values[n + 1], a gradient of the result or a tangent of the operand in the result's shape.
   Tensor one(int i, int n, const std::array<Tensor, 5>& values, Direction direction) const {
     if (is_complex(types_.compute)) [[unlikely]]
@@ -258,6 +272,7 @@ class TableNode final : public autograd::Node {
       for (int k = 0; k < n + 2; ++k)
         if (!args[k].defined()) args[k] = g;
       result = kDerivatives[id_][i]({args.data(), static_cast<size_t>(n + 2)});
+      if (only_compares(id_)) result = depending_on(values, n, needs, result);
     } else if (shape == g.sizes() && (result = fast_derivative(i, n, values, needs, dtype)).defined()) {
       return result;
     } else {

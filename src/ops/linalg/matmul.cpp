@@ -130,6 +130,19 @@ auto product_rule(Tensor (*multiply)(const Tensor&, const Tensor&)) {
   };
 }
 
+// Factors of a product to save: a derivative by one of them takes the other, so that an operand that none takes may be overwritten.
+std::array<const Tensor*, 2> factors_to_save(const Tensor& a, const Tensor& b) {
+  return {requires_grad(b) ? &a : &ops::no_tensor(), requires_grad(a) ? &b : &ops::no_tensor()};
+}
+// Whether matrices are stored by columns: transposed ones, as a layer's weight beside its input.
+bool by_columns(const Tensor& t) {
+  return t.stride(-2) == 1 && t.stride(-1) == t.size(-2) && t.stride(-1) > 1 && t.size(-1) > 1 && !is_complex(t.dtype());
+}
+// The gradient of the second factor, in the layout of that.
+Tensor second_gradient(Tensor (*multiply)(const Tensor&, const Tensor&), const Tensor& a, const Tensor& g, bool turned) {
+  return turned ? multiply(g.transpose(-2, -1), a).transpose(-2, -1) : multiply(adjoint_of(a), g);
+}
+
 void require_matrix(const Tensor& t, const char* role, const char* op) {
   ops::require_defined(t, op, role);
   if (t.dim() != 2) throw RuntimeError("{} must be a matrix, got {}-D tensor ({}: shape {})", role, t.dim(), op, t.sizes().str());
@@ -142,11 +155,12 @@ Tensor mm_as(const Tensor& a, const Tensor& b, const char* op) {
     return sparse::mm(a, b);
   check_factors(a, b, op);
   if (a.sizes()[1] != b.sizes()[0]) ops::throw_not_multiplicable(a.sizes(), b.sizes(), op);
-  const bool for_a = requires_grad(a), for_b = requires_grad(b);
-  return record(product_of(a, b, {}, false, op), "MmBackward0", {&a, &b}, {for_b ? &a : &ops::no_tensor(), for_a ? &b : &ops::no_tensor()},
+  const auto [kept_a, kept_b] = factors_to_save(a, b);
+  return record(product_of(a, b, {}, false, op), "MmBackward0", {&a, &b}, {kept_a, kept_b},
                 autograd::WithJvp(
-                    [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
-                      return {needed[0] ? mm(g[0], adjoint_of(saved[1])) : Tensor(), needed[1] ? mm(adjoint_of(saved[0]), g[0]) : Tensor()};
+                    [turned = by_columns(b)](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
+                      return {needed[0] ? mm(g[0], adjoint_of(saved[1])) : Tensor(),
+                              needed[1] ? second_gradient(mm, saved[0], g[0], turned) : Tensor()};
                     },
                     product_rule(mm)));
 }
@@ -217,13 +231,14 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
   if (ops::has_sparse_form(a) || ops::has_sparse_form(b)) [[unlikely]]
     return sparse::bmm(a, b);
   check_factors(a, b, "bmm");
-  return record(
-      product_of(a, b, {}, false, "bmm"), "BmmBackward0", {&a, &b}, {&a, &b},
-      autograd::WithJvp(
-          [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
-            return {needed[0] ? bmm(g[0], adjoint_of(saved[1])) : Tensor(), needed[1] ? bmm(adjoint_of(saved[0]), g[0]) : Tensor()};
-          },
-          product_rule(bmm)));
+  const auto [kept_a, kept_b] = factors_to_save(a, b);
+  return record(product_of(a, b, {}, false, "bmm"), "BmmBackward0", {&a, &b}, {kept_a, kept_b},
+                autograd::WithJvp(
+                    [turned = by_columns(b)](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
+                      return {needed[0] ? bmm(g[0], adjoint_of(saved[1])) : Tensor(),
+                              needed[1] ? second_gradient(bmm, saved[0], g[0], turned) : Tensor()};
+                    },
+                    product_rule(bmm)));
 }
 
 namespace {
@@ -254,8 +269,9 @@ Tensor mv(const Tensor& a, const Tensor& v) {
     throw RuntimeError("size mismatch, got input ({}), mat ({}x{}), vec ({})", a.sizes()[0], a.sizes()[0], a.sizes()[1], v.sizes()[0]);
   check_factors(a, v, "mv");
   Tensor y = product_of(a, column_of(v), {}, false, "mv");
+  const auto [kept_a, kept_v] = factors_to_save(a, v);
   return record(
-      seen_as(y, {a.sizes()[0]}), "MvBackward0", {&a, &v}, {&a, &v},
+      seen_as(y, {a.sizes()[0]}), "MvBackward0", {&a, &v}, {kept_a, kept_v},
       autograd::WithJvp(
           [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
             return {needed[0] ? outer(g[0], ops::conjugate(saved[1])) : Tensor(), needed[1] ? mv(adjoint_of(saved[0]), g[0]) : Tensor()};
@@ -279,8 +295,9 @@ Tensor dot(const Tensor& a, const Tensor& b) {
         a.numel(), b.numel());
   check_factors(a, b, "dot");
   Tensor y = product_of(row_of(a), column_of(b), {}, false, "dot");
+  const auto [kept_a, kept_b] = factors_to_save(a, b);
   return record(
-      seen_as(y, {}), "DotBackward0", {&a, &b}, {&a, &b},
+      seen_as(y, {}), "DotBackward0", {&a, &b}, {kept_a, kept_b},
       autograd::WithJvp(
           [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
             return {needed[0] ? g[0] * ops::conjugate(saved[1]) : Tensor(), needed[1] ? g[0] * ops::conjugate(saved[0]) : Tensor()};
@@ -341,12 +358,13 @@ Tensor addmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Sca
       ops::apply_into(ir::op::add_scaled, add, y);
     }
   }
-  return record(std::move(y), "AddmmBackward0", {&c, &a, &b}, {&a, &b},
+  const auto [kept_a, kept_b] = factors_to_save(a, b);
+  return record(std::move(y), "AddmmBackward0", {&c, &a, &b}, {kept_a, kept_b},
                 autograd::WithJvp(
-                    [=, shape = c.sizes()](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
+                    [=, shape = c.sizes(), turned = by_columns(b)](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
                       return {needed[0] ? scaled_unless_one(ops::sum_to(g[0], shape), beta) : Tensor(),
                               needed[1] ? scaled_unless_one(mm(g[0], saved[1].t()), alpha) : Tensor(),
-                              needed[2] ? scaled_unless_one(mm(saved[0].t(), g[0]), alpha) : Tensor()};
+                              needed[2] ? scaled_unless_one(second_gradient(mm, saved[0], g[0], turned), alpha) : Tensor()};
                     },
                     [=](const Tensors& t, const Tensors& saved) {
                       Tensor sum = t[0].defined() ? scaled_unless_one(t[0], beta).expand(sizes) : Tensor();

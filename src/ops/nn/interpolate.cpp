@@ -74,9 +74,10 @@ WindowTable cubic_table(const Line& l) {
   return ops::table_of(l.in, positions, true);
 }
 
-// A filter that reaches `reach` elements to either side, stretched for downsampling. The weights sum to 1.
+// A filter that reaches `reach` elements to either side, stretched for downsampling. The weights sum to 1. As in PyTorch align_corners only changes
+// the scale: positions are those of centres of elements all the same.
 WindowTable antialiased_table(const Line& l, double (*filter)(double), double reach) {
-  const double scale = l.scale(), stretch = std::max(scale, 1.0), support = reach * stretch, half = l.align_corners ? 0 : 0.5;
+  const double scale = l.scale(), stretch = std::max(scale, 1.0), support = reach * stretch, half = 0.5;
   Positions positions;
   for (int64_t p = 0; p < l.out; ++p) {
     const double centre = scale * (static_cast<double>(p) + half);

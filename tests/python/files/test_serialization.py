@@ -1,9 +1,11 @@
 """Files: what is saved is loaded; damaged and malicious files are rejected."""
+import base64
 import io
 import os
 import pickle
 import random
 import zipfile
+import zlib
 
 import naru as torch
 import numpy as np
@@ -207,3 +209,27 @@ def test_pickle_and_copy_of_tensors():
     assert y.tolist() == [0.0, 1.0, 2.0] and y.requires_grad
     z = pickle.loads(pickle.dumps(torch.ones(2, dtype=torch.bfloat16, device="cuda:1")))
     assert z.dtype == torch.bfloat16 and str(z.device) == "cuda:1"
+
+
+# Files of PyTorch 2.15: torch.save(x.conj()) and torch.save(x.conj().imag), legacy, for x = tensor([1+2j, 3+4j]); and what they hold.
+NOT_RESOLVED = {
+    "conjugated": ("c-n1`%}N6?5XX13TdUEES8pEcrO=kz_GCfnW$~+Ca*<`thBhT`c9LvSVPP+Y>NEHNzM799cyQX{%^@?8ng7iErXufD{d|nSPv)Pu$E}K7eFYdx@S5z%^Ss<>r@2<~LKrJ`20jW{11m~8r$j8WR3;ga6{DDRFS&@Vd=(ag62c~{VbadDaZrm03-Bj12Rl*7!u1TDO`#rzMS(lH(}vGlap9!0G&bU~kSdLx$gDQ;qC=6X$?EHYs7$5;{A~-p&`-G%&ts(%cfYMsAnXvO!|tHp@3ec}-mrZ(fMA2b^8&(%TqD$7<V9qOK>iZyZyYaGf;&9a(i@WsBhpLB9fjS~3G9_XH`rWfbJ$;52L}^qAo>G%|84V=7V-Y9I>#`=hhB|-0e&56tp", [1 - 2j, 3 - 4j]),  # fmt: skip
+    "negated": ("c-n1G%Sr<=6rESCMk{XJxg0kGZK-Wnb|KvizUn3$31cR-k&yHznS#Q=Y=r7J_yPW!pCGvKw%r<%1NY?Id(Lg552AiQr$1-UUw5Zj6J3ADh&2Q$JqdzfX^l7BD7F&TNuwb|0qx+AlHM!9gf3;FAzD*{q<>io=H#nz5Z92Tw1uQw80(>xM>NJtY7cvPLX*u5qvz1hld3{b?v3S(j8$GLN0=2)l~g73LOWyGsz)$WO52-(s4V6J!d(lQDpUA}9Z4Xf$EX?iN5f&SJLnI_-HQ>#TW`LsAjy*(Omm-ydGv-!5Zdn?S5$&~+|ZF*TM8@6E6F{9{qq?d)IhfVTFl{a?K~XKpo5VgA^6WMEV9jZyVG1EOz`4sCVyt@W@-", [-2.0, -4.0]),  # fmt: skip
+}
+
+
+@pytest.mark.parametrize("name", NOT_RESOLVED)
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_tensors_stored_before_they_were_conjugated_or_negated(name, weights_only):
+    text, expected = NOT_RESOLVED[name]
+    assert torch.load(io.BytesIO(zlib.decompress(base64.b85decode(text))), weights_only=weights_only).tolist() == expected
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize("layout", [torch.jagged, torch.strided])
+def test_nested_tensors_in_both_formats(zipped, layout):
+    made, file = torch.nested.nested_tensor([torch.ones(2), torch.full((3,), 2.0)], layout=layout), io.BytesIO()
+    torch.save([made, torch.arange(3)], file, _use_new_zipfile_serialization=zipped)
+    file.seek(0)
+    back, beside = torch.load(file, weights_only=False)
+    assert [row.tolist() for row in back.unbind()] == [[1, 1], [2, 2, 2]] and beside.tolist() == [0, 1, 2]

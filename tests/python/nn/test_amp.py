@@ -109,6 +109,20 @@ def one_call(name):
             special[f"{kind}{n}d"] = lambda a, b, f=f"{kind}{n}d", n=n: getattr(F, f)(a.reshape(1, 4, 4, *[1] * (n - 1)), b.reshape(4, 4, *[1] * n))
     for name_of_fft in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "ifftn", "rfftn", "irfftn"):
         special[name_of_fft] = lambda a, b, f=name_of_fft: getattr(torch.fft, f)(a).real
+    for n in (1, 2, 3):
+        cube = (1, 1, 4, 4) if n == 2 else (1, 1, 1, 4, 4) if n == 3 else (1, 4, 4)
+        window = (1, 2, 2) if n == 3 else 2
+        special |= {
+            f"avg_pool{n}d": lambda a, b, n=n, c=cube, w=window: getattr(F, f"avg_pool{n}d")(a.reshape(c), w),
+            f"max_pool{n}d": lambda a, b, n=n, c=cube, w=window: getattr(F, f"max_pool{n}d")(a.reshape(c), w),
+            f"adaptive_avg_pool{n}d": lambda a, b, n=n, c=cube: getattr(F, f"adaptive_avg_pool{n}d")(a.reshape(c), 1),
+            f"adaptive_max_pool{n}d": lambda a, b, n=n, c=cube: getattr(F, f"adaptive_max_pool{n}d")(a.reshape(c), 1),
+            f"max_unpool{n}d": lambda a, b, n=n, c=cube: getattr(F, f"max_unpool{n}d")(a.reshape(c), torch.arange(16, device=a.device).reshape(c) % 4, (1,) * n, output_size=c[2:]),
+            f"replication_pad{n}d": lambda a, b, n=n, c=cube: F.pad(a.reshape(c), (1, 1) * n, mode="replicate"),
+            f"reflection_pad{n}d": lambda a, b, n=n, c=cube: F.pad(a.reshape(c), (1, 1) * n, mode="reflect"),
+        }
+    special["fractional_max_pool2d"] = lambda a, b: F.fractional_max_pool2d(a[None, None], 2, output_size=2)
+    special["fractional_max_pool3d"] = lambda a, b: F.fractional_max_pool3d(a.reshape(1, 2, 2, 4), 1, output_size=(1, 1, 2))
     special["stft"] = lambda a, b: torch.stft(a.reshape(16), 4, window=b[0], return_complex=True).real
     special["polar"] = lambda a, b: torch.polar(a, b).real
     along = {"softmax", "log_softmax", "softmin", "cumsum", "cumprod", "logsumexp"}

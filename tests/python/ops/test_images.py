@@ -394,3 +394,20 @@ def test_windows_with_much_overlap_are_sums_over_one_dimension_after_the_other(d
         one_by_one(second, range(of)).backward(g.to(exact))
         for got, want in ((whole, expected), (leaf.grad, second.grad.to(kind))):
             assert naru.equal(got, want), (name, mode, size, wanted, channels, (got.float() - want.float()).abs().max())
+
+
+# What PyTorch 2.15 gives for (0 .. 34) squared, as 5 rows of 7.
+ANTIALIASED = {
+    "bilinear": [[49, 55.875, 64.875, 74.875, 86.125, 98.625, 112.125, 126.625, 142.375], [343, 365.5, 393.25, 422, 452, 483.25, 515.5, 548.75, 583.25],
+                 [698.25, 731.6875, 772.5625, 814.4375, 857.5625, 901.9375, 947.3125, 993.6875, 1041.3125]],
+    "bicubic": [[19.642, 24.7468, 32.4534, 40.7897, 50.251, 60.8373, 72.5486, 85.6362, 100.3988],
+                [348.1103, 370.5957, 401.6655, 431.4123, 462.2841, 494.2808, 527.4026, 562.2641, 599.5405],
+                [761.8932, 796.3232, 843.4492, 887.9102, 933.4961, 980.207, 1028.043, 1077.8684, 1130.6171]],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ANTIALIASED)
+def test_antialiasing_with_aligned_corners_changes_the_scale_alone(mode, device):
+    x = naru.arange(35.0, device=device).reshape(1, 1, 5, 7) ** 2
+    y = F.interpolate(x, size=(3, 9), mode=mode, antialias=True, align_corners=True)
+    assert naru.allclose(y.cpu()[0, 0], naru.tensor(ANTIALIASED[mode]), rtol=1e-5)

@@ -127,3 +127,30 @@ def test_what_would_need_a_dispatcher_says_that_there_is_none():
     assert caught[0].filename == __file__ and (torch.ones(2).as_subclass(Dispatched) + 1).tolist() == [2, 2]
     with pytest.raises(NotImplementedError, match="_make_wrapper_subclass: .*nearest: a class with __torch_function__"):
         torch.Tensor._make_wrapper_subclass(Dispatched, (2, 3))
+
+
+class Labelled(torch.Tensor):
+    asked = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.asked.append(func.__name__)
+        result = super().__torch_function__(func, types, args, kwargs or {})
+        if isinstance(result, cls):
+            result.label = next((a.label for a in args if isinstance(a, cls) and "label" in a.__dict__), None)
+        return result
+
+
+def test_attributes_that_are_tensors_ask_and_keep_the_class():
+    x = torch.arange(6.0).reshape(2, 3).as_subclass(Labelled)
+    x.label = "mine"
+    for name in ("T", "mT", "H", "mH", "real"):
+        Labelled.asked.clear()
+        seen = getattr(x, name)
+        assert type(seen) is Labelled and seen.label == "mine" and Labelled.asked[0] == "__get__", name
+    assert torch.equal(x.T.as_subclass(torch.Tensor), torch.arange(6.0).reshape(2, 3).t())
+    assert [type(row) for row in x] == [Labelled] * 2
+
+
+def test_attributes_of_parameters_and_tensors_are_plain():
+    assert type(torch.nn.Parameter(torch.ones(2, 3)).T) is type(torch.ones(2, 3).mT) is torch.Tensor
