@@ -11,6 +11,9 @@
 //   NARU_FAKE_METAL_END   code@N: the N-th command buffer of the process ends with that error
 //   NARU_FAKE_METAL_WRONG 1: kernels write nothing
 //   NARU_FAKE_METAL_FLUSH 1: kernels flush denormal numbers, as Apple's GPUs may
+//   NARU_FAKE_MPS_NONE    1: MetalPerformanceShaders do not support the devices
+//   NARU_FAKE_MPS_LOG     a file: a line for each product that MPSMatrixMultiplication encodes
+// MPSMatrixMultiplication sums in float64 and rounds once, so that its bits are not those of a chain in float32.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -19,6 +22,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -30,6 +34,7 @@
 #include "block.h"
 #include "host_compiler.h"
 #include "metal_objects.h"
+#include "numbers.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -126,12 +131,13 @@ struct Argument {
   bool set = false;
 };
 struct Command {
-  enum Kind { Kernel, Signal, Wait } kind;
+  enum Kind { Kernel, Signal, Wait, Product } kind;
   SharedEvent* event = nullptr;
   uint64_t value = 0;
   Pipeline* pipeline = nullptr;
   std::vector<Argument> arguments{};
   Size groups{}, threads{};
+  std::function<void()> work{};
 };
 
 struct Queue;
@@ -180,6 +186,93 @@ struct Encoder : Of<Encoder> {
   }
 };
 
+// --- MetalPerformanceShaders
+
+constexpr unsigned kFloat16 = 0x10000010, kFloat32 = 0x10000020;
+struct Laid {
+  Word rows = 0, columns = 0, matrices = 0, row_bytes = 0, matrix_bytes = 0;
+  unsigned type = 0;
+  Word item() const { return type == kFloat32 ? 4 : 2; }
+  Word bytes() const { return (matrices - 1) * matrix_bytes + (rows - 1) * row_bytes + columns * item(); }
+};
+struct MatrixDescriptor : Of<MatrixDescriptor>, Laid {
+  static constexpr const char* kName = "MPSMatrixDescriptor";
+};
+struct Matrix : Of<Matrix> {
+  static constexpr const char* kName = "MPSMatrix";
+  Buffer* buffer = nullptr;
+  Word offset = 0;
+  MatrixDescriptor* descriptor = nullptr;
+  void end() override {
+    if (buffer) release(buffer);
+    if (descriptor) release(descriptor);
+  }
+};
+struct Multiplication : Of<Multiplication> {
+  static constexpr const char* kName = "MPSMatrixMultiplication";
+  bool left_transposed = false, right_transposed = false, made = false;
+  Word rows = 0, columns = 0, interior = 0, batch = ~Word{0};
+  double alpha = 0, beta = 0;
+};
+
+Commands* unfinished(id self, const char* what);
+// The address of an element.
+char* element(const char* memory, const Laid& d, Word matrix, Word row, Word column) {
+  return const_cast<char*>(memory) + matrix * d.matrix_bytes + row * d.row_bytes + column * d.item();
+}
+double value_of(const char* p, unsigned type) {
+  if (type == kFloat32) return *reinterpret_cast<const float*>(p);
+  return from_half(*reinterpret_cast<const uint16_t*>(p));
+}
+
+void multiply(id self, id commands, id left, id right, id result) {
+  auto* const k = static_cast<Multiplication*>(self);
+  if (!k->made) fail("a product by a kernel that was not initialised");
+  Commands* const b = unfinished(commands, "encodeToCommandBuffer:leftMatrix:rightMatrix:resultMatrix:");
+  id const all[] = {left, right, result};
+  Laid d[3];
+  const char* memory[3];
+  for (int i = 0; i < 3; ++i) {
+    check(all[i], "encodeToCommandBuffer:leftMatrix:rightMatrix:resultMatrix:");
+    const auto* const m = static_cast<Matrix*>(all[i]);
+    const bool turned = i == 0 ? k->left_transposed : i == 1 && k->right_transposed;
+    const Word rows = i == 1 ? k->interior : k->rows, columns = i == 0 ? k->interior : k->columns;
+    const Laid& of = *m->descriptor;
+    d[i] = of;
+    memory[i] = m->buffer->memory + m->offset;
+    if (of.rows != (turned ? columns : rows) || of.columns != (turned ? rows : columns)) fail("a product of matrices of other sizes");
+    if (of.type != static_cast<Matrix*>(left)->descriptor->type) fail("a product of matrices of several types");
+    if (of.matrices != k->batch) fail("a product of another number of matrices");
+    b->keep(m->buffer);
+  }
+  if (const char* const log = getenv("NARU_FAKE_MPS_LOG"))
+    if (FILE* const f = fopen(log, "a")) {
+      fprintf(f, "%lu x %lu x %lu, %lu of them%s%s, %s\n", k->rows, k->interior, k->columns, k->batch,
+              k->left_transposed ? ", left transposed" : "", k->right_transposed ? ", right transposed" : "",
+              d[0].type == kFloat32 ? "float32" : "float16");
+      fclose(f);
+    }
+  const Multiplication& of = *k;
+  Command c{Command::Product};
+  c.work = [=, lt = of.left_transposed, rt = of.right_transposed, m = of.rows, n = of.columns, inner = of.interior, batch = of.batch,
+            alpha = of.alpha] {
+    for (Word item = 0; item < batch; ++item)
+      for (Word row = 0; row < m; ++row)
+        for (Word column = 0; column < n; ++column) {
+          double sum = 0;
+          for (Word i = inner; i-- > 0;)
+            sum += value_of(lt ? element(memory[0], d[0], item, i, row) : element(memory[0], d[0], item, row, i), d[0].type) *
+                   value_of(rt ? element(memory[1], d[1], item, column, i) : element(memory[1], d[1], item, i, column), d[1].type);
+          char* const to = element(memory[2], d[2], item, row, column);
+          if (d[2].type == kFloat32)
+            *reinterpret_cast<float*>(to) = static_cast<float>(sum * alpha);
+          else
+            *reinterpret_cast<uint16_t*>(to) = to_half(sum * alpha);
+        }
+  };
+  b->list.push_back(std::move(c));
+}
+
 double now() {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -223,6 +316,7 @@ bool advance(Queue* q) {
     if (c.kind == Command::Wait && c.event->value < c.value) return false;
     const char* const wrong = getenv("NARU_FAKE_METAL_WRONG");
     if (c.kind == Command::Kernel && !b->error && !(wrong && *wrong == '1')) run(c);
+    if (c.kind == Command::Product && !b->error && !(wrong && *wrong == '1')) c.work();
     if (c.kind == Command::Signal && !b->error && c.event->value < c.value) c.event->value = c.value;
     ++b->done;
     return true;
@@ -557,6 +651,49 @@ const bool methods_made = [] {
         e->ended = true;
         e->commands->open = nullptr;
       });
+
+  METHOD(
+      "MPSMatrixDescriptor", "matrixDescriptorWithRows:columns:matrices:rowBytes:matrixBytes:dataType:",
+      +[](id, SEL, Word rows, Word columns, Word matrices, Word row_bytes, Word matrix_bytes, unsigned type) -> id {
+        auto* const d = new MatrixDescriptor;
+        d->rows = rows, d->columns = columns, d->matrices = matrices, d->row_bytes = row_bytes, d->matrix_bytes = matrix_bytes,
+        d->type = type;
+        if (type != kFloat16 && type != kFloat32) fail("a matrix of an unknown type");
+        if (!rows || !columns || !matrices || row_bytes % d->item() || row_bytes < columns * d->item()) fail("a matrix whose rows overlap");
+        if (matrix_bytes % row_bytes || matrix_bytes < rows * row_bytes) fail("matrices that overlap, or are no whole rows apart");
+        return autoreleased(d);
+      },
+      true);
+  METHOD(
+      "MPSMatrix", "alloc", +[](id, SEL) -> id { return new Matrix; }, true);
+  METHOD(
+      "MPSMatrix", "initWithBuffer:offset:descriptor:", +[](id self, SEL s, id buffer, Word offset, id descriptor) -> id {
+        auto* const m = static_cast<Matrix*>(self);
+        check(buffer, "initWithBuffer:offset:descriptor:"), check(descriptor, "initWithBuffer:offset:descriptor:");
+        if (gives_nil(s)) return release(self), nullptr;
+        m->buffer = static_cast<Buffer*>(retain(buffer)), m->descriptor = static_cast<MatrixDescriptor*>(retain(descriptor));
+        m->offset = offset;
+        if (offset % m->descriptor->item() || offset + m->descriptor->bytes() > m->buffer->bytes) fail("a matrix beyond its buffer");
+        return m;
+      });
+  METHOD(
+      "MPSMatrixMultiplication", "alloc", +[](id, SEL) -> id { return new Multiplication; }, true);
+  METHOD(
+      "MPSMatrixMultiplication", "initWithDevice:transposeLeft:transposeRight:resultRows:resultColumns:interiorColumns:alpha:beta:",
+      +[](id self, SEL s, id device, bool left, bool right, Word rows, Word columns, Word interior, double alpha, double beta) -> id {
+        auto* const k = static_cast<Multiplication*>(self);
+        check(device, "initWithDevice:");
+        if (gives_nil(s)) return release(self), nullptr;
+        if (!rows || !columns || !interior || alpha != 1 || beta != 0) fail("a product of no size, or scaled");
+        k->left_transposed = left, k->right_transposed = right, k->rows = rows, k->columns = columns, k->interior = interior;
+        k->alpha = alpha, k->beta = beta, k->made = true;
+        return k;
+      });
+  METHOD(
+      "MPSMatrixMultiplication", "setBatchSize:", +[](id self, SEL, Word batch) { static_cast<Multiplication*>(self)->batch = batch; });
+  METHOD(
+      "MPSMatrixMultiplication", "encodeToCommandBuffer:leftMatrix:rightMatrix:resultMatrix:",
+      +[](id self, SEL, id commands, id left, id right, id result) { multiply(self, commands, left, right, result); });
   return true;
 }();
 
@@ -589,8 +726,14 @@ objc_msgSend:
   pushq %rcx
   pushq %r8
   pushq %r9
+  subq $16, %rsp
+  movsd %xmm0, (%rsp)
+  movsd %xmm1, 8(%rsp)
   call fake_method
   movq %rax, %r11
+  movsd (%rsp), %xmm0
+  movsd 8(%rsp), %xmm1
+  addq $16, %rsp
   popq %r9
   popq %r8
   popq %rcx
@@ -607,19 +750,21 @@ asm(R"(
 .globl objc_msgSend
 .type objc_msgSend, %function
 objc_msgSend:
-  stp x29, x30, [sp, #-80]!
+  stp x29, x30, [sp, #-96]!
   mov x29, sp
   stp x0, x1, [sp, #16]
   stp x2, x3, [sp, #32]
   stp x4, x5, [sp, #48]
   stp x6, x7, [sp, #64]
+  stp d0, d1, [sp, #80]
   bl fake_method
   mov x16, x0
+  ldp d0, d1, [sp, #80]
   ldp x0, x1, [sp, #16]
   ldp x2, x3, [sp, #32]
   ldp x4, x5, [sp, #48]
   ldp x6, x7, [sp, #64]
-  ldp x29, x30, [sp], #80
+  ldp x29, x30, [sp], #96
   br x16
 .size objc_msgSend, .-objc_msgSend
 )");
@@ -655,6 +800,12 @@ EXPORT void objc_autoreleasePoolPop(void* pool) {
   const std::vector<id> left = std::move(pools().back());
   pools().pop_back();
   for (id o : left) release(o);
+}
+EXPORT bool MPSSupportsMTLDevice(id device) {
+  const Lock lock(mutex());
+  check(device, "MPSSupportsMTLDevice");
+  const char* const none = getenv("NARU_FAKE_MPS_NONE");
+  return !(none && *none == '1');
 }
 EXPORT id MTLCopyAllDevices() {
   const Lock lock(mutex());

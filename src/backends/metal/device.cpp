@@ -34,6 +34,7 @@ DeviceInfo describe(Owned device) {
   i.memory = m.working_set(d);
   i.largest_buffer = m.largest_buffer(d);
   i.group_memory = m.group_memory(d);
+  i.shaders = m.MPSSupportsMTLDevice && m.MPSSupportsMTLDevice(d);
   i.device = std::move(device);
   return i;
 }
