@@ -3,7 +3,8 @@
    dimensions, types that go together, alignment, memory to work in (written in a first step; a second one computes nothing but NaN if something else has been written there since). Besides what cuda.cpp reads:
      NARU_FAKE_ERROR        "cublasLtMatmul=13@2": only the second call fails
      NARU_FAKE_NO_ALGORITHM no product has one
-     NARU_FAKE_WORKSPACE    bytes that each product needs (4096); those who allow less get no algorithm */
+     NARU_FAKE_WORKSPACE    bytes that each product needs (4096); those who allow less get no algorithm
+   With FAKE_HIP it is hipBLASLt, which has other numbers and no preferences of alignment. */
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -15,18 +16,36 @@
 
 namespace {
 
+#ifdef FAKE_HIP
+#define LT(name) hipblasLt##name
+constexpr bool kIsHip = true;
+enum { kNotInitialized = 1, kInvalidValue = 3, kExecutionFailed = 5, kInternalError = 6, kNotSupported = 7 };
+enum { kCompute32 = 2, kCompute64 = 7, kComputeTf32 = 6 };
+enum { kAsItIs = 111, kTransposed = 112 };
+enum { kTransposeA = 0, kTransposeB = 1, kEpilogue = 2, kBias = 3, kBatchCount = 0, kBatchStride = 1 };
+#else
+#define LT(name) cublasLt##name
+constexpr bool kIsHip = false;
 enum { kNotInitialized = 1, kInvalidValue = 7, kExecutionFailed = 13, kInternalError = 14, kNotSupported = 15 };
-enum { kF32 = 0, kF64 = 1, kF16 = 2, kBF16 = 14 };
 enum { kCompute32 = 68, kCompute64 = 70, kComputeTf32 = 77 };
+enum { kAsItIs = 0, kTransposed = 1 };
+enum { kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBias = 8, kBatchCount = 5, kBatchStride = 6 };
+#endif
+#define NAMED(name) TEXT(LT(name))
+#define TEXT(name) TEXT_OF(name)
+#define TEXT_OF(name) #name
+enum { kF32 = 0, kF64 = 1, kF16 = 2, kBF16 = 14 };
 enum { kDefaultEpilogue = 1, kBiasEpilogue = 4 };
 
 // --- descriptors -----------------------------------------------------------------------------------------------------
 
 struct Operation {
   int32_t compute, scale;
-  int32_t transposed_a = 0, transposed_b = 0;
+  int32_t operation_a = kAsItIs, operation_b = kAsItIs;
   int32_t epilogue = kDefaultEpilogue;
   const void* bias = nullptr;
+  bool transposed_a() const { return operation_a == kTransposed; }
+  bool transposed_b() const { return operation_b == kTransposed; }
 };
 struct Layout {
   int32_t type;
@@ -39,13 +58,16 @@ struct Preference {
   uint64_t workspace = 0;
   uint32_t reductions = 7, alignment[4] = {256, 256, 256, 256};
 };
+// Parts of each sum are added in the result's type.
 struct Algorithm {
-  uint64_t magic, product, workspace;
-  uint32_t alignment, parts;  // parts of each sum are added in the result's type
+  uint32_t magic, alignment, parts, workspace;
+  uint64_t product;
 };
+constexpr size_t kAlgorithmBytes = kIsHip ? 24 : 64;
+static_assert(sizeof(Algorithm) <= kAlgorithmBytes);
 struct Result {
   union {
-    uint64_t data[8];
+    char data[kAlgorithmBytes];
     Algorithm algorithm;
   };
   size_t workspace;
@@ -104,11 +126,12 @@ struct Product {
 
   int64_t m() const { return static_cast<int64_t>(d.rows); }
   int64_t n() const { return static_cast<int64_t>(d.cols); }
-  int64_t k() const { return static_cast<int64_t>(op.transposed_a ? a.rows : a.cols); }
+  int64_t k() const { return static_cast<int64_t>(op.transposed_a() ? a.rows : a.cols); }
 
   // 0, or the reason why the library does not support it.
   int trouble(int capability) const {
-    const uint64_t ar = op.transposed_a ? a.cols : a.rows, bc = op.transposed_b ? b.rows : b.cols, br = op.transposed_b ? b.cols : b.rows;
+    const uint64_t ar = op.transposed_a() ? a.cols : a.rows, bc = op.transposed_b() ? b.rows : b.cols,
+                   br = op.transposed_b() ? b.cols : b.rows;
     if (ar != d.rows || bc != d.cols || br != static_cast<uint64_t>(k()) || c.rows != d.rows || c.cols != d.cols) return kInvalidValue;
     for (const Layout* l : {&a, &b, &c, &d}) {
       if (l->rows == 0 || l->cols == 0 || l->ld < static_cast<int64_t>(l->rows) || l->batch != d.batch || l->batch < 1)
@@ -116,18 +139,20 @@ struct Product {
       if (l->type != d.type) return kNotSupported;
     }
     if (d.batch > 1 && d.stride < d.ld * (n() - 1) + m()) return kInvalidValue;  // overlapping results
+    if ((op.operation_a != kAsItIs && op.operation_a != kTransposed) || (op.operation_b != kAsItIs && op.operation_b != kTransposed))
+      return kInvalidValue;
     const bool wide = d.type == kF64;
     if (wide ? op.compute != kCompute64 || op.scale != kF64 : op.scale != kF32 || (op.compute != kCompute32 && op.compute != kComputeTf32))
       return kNotSupported;
     if (op.compute == kComputeTf32 && d.type != kF32) return kNotSupported;
-    if (d.type == kBF16 && capability < 80) return kNotSupported;
+    if (!kIsHip && d.type == kBF16 && capability < 80) return kNotSupported;
     if (op.epilogue != kDefaultEpilogue && (op.epilogue != kBiasEpilogue || getenv("NARU_FAKE_NO_BIAS"))) return kNotSupported;
     return op.epilogue == kBiasEpilogue && !op.bias ? kInvalidValue : 0;
   }
   uint64_t hash() const {
     uint64_t h = 0xcbf29ce484222325u;
     const auto mix = [&](auto v) { h = (h ^ static_cast<uint64_t>(v)) * 0x100000001b3u; };
-    mix(op.compute), mix(op.scale), mix(op.transposed_a), mix(op.transposed_b), mix(op.epilogue);
+    mix(op.compute), mix(op.scale), mix(op.operation_a), mix(op.operation_b), mix(op.epilogue);
     for (const Layout* l : {&a, &b, &c, &d}) mix(l->type), mix(l->rows), mix(l->cols), mix(l->ld), mix(l->batch), mix(l->stride);
     return h;
   }
@@ -152,7 +177,7 @@ struct Product {
           double sum = 0;
           for (int64_t part = 0; part < parts; ++part) {
             for (int64_t i = k() * (part + 1) / parts; i-- > k() * part / parts;)
-              sum += factor(ha, a, op.transposed_a, item, row, i) * factor(hb, b, op.transposed_b, item, i, col);
+              sum += factor(ha, a, op.transposed_a(), item, row, i) * factor(hb, b, op.transposed_b(), item, i, col);
             if (parts == 1) break;
             store(hd, d.type, at, sum);
             sum = load(hd, d.type, at);
@@ -165,85 +190,88 @@ struct Product {
   }
 };
 
-constexpr uint64_t kMagic = 0x6e61727566616b65;
+constexpr uint32_t kMagic = 0x6e617275;
 
 }  // namespace
 
+#ifndef FAKE_HIP
 EXPORT size_t cublasLtGetVersion() { return 120905; }
+#endif
 
-EXPORT int cublasLtCreate(Handle** h) {
-  if (const int code = called("cublasLtCreate")) return code;
+EXPORT int LT(Create)(Handle** h) {
+  if (const int code = called(NAMED(Create))) return code;
   if (!context()) return kNotInitialized;
   if (capturing(context())) return kInternalError;  // it may synchronize the device
   *h = new Handle{context()};
   return 0;
 }
-EXPORT int cublasLtDestroy(Handle* h) {
-  if (const int code = called("cublasLtDestroy")) return code;
+EXPORT int LT(Destroy)(Handle* h) {
+  if (const int code = called(NAMED(Destroy))) return code;
   if (h->context != context()) return kInvalidValue;
   delete h;
   return 0;
 }
 
-EXPORT int cublasLtMatmulDescCreate(Operation** o, int compute, int scale) {
+EXPORT int LT(MatmulDescCreate)(Operation** o, int compute, int scale) {
   *o = new Operation{compute, scale};
   return 0;
 }
-EXPORT int cublasLtMatmulDescDestroy(Operation* o) {
+EXPORT int LT(MatmulDescDestroy)(Operation* o) {
   delete o;
   return 0;
 }
-EXPORT int cublasLtMatmulDescSetAttribute(Operation* o, int attribute, const void* value, size_t bytes) {
+EXPORT int LT(MatmulDescSetAttribute)(Operation* o, int attribute, const void* value, size_t bytes) {
   switch (attribute) {
-    case 3:
-      return put(o->transposed_a, value, bytes);
-    case 4:
-      return put(o->transposed_b, value, bytes);
-    case 7:
+    case kTransposeA:
+      return put(o->operation_a, value, bytes);
+    case kTransposeB:
+      return put(o->operation_b, value, bytes);
+    case kEpilogue:
       return put(o->epilogue, value, bytes);
-    case 8:
+    case kBias:
       return put(o->bias, value, bytes);
     default:
       return kInvalidValue;
   }
 }
 
-EXPORT int cublasLtMatrixLayoutCreate(Layout** l, int type, uint64_t rows, uint64_t cols, int64_t ld) {
+EXPORT int LT(MatrixLayoutCreate)(Layout** l, int type, uint64_t rows, uint64_t cols, int64_t ld) {
   *l = new Layout{type, rows, cols, ld};
   return 0;
 }
-EXPORT int cublasLtMatrixLayoutDestroy(Layout* l) {
+EXPORT int LT(MatrixLayoutDestroy)(Layout* l) {
   delete l;
   return 0;
 }
-EXPORT int cublasLtMatrixLayoutSetAttribute(Layout* l, int attribute, const void* value, size_t bytes) {
+EXPORT int LT(MatrixLayoutSetAttribute)(Layout* l, int attribute, const void* value, size_t bytes) {
   switch (attribute) {
-    case 5:
+    case kBatchCount:
       return put(l->batch, value, bytes);
-    case 6:
+    case kBatchStride:
       return put(l->stride, value, bytes);
     default:
       return kInvalidValue;
   }
 }
 
-EXPORT int cublasLtMatmulPreferenceCreate(Preference** p) {
+EXPORT int LT(MatmulPreferenceCreate)(Preference** p) {
   *p = new Preference;
   return 0;
 }
-EXPORT int cublasLtMatmulPreferenceDestroy(Preference* p) {
+EXPORT int LT(MatmulPreferenceDestroy)(Preference* p) {
   delete p;
   return 0;
 }
-EXPORT int cublasLtMatmulPreferenceSetAttribute(Preference* p, int attribute, const void* value, size_t bytes) {
+EXPORT int LT(MatmulPreferenceSetAttribute)(Preference* p, int attribute, const void* value, size_t bytes) {
   if (attribute == 1) return put(p->workspace, value, bytes);
+  if (kIsHip) return kInvalidValue;
   if (attribute == 3) return put(p->reductions, value, bytes);
   return attribute >= 5 && attribute <= 8 ? put(p->alignment[attribute - 5], value, bytes) : kInvalidValue;
 }
 
-EXPORT int cublasLtMatmulAlgoGetHeuristic(Handle* h, Operation* o, Layout* a, Layout* b, Layout* c, Layout* d, Preference* p, int wanted,
-                                          Result* results, int* found) {
-  if (const int code = called("cublasLtMatmulAlgoGetHeuristic")) return code;
+EXPORT int LT(MatmulAlgoGetHeuristic)(Handle* h, Operation* o, Layout* a, Layout* b, Layout* c, Layout* d, Preference* p, int wanted,
+                                      Result* results, int* found) {
+  if (const int code = called(NAMED(MatmulAlgoGetHeuristic))) return code;
   if (!h || !o || !a || !b || !c || !d || !p || wanted <= 0 || !results || !found) return kInvalidValue;
   if (h->context != context()) return kNotInitialized;
   const Product product{*o, *a, *b, *c, *d};
@@ -253,25 +281,26 @@ EXPORT int cublasLtMatmulAlgoGetHeuristic(Handle* h, Operation* o, Layout* a, La
   const uint64_t workspace = needs ? strtoull(needs, nullptr, 10) : 4096;
   if (getenv("NARU_FAKE_NO_ALGORITHM") || workspace > p->workspace) return 0;
   // The best algorithm requires 16-byte alignment; otherwise it is returned as unusable.
-  bool all16 = !o->bias || aligned(o->bias, 16);
-  for (const uint32_t bytes : p->alignment) all16 = all16 && bytes >= 16;
+  bool all16 = kIsHip || !o->bias || aligned(o->bias, 16);
+  for (const uint32_t bytes : p->alignment) all16 = all16 && (kIsHip || bytes >= 16);
   for (const uint32_t wants : {16u, 1u}) {
     if (*found == wanted) break;
     Result& r = results[(*found)++];
     memset(&r, 0xee, sizeof r);
     r.state = wants == 16 && !all16 ? kNotSupported : 0;
     if (r.state) continue;
-    const bool shortened = size_of(d->type) == 2 && (p->reductions & 4) && product.k() >= 1024;
-    r.algorithm = {kMagic, product.hash(), workspace, wants, shortened ? 64u : 1u};
+    const bool shortened = !kIsHip && size_of(d->type) == 2 && (p->reductions & 4) && product.k() >= 1024;
+    // hipBLASLt is not told how the operands are aligned, so its algorithms may not depend on it.
+    r.algorithm = {kMagic, kIsHip ? 1u : wants, shortened ? 64u : 1u, static_cast<uint32_t>(workspace), product.hash()};
     r.workspace = workspace;
   }
   return 0;
 }
 
-EXPORT int cublasLtMatmul(Handle* h, Operation* o, const void* alpha, const void* a, Layout* la, const void* b, Layout* lb,
-                          const void* beta, const void* c, Layout* lc, void* d, Layout* ld, const Algorithm* algorithm, void* workspace,
-                          size_t bytes, void* stream) {
-  if (const int code = called("cublasLtMatmul")) return code;
+EXPORT int LT(Matmul)(Handle* h, Operation* o, const void* alpha, const void* a, Layout* la, const void* b, Layout* lb, const void* beta,
+                      const void* c, Layout* lc, void* d, Layout* ld, const Algorithm* algorithm, void* workspace, size_t bytes,
+                      void* stream) {
+  if (const int code = called(NAMED(Matmul))) return code;
   if (!h || !o || !alpha || !beta || !a || !b || !c || !d || !la || !lb || !lc || !ld || !stream) return kInvalidValue;
   if (h->context != context()) return kNotInitialized;
   const Product product{*o, *la, *lb, *lc, *ld};

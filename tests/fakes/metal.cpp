@@ -11,6 +11,9 @@
 //   NARU_FAKE_METAL_END   code@N: the N-th command buffer of the process ends with that error
 //   NARU_FAKE_METAL_WRONG 1: kernels write nothing
 //   NARU_FAKE_METAL_FLUSH 1: kernels flush denormal numbers, as Apple's GPUs may
+//   NARU_FAKE_MPS_NONE    1: MetalPerformanceShaders do not support the devices
+//   NARU_FAKE_MPS_LOG     a file: a line for each product that MPSMatrixMultiplication encodes
+// MPSMatrixMultiplication sums in float64 and rounds once, so that its bits are not those of a chain in float32.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -19,6 +22,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -30,6 +34,7 @@
 #include "block.h"
 #include "host_compiler.h"
 #include "metal_objects.h"
+#include "numbers.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -126,12 +131,13 @@ struct Argument {
   bool set = false;
 };
 struct Command {
-  enum Kind { Kernel, Signal, Wait } kind;
+  enum Kind { Kernel, Signal, Wait, Product } kind;
   SharedEvent* event = nullptr;
   uint64_t value = 0;
   Pipeline* pipeline = nullptr;
   std::vector<Argument> arguments{};
   Size groups{}, threads{};
+  std::function<void()> work{};
 };
 
 struct Queue;
@@ -180,6 +186,11 @@ struct Encoder : Of<Encoder> {
   }
 };
 
+Commands* unfinished(id self, const char* what);
+}  // namespace
+#include "metal_products.h"
+namespace {
+
 double now() {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -223,6 +234,7 @@ bool advance(Queue* q) {
     if (c.kind == Command::Wait && c.event->value < c.value) return false;
     const char* const wrong = getenv("NARU_FAKE_METAL_WRONG");
     if (c.kind == Command::Kernel && !b->error && !(wrong && *wrong == '1')) run(c);
+    if (c.kind == Command::Product && !b->error && !(wrong && *wrong == '1')) c.work();
     if (c.kind == Command::Signal && !b->error && c.event->value < c.value) c.event->value = c.value;
     ++b->done;
     return true;
@@ -557,6 +569,49 @@ const bool methods_made = [] {
         e->ended = true;
         e->commands->open = nullptr;
       });
+
+  METHOD(
+      "MPSMatrixDescriptor", "matrixDescriptorWithRows:columns:matrices:rowBytes:matrixBytes:dataType:",
+      +[](id, SEL, Word rows, Word columns, Word matrices, Word row_bytes, Word matrix_bytes, unsigned type) -> id {
+        auto* const d = new MatrixDescriptor;
+        d->rows = rows, d->columns = columns, d->matrices = matrices, d->row_bytes = row_bytes, d->matrix_bytes = matrix_bytes,
+        d->type = type;
+        if (type != kFloat16 && type != kFloat32) fail("a matrix of an unknown type");
+        if (!rows || !columns || !matrices || row_bytes % d->item() || row_bytes < columns * d->item()) fail("a matrix whose rows overlap");
+        if (matrix_bytes % row_bytes || matrix_bytes < rows * row_bytes) fail("matrices that overlap, or are no whole rows apart");
+        return autoreleased(d);
+      },
+      true);
+  METHOD(
+      "MPSMatrix", "alloc", +[](id, SEL) -> id { return new Matrix; }, true);
+  METHOD(
+      "MPSMatrix", "initWithBuffer:offset:descriptor:", +[](id self, SEL s, id buffer, Word offset, id descriptor) -> id {
+        auto* const m = static_cast<Matrix*>(self);
+        check(buffer, "initWithBuffer:offset:descriptor:"), check(descriptor, "initWithBuffer:offset:descriptor:");
+        if (gives_nil(s)) return release(self), nullptr;
+        m->buffer = static_cast<Buffer*>(retain(buffer)), m->descriptor = static_cast<MatrixDescriptor*>(retain(descriptor));
+        m->offset = offset;
+        if (offset % m->descriptor->item() || offset + m->descriptor->bytes() > m->buffer->bytes) fail("a matrix beyond its buffer");
+        return m;
+      });
+  METHOD(
+      "MPSMatrixMultiplication", "alloc", +[](id, SEL) -> id { return new Multiplication; }, true);
+  METHOD(
+      "MPSMatrixMultiplication", "initWithDevice:transposeLeft:transposeRight:resultRows:resultColumns:interiorColumns:alpha:beta:",
+      +[](id self, SEL s, id device, bool left, bool right, Word rows, Word columns, Word interior, double alpha, double beta) -> id {
+        auto* const k = static_cast<Multiplication*>(self);
+        check(device, "initWithDevice:");
+        if (gives_nil(s)) return release(self), nullptr;
+        if (!rows || !columns || !interior || alpha != 1 || beta != 0) fail("a product of no size, or scaled");
+        k->left_transposed = left, k->right_transposed = right, k->rows = rows, k->columns = columns, k->interior = interior;
+        k->alpha = alpha, k->beta = beta, k->made = true;
+        return k;
+      });
+  METHOD(
+      "MPSMatrixMultiplication", "setBatchSize:", +[](id self, SEL, Word batch) { static_cast<Multiplication*>(self)->batch = batch; });
+  METHOD(
+      "MPSMatrixMultiplication", "encodeToCommandBuffer:leftMatrix:rightMatrix:resultMatrix:",
+      +[](id self, SEL, id commands, id left, id right, id result) { multiply(self, commands, left, right, result); });
   return true;
 }();
 
@@ -589,8 +644,14 @@ objc_msgSend:
   pushq %rcx
   pushq %r8
   pushq %r9
+  subq $16, %rsp
+  movsd %xmm0, (%rsp)
+  movsd %xmm1, 8(%rsp)
   call fake_method
   movq %rax, %r11
+  movsd (%rsp), %xmm0
+  movsd 8(%rsp), %xmm1
+  addq $16, %rsp
   popq %r9
   popq %r8
   popq %rcx
@@ -607,19 +668,21 @@ asm(R"(
 .globl objc_msgSend
 .type objc_msgSend, %function
 objc_msgSend:
-  stp x29, x30, [sp, #-80]!
+  stp x29, x30, [sp, #-96]!
   mov x29, sp
   stp x0, x1, [sp, #16]
   stp x2, x3, [sp, #32]
   stp x4, x5, [sp, #48]
   stp x6, x7, [sp, #64]
+  stp d0, d1, [sp, #80]
   bl fake_method
   mov x16, x0
+  ldp d0, d1, [sp, #80]
   ldp x0, x1, [sp, #16]
   ldp x2, x3, [sp, #32]
   ldp x4, x5, [sp, #48]
   ldp x6, x7, [sp, #64]
-  ldp x29, x30, [sp], #80
+  ldp x29, x30, [sp], #96
   br x16
 .size objc_msgSend, .-objc_msgSend
 )");
@@ -655,6 +718,12 @@ EXPORT void objc_autoreleasePoolPop(void* pool) {
   const std::vector<id> left = std::move(pools().back());
   pools().pop_back();
   for (id o : left) release(o);
+}
+EXPORT bool MPSSupportsMTLDevice(id device) {
+  const Lock lock(mutex());
+  check(device, "MPSSupportsMTLDevice");
+  const char* const none = getenv("NARU_FAKE_MPS_NONE");
+  return !(none && *none == '1');
 }
 EXPORT id MTLCopyAllDevices() {
   const Lock lock(mutex());

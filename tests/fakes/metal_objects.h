@@ -127,6 +127,8 @@ std::string code() {
     return "^v";
   else if constexpr (std::is_class_v<T>)
     return "{QQQ}";
+  else if constexpr (sizeof(T) == 4)
+    return std::is_signed_v<T> ? "i" : "I";
   else
     return std::is_signed_v<T> ? "q" : "Q";
 }

@@ -1,5 +1,7 @@
 // A wrapper of the machine's own OpenCL (PoCL in the tests) with behaviour that PoCL lacks, controlled by the environment:
 //   NARU_FAKE_OPENCL_PLATFORMS=2   lists every platform twice;
+//   NARU_FAKE_OPENCL_BROKEN=HOW    has a platform more, before the others, that does not work: "crash" and "devices" when it is asked for its devices
+//                                  (the process ends; an error), "empty" has none, "context" and "context-crash" fail when a context is made;
 //   NARU_FAKE_OPENCL_LARGEST=N     limits buffers to N bytes;
 //   NARU_FAKE_OPENCL_LAUNCH=C@N    launching the N-th kernel of a process, and all later ones, returns the error C;
 //   NARU_FAKE_OPENCL_EVENTS=C@N    from then on, events have status C;
@@ -20,6 +22,14 @@
 namespace {
 
 std::atomic<int> kernels{0};
+
+// The platform that does not work, and its device, which describes itself as another platform's.
+char broken_platform, broken_device;
+bool broken(const char* how = nullptr) {
+  const char* text = std::getenv("NARU_FAKE_OPENCL_BROKEN");
+  return text && *text && (!how || std::strcmp(text, how) == 0);
+}
+void* device_that_works();
 
 // "C@N": returns C once N kernels have been started.
 int error_of(const char* variable) {
@@ -42,14 +52,45 @@ EXPORT int32_t clGetPlatformIDs(uint32_t count, void** platforms, uint32_t* all)
   of_the_machine(n, list.data(), nullptr);
   const char* text = std::getenv("NARU_FAKE_OPENCL_PLATFORMS");
   if (text && std::strcmp(text, "2") == 0) list.insert(list.end(), list.begin(), list.begin() + n);
+  if (broken()) list.insert(list.begin(), &broken_platform);
   if (platforms) std::copy_n(list.begin(), std::min<size_t>(count, list.size()), platforms);
   if (all) *all = static_cast<uint32_t>(list.size());
   return 0;
 }
 
+EXPORT int32_t clGetPlatformInfo(void* platform, uint32_t what, size_t size, void* value, size_t* wanted) {
+  REAL(clGetPlatformInfo);
+  if (platform != &broken_platform) return of_the_machine(platform, what, size, value, wanted);
+  constexpr char kName[] = "Broken";
+  if (wanted) *wanted = sizeof kName;
+  if (value) std::memcpy(value, kName, std::min(size, sizeof kName));
+  return 0;
+}
+
+EXPORT int32_t clGetDeviceIDs(void* platform, uint64_t type, uint32_t count, void** devices, uint32_t* all) {
+  REAL(clGetDeviceIDs);
+  if (platform != &broken_platform) return of_the_machine(platform, type, count, devices, all);
+  if (broken("crash")) std::abort();
+  if (broken("devices")) return -6;
+  if (broken("empty")) return -1;
+  if (devices && count > 0) devices[0] = &broken_device;
+  if (all) *all = 1;
+  return 0;
+}
+
+EXPORT void* clCreateContext(const intptr_t* properties, uint32_t count, void* const* devices,
+                             void (*told)(const char*, const void*, size_t, void*), void* data, int32_t* error) {
+  static const auto of_the_machine = reinterpret_cast<decltype(&clCreateContext)>(real_function("clCreateContext"));
+  if (broken("context-crash") && devices[0] == &broken_device) std::abort();
+  const int32_t status = broken("context") && devices[0] == &broken_device ? -33 : failure_of("clCreateContext");
+  if (!status) return of_the_machine(properties, count, devices, told, data, error);
+  if (error) *error = status;
+  return nullptr;
+}
+
 EXPORT int32_t clGetDeviceInfo(void* device, uint32_t what, size_t size, void* value, size_t* wanted) {
   REAL(clGetDeviceInfo);
-  const int32_t code = of_the_machine(device, what, size, value, wanted);
+  const int32_t code = of_the_machine(device == &broken_device ? device_that_works() : device, what, size, value, wanted);
   const char* text = std::getenv("NARU_FAKE_OPENCL_LARGEST");
   constexpr uint32_t kLargest = 0x1010;
   if (what == kLargest && text && value && size == 8) {
@@ -104,3 +145,19 @@ EXPORT int32_t clGetProgramBuildInfo(void* program, void* device, uint32_t what,
   if (value) std::memcpy(value, kLog, std::min(size, sizeof kLog));
   return 0;
 }
+
+namespace {
+
+void* device_that_works() {
+  static const auto platforms = reinterpret_cast<decltype(&clGetPlatformIDs)>(real_function("clGetPlatformIDs"));
+  static const auto devices = reinterpret_cast<decltype(&clGetDeviceIDs)>(real_function("clGetDeviceIDs"));
+  void* list[16] = {};
+  uint32_t count = 0;
+  platforms(16, list, &count);
+  constexpr uint64_t kAll = 0xFFFFFFFF;
+  for (uint32_t i = 0; i < std::min(count, 16u); ++i)
+    if (void* device = nullptr; devices(list[i], kAll, 1, &device, nullptr) == 0 && device) return device;
+  return nullptr;
+}
+
+}  // namespace

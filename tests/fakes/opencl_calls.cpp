@@ -53,8 +53,6 @@ using u32 = uint32_t;
 using u64 = uint64_t;
 using List = void* const*;
 
-STATUS(clGetPlatformInfo, (void* a, u32 b, size_t c, void* d, size_t* e), (a, b, c, d, e))
-STATUS(clGetDeviceIDs, (void* a, u64 b, u32 c, void** d, u32* e), (a, b, c, d, e))
 STATUS(clReleaseCommandQueue, (void* a), (a))
 STATUS(clReleaseMemObject, (void* a), (a))
 STATUS(clReleaseProgram, (void* a), (a))
@@ -78,8 +76,6 @@ STATUS(clFlush, (void* a), (a))
 STATUS(clFinish, (void* a), (a))
 STATUS(clGetEventProfilingInfo, (void* a, u32 b, size_t c, void* d, size_t* e), (a, b, c, d, e))
 
-OBJECT(clCreateContext, (const intptr_t* a, u32 b, List c, void (*d)(const char*, const void*, size_t, void*), void* e, int32_t* error),
-       (a, b, c, d, e, error))
 OBJECT(clCreateCommandQueue, (void* a, void* b, u64 c, int32_t* error), (a, b, c, error))
 OBJECT(clCreateBuffer, (void* a, u64 b, size_t c, void* d, int32_t* error), (a, b, c, d, error))
 OBJECT(clCreateProgramWithBinary, (void* a, u32 b, List c, const size_t* d, const unsigned char** e, int32_t* f, int32_t* error),

@@ -2,24 +2,15 @@
 // test compares them with its header, if one is found).
 #pragma once
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <string>
 
-#include "backends/cuda/api.h"
 #include "backends/cuda/libraries.h"
-#include "backends/gpu/vendor_library.h"
-#include "runtime/os/library.h"
+#include "backends/gpu/blaslt.h"
 
 namespace naru::backends::cuda {
 
 using cublasStatus_t = int;
-using cublasLtHandle_t = struct LtHandleTag*;
-using cublasLtMatmulDesc_t = struct LtMatmulTag*;
-using cublasLtMatrixLayout_t = struct LtLayoutTag*;
-using cublasLtMatmulPreference_t = struct LtPreferenceTag*;
 struct cublasLtMatmulAlgo_t {
   uint64_t data[8];
 };
@@ -75,81 +66,50 @@ enum : int {
   CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2,
   CUBLASLT_REDUCTION_SCHEME_MASK = 7,
 };
+static_assert(CUDA_R_32F == gpu::kLtF32 && CUDA_R_64F == gpu::kLtF64 && CUDA_R_16F == gpu::kLtF16 && CUDA_R_16BF == gpu::kLtBF16);
+static_assert(offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize) == sizeof(cublasLtMatmulAlgo_t) &&
+              sizeof(cublasLtMatmulHeuristicResult_t) == sizeof(cublasLtMatmulAlgo_t) + sizeof(gpu::LtProposal));
 
-#define NARU_CUBLASLT(F)                                                                                                     \
-  F(size_t, cublasLtGetVersion, ())                                                                                          \
-  F(int, cublasLtCreate, (cublasLtHandle_t*))                                                                                \
-  F(int, cublasLtDestroy, (cublasLtHandle_t))                                                                                \
-  F(int, cublasLtMatmulDescCreate, (cublasLtMatmulDesc_t*, int compute_type, int scale_type))                                \
-  F(int, cublasLtMatmulDescDestroy, (cublasLtMatmulDesc_t))                                                                  \
-  F(int, cublasLtMatmulDescSetAttribute, (cublasLtMatmulDesc_t, int attribute, const void* value, size_t bytes))             \
-  F(int, cublasLtMatrixLayoutCreate, (cublasLtMatrixLayout_t*, int type, uint64_t rows, uint64_t cols, int64_t ld))          \
-  F(int, cublasLtMatrixLayoutDestroy, (cublasLtMatrixLayout_t))                                                              \
-  F(int, cublasLtMatrixLayoutSetAttribute, (cublasLtMatrixLayout_t, int attribute, const void* value, size_t bytes))         \
-  F(int, cublasLtMatmulPreferenceCreate, (cublasLtMatmulPreference_t*))                                                      \
-  F(int, cublasLtMatmulPreferenceDestroy, (cublasLtMatmulPreference_t))                                                      \
-  F(int, cublasLtMatmulPreferenceSetAttribute, (cublasLtMatmulPreference_t, int attribute, const void* value, size_t bytes)) \
-  F(int, cublasLtMatmulAlgoGetHeuristic,                                                                                     \
-    (cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,   \
-     cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t, int wanted, cublasLtMatmulHeuristicResult_t*, int* found))        \
-  F(int, cublasLtMatmul,                                                                                                     \
-    (cublasLtHandle_t, cublasLtMatmulDesc_t, const void* alpha, const void* a, cublasLtMatrixLayout_t, const void* b,        \
-     cublasLtMatrixLayout_t, const void* beta, const void* c, cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t,       \
-     const cublasLtMatmulAlgo_t*, void* workspace, size_t workspace_bytes, CUstream))
-
-struct CublasLt {
+struct CublasLt : gpu::LtFunctions {
   static constexpr Product kProduct = Product::CublasLt;
   static constexpr gpu::Status kStatuses[] = NARU_STATUSES(NARU_CUBLAS_STATUSES);
   static constexpr int kMajor = 10000;
-  runtime::Library library;
-  NARU_FUNCTIONS(NARU_CUBLASLT)
+  static constexpr gpu::LtNumbers kNumbers{
+      .prefix = "cublasLt",
+      .language = "CUDA",
+      .statuses = kStatuses,
+      .allocation_failed = CUBLAS_STATUS_ALLOC_FAILED,
+      .invalid_value = CUBLAS_STATUS_INVALID_VALUE,
+      .arch_mismatch = CUBLAS_STATUS_ARCH_MISMATCH,
+      .not_supported = CUBLAS_STATUS_NOT_SUPPORTED,
+      .algorithm_bytes = sizeof(cublasLtMatmulAlgo_t),
+      .compute_f32 = CUBLAS_COMPUTE_32F,
+      .compute_f64 = CUBLAS_COMPUTE_64F,
+      .compute_tf32 = CUBLAS_COMPUTE_32F_FAST_TF32,
+      .as_it_is = CUBLAS_OP_N,
+      .transposed = CUBLAS_OP_T,
+      .transpose_a = CUBLASLT_MATMUL_DESC_TRANSA,
+      .transpose_b = CUBLASLT_MATMUL_DESC_TRANSB,
+      .epilogue = CUBLASLT_MATMUL_DESC_EPILOGUE,
+      .bias = CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+      .epilogue_of_bias = CUBLASLT_EPILOGUE_BIAS,
+      .batch_count = CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+      .batch_stride = CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+      .most_workspace = CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+      .reductions = CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+      .reduced_in_compute_type = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE,
+      .reduced_any_way = CUBLASLT_REDUCTION_SCHEME_MASK,
+      .alignments = {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES},
+  };
+  size_t (*cublasLtGetVersion)() = nullptr;
 
+  void find() {
+    library.find(cublasLtGetVersion, "cublasLtGetVersion");
+    LtFunctions::find(kNumbers);
+  }
   int version() const { return cublasLtGetVersion ? static_cast<int>(cublasLtGetVersion()) : 0; }
   int cuda() const { return version() / kMajor; }
-};
-
-// A product in cuBLASLt's column-major terms: D (m, n) = op(A) op(B), plus `bias` along the rows of D; and everything else that the choice
-// of its algorithm depends on.
-struct LtMatMul {
-  struct Matrix {
-    bool transposed = false;
-    int64_t ld = 0, batch_stride = 0;
-    uint32_t alignment = 1;  // of the address, in bytes
-    auto operator<=>(const Matrix&) const = default;
-  };
-  int type = 0, compute = 0, scale = 0;  // types of the elements, of the sums, of alpha and beta
-  int64_t m = 0, n = 0, k = 0, batch = 1;
-  Matrix a, b, d;
-  uint32_t bias_alignment = 0;  // 0: no bias
-  uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
-  auto operator<=>(const LtMatMul&) const = default;
-};
-
-// The library's descriptors of a product. They use host memory only and need no device.
-class LtDescriptors {
- public:
-  // Throws RuntimeError if the library rejects one.
-  LtDescriptors(const CublasLt& lt, const LtMatMul& product);
-  void set_bias(const void* bias);
-  // Selects the library's best algorithm within `workspace` bytes; false if it has none. Call set_bias first: the choice depends on its
-  // alignment.
-  bool choose(cublasLtHandle_t handle, size_t workspace);
-  size_t workspace() const noexcept { return chosen_.workspaceSize; }
-  // d = a b (+ bias): enqueues the work on the stream.
-  cublasStatus_t run(cublasLtHandle_t handle, const void* a, const void* b, void* d, void* workspace, CUstream stream) const;
-
- private:
-  template <class T>
-  using Owned = std::unique_ptr<T, cublasStatus_t (*)(T*)>;
-  Owned<LtLayoutTag> layout(uint64_t rows, uint64_t cols, const LtMatMul::Matrix& matrix) const;
-  template <class T, class V>
-  void set(cublasStatus_t (*function)(T*, int, const void*, size_t), T* object, int attribute, V value) const;
-
-  const CublasLt& lt_;
-  const LtMatMul product_;
-  Owned<LtMatmulTag> operation_;
-  Owned<LtLayoutTag> a_, b_, d_;
-  cublasLtMatmulHeuristicResult_t chosen_{};
 };
 
 }  // namespace naru::backends::cuda

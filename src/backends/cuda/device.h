@@ -10,10 +10,11 @@
 #include "backends/cuda/attention.h"
 #include "backends/cuda/compiler.h"
 #include "backends/cuda/convolutions.h"
+#include "backends/cuda/cublaslt.h"
 #include "backends/cuda/factors.h"
-#include "backends/cuda/matmul.h"
 #include "backends/cuda/transforms.h"
 #include "backends/gpu/device.h"
+#include "backends/gpu/matmul.h"
 #include "backends/gpu/nccl.h"
 
 namespace naru::backends::cuda {
@@ -30,7 +31,7 @@ struct VendorLibraries {
         factors(driver_version),
         convolutions(driver_version),
         collectives(driver_version) {}
-  const MatMulLibrary products;
+  const gpu::VendorLibrary<CublasLt> products;
   const gpu::VendorLibrary<Cufft> transforms;
   const gpu::VendorLibrary<Cusolver> factors;
   const gpu::VendorLibrary<Cudnn> convolutions;  // and attention
@@ -48,14 +49,14 @@ class CudaDevice final : public gpu::GpuDevice {
 
   bool takes(const ir::Instruction& instruction) override;
   bool run_by_library(const ir::Instruction& instruction, gpu::StreamLauncher& launcher) override;
-  Products& products() noexcept { return products_; }
+  gpu::Products& products() noexcept { return products_; }
   Transforms& transforms() noexcept { return transforms_; }
   Factors& factors() noexcept { return factors_; }
   Convolutions& convolutions() noexcept { return convolutions_; }
   Attentions& attentions() noexcept { return attentions_; }
 
  private:
-  Products products_;
+  gpu::Products products_;
   Transforms transforms_;
   Factors factors_;
   Convolutions convolutions_;

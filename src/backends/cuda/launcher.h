@@ -16,17 +16,11 @@ class LibraryLauncher {
   bool run(const ir::Instruction& instruction);
 
  private:
-  bool matmul_by_library(const ir::MatMul& product);
-  bool convolve_by_library(const ir::Convolution& q);
-  bool convolve_by_library(const ir::Convolution& q, bool channels_last, bool& starved);
-  // Warns once per library and device that memory ran short; the program continues, more slowly.
-  void warn_out_of_workspace(Product library, const char* what) const;
   void transform(const ir::Fft& op);
   void attend(const ir::Attention& op);
   void factor(const ir::Lapack& op);
   void factor_wide(const ir::Lapack& op);
   void factor_each(const ir::Lapack& op);
-  bool by_library(ir::MatMul product, const Products::Workspace& memory);
   void* scratch(size_t bytes) { return launcher_.scratch(bytes); }
 
   CudaDevice& device_;

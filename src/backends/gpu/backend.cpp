@@ -15,7 +15,7 @@ using namespace runtime;
 
 GpuBackend::~GpuBackend() {
   followers_.clear();
-  delete found_.load();
+  delete found_.take();
 }
 
 GpuBackend::Found GpuBackend::look() const {
@@ -31,15 +31,6 @@ GpuBackend::Found GpuBackend::look() const {
     f.devices.emplace(kind, std::move(devices));
   }
   return f;
-}
-
-const GpuBackend::Found& GpuBackend::found() {
-  // No lock, because a forked child could inherit it locked. If two threads query at once, both probe.
-  if (const Found* f = found_.load(std::memory_order_acquire)) return *f;
-  auto made = std::make_unique<Found>(look());
-  const Found* none = nullptr;
-  if (found_.compare_exchange_strong(none, made.get(), std::memory_order_acq_rel)) return *made.release();
-  return *none;
 }
 
 bool GpuBackend::serves(DeviceType kind) const noexcept {

@@ -1,7 +1,6 @@
 // GpuBackend: a backend over a driver's table. It has no list of its own of what differs: a backend gives its traits and its devices.
 #pragma once
 
-#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -15,6 +14,7 @@
 #include "runtime/device/backend.h"
 #include "runtime/device/gpu_driver.h"
 #include "runtime/memory/foreign.h"
+#include "runtime/os/asked_once.h"
 
 namespace naru::backends::gpu {
 
@@ -67,7 +67,9 @@ class GpuBackend : public runtime::Backend, public runtime::ForeignStreams {
     std::map<DeviceType, std::unique_ptr<GpuDevices>> devices;  // empty: none
   };
   Found look() const;
-  const Found& found();
+  const Found& found() {
+    return found_.get([this] { return look(); });
+  }
   bool serves(DeviceType kind) const noexcept;
   GpuDevices& devices(DeviceType kind);
   const runtime::Gpu& gpu(Device device) { return devices(device.type).gpus().at(static_cast<size_t>(device.index)); }
@@ -76,7 +78,7 @@ class GpuBackend : public runtime::Backend, public runtime::ForeignStreams {
   runtime::Availability check_now(DeviceType kind);
 
   const Traits traits_;
-  std::atomic<const Found*> found_{nullptr};
+  runtime::AskedOnce<Found> found_;
   // Per device: streams that only wait for streams of other libraries.
   std::mutex followers_mutex_;
   std::map<std::pair<DeviceType, int>, std::unique_ptr<GpuStream>> followers_;

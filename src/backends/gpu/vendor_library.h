@@ -6,6 +6,7 @@
 #include <concepts>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "runtime/os/library.h"
@@ -47,16 +48,20 @@ concept VendorFunctions = requires(F f) {
 };
 
 // "CUFFT_INVALID_SIZE"
-template <class F>
-std::string status_name(int status) {
-  for (const Status& s : F::kStatuses)
+inline std::string status_name(std::span<const Status> statuses, int status) {
+  for (const Status& s : statuses)
     if (s.number == status) return s.name;
   return fmt::format("status {}", status);
 }
-// "cuFFT 12.0.0"
+template <class F>
+std::string status_name(int status) {
+  return status_name(F::kStatuses, status);
+}
+// "cuFFT 12.0.0"; without a version if the library does not tell it without a device.
 template <VendorFunctions F>
 std::string name_of(const F& functions) {
   const int v = functions.version();
+  if (v == 0) return label_of(F::kProduct);
   return fmt::format("{} {}.{}.{}", label_of(F::kProduct), v / F::kMajor, v % F::kMajor / 100, v % 100);
 }
 

@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
-#include <memory>
 
 #include "naru/error.h"
 #include "runtime/device/kernel_cache.h"
+#include "runtime/os/asked_once.h"
 #include "runtime/os/fork.h"
 #include "runtime/os/system.h"
 #include "runtime/queue/streams.h"
@@ -34,6 +33,7 @@ DeviceInfo describe(Owned device) {
   i.memory = m.working_set(d);
   i.largest_buffer = m.largest_buffer(d);
   i.group_memory = m.group_memory(d);
+  i.shaders = m.MPSSupportsMTLDevice && m.MPSSupportsMTLDevice(d);
   i.device = std::move(device);
   return i;
 }
@@ -76,13 +76,8 @@ Found look() {
 }  // namespace
 
 const Found& found() {
-  // No lock, because a forked child could inherit it locked. If two threads ask at once, both do.
-  static std::atomic<const Found*> known{nullptr};
-  if (const Found* f = known.load(std::memory_order_acquire)) return *f;
-  auto made = std::make_unique<Found>(look());
-  const Found* none = nullptr;
-  if (known.compare_exchange_strong(none, made.get(), std::memory_order_acq_rel)) return *made.release();
-  return *none;
+  static AskedOnce<Found> once;
+  return once.get(look);
 }
 
 MetalDevice::MetalDevice(Device device, const DeviceInfo& info)

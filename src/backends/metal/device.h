@@ -18,6 +18,7 @@ struct DeviceInfo {
   Owned device;
   std::string name, architecture, system;                                      // system: "Version 15.1 (Build 24B83)"
   uint64_t registry_id = 0, memory = 0, largest_buffer = 0, group_memory = 0;  // bytes
+  bool shaders = false;                                                        // MetalPerformanceShaders are there for it
 };
 
 struct Found {

@@ -61,14 +61,17 @@ class MetalBackend final : public Backend {
     return p;
   }
 
-  std::string libraries(Device) override {
-    return "own kernels for products and convolutions; never run by naru's authors on a GPU of Apple's";
+  std::string libraries(Device device) override {
+    const bool shaders = found().devices.at(static_cast<size_t>(device.index)).shaders;
+    return std::string(shaders ? "MetalPerformanceShaders, own kernels for convolutions" : "own kernels for products and convolutions") +
+           "; never run by naru's authors on a GPU of Apple's";
   }
   size_t free_memory(Device device) override { return device_of(device).free_memory(); }
 
   Capabilities capabilities(Device device) override {
     Capabilities c = render::c::capabilities_of(device_of(device).target());
     c.unified_memory = true;
+    c.library_products = device_of(device).info().shaders;
     return c;
   }
 

@@ -1,5 +1,7 @@
 #include "backends/metal/objc.h"
 
+#include <cstdlib>
+
 namespace naru::backends::metal {
 
 Api Api::open() {
@@ -11,6 +13,10 @@ Api Api::open() {
 #undef NARU_FIND
   a.metal.find(a.MTLCopyAllDevices, "MTLCopyAllDevices");
   if (!a.trouble().empty()) return a;
+  const char* const named = std::getenv("NARU_MPS_LIBRARY");
+  runtime::Library mps = runtime::Library::open(named && *named ? "NARU_MPS_LIBRARY" : "NARU_METAL_LIBRARY",
+                                                {"/System/Library/Frameworks/MetalPerformanceShaders.framework/MetalPerformanceShaders"});
+  mps.find(a.MPSSupportsMTLDevice, "MPSSupportsMTLDevice");
 #define NARU_REGISTER(result, name, selector_name, parameters) a.name.selector = a.sel_registerName(selector_name);
   NARU_METAL_MESSAGES(NARU_REGISTER)
 #undef NARU_REGISTER

@@ -22,6 +22,7 @@ enum : UInteger { MTLResourceStorageModeShared = 0 };
 enum : UInteger { MTLCommandBufferStatusCompleted = 4, MTLCommandBufferStatusError = 5 };
 enum : Integer { MTLCommandBufferErrorOutOfMemory = 8 };
 enum : Integer { MTLGPUFamilyApple7 = 1007 };  // M1
+enum : uint32_t { MPSDataTypeFloat16 = 0x10000010, MPSDataTypeFloat32 = 0x10000020 };
 enum : Integer { MTLMathModeSafe = 0 };
 enum : Integer { MTLMathFloatingPointFunctionsPrecise = 1 };
 
@@ -35,59 +36,68 @@ enum : Integer { MTLMathFloatingPointFunctionsPrecise = 1 };
   F(void*, objc_autoreleasePoolPush, ())  \
   F(void, objc_autoreleasePoolPop, (void*))
 
-// F(result, name, selector, parameters). What `new...` gives belongs to the caller; other objects live as long as the current pool.
-#define NARU_METAL_MESSAGES(F)                                                                  \
-  F(id, make, "new", ())                                                                        \
-  F(bool, responds, "respondsToSelector:", (SEL))                                               \
-  /* NSString, NSArray, NSError, NSProcessInfo */                                               \
-  F(id, string, "stringWithUTF8String:", (const char*))                                         \
-  F(const char*, utf8, "UTF8String", ())                                                        \
-  F(UInteger, count, "count", ())                                                               \
-  F(id, element, "objectAtIndex:", (UInteger))                                                  \
-  F(id, description, "localizedDescription", ())                                                \
-  F(Integer, code, "code", ())                                                                  \
-  F(id, process, "processInfo", ())                                                             \
-  F(id, system_version, "operatingSystemVersionString", ())                                     \
-  /* MTLDevice */                                                                               \
-  F(id, name, "name", ())                                                                       \
-  F(id, architecture, "architecture", ())                                                       \
-  F(uint64_t, registry_id, "registryID", ())                                                    \
-  F(bool, supports_family, "supportsFamily:", (Integer))                                        \
-  F(bool, unified, "hasUnifiedMemory", ())                                                      \
-  F(uint64_t, working_set, "recommendedMaxWorkingSetSize", ())                                  \
-  F(UInteger, allocated, "currentAllocatedSize", ())                                            \
-  F(UInteger, largest_buffer, "maxBufferLength", ())                                            \
-  F(UInteger, group_memory, "maxThreadgroupMemoryLength", ())                                   \
-  F(id, new_queue, "newCommandQueue", ())                                                       \
-  F(id, new_buffer, "newBufferWithLength:options:", (UInteger, UInteger))                       \
-  F(id, new_buffer_of, "newBufferWithBytes:length:options:", (const void*, UInteger, UInteger)) \
-  F(id, new_event, "newSharedEvent", ())                                                        \
-  F(id, new_library, "newLibraryWithSource:options:error:", (id, id, id*))                      \
-  F(id, new_pipeline, "newComputePipelineStateWithFunction:error:", (id, id*))                  \
-  /* MTLBuffer, MTLCompileOptions, MTLLibrary, MTLComputePipelineState, MTLSharedEvent */       \
-  F(void*, contents, "contents", ())                                                            \
-  F(void, set_fast_math, "setFastMathEnabled:", (bool))                                         \
-  F(void, set_math_mode, "setMathMode:", (Integer))                                             \
-  F(void, set_math_functions, "setMathFloatingPointFunctions:", (Integer))                      \
-  F(id, new_function, "newFunctionWithName:", (id))                                             \
-  F(UInteger, most_threads, "maxTotalThreadsPerThreadgroup", ())                                \
-  F(void, set_signaled, "setSignaledValue:", (uint64_t))                                        \
-  /* MTLCommandQueue, MTLCommandBuffer */                                                       \
-  F(id, command_buffer, "commandBuffer", ())                                                    \
-  F(id, encoder, "computeCommandEncoder", ())                                                   \
-  F(void, signal, "encodeSignalEvent:value:", (id, uint64_t))                                   \
-  F(void, wait_for, "encodeWaitForEvent:value:", (id, uint64_t))                                \
-  F(void, commit, "commit", ())                                                                 \
-  F(void, wait, "waitUntilCompleted", ())                                                       \
-  F(UInteger, status, "status", ())                                                             \
-  F(id, error, "error", ())                                                                     \
-  F(double, end_time, "GPUEndTime", ())                                                         \
-  /* MTLComputeCommandEncoder */                                                                \
-  F(void, set_pipeline, "setComputePipelineState:", (id))                                       \
-  F(void, set_buffer, "setBuffer:offset:atIndex:", (id, UInteger, UInteger))                    \
-  F(void, set_bytes, "setBytes:length:atIndex:", (const void*, UInteger, UInteger))             \
-  F(void, dispatch, "dispatchThreadgroups:threadsPerThreadgroup:", (MTLSize, MTLSize))          \
-  F(void, end_encoding, "endEncoding", ())
+// F(result, name, selector, parameters). What `new...` and `init...` give belongs to the caller; other objects live as long as the current pool.
+#define NARU_METAL_MESSAGES(F)                                                                                                   \
+  F(id, make, "new", ())                                                                                                         \
+  F(id, alloc, "alloc", ())                                                                                                      \
+  F(bool, responds, "respondsToSelector:", (SEL))                                                                                \
+  /* NSString, NSArray, NSError, NSProcessInfo */                                                                                \
+  F(id, string, "stringWithUTF8String:", (const char*))                                                                          \
+  F(const char*, utf8, "UTF8String", ())                                                                                         \
+  F(UInteger, count, "count", ())                                                                                                \
+  F(id, element, "objectAtIndex:", (UInteger))                                                                                   \
+  F(id, description, "localizedDescription", ())                                                                                 \
+  F(Integer, code, "code", ())                                                                                                   \
+  F(id, process, "processInfo", ())                                                                                              \
+  F(id, system_version, "operatingSystemVersionString", ())                                                                      \
+  /* MTLDevice */                                                                                                                \
+  F(id, name, "name", ())                                                                                                        \
+  F(id, architecture, "architecture", ())                                                                                        \
+  F(uint64_t, registry_id, "registryID", ())                                                                                     \
+  F(bool, supports_family, "supportsFamily:", (Integer))                                                                         \
+  F(bool, unified, "hasUnifiedMemory", ())                                                                                       \
+  F(uint64_t, working_set, "recommendedMaxWorkingSetSize", ())                                                                   \
+  F(UInteger, allocated, "currentAllocatedSize", ())                                                                             \
+  F(UInteger, largest_buffer, "maxBufferLength", ())                                                                             \
+  F(UInteger, group_memory, "maxThreadgroupMemoryLength", ())                                                                    \
+  F(id, new_queue, "newCommandQueue", ())                                                                                        \
+  F(id, new_buffer, "newBufferWithLength:options:", (UInteger, UInteger))                                                        \
+  F(id, new_buffer_of, "newBufferWithBytes:length:options:", (const void*, UInteger, UInteger))                                  \
+  F(id, new_event, "newSharedEvent", ())                                                                                         \
+  F(id, new_library, "newLibraryWithSource:options:error:", (id, id, id*))                                                       \
+  F(id, new_pipeline, "newComputePipelineStateWithFunction:error:", (id, id*))                                                   \
+  /* MTLBuffer, MTLCompileOptions, MTLLibrary, MTLComputePipelineState, MTLSharedEvent */                                        \
+  F(void*, contents, "contents", ())                                                                                             \
+  F(void, set_fast_math, "setFastMathEnabled:", (bool))                                                                          \
+  F(void, set_math_mode, "setMathMode:", (Integer))                                                                              \
+  F(void, set_math_functions, "setMathFloatingPointFunctions:", (Integer))                                                       \
+  F(id, new_function, "newFunctionWithName:", (id))                                                                              \
+  F(UInteger, most_threads, "maxTotalThreadsPerThreadgroup", ())                                                                 \
+  F(void, set_signaled, "setSignaledValue:", (uint64_t))                                                                         \
+  /* MTLCommandQueue, MTLCommandBuffer */                                                                                        \
+  F(id, command_buffer, "commandBuffer", ())                                                                                     \
+  F(id, encoder, "computeCommandEncoder", ())                                                                                    \
+  F(void, signal, "encodeSignalEvent:value:", (id, uint64_t))                                                                    \
+  F(void, wait_for, "encodeWaitForEvent:value:", (id, uint64_t))                                                                 \
+  F(void, commit, "commit", ())                                                                                                  \
+  F(void, wait, "waitUntilCompleted", ())                                                                                        \
+  F(UInteger, status, "status", ())                                                                                              \
+  F(id, error, "error", ())                                                                                                      \
+  F(double, end_time, "GPUEndTime", ())                                                                                          \
+  /* MTLComputeCommandEncoder */                                                                                                 \
+  F(void, set_pipeline, "setComputePipelineState:", (id))                                                                        \
+  F(void, set_buffer, "setBuffer:offset:atIndex:", (id, UInteger, UInteger))                                                     \
+  F(void, set_bytes, "setBytes:length:atIndex:", (const void*, UInteger, UInteger))                                              \
+  F(void, dispatch, "dispatchThreadgroups:threadsPerThreadgroup:", (MTLSize, MTLSize))                                           \
+  F(void, end_encoding, "endEncoding", ())                                                                                       \
+  /* MPSMatrixDescriptor, MPSMatrix, MPSMatrixMultiplication */                                                                  \
+  F(id, matrix_descriptor, "matrixDescriptorWithRows:columns:matrices:rowBytes:matrixBytes:dataType:",                           \
+    (UInteger, UInteger, UInteger, UInteger, UInteger, uint32_t))                                                                \
+  F(id, init_matrix, "initWithBuffer:offset:descriptor:", (id, UInteger, id))                                                    \
+  F(id, init_multiplication, "initWithDevice:transposeLeft:transposeRight:resultRows:resultColumns:interiorColumns:alpha:beta:", \
+    (id, bool, bool, UInteger, UInteger, UInteger, double, double))                                                              \
+  F(void, set_batch_size, "setBatchSize:", (UInteger))                                                                           \
+  F(void, encode_product, "encodeToCommandBuffer:leftMatrix:rightMatrix:resultMatrix:", (id, id, id, id))
 
 // A message, sent by calling it with the receiver and its arguments.
 template <class F>
@@ -107,10 +117,13 @@ struct Api {
 #define NARU_MESSAGE(result, name, selector, parameters) Message<result parameters> name;
   NARU_METAL_MESSAGES(NARU_MESSAGE)
 #undef NARU_MESSAGE
+  // Of MetalPerformanceShaders; null if that can't be used.
+  bool (*MPSSupportsMTLDevice)(id device) = nullptr;
   runtime::Library objc, metal;
   // Why they can't be used; "": they can.
   std::string trouble() const { return objc.trouble().empty() ? metal.trouble() : objc.trouble(); }
-  // Opens the system's libraries (or the file that NARU_METAL_LIBRARY names, which then stands for both).
+  // Opens the system's libraries (or the file that NARU_METAL_LIBRARY names, which then stands for all; NARU_MPS_LIBRARY names one in place of
+  // MetalPerformanceShaders).
   static Api open();
 };
 // The process-wide Api, opened at the first call.

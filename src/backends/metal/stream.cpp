@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "ir/matrix_product.h"
 #include "ir/op_ids.h"
 #include "ir/program_builder.h"
 #include "naru/error.h"
@@ -54,6 +55,7 @@ MetalStream::~MetalStream() {
     close(false);
     for (Owned* o : {&queue_, &event_, &commands_, &encoder_}) o->abandon();  // they belong to the parent
     for (Owned& o : committed_) o.abandon();
+    products_.abandon();
     return;
   }
   settle();
@@ -167,7 +169,17 @@ uint64_t MetalStream::submit(ir::Instruction instruction, std::vector<Ref<Storag
 
 void MetalStream::run(const ir::Instruction& instruction) {
   if (const auto* c = std::get_if<ir::CopyBytes>(&instruction)) return copy(*c);
+  if (const auto* m = std::get_if<ir::MatMul>(&instruction); m && multiply(*m)) return;
   render::c::run_any(instruction, *this);
+}
+
+bool MetalStream::multiply(const ir::MatMul& product) {
+  if (!device_.info().shaders || !products_.ready(device_, product)) return false;
+  const id here = commands();
+  end_encoder();  // the library has one of its own
+  products_.encode(here);
+  if (product.bias) render::c::run(ir::bias_added(product), *this);
+  return true;
 }
 
 void MetalStream::start(const render::c::Launch& launch) {

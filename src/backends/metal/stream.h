@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "backends/metal/device.h"
+#include "backends/metal/products.h"
 #include "runtime/device/event_stream.h"
 
 namespace naru::backends::metal {
@@ -41,6 +42,8 @@ class MetalStream final : public runtime::EventStream, private render::c::Launch
 
   void run(const ir::Instruction& instruction);
   void copy(const ir::CopyBytes& copy);
+  // By MetalPerformanceShaders. False: a kernel must do it.
+  bool multiply(const ir::MatMul& product);
   // Copies within the device's memory, by a kernel: Metal's own copies want multiples of four bytes.
   void move(void* to, const void* from, size_t bytes);
   // The command buffer under construction, and the encoder of its kernels.
@@ -57,6 +60,7 @@ class MetalStream final : public runtime::EventStream, private render::c::Launch
   Owned commands_, encoder_;
   std::vector<Owned> committed_;  // since the last signal
   Event signal_;                  // the last one
+  Products products_;
 };
 
 }  // namespace naru::backends::metal

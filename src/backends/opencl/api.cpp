@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "backends/opencl/devices.h"
+#include "backends/opencl/drivers.h"
 #include "naru/error.h"
 
 namespace naru::backends::opencl {
@@ -58,7 +60,7 @@ Api Api::open() {
 }
 
 const Api& api() {
-  static const auto* const a = new Api(Api::open());
+  static const auto* const a = new Api(found().drivers.empty() ? Api::open() : open_drivers(found().drivers));
   return *a;
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/capabilities.h"
@@ -25,7 +26,9 @@ struct DeviceInfo {
 
 struct Found {
   std::vector<DeviceInfo> devices;
-  std::string trouble;  // why there are no devices, if the driver is the cause
+  std::vector<std::string> drivers;   // files to open without a loader; empty: there is one
+  std::vector<std::string> left_out;  // platforms and drivers that did not answer, and why
+  std::string trouble;                // why there are no devices, if the driver is the cause
   runtime::DriverState state = runtime::DriverState::Works;
 };
 
@@ -33,6 +36,10 @@ struct Found {
 const Found& found();
 // The devices in use. OpenCL devices that are the processor count only with NARU_OPENCL_CPU=1, since device cpu serves it better.
 const std::vector<DeviceInfo>& usable();
+// Takes devices, given by their places in usable(), out of that list, as their kernels do not run. why: a text for each.
+void leave_out(const std::vector<std::pair<size_t, std::string>>& why);
+// What was left out, and why; "": nothing.
+std::string left_out();
 // NARU_OPENCL_WITHOUT=sort,exp: operators that all devices report as unsupported (for tests). Read at the first call.
 const std::vector<std::string>& operators_denied();
 // Availability of the xpu devices.

@@ -1,6 +1,8 @@
 // The opencl backend: devices of kind xpu. Any device with OpenCL 1.2 and a compiler, on all platforms. Run on PoCL (a processor) and on an
 // H100 (docs/gpu-results.md).
 #include <array>
+#include <utility>
+#include <vector>
 
 #include "backends/opencl/device.h"
 #include "backends/opencl/stream.h"
@@ -47,7 +49,19 @@ class OpenClBackend final : public Backend {
 
   Availability probe(DeviceType kind) override { return kind == DeviceType::Xpu ? availability() : Availability{}; }
 
-  Availability self_check(DeviceType kind) override { return check_in_child(*this, kind); }
+  // A device whose kernels do not run is left out, unless it is the only one.
+  Availability self_check(DeviceType kind) override {
+    Availability all = check_in_child(*this, kind);
+    const int count = device_count(kind);
+    if (all.available || count < 2) return all;
+    std::vector<std::pair<size_t, std::string>> wrong;
+    for (int i = 0; i < count; ++i)
+      if (const Availability one = check_in_child(*this, Device(kind, i)); !one.available)
+        wrong.emplace_back(static_cast<size_t>(i), one.reason);
+    if (wrong.size() == static_cast<size_t>(count)) return all;
+    leave_out(wrong);
+    return {true, "", ""};
+  }
 
   Properties properties(Device device) override {
     const DeviceInfo& d = usable().at(static_cast<size_t>(device.index));
@@ -71,8 +85,11 @@ class OpenClBackend final : public Backend {
 
   std::string libraries(Device device) override {
     const DeviceInfo& d = usable().at(static_cast<size_t>(device.index));
-    if (d.cpu) return "own kernels (tested on a processor, through PoCL)";
-    return was_tested(d) ? "own kernels" : "own kernels (never run by naru's authors on this GPU)";
+    const std::string without = left_out();
+    return std::string(d.cpu           ? "own kernels (tested on a processor, through PoCL)"
+                       : was_tested(d) ? "own kernels"
+                                       : "own kernels (never run by naru's authors on this GPU)") +
+           (without.empty() ? "" : "; left out: " + without);
   }
 
   size_t free_memory(Device device) override { return device_of(device).free_memory(); }

@@ -15,6 +15,7 @@ namespace {
 
 constexpr int64_t kCount = 1000;  // not a multiple of any vector width
 constexpr size_t kBytes = kCount * sizeof(float);
+constexpr std::chrono::seconds kCheckLimit{120};
 
 // a * b + a, each step rounded separately.
 ir::Program program() {
@@ -72,8 +73,27 @@ std::string wrong_numbers(Backend& backend, Device device) {
   return "";
 }
 
+Availability check_in_child(Backend& backend, Device device) {
+  const ChildAnswer answer = ask_in_child(
+      [&]() -> std::string {
+        try {
+          return "w" + wrong_numbers(backend, device);
+        } catch (const std::exception& e) {
+          return std::string("e") + e.what();
+        }
+      },
+      kCheckLimit);
+  if (answer.text == "w") return {true, "", ""};
+  const Properties p = backend.properties(device);
+  if (answer.text && answer.text->starts_with("w"))
+    return unavailable(DriverState::WrongNumbers, {{"device", device.str()}, {"driver", p.driver}, {"detail", answer.text->substr(1)}});
+  return unavailable(DriverState::InitError, {{"function", fmt::format("the first kernel on {} ({})", device.str(), p.name)},
+                                              {"code", "an error"},
+                                              {"cause", answer.text ? answer.text->substr(1) : answer.trouble},
+                                              {"cure", "Update its driver, or use device 'cpu'"}});
+}
+
 Availability check_in_child(Backend& backend, DeviceType kind) {
-  constexpr std::chrono::seconds kLimit{120};
   const int count = backend.device_count(kind);
   // First check all devices in one child, because a driver may take seconds to start; then one by one, only to find the one that fails.
   const auto all_right = [&]() -> std::string {
@@ -81,27 +101,9 @@ Availability check_in_child(Backend& backend, DeviceType kind) {
       if (!wrong_numbers(backend, Device(kind, i)).empty()) return "";
     return "right";
   };
-  if (count > 1 && ask_in_child(all_right, kLimit).text == "right") return {true, "", ""};
-  for (int i = 0; i < count; ++i) {
-    const Device device(kind, i);
-    const ChildAnswer answer = ask_in_child(
-        [&]() -> std::string {
-          try {
-            return "w" + wrong_numbers(backend, device);
-          } catch (const std::exception& e) {
-            return std::string("e") + e.what();
-          }
-        },
-        kLimit);
-    if (answer.text == "w") continue;
-    const Properties p = backend.properties(device);
-    if (answer.text && answer.text->starts_with("w"))
-      return unavailable(DriverState::WrongNumbers, {{"device", device.str()}, {"driver", p.driver}, {"detail", answer.text->substr(1)}});
-    return unavailable(DriverState::InitError, {{"function", fmt::format("the first kernel on {} ({})", device.str(), p.name)},
-                                                {"code", "an error"},
-                                                {"cause", answer.text ? answer.text->substr(1) : answer.trouble},
-                                                {"cure", "Update its driver, or use device 'cpu'"}});
-  }
+  if (count > 1 && ask_in_child(all_right, kCheckLimit).text == "right") return {true, "", ""};
+  for (int i = 0; i < count; ++i)
+    if (Availability a = check_in_child(backend, Device(kind, i)); !a.available) return a;
   return {true, "", ""};
 }
 

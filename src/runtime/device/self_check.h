@@ -14,5 +14,7 @@ std::string wrong_numbers(Backend& backend, Device device);
 // Runs Backend::self_check in a child process. For drivers that leave threads in the process: after that, forked children can't use the
 // device.
 Availability check_in_child(Backend& backend, DeviceType kind);
+// The same of one device.
+Availability check_in_child(Backend& backend, Device device);
 
 }  // namespace naru::runtime

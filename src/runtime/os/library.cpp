@@ -89,6 +89,7 @@ Library Library::open(const char* variable, std::span<const char* const> names, 
     if (library.error_.empty() || (bare && !said_of_bare)) library.error_ = std::move(opened.error);
     said_of_bare |= bare;
   }
+  if (library.error_.empty()) library.error_ = "there is none that can be used";
   return library;
 }
 

@@ -8,8 +8,9 @@
 #include <random>
 #include <thread>
 
-#include "backends/cuda/matmul.h"
+#include "backends/cuda/cublaslt.h"
 #include "backends/cuda_fixture.h"
+#include "backends/gpu/matmul.h"
 #include "naru/error.h"
 #include "runtime/memory/allocator.h"
 
@@ -17,10 +18,10 @@ namespace naru::runtime {
 namespace {
 
 using backends::cuda::CublasLt;
-using backends::cuda::for_library;
-using backends::cuda::LtDescriptors;
-using backends::cuda::LtMatMul;
-using backends::cuda::Products;
+using backends::gpu::for_library;
+using backends::gpu::LtDescriptors;
+using backends::gpu::LtMatMul;
+using backends::gpu::Products;
 using ir::MatMul;
 
 // A float32 product and the offsets of its operands in device memory, in elements.
@@ -411,7 +412,7 @@ TEST_F(CudaMatMul, devices_say_which_library_they_have_or_how_to_get_it) {
 
 TEST(CudaRealLibrary, nvidias_own_cublaslt_takes_the_descriptors) {
   // Descriptors can be made without a GPU.
-  const backends::cuda::MatMulLibrary library(13000);
+  const backends::gpu::VendorLibrary<CublasLt> library(13000);
   if (!library.get()) GTEST_SKIP() << "no cuBLASLt on this machine: " << library.text();
   const CublasLt& lt = *library.get();
   EXPECT_NE(lt.version(), 0);

@@ -122,9 +122,10 @@ constexpr bool alike(R (*)(A...), S (*)(B...)) {
   else return sizeof(R) == sizeof(S) && ((sizeof(A) == sizeof(B) && std::is_pointer_v<A> == std::is_pointer_v<B>) && ...);
 }
 #undef cuEventElapsedTime
-#define LT(result, name, parameters) static_assert(alike(decltype(ours::CublasLt::name){}, decltype(&::name){}), #name);
+#define LT(name, parameters) static_assert(alike(decltype(ours::CublasLt::name){}, decltype(&::cublasLt##name){}), #name);
 #define DRIVER(field, name) static_assert(alike(decltype(naru::backends::gpu::Driver::field.function){}, decltype(&::name){}), #name);
-NARU_CUBLASLT(LT)
+static_assert(alike(decltype(ours::CublasLt::cublasLtGetVersion){}, decltype(&::cublasLtGetVersion){}));
+NARU_BLASLT(LT)
 #if __has_include(<cufft.h>)
 #define FFT(result, name, parameters) static_assert(alike(decltype(ours::Cufft::name){}, decltype(&::name){}), #name);
 NARU_CUFFT(FFT)
@@ -172,6 +173,11 @@ def declared_functions(header):
     for letter, kind in re.findall(r"^  NARU_\w+_TYPED\(F, (\w), (\w+)\)", text, re.MULTILINE):
         names += [f"{before}{letter}{behind.replace('kind##', kind)}" for before, behind in typed]
     return names
+
+
+def blaslt_functions(prefix):
+    """Those of cuBLASLt or hipBLASLt."""
+    return [f"{prefix}GetVersion", *(prefix + name for name in re.findall(r"^  F\((\w+),", source("backends/gpu/blaslt.h"), re.MULTILINE))]
 
 
 def probe_functions():
@@ -249,7 +255,7 @@ def test_nvidias_libraries_have_the_functions_by_the_names_that_naru_asks_for():
     wanted = {
         "libcuda.so": re.findall(r"^  F\(\w+, (cu\w+)\)", source("backends/cuda/api.h"), re.MULTILINE) + [name for name, _ in probe_functions()],
         "libnvrtc.so.*": [name for name, _ in nvrtc_functions()],
-        "libcublasLt.so.*": declared_functions("cuda/cublaslt.h"),
+        "libcublasLt.so.*": blaslt_functions("cublasLt"),
         "libcusolver.so.*": declared_functions("cuda/cusolver.h"),
         "libcufft.so.*": declared_functions("cuda/cufft.h"),
         "libcudnn.so.*": declared_functions("cuda/cudnn.h"),

@@ -93,7 +93,8 @@ REFERENCES = """
 import ctypes, gc, os, naru
 fake = ctypes.CDLL(os.environ["NARU_METAL_LIBRARY"])
 alive = lambda: {name: fake.fake_metal_alive(name.encode()) for name in ("MTLBuffer", "MTLCommandBuffer", "MTLComputeCommandEncoder", "NSString", "NSError", "NSArray",
-                                                                         "MTLFunction", "MTLLibrary", "MTLCompileOptions", "MTLSharedEvent", "MTLCommandQueue")}
+                                                                         "MTLFunction", "MTLLibrary", "MTLCompileOptions", "MTLSharedEvent", "MTLCommandQueue",
+                                                                         "MPSMatrix", "MPSMatrixDescriptor", "MPSMatrixMultiplication")}
 s = naru.Stream("mps")
 def work():
     x = naru.arange(1000.0, device="mps")
@@ -104,6 +105,7 @@ def work():
         x[naru.tensor([2000], device="mps")].cpu()
     except IndexError:
         pass
+    z = z + (x.view(10, 100) @ x.view(100, 10)).sum(0) * 0
     copy = naru.empty(10).copy_(z, non_blocking=True)
     return z.tolist(), copy.tolist()
 for _ in range(3):
@@ -115,7 +117,7 @@ for _ in range(20):
 naru.mps.synchronize(); gc.collect(); naru.mps.empty_cache()
 after = alive()
 assert before == after, (before, after)
-assert after["NSString"] == after["NSError"] == after["NSArray"] == after["MTLComputeCommandEncoder"] == after["MTLLibrary"] == 0, after
+assert after["NSString"] == after["NSError"] == after["NSArray"] == after["MTLComputeCommandEncoder"] == after["MTLLibrary"] == after["MPSMatrix"] == after["MPSMatrixDescriptor"] == 0, after
 print("same")
 """
 
@@ -124,8 +126,8 @@ def test_no_object_of_metals_is_left_behind(environment):
     assert run({**environment, "NARU_FALLBACK": "count"}, "-c", REFERENCES) == (0, "same\n")
 
 
-ROWS = re.compile(r'^  F\(([^,]+), (\w+), "([\w:]+)", \((.*)\)\)', re.MULTILINE)
-CODES = {"id": "@", "bool": "B", "SEL": ":", "const char*": "*", "UInteger": "Q", "uint64_t": "Q", "Integer": "q", "id*": "^@", "void*": "^v", "const void*": "^v", "void": "v", "double": "d", "MTLSize": "{QQQ}"}  # fmt: skip
+ROWS = re.compile(r'^  F\(([^,]+), (\w+), "([\w:]+)",(?: | *\\\n *)\((.*)\)\)', re.MULTILINE)
+CODES = {"id": "@", "bool": "B", "SEL": ":", "const char*": "*", "UInteger": "Q", "uint64_t": "Q", "Integer": "q", "id*": "^@", "void*": "^v", "const void*": "^v", "void": "v", "double": "d", "uint32_t": "I", "MTLSize": "{QQQ}"}  # fmt: skip
 
 
 def test_messages_have_the_types_that_metal_has():
@@ -138,6 +140,86 @@ def test_messages_have_the_types_that_metal_has():
         types = [p.strip() for p in parameters.split(",") if p.strip()]
         assert selector.count(":") == len(types), selector
         assert fake.fake_metal_types(selector.encode()).decode() == CODES[result] + "@:" + "".join(CODES[t] for t in types), selector
+
+
+PRODUCTS = """
+import random
+import naru
+random.seed(3), naru.manual_seed(3)
+
+def laid(x):
+    # The same elements on the device: transposed, with gaps, or at an offset.
+    way = random.randrange(4)
+    if way == 1:
+        return x.transpose(-2, -1).contiguous().to("mps").transpose(-2, -1)
+    if way == 2:
+        wide = naru.zeros(*x.shape[:-1], x.shape[-1] + 3, dtype=x.dtype, device="mps")
+        wide[..., 1 : 1 + x.shape[-1]].copy_(x.to("mps"))
+        return wide[..., 1 : 1 + x.shape[-1]]
+    if way == 3:
+        flat = naru.zeros(x.numel() + 1, dtype=x.dtype, device="mps")
+        flat[1:].copy_(x.reshape(-1).to("mps"))
+        return flat[1:].view(x.shape)
+    return x.to("mps")
+
+for case in range(100):
+    dtype, unit = random.choice([(naru.float32, 2.0 ** -22), (naru.float16, 2.0 ** -10), (naru.bfloat16, 2.0 ** -7)])
+    batch = random.choice([(), (), (1,), (3,), (2, 2)])
+    m, n, k = (random.choice([1, 2, 5, 16, 33]) for _ in range(3))
+    a, b, c = naru.randn(*batch, m, k).to(dtype), naru.randn(*batch, k, n).to(dtype), naru.randn(n).to(dtype)
+    biased = not batch and random.random() < 0.5
+    got = (naru.addmm(c.to("mps"), laid(a), laid(b)) if biased else laid(a) @ laid(b)).cpu().double()
+    wanted = a.double() @ b.double() + (c.double() if biased else 0)
+    size = a.double().abs() @ b.double().abs() + c.double().abs()
+    # The product and its sum with the bias are rounded, each to half a unit; sums are in float32.
+    assert bool(((got - wanted).abs() <= (wanted.abs() + c.double().abs()) * unit + size * 2.0 ** -20).all()), (case, dtype, batch, m, n, k, biased)
+print("right")
+"""
+
+
+def test_products_of_every_layout_are_those_of_performance_shaders(environment, tmp_path):
+    log = tmp_path / "products"
+    assert run({**environment, "NARU_FAKE_MPS_LOG": str(log)}, "-c", PRODUCTS) == (0, "right\n")
+    lines = log.read_text().splitlines()
+    # bfloat16 is no type of MPSMatrixMultiplication's, and what lies no whole rows apart is left to naru's own kernels.
+    assert 40 < len(lines) < 80 and not [line for line in lines if "bfloat16" in line]
+    for some in ("left transposed", "right transposed", "float16", "float32", "3 of them", "4 of them"):
+        assert some in "\n".join(lines), some
+    log.unlink()
+    for without in ({"NARU_MPS_LIBRARY": "/nowhere"}, {"NARU_FAKE_MPS_NONE": "1"}, {"NARU_FAKE_METAL_NIL": "initWithBuffer:offset:descriptor:@1"},
+                    {"NARU_FAKE_METAL_NIL": "initWithDevice:transposeLeft:transposeRight:resultRows:resultColumns:interiorColumns:alpha:beta:@1"}):  # fmt: skip
+        assert run({**environment, "NARU_FAKE_MPS_LOG": str(log), **without}, "-c", PRODUCTS.replace("range(100)", "range(20)")) == (0, "right\n")
+        assert not log.exists()
+
+
+ORDER = """
+import naru
+a, b = naru.randn(20, 30), naru.randn(30, 20)
+naru.use_deterministic_algorithms(True)
+assert naru.equal(a @ b, (a.to("mps") @ b.to("mps")).cpu())
+naru.use_deterministic_algorithms(False)
+x, y = a.to("mps"), b.to("mps")
+s, main = naru.Stream("mps"), naru.accelerator.current_stream("mps")
+for i in range(30):  # products between kernels that write what they read, on two streams
+    x.add_(1)
+    z = x @ y
+    y.mul_(0.99)
+    with s:
+        s.wait_stream(main)
+        w = (z - 1) @ z.t()
+    main.wait_stream(s)
+    x.add_(w.mean() * 0)
+own, other = a.double(), b.double()
+for i in range(30):
+    own = own + 1
+    wanted = own @ other
+    other = other * naru.tensor(0.99).double()
+print(((z.cpu().double() - wanted).abs() <= wanted.abs() * 1e-4 + 1e-2).all().item(), ((w.cpu().double() - (wanted - 1) @ wanted.t()).abs() <= 1e-2 * wanted.abs().max() ** 2).all().item())
+"""
+
+
+def test_products_are_in_the_order_of_the_stream_and_deterministic_ones_are_own_kernels(environment):
+    assert run(environment, "-c", ORDER) == (0, "True True\n")
 
 
 SHARED = """
@@ -266,7 +348,9 @@ def test_devices_and_doctor_say_that_it_never_ran_on_a_gpu(environment):
     assert code == 0 and len(lines) == 2, said
     for line, name in zip(lines, ("Apple M1", "Apple M3")):
         assert name in line and "never run by naru's authors on a GPU of Apple's" in line and line.endswith("not tested"), line
-    code, said = run(environment, "-m", "naru", "doctor", "mps")
+    for variables, libraries in (({}, "MetalPerformanceShaders, own kernels for convolutions"), ({"NARU_MPS_LIBRARY": "/nowhere"}, "own kernels for products and convolutions")):
+        code, said = run({**environment, **variables}, "-m", "naru", "doctor", "mps")
+        assert code == 0 and f"libraries: {libraries}; never run" in said, said
     assert code == 0 and "mps: available" in said and "never run by naru's authors on a GPU of Apple's" in said, said
 
 

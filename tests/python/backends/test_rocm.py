@@ -31,6 +31,8 @@ def environment(tmp_path_factory):
         "NARU_CUDA_LIBRARY": "/nowhere",
         "NARU_ROCM_LIBRARY": str(FAKES / "libhip.so"),
         "NARU_HIPRTC_LIBRARY": str(FAKES / "libhiprtc.so"),
+        "NARU_HIPBLASLT_LIBRARY": str(FAKES / "libhipblaslt.so"),
+        "NARU_MIOPEN_LIBRARY": str(FAKES / "libMIOpen.so"),
         "NARU_RCCL_LIBRARY": str(FAKES / "librccl.so"),
         "NARU_ROCM_DEVICE_NODE": "/dev/null",
         "NARU_FAKE_GPUS": "0000:01:00.0 a 9.0 2048 gfx90a:sramecc+:xnack-;0000:02:00.0 b 10.3 2048 gfx1030",
@@ -130,9 +132,9 @@ def test_devices_and_doctor_say_that_it_never_ran_on_a_gpu(environment):
     lines = [line for line in said.splitlines() if line.startswith(("rocm:", "cuda:"))]
     assert code == 0 and len(lines) == 4
     for line in lines:
-        assert re.search(r"HIP 6\.4 +hipRTC 9\.0, RCCL 2\.28\.3; own kernels for products and convolutions; never run by naru's authors on a GPU of AMD's.* +not tested$", line), line
+        assert re.search(r"HIP 6\.4 +hipRTC 9\.0, hipBLASLt, MIOpen 3\.4\.1, RCCL 2\.28\.3; never run by naru's authors on a GPU of AMD's.* +not tested$", line), line
     code, said = run(environment, "-m", "naru", "doctor", "rocm")
-    assert code == 0 and "rocm: available, 2 devices\n  libraries: hipRTC 9.0, RCCL 2.28.3; own kernels for products and convolutions; never run" in said
+    assert code == 0 and "rocm: available, 2 devices\n  libraries: hipRTC 9.0, hipBLASLt, MIOpen 3.4.1, RCCL 2.28.3; never run" in said
 
 
 SHARED = """

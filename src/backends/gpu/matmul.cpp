@@ -1,27 +1,18 @@
-#include "backends/cuda/matmul.h"
+#include "backends/gpu/matmul.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <limits>
 
-#include "backends/cuda/device.h"
+#include "ir/matrix_product.h"
 #include "naru/error.h"
 
-namespace naru::backends::cuda {
+namespace naru::backends::gpu {
 namespace {
 
 using Matrix = ir::MatMul::Matrix;
-
-// NVIDIA's recommendation: 32 MiB from Hopper on, whose algorithms split k more often; 8 MiB before.
-constexpr size_t kWorkspace = size_t{8} << 20, kWorkspaceOfHopper = size_t{32} << 20;
-
-// The row stride of a matrix with contiguous rows, as leading dimension; 0 if it is not such a matrix.
-int64_t row_step(const Matrix& x, int64_t rows, int64_t cols) noexcept {
-  if (x.col_stride != 1 && cols != 1) return 0;
-  if (rows == 1) return std::max<int64_t>(1, cols);
-  return x.row_stride >= std::max<int64_t>(1, cols) ? x.row_stride : 0;
-}
 
 uint32_t alignment_of(const void* p) noexcept {
   constexpr uintptr_t kMost = 256;
@@ -31,41 +22,33 @@ uint32_t alignment_of(const void* p) noexcept {
 
 // A row-major matrix is its own transpose in column-major order.
 std::optional<LtMatMul::Matrix> operand(const Matrix& x, int64_t rows, int64_t cols, int64_t batch) noexcept {
+  const std::optional<ir::MatrixRows> lying = ir::rows_of(x, rows, cols);
+  if (!lying || x.batch_stride < 0) return std::nullopt;
   LtMatMul::Matrix m;
-  if (const int64_t ld = row_step(x, rows, cols)) {
-    m.ld = ld;
-  } else {
-    m.transposed = true;
-    m.ld = row_step({x.data, x.batch_stride, x.col_stride, x.row_stride}, cols, rows);
-  }
-  if (m.ld == 0 || x.batch_stride < 0) return std::nullopt;
+  m.transposed = lying->transposed, m.ld = lying->step;
   m.batch_stride = batch == 1 ? 0 : x.batch_stride;
   m.alignment = alignment_of(x.data);
   return m;
 }
 
 bool set_types(LtMatMul& p, const ir::MatMul& q, bool tf32) noexcept {
-  p.compute = CUBLAS_COMPUTE_32F, p.scale = CUDA_R_32F;
   switch (q.dtype) {
     case DType::F32:
-      p.type = CUDA_R_32F;
-      if (q.precision.tf32 && tf32) p.compute = CUBLAS_COMPUTE_32F_FAST_TF32;
+      p.type = kLtF32, p.tf32 = q.precision.tf32 && tf32;
       return true;
     case DType::F64:
-      p.type = CUDA_R_64F, p.compute = CUBLAS_COMPUTE_64F, p.scale = CUDA_R_64F;
+      p.type = kLtF64;
       return true;
     case DType::F16:
     case DType::BF16:
-      p.type = q.dtype == DType::F16 ? CUDA_R_16F : CUDA_R_16BF;
-      // Split k only where the partial sums are added in float32.
-      if (!q.precision.reduced_accumulation) p.reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+      p.type = q.dtype == DType::F16 ? kLtF16 : kLtBF16, p.reduces_in_type = q.precision.reduced_accumulation;
       return true;
     default:
       return false;
   }
 }
 
-std::string described(const ir::MatMul& q) {
+std::string described_product(const ir::MatMul& q) {
   return fmt::format("the matrix product of {} x {} and {} x {}{}{}, {}", q.m, q.k, q.k, q.n,
                      q.batch == 1 ? "" : fmt::format(", {} of them", q.batch), q.bias ? ", with bias" : "", name_of(q.dtype));
 }
@@ -88,20 +71,29 @@ std::optional<LtMatMul> for_library(const ir::MatMul& q, bool tf32) noexcept {
   return p;
 }
 
+void warn_out_of_workspace(std::atomic<bool>& told, const Device& device, const char* library, const char* what) {
+  if (told.exchange(true)) return;
+  std::fprintf(
+      stderr,
+      "naru: warning: %s has no memory left for %s to work in: %s are done by naru's own kernels, which are slower. Free some memory, "
+      "or use smaller batches\n",
+      device.str().c_str(), library, what);
+}
+
 Products::~Products() {
   plans_.clear();
   if (!handle_ || device_.forked() || device_.lost()) return;
-  if (const CudaDevice::Current scope(device_, std::nothrow); scope) lt_->cublasLtDestroy(handle_);
+  if (const GpuDevice::Current scope(device_, std::nothrow); scope) lt_->Destroy(handle_);
 }
 
 bool Products::open() {
   if (opened_) return handle_ != nullptr;
   opened_ = true;
-  lt_ = library_.get();
+  lt_ = get_();
   if (!lt_) return false;
-  const cublasStatus_t status = lt_->cublasLtCreate(&handle_);
-  if (status == CUBLAS_STATUS_SUCCESS) return true;
-  library_.refused(status);
+  const int status = lt_->Create(&handle_);
+  if (status == 0) return true;
+  refused_(status);
   handle_ = nullptr;
   return false;
 }
@@ -116,7 +108,7 @@ std::shared_ptr<Products::Plan> Products::plan_of(const LtMatMul& product, const
   auto plan = std::make_shared<Plan>();
   auto descriptors = std::make_unique<LtDescriptors>(*lt_, product);
   if (bias) descriptors->set_bias(bias);
-  if (descriptors->choose(handle_, device_.gpu().major >= 9 ? kWorkspaceOfHopper : kWorkspace)) {
+  if (descriptors->choose(handle_, most_workspace_)) {
     plan->workspace = descriptors->workspace();
     plan->descriptors = std::move(descriptors);
   }
@@ -125,9 +117,9 @@ std::shared_ptr<Products::Plan> Products::plan_of(const LtMatMul& product, const
   return plan;
 }
 
-bool Products::start(const ir::MatMul& q, CUstream stream, const Workspace& workspace) {
+bool Products::start(const ir::MatMul& q, StreamHandle stream, const Workspace& workspace) {
   if (q.batch == 0 || q.m == 0 || q.n == 0) return false;
-  const std::optional<LtMatMul> product = for_library(q, device_.gpu().major >= 8);
+  const std::optional<LtMatMul> product = for_library(q, tf32_);
   if (!product) return false;
   std::shared_ptr<Plan> plan;
   {
@@ -142,17 +134,18 @@ bool Products::start(const ir::MatMul& q, CUstream stream, const Workspace& work
   const std::lock_guard lock(mutex_);
   if (!plan->descriptors) return false;
   if (q.bias) plan->descriptors->set_bias(q.bias);
-  const cublasStatus_t status = plan->descriptors->run(handle_, q.b.data, q.a.data, q.c.data, memory, stream);
-  if (status == CUBLAS_STATUS_SUCCESS) return true;
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH) {
+  const int status = plan->descriptors->run(handle_, q.b.data, q.a.data, q.c.data, memory, stream);
+  if (status == 0) return true;
+  const LtNumbers& n = *lt_->numbers;
+  if (status == n.not_supported || status == n.arch_mismatch) {
     // The library offered an algorithm and then rejected it; nothing was enqueued.
     plan->descriptors.reset();
     return false;
   }
-  const std::string what = fmt::format("CUDA error: {} when calling `cublasLtMatmul` on {} for {}", gpu::status_name<CublasLt>(status),
-                                       device_.device().str(), described(q));
-  if (status == CUBLAS_STATUS_ALLOC_FAILED) throw OutOfMemoryError(what + ". Use smaller tensors, or free some");
+  const std::string what = fmt::format("{} error: {} when calling `{}Matmul` on {} for {}", n.language, status_name(n.statuses, status),
+                                       n.prefix, device_.device().str(), described_product(q));
+  if (status == n.allocation_failed) throw OutOfMemoryError(what + ". Use smaller tensors, or free some");
   throw RuntimeError("{}. `use_deterministic_algorithms(True)` takes naru's own kernels", what);
 }
 
-}  // namespace naru::backends::cuda
+}  // namespace naru::backends::gpu

@@ -1,15 +1,16 @@
-// Convolutions on a stream: copies operands to layouts that cuDNN supports, calls it, and adds the bias, which cuDNN does not get.
-#include "backends/cuda/launcher.h"
+// Convolutions on a stream: copies operands to layouts that the library supports, calls it, and adds the bias, which it does not get.
+#include "backends/gpu/convolutions.h"
+#include "backends/gpu/launcher.h"
 #include "ir/op_ids.h"
 #include "ir/program_builder.h"
 #include "naru/error.h"
 
-namespace naru::backends::cuda {
+namespace naru::backends::gpu {
 namespace {
 
 using ir::Convolution;
 
-ir::View view_of(const Convolution::Array& a, DType type) { return {a.data, type, Dims(std::span<const int64_t>(a.strides))}; }
+ir::View view_of_array(const Convolution::Array& a, DType type) { return {a.data, type, Dims(std::span<const int64_t>(a.strides))}; }
 
 // One of x, w and y, and its address during the library call.
 struct Operand {
@@ -19,7 +20,7 @@ struct Operand {
   void* data = nullptr;
 };
 
-// The library's tensor core kernels load 16 bytes at a time.
+// The libraries' matrix kernels load 16 bytes at a time.
 bool is_aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
 
 bool lies_last(const Convolution::Array& a, const Sizes5& sizes) {
@@ -33,34 +34,20 @@ ir::Map bias_added(const Convolution& q) {
   ir::Map map;
   map.program = ir::ProgramBuilder::single(ir::op::add, {q.dtype, q.dtype}, q.dtype, q.dtype);
   map.shape = Dims(std::span<const int64_t>(sizes));
-  map.inputs = {view_of(result, q.dtype), {const_cast<void*>(q.bias), q.dtype, {0, q.bias_stride, 0, 0, 0}}};
-  map.outputs = {view_of(result, q.dtype)};
+  map.inputs = {view_of_array(result, q.dtype), {const_cast<void*>(q.bias), q.dtype, {0, q.bias_stride, 0, 0, 0}}};
+  map.outputs = {view_of_array(result, q.dtype)};
   return map;
 }
 
-}  // namespace
-
-bool LibraryLauncher::convolve_by_library(const Convolution& q) {
-  bool starved = false;
-  // Try the images' own layout first. If the library has nothing for channels-last, use row-major copies.
-  const bool last = lies_last(q.x, q.sizes_of_x()) || lies_last(q.y, q.sizes_of_y());
-  if ((last && convolve_by_library(q, true, starved)) || convolve_by_library(q, false, starved)) {
-    if (q.bias) render::c::run(bias_added(q), launcher_);
-    return true;
-  }
-  if (starved) warn_out_of_workspace(Product::Cudnn, "convolutions");
-  return false;
-}
-
-bool LibraryLauncher::convolve_by_library(const Convolution& q, bool channels_last, bool& starved) {
-  const std::optional<DnnConvolution> convolution = for_cudnn(q, channels_last);
+bool by_library(const Convolution& q, bool channels_last, ConvolutionLibrary& library, StreamLauncher& launcher, bool& starved) {
+  const std::optional<DenseConvolution> convolution = dense_convolution(q, channels_last);
   if (!convolution) return false;
-  std::optional<Convolutions::Way> way = device_.convolutions().way(*convolution, 0);
+  std::optional<ConvolutionLibrary::Way> way = library.way(*convolution, 0);
   if (!way) return false;
   bool without = false;  // no memory for copies
   const auto memory = [&](size_t bytes) -> void* {
     try {
-      return scratch(bytes);
+      return launcher.scratch(bytes);
     } catch (const OutOfMemoryError&) {
       starved = without = true;
       return nullptr;
@@ -77,16 +64,16 @@ bool LibraryLauncher::convolve_by_library(const Convolution& q, bool channels_la
   const auto copy = [&](const Operand& o, bool back) {
     if (o.data == o.user.data) return;
     const Sizes5 dense = dense_strides(o.sizes, channels_last);
-    const ir::View mine{o.data, q.dtype, Dims(std::span<const int64_t>(dense))}, users = view_of(o.user, q.dtype);
-    render::c::run(ir::copy_of(Dims(std::span<const int64_t>(o.sizes)), back ? mine : users, back ? users : mine), launcher_);
+    const ir::View mine{o.data, q.dtype, Dims(std::span<const int64_t>(dense))}, users = view_of_array(o.user, q.dtype);
+    render::c::run(ir::copy_of(Dims(std::span<const int64_t>(o.sizes)), back ? mine : users, back ? users : mine), launcher);
   };
   for (const Operand& o : operands)
     if (!o.written) copy(o, false);
-  for (; way; way = device_.convolutions().way(*convolution, way->number + 1)) {
+  for (; way; way = library.way(*convolution, way->number + 1)) {
     void* const workspace = way->workspace > 0 ? memory(way->workspace) : nullptr;
     if (way->workspace > 0 && !workspace) continue;
-    if (!only_prepares_ &&
-        !device_.convolutions().start(*convolution, way->number, operands[0].data, operands[1].data, operands[2].data, workspace, stream_))
+    if (!launcher.only_prepares() &&
+        !library.start(*convolution, way->number, operands[0].data, operands[1].data, operands[2].data, workspace, launcher.stream()))
       continue;
     for (const Operand& o : operands)
       if (o.written) copy(o, true);
@@ -95,4 +82,18 @@ bool LibraryLauncher::convolve_by_library(const Convolution& q, bool channels_la
   return false;
 }
 
-}  // namespace naru::backends::cuda
+}  // namespace
+
+bool convolve_by_library(const Convolution& q, ConvolutionLibrary& library, StreamLauncher& launcher) {
+  bool starved = false;
+  // Try the images' own layout first. If the library has nothing for channels-last, use row-major copies.
+  const bool last = lies_last(q.x, q.sizes_of_x()) || lies_last(q.y, q.sizes_of_y());
+  if ((last && by_library(q, true, library, launcher, starved)) || by_library(q, false, library, launcher, starved)) {
+    if (q.bias) render::c::run(bias_added(q), launcher);
+    return true;
+  }
+  if (starved) library.warn_out_of_workspace();
+  return false;
+}
+
+}  // namespace naru::backends::gpu
