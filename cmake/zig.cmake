@@ -14,7 +14,7 @@ set(tools "${CMAKE_BINARY_DIR}/zig-${NARU_TRIPLE}")
 if(CMAKE_BINARY_DIR MATCHES "/CMakeScratch/|/CMakeTmp")
   get_filename_component(tools "${CMAKE_CXX_COMPILER}" DIRECTORY)  # one of CMake's try_compile projects, which uses the existing scripts
 endif()
-foreach(tool IN ITEMS "clang++|c++ -target ${NARU_TRIPLE}" "clang|cc -target ${NARU_TRIPLE}" "ar|ar" "ranlib|ranlib" "rc|rc" "objdump|objdump")
+foreach(tool IN ITEMS "clang++|c++ -target ${NARU_TRIPLE}" "clang|cc -target ${NARU_TRIPLE}" "ar|ar" "ranlib|ranlib" "rc|rc" "dlltool|dlltool" "objdump|objdump")
   string(REGEX REPLACE "[|].*" "" name "${tool}")
   string(REGEX REPLACE ".*[|]" "" call "${tool}")
   if(NOT EXISTS "${tools}/${name}")

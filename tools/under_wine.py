@@ -2,8 +2,10 @@
 where they print bits.
 
     python tools/under_wine.py FOLDER [NATIVE_FOLDER]
+    python tools/under_wine.py --tests PROGRAM...
 
-Runs each FOLDER/*.exe. The exit status is 1 if one fails, or if its output differs from that of NATIVE_FOLDER's program of the same name.
+Runs each FOLDER/*.exe. The exit status is 1 if one fails, or if its output differs from that of NATIVE_FOLDER's program of the same name. Or runs
+programs of C++ tests (GoogleTest), and the status is 1 if a test fails.
 """
 import os
 import re
@@ -16,6 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PLACES = ("/usr/lib/wine/wine64", "/usr/lib/wine/wine")
 SECONDS = 300
+TESTS_SECONDS = 1800
 # Programs that are expected to fail, with their message: user kernels are not supported on Windows yet; the digits file is missing.
 REFUSES = {"vec_add": "kernels in C run on the cpu on Linux only", "digits": "cannot open digits.bin"}
 
@@ -33,10 +36,10 @@ def environment():
     return {**os.environ, "WINEPREFIX": str(ROOT / "build" / "wine"), "NARU_MATMUL": "own", **quiet}
 
 
-def said(command, around):
+def said(command, around, seconds=SECONDS):
     """Exit status, output and errors of a program run in its own folder; line ends and times are normalized."""
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(command, cwd=folder, env=around, capture_output=True, text=True, errors="replace", timeout=SECONDS)
+        done = subprocess.run(command, cwd=folder, env=around, capture_output=True, text=True, errors="replace", timeout=seconds)
     return done.returncode, re.sub(r"[\d.]+ us", "... us", done.stdout), done.stderr
 
 
@@ -52,14 +55,43 @@ def trouble(name, theirs, ours):
     return f"{name} ended with status {status} under wine and {ours[0]} here, and said\n{output}{errors}where here it says\n{ours[1]}{ours[2]}"
 
 
+def prepared(path):
+    """The environment for both sides, after wine has made its files."""
+    around = environment()
+    Path(around["WINEPREFIX"]).parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run([path, "wineboot", "-i"], env=around, capture_output=True, timeout=SECONDS)
+    return around
+
+
+def counted(output):
+    """How many tests a program of GoogleTest says have passed, and the names of those that have failed."""
+    passed = re.search(r"\[  PASSED  \] (\d+) test", output)
+    return int(passed[1]) if passed else 0, sorted(set(re.findall(r"\[  FAILED  \] ([\w/]+\.[\w/]+)", output)))
+
+
+def tests(*programs):
+    """Runs programs of C++ tests."""
+    path = wine()
+    if path is None:
+        print("naru: no wine on this machine, so that no test ran (Debian: apt install wine64)")
+        return 0
+    around, wrong = prepared(path), not programs
+    for program in map(Path, programs):
+        status, output, errors = said([path, program.resolve(), "--gtest_brief=1"], around, TESTS_SECONDS)
+        passed, failed = counted(output)
+        print(f"naru: {program.stem} under wine: {passed} tests passed, {len(failed)} failed" + "".join(f"\n  {name}" for name in failed))
+        if status != 0 or failed or not passed:
+            print(f"naru: {program.stem} ended with status {status}: {output[-4000:]}{errors[-2000:]}", file=sys.stderr)
+            wrong = True
+    return int(wrong)
+
+
 def main(folder, native=None):
     path = wine()
     if path is None:
         print("naru: no wine on this machine, so that nothing for Windows was run (Debian: apt install wine64)")
         return 0
-    around = environment()
-    Path(around["WINEPREFIX"]).parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run([path, "wineboot", "-i"], env=around, capture_output=True, timeout=SECONDS)
+    around = prepared(path)
     troubles, compared, programs = [], 0, sorted(Path(folder).resolve().glob("*.exe"))
     for program in programs:
         here = Path(native or "").resolve() / program.stem
@@ -75,4 +107,4 @@ def main(folder, native=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(tests(*sys.argv[2:]) if sys.argv[1:2] == ["--tests"] else main(*sys.argv[1:]))

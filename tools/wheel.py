@@ -3,11 +3,17 @@
     python tools/wheel.py EXTENSION_FOLDER [--out DIST] [--platform linux-aarch64]    packs a built extension
     python tools/wheel.py --build PYTHON... [--out DIST]                              builds one for other Pythons
     python tools/wheel.py --sdist [--out DIST]                                        packs the sources, and builds a wheel of them
+    python tools/wheel.py EXTENSION_FOLDER --target NAME --python PYTHON              packs the extension for macOS or Windows (docs/platforms.md)
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
+import csv
+import hashlib
+import io
+import json
 import os
 import re
 import shutil
@@ -19,6 +25,9 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+from tools import linked, python_headers, wine_load  # noqa: E402
+
 MOST_BYTES = 8 << 20
 # The system libraries that a wheel for Linux may require (PEP 600); all others are linked statically.
 NEWEST_GLIBC = (2, 34)  # of Debian 12, Ubuntu 22.04, RHEL 9: what README.md says
@@ -70,15 +79,21 @@ def run(*command: object, **options: object) -> str:
     return done.stdout
 
 
-def pip_wheel(python: Path | str, out: Path, *settings: str, platform: str | None = None, root: Path = ROOT) -> Path:
-    """Builds a wheel of a source tree with pip, with the most general platform tag that its libraries allow."""
+def built(python: Path | str, folder: Path, *settings: str, platform: str | None = None, root: Path = ROOT) -> Path:
+    """Builds a wheel of a source tree with pip."""
     environment = {**os.environ, **({"_PYTHON_HOST_PLATFORM": platform} if platform else {})}
     if compiler := shutil.which("c++"):
         environment.setdefault("CXX", compiler)  # the same path as in ./run build, since it is part of ccache's key
+    run(sys.executable, "-m", "pip", "--python", python, "wheel", root, "-w", folder, "--no-deps", "-q", "--disable-pip-version-check",
+        *settings, env=environment)  # fmt: skip
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+def pip_wheel(python: Path | str, out: Path, *settings: str, platform: str | None = None, root: Path = ROOT) -> Path:
+    """Builds a wheel of a source tree with pip, with the most general platform tag that its libraries allow."""
     with tempfile.TemporaryDirectory() as folder:
-        run(sys.executable, "-m", "pip", "--python", python, "wheel", root, "-w", folder, "--no-deps", "-q", "--disable-pip-version-check",
-            *settings, env=environment)  # fmt: skip
-        (made,) = Path(folder).glob("*.whl")
+        made = built(python, Path(folder), *settings, platform=platform, root=root)
         run(sys.executable, "-m", "auditwheel", "repair", "-w", out, made, env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"})
         return max(out.glob(made.name.split("-linux_")[0] + "-manylinux*"), key=os.path.getmtime)
 
@@ -88,6 +103,139 @@ def pack(extension: Path, out: Path, platform: str | None = None) -> Path:
     with tempfile.TemporaryDirectory() as built:
         return pip_wheel(sys.executable, out, "--no-build-isolation", "-C", f"cmake.define.NARU_PREBUILT={extension}", "-C", f"build-dir={built}",
                          platform=platform)  # fmt: skip
+
+
+# Of each target: the platform's tag, the extension's name, and where Python finds names of its own ("": wherever the process has them).
+TARGETS = {
+    "macos-arm64": ("macosx_{}_{}_arm64", "_C.cpython-{}-darwin.so"),
+    "macos-x64": ("macosx_{}_{}_x86_64", "_C.cpython-{}-darwin.so"),
+    "windows-x64": ("win_amd64", "_C.cp{}-win_amd64.pyd"),
+}
+# What C++ programs replace: the allocation functions of zig's C++ library, which are allowed to leave it, and marks of the linker.
+ALLOCATION = re.compile(r"__Z(nw|na|dl|da)\w+|___dso_handle|__mh_(dylib|bundle)_header")
+
+
+def extension_of(target: str, version: tuple[int, int]) -> str:
+    """The name of the extension's file."""
+    return TARGETS[target][1].format("".join(map(str, version)))
+
+
+def tag_of(target: str, version: tuple[int, int], oldest: tuple[int, ...]) -> str:
+    """The wheel's tag; oldest: the oldest version of macOS that the extension's load commands allow."""
+    python = "cp" + "".join(map(str, version))
+    return f"{python}-{python}-" + TARGETS[target][0].format(*oldest)
+
+
+def retagged(wheel: Path, tag: str, out: Path) -> Path:
+    """A copy of a wheel with another tag, in its name and in its metadata."""
+    name, release = wheel.name.split("-")[:2]
+    to = out / f"{name}-{release}-{tag}.whl"
+    info = f"{name}-{release}.dist-info"
+    rows = []
+    with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED) as new:
+        for entry in old.infolist():
+            if entry.filename == f"{info}/RECORD" or entry.is_dir():
+                continue
+            data = old.read(entry)
+            if entry.filename == f"{info}/WHEEL":
+                lines = [line for line in data.decode().splitlines() if line and not line.startswith("Tag:")]
+                data = "\n".join([*lines, f"Tag: {tag}", ""]).encode()
+            digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+            rows.append((entry.filename, f"sha256={digest}", len(data)))
+            new.writestr(entry, data, zipfile.ZIP_DEFLATED, 9)
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([*rows, (f"{info}/RECORD", "", "")])
+        new.writestr(f"{info}/RECORD", text.getvalue())
+    return to
+
+
+def pack_for(target: str, extension: Path, python: str, out: Path) -> Path:
+    """Packs a wheel for another system of the extension for a Python's version in a folder."""
+    version = python_headers.version_of(python_headers.folder_of(python))
+    file = extension / extension_of(target, version)
+    found = linked.read(target, file)
+    if found is None:
+        raise SystemExit(f"naru: {file} is no library for {target}")
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as scratch, tempfile.TemporaryDirectory() as folder:
+        shutil.copy2(file, one)
+        shutil.copy2(extension / "_C.pyi", one)
+        made = built(sys.executable, Path(folder), "--no-build-isolation", "-C", f"cmake.define.NARU_PREBUILT={one}", "-C", f"build-dir={scratch}")
+        return retagged(made, tag_of(target, version, found.oldest), out)
+
+
+def lacking(python: str, names: set[str]) -> list[str] | None:
+    """Those of the names that a Python of this machine does not have; None if it is a folder of headers alone."""
+    if (Path(python) / "Python.h").is_file():
+        return None
+    code = "import ctypes, json, sys; print(json.dumps([n for n in json.load(sys.stdin) if not hasattr(ctypes.pythonapi, n)]))"
+    done = subprocess.run([python, "-c", code], input=json.dumps(sorted(names)), capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def faults_elsewhere(wheel: Path, target: str, python: str) -> list[str]:
+    """Describes what is wrong with the contents of a wheel for macOS or Windows: they can't be run, but they can be read."""
+    version = python_headers.version_of(python_headers.folder_of(python))
+    name = f"naru/{extension_of(target, version)}"
+    with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
+        names = archive.namelist()
+        found = [f"{wanted} is missing" for wanted in ("naru/py.typed", "naru/_C.pyi", "naru/__init__.py", name) if wanted not in names]
+        found += [f"{each} does not belong there" for each in names
+                  if each.endswith((".so", ".dylib", ".dll", ".pyd", ".pyc", ".a")) and each != name or each.startswith("naru/lib/")]  # fmt: skip
+        if found:
+            return found
+        file = Path(archive.extract(name, folder))
+        own = f"python{version[0]}{version[1]}.dll" if target.startswith("windows") else ""
+        found += filter(None, [linked.trouble(target, file, also=(own,)).removeprefix(f"{file}: ")])
+        read = linked.read(target, file)
+        prefix = "" if own else "_"
+        wanted = {each.removeprefix(prefix) for each in read.wanted.get(own, ())}
+        if "Py_IncRef" not in wanted and not any(each.startswith("Py") for each in wanted):
+            found.append("it wants nothing of Python")
+        if absent := lacking(python, wanted):
+            found.append(f"it wants names that Python {version[0]}.{version[1]} does not have: {absent[:5]}")
+        if undeclared := sorted(wanted - set(python_headers.names(python_headers.folder_of(python)))):
+            found.append(f"it wants names that Python's headers do not declare: {undeclared[:5]}")
+        shown = {each for each in read.shown if not ALLOCATION.fullmatch(each)}
+        if shown != {f"{prefix}PyInit__C"}:
+            found.append(f"it shows {sorted(shown)[:5]}")
+        if wheel.stem.split("-", 2)[2] != (tag := tag_of(target, version, read.oldest)):
+            found.append(f"its tag is not {tag}")
+        data = file.read_bytes()
+        here = {str(ROOT), str(Path(sys.prefix)), str(Path.home())}
+        found += [f"it has the path {each} of this machine" for each in sorted(here) if len(each) > 5 and each.encode() in data]
+        found += [f"it looks for libraries in {each}" for each in read.paths if not each.startswith("@loader_path/")]
+    if wheel.stat().st_size > MOST_BYTES:
+        found.append(f"it is larger than {MOST_BYTES >> 20} MiB")
+    return found
+
+
+def loads_under_wine(wheel: Path, target: str, python: str) -> str:
+    """Whether a wheel's extension loads under wine beside a stand-in for Python (tools/wine_load.py), in words; begins with its name if it does not."""
+    headers = python_headers.folder_of(python)
+    name = extension_of(target, python_headers.version_of(headers))
+    (compiler,) = (ROOT / "build" / target).glob("zig-*/clang")
+    with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
+        file = Path(archive.extract(f"naru/{name}", folder))
+        said = wine_load.trouble(file, str(compiler), {each for each, data in python_headers.names(headers).items() if data})
+    if said is None:
+        return "not loaded: this machine has no wine (Debian: apt install wine64)"
+    return said or "loads under wine, beside a stand-in for Python's DLL; nothing of it has run"
+
+
+def resolved(wheel: Path, target: str, version: tuple[int, int]) -> str:
+    """What pip would install with the wheel on that system; or that the packages it asks for could not be looked up."""
+    tag = wheel.stem.rsplit("-", 1)[1]
+    # Packages may ask for a newer macOS, or be for both processors.
+    tags = [tag] if target.startswith("windows") else [f"macosx_{n}_{m}_{arch}" for n, m in [(11, 0), (12, 0), (13, 0), (14, 0), (10, 9), (10, 13)]
+                                                       for arch in (tag.split("_", 3)[3], "universal2")]  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "pip", "install", "--dry-run", "-q", "--report", "-", "--disable-pip-version-check", "--target", folder, "--only-binary=:all:",
+                   *(part for each in tags for part in ("--platform", each)), "--python-version", ".".join(map(str, version)), wheel]  # fmt: skip
+        done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    if done.returncode != 0:
+        return f"pip did not resolve it: {done.stderr.strip().splitlines()[-1]}"
+    listed = [entry["metadata"] for entry in json.loads(done.stdout)["install"]]
+    return "pip would install " + ", ".join(f"{entry['name']} {entry['version']}" for entry in listed)
 
 
 def pack_sources(out: Path, scratch: Path) -> tuple[Path, Path]:
@@ -207,6 +355,8 @@ def main() -> None:
     options.add_argument("--sdist", action="store_true")
     options.add_argument("--out", type=Path, default=ROOT / "dist")
     options.add_argument("--platform")
+    options.add_argument("--target", choices=TARGETS)
+    options.add_argument("--python", default=sys.executable)
     asked = options.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
     wrong = False
@@ -221,7 +371,16 @@ def main() -> None:
             said = tried_on_aarch64(wheel) if asked.platform else tried_everywhere(wheel, python)
             print("  " + said.rstrip().replace("\n", "\n  "), flush=True)
 
-    if asked.extension:
+    if asked.target:
+        wheel = pack_for(asked.target, asked.extension.resolve(), asked.python, asked.out)
+        found = faults_elsewhere(wheel, asked.target, asked.python)
+        loaded = "" if found or not asked.target.startswith("windows") else loads_under_wine(wheel, asked.target, asked.python)
+        wrong = bool(found) or loaded.startswith("_C")
+        print(f"{wheel.name}  {wheel.stat().st_size / 1e6:.1f} MB  {'; '.join(found) or 'in order'}", flush=True)
+        if loaded:
+            print(f"  {loaded}", flush=True)
+        print(f"  {resolved(wheel, asked.target, python_headers.version_of(python_headers.folder_of(asked.python)))}", flush=True)
+    elif asked.extension:
         show(pack(asked.extension.resolve(), asked.out, asked.platform), sys.executable)
     for python in asked.build:
         show(pip_wheel(python, asked.out), python)

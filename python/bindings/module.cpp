@@ -8,6 +8,7 @@
 #include "object/lines.h"
 #include "object/overrides.h"
 #include "object/tensor_object.h"
+#include "runtime/os/file_path.h"
 #include "runtime/os/interrupt.h"
 #include "runtime/os/system.h"
 
@@ -105,9 +106,12 @@ NB_MODULE(_C, m) {
   define_files(m);
   define_distributed(m);
   install_functions(m);
-  // The package's own files do not count as the user's program.
+  // The package's own files do not count as the user's program. (Python names them with the system's separators.)
   const std::string path = runtime::system::path_of_code(reinterpret_cast<const void*>(&program_line));
-  if (!path.empty()) set_package_folder(path.substr(0, path.rfind('/') + 1));
+  if (!path.empty()) {
+    const std::u8string folder = (runtime::file_path(path).parent_path().make_preferred() / "").u8string();
+    set_package_folder({folder.begin(), folder.end()});
+  }
   runtime::watch_interrupts(true);
   set_warner(warn_user);
   program_language = &python_language;

@@ -97,7 +97,7 @@ std::optional<Pass::Task> Pass::take() {
   const size_t left = order_.size() - next_;
   if (left == 0 || (left < size && options_.drop_last)) return {};
   const size_t n = std::min(size, left);
-  task.numbers.assign(order_.begin() + static_cast<long>(next_), order_.begin() + static_cast<long>(next_ + n));
+  task.numbers.assign(order_.begin() + static_cast<std::ptrdiff_t>(next_), order_.begin() + static_cast<std::ptrdiff_t>(next_ + n));
   next_ += n;
   return task;
 }

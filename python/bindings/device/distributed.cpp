@@ -32,30 +32,16 @@ std::vector<Tensor> tensors_of(const nb::list& list, const char* what) {
   return all;
 }
 
-PyObject *dist_error = nullptr, *backend_error = nullptr, *network_error = nullptr, *store_error = nullptr;
+DistErrors dist_errors{};
 
-void define_dist_errors(nb::module_& m) {
-  const auto define = [&](PyObject*& error, const char* name, const char* doc, PyObject* base) {
-    error = PyErr_NewExceptionWithDoc((std::string("naru.distributed.") + name).c_str(), doc, base, nullptr);
-    m.attr((std::string("_") + name).c_str()) = nb::handle(check(error));
-  };
-  define(dist_error, "DistError", "What goes wrong between processes.\n\n>>> issubclass(naru.distributed.DistError, RuntimeError)\nTrue",
-         PyExc_RuntimeError);
-  define(backend_error, "DistBackendError",
-         "Ranks that do not call the same, are gone, or do not come in time.\n\n>>> issubclass(naru.distributed.DistBackendError, "
-         "naru.distributed.DistError)\nTrue",
-         dist_error);
-  define(network_error, "DistNetworkError",
-         "A connection that fails.\n\n>>> issubclass(naru.distributed.DistNetworkError, naru.distributed.DistError)\nTrue", dist_error);
-  define(store_error, "DistStoreError",
-         "Keys of a store that do not come in time.\n\n>>> issubclass(naru.distributed.DistStoreError, naru.distributed.DistError)\nTrue",
-         dist_error);
+void define_distributed_errors(nb::module_& m) {
+  dist_errors = define_dist_errors(m);
   // Device work may fail with them too, wherever its results are read.
   class_of_error = [](const Error& e) -> PyObject* {
-    if (dynamic_cast<const DistBackendError*>(&e)) return backend_error;
-    if (dynamic_cast<const DistNetworkError*>(&e)) return network_error;
-    if (dynamic_cast<const DistStoreError*>(&e)) return store_error;
-    return dynamic_cast<const DistError*>(&e) ? dist_error : nullptr;
+    if (dynamic_cast<const DistBackendError*>(&e)) return dist_errors.backend;
+    if (dynamic_cast<const DistNetworkError*>(&e)) return dist_errors.network;
+    if (dynamic_cast<const DistStoreError*>(&e)) return dist_errors.store;
+    return dynamic_cast<const DistError*>(&e) ? dist_errors.dist : nullptr;
   };
 }
 
@@ -258,7 +244,7 @@ void define_group(nb::module_& m) {
 }  // namespace
 
 void define_distributed(nb::module_& m) {
-  define_dist_errors(m);
+  define_distributed_errors(m);
   define_stores(m);
   define_work(m);
   define_group(m);

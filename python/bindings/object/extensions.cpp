@@ -103,7 +103,7 @@ PyObject* object_of(const IValue& v) {
         else if constexpr (std::is_same_v<T, DType>)
           return check(dtype_object(value));
         else if constexpr (std::is_same_v<T, MemoryFormat>)
-          return check(PyLong_FromLong(static_cast<long>(value)));
+          return check(PyLong_FromLongLong(static_cast<long long>(value)));
         else if constexpr (std::is_same_v<T, IValue::List>)
           return sequence_of(value, false);
         else if constexpr (std::is_same_v<T, IValue::Tuple>)

@@ -2,9 +2,11 @@
 #include "object/object.h"
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <stdexcept>
 #include <system_error>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -239,7 +241,7 @@ void block_if_finalizing(F&& take) {
   try {
     take();
   } catch (...) {
-    for (;;) pause();
+    for (;;) std::this_thread::sleep_for(std::chrono::hours(24));
   }
 }
 

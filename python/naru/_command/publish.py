@@ -24,6 +24,10 @@ INTERVAL = 0.5
 
 def folder() -> Path:
     """The folder of the processes' files, accessible only to the user. Raises OSError if it belongs to another user."""
+    if not hasattr(os, "getuid"):  # on Windows, the folder of temporary files is the user's own
+        path = Path(tempfile.gettempdir()) / "naru"
+        path.mkdir(exist_ok=True)
+        return path
     base = os.environ.get("XDG_RUNTIME_DIR")
     path = Path(base) / "naru" if base else Path(tempfile.gettempdir()) / f"naru-{os.getuid()}"
     path.mkdir(mode=0o700, exist_ok=True)

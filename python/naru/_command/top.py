@@ -21,6 +21,8 @@ SILENT = 3.0
 
 
 def _lives(pid: int) -> bool:
+    if os.name == "nt":  # os.kill would end the process there; one that is gone is soon SILENT
+        return True
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -95,21 +95,21 @@ _MODULES = frozenset("algorithms checkpoint device_mesh elastic fsdp launch nn o
 
 
 def is_available() -> bool:
-    """Whether collectives are available: True.
+    """Whether naru was built with process groups and stores: True on Linux, False on macOS and Windows.
 
     >>> is_available()
     True
     """
-    return True
+    return hasattr(_C, "_ProcessGroup")
 
 
 def is_gloo_available() -> bool:
-    """Whether "gloo", naru's own engine, is available: True.
+    """Whether "gloo", naru's own engine, is available: True where process groups are.
 
     >>> is_gloo_available()
     True
     """
-    return True
+    return is_available()
 
 
 def is_mpi_available() -> bool:
@@ -118,7 +118,7 @@ def is_mpi_available() -> bool:
     >>> naru.distributed.is_mpi_available() in (True, False)
     True
     """
-    return bool(_C._mpi_path())
+    return is_available() and bool(_C._mpi_path())
 
 
 def is_nccl_available() -> bool:
@@ -127,7 +127,7 @@ def is_nccl_available() -> bool:
     >>> naru.distributed.is_nccl_available() in (True, False)
     True
     """
-    return not _C._device_library_obstacle()
+    return is_available() and not _C._device_library_obstacle()
 
 
 def _never() -> bool:

@@ -8,10 +8,9 @@ import warnings
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from .. import _C
 from ._launchers import Pmi
 from .rendezvous import meet
-from ._stores import HashStore, PrefixStore, Store, milliseconds
+from ._stores import HashStore, PrefixStore, Store, milliseconds, native
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -242,7 +241,7 @@ def _made(
     names = [part.rpartition(":")[2] for part in backend.split(",")]
     kind = "fake" if backend == "fake" else "mpi" if "mpi" in names else ""
     limit = milliseconds(default_pg_timeout if timeout is None else timeout)
-    engine = _C._ProcessGroup(prefixed._store, rank, len(ranks), limit, kind, by_library)
+    engine = native("_ProcessGroup")(prefixed._store, rank, len(ranks), limit, kind, by_library)
     made = ProcessGroup(engine, ranks, backend, name)
     made._by_library = by_library
     made.group_desc = desc or ("default_pg" if _World.default is None else name)

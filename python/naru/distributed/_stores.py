@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _DEFAULT = timedelta(seconds=300)
+
+
+def native(name: str) -> Any:
+    """What the extension has of that name. RuntimeError where it was built without process groups: they use sockets and memory as Linux has them."""
+    found = getattr(_C, name, None)
+    if found is None:
+        raise RuntimeError(f"torch.distributed: process groups and stores are there on Linux only, and this is {sys.platform}: is_available() is False")
+    return found
 
 
 class QueueEmptyError(_C._DistStoreError):
@@ -165,7 +174,7 @@ class HashStore(Store):
     """
 
     def __init__(self) -> None:
-        self._store = _C._hash_store(milliseconds(_DEFAULT))
+        self._store = native("_hash_store")(milliseconds(_DEFAULT))
 
 
 class PrefixStore(Store):
@@ -183,7 +192,7 @@ class PrefixStore(Store):
 
     def __init__(self, prefix: str, store: Store) -> None:
         self.underlying_store = store
-        self._store = _C._prefix_store(prefix, store._store)
+        self._store = native("_prefix_store")(prefix, store._store)
 
 
 class FileStore(Store):
@@ -201,7 +210,7 @@ class FileStore(Store):
 
     def __init__(self, file_name: str, world_size: int = -1) -> None:
         self.path = file_name
-        self._store = _C._file_store(file_name, world_size, milliseconds(_DEFAULT))
+        self._store = native("_file_store")(file_name, world_size, milliseconds(_DEFAULT))
 
 
 class TCPStore(Store):
@@ -237,7 +246,7 @@ class TCPStore(Store):
     ) -> None:
         workers = -1 if world_size is None else world_size
         self.host = host_name
-        self._store, self.port = _C._tcp_store(host_name, port, is_master, workers, milliseconds(timeout), wait_for_workers, multi_tenant)
+        self._store, self.port = native("_tcp_store")(host_name, port, is_master, workers, milliseconds(timeout), wait_for_workers, multi_tenant)
 
     _cloned: TCPStore | None = None
 
@@ -246,5 +255,5 @@ class TCPStore(Store):
         made = TCPStore.__new__(TCPStore)
         made.host, made.port = self.host, self.port
         made._cloned = self  # keeps the server alive, if it is this process's
-        made._store, _ = _C._tcp_store(self.host, self.port, False, -1, self._store.timeout(), False, False)
+        made._store, _ = native("_tcp_store")(self.host, self.port, False, -1, self._store.timeout(), False, False)
         return made

@@ -37,7 +37,8 @@ constexpr runtime::ErrorText kErrors[] = {
 };
 
 // Containers (Kubernetes) and WSL keep it in folders that the loader may not search.
-constexpr const char* kDriverLibraries[] = {"libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"};
+constexpr runtime::PerSystem kDriverLibraries[] = {
+    {"libcuda.so.1", nullptr, "nvcuda.dll"}, {"/usr/local/nvidia/lib64/libcuda.so.1"}, {"/usr/lib/wsl/lib/libcuda.so.1"}};
 
 std::string version_text(int version) { return fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10); }
 

@@ -6,13 +6,17 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
+#include <string_view>
+
+#include "runtime/os/system.h"
 
 namespace naru::backends::cuda {
 namespace {
 
-// A library file, and its folder within site-packages.
+// A library's file, and the folder of its wheel within site-packages.
 struct File {
-  const char *name, *folder;
+  runtime::PerSystem name;
+  const char* folder;
 };
 struct LibraryRow {
   const char *label, *variable, *wheel, *without;
@@ -20,42 +24,51 @@ struct LibraryRow {
   // Most wheels for CUDA 13 and newer have no version suffix, and most libraries are part of the toolkit.
   const char *number = "", *otherwise = "the CUDA toolkit";
 };
-// In the order of Product.
+// In the order of Product. NVIDIA has nothing for macOS. The names on Windows: NVIDIA's wheels and its documentation of CUDA 11 to 13.
+constexpr const char* kNone = nullptr;
 constexpr LibraryRow kLibraries[] = {
     {"NVRTC",
      "NARU_NVRTC_LIBRARY",
      "cuda-nvrtc",
      "no kernels",
-     {{"libnvrtc.so.13", "nvidia/cu13/lib"}, {"libnvrtc.so.12", "nvidia/cuda_nvrtc/lib"}, {"libnvrtc.so.11.2", "nvidia/cuda_nvrtc/lib"}}},
+     {{{"libnvrtc.so.13", kNone, "nvrtc64_130_0.dll"}, "nvidia/cu13"},
+      {{"libnvrtc.so.12", kNone, "nvrtc64_120_0.dll"}, "nvidia/cuda_nvrtc"},
+      {{"libnvrtc.so.11.2", kNone, "nvrtc64_112_0.dll"}, "nvidia/cuda_nvrtc"}}},
     {"cuBLASLt",
      "NARU_CUBLASLT_LIBRARY",
      "cublas",
      "own kernels for products",
-     {{"libcublasLt.so.13", "nvidia/cu13/lib"}, {"libcublasLt.so.12", "nvidia/cublas/lib"}, {"libcublasLt.so.11", "nvidia/cublas/lib"}}},
+     {{{"libcublasLt.so.13", kNone, "cublasLt64_13.dll"}, "nvidia/cu13"},
+      {{"libcublasLt.so.12", kNone, "cublasLt64_12.dll"}, "nvidia/cublas"},
+      {{"libcublasLt.so.11", kNone, "cublasLt64_11.dll"}, "nvidia/cublas"}}},
     {"cuFFT",
      "NARU_CUFFT_LIBRARY",
      "cufft",
      "Fourier transforms on the cpu",
-     {{"libcufft.so.12", "nvidia/cu13/lib"}, {"libcufft.so.11", "nvidia/cufft/lib"}, {"libcufft.so.10", "nvidia/cufft/lib"}}},
+     {{{"libcufft.so.12", kNone, "cufft64_12.dll"}, "nvidia/cu13"},
+      {{"libcufft.so.11", kNone, "cufft64_11.dll"}, "nvidia/cufft"},
+      {{"libcufft.so.10", kNone, "cufft64_10.dll"}, "nvidia/cufft"}}},
     {"cuSOLVER",
      "NARU_CUSOLVER_LIBRARY",
      "cusolver",
      "linear algebra on the cpu",
-     {{"libcusolver.so.12", "nvidia/cu13/lib"},
-      {"libcusolver.so.11", "nvidia/cusolver/lib"},
-      {"libcusolver.so.11", "nvidia/cusolver/lib"}}},
+     {{{"libcusolver.so.12", kNone, "cusolver64_12.dll"}, "nvidia/cu13"},
+      {{"libcusolver.so.11", kNone, "cusolver64_11.dll"}, "nvidia/cusolver"},
+      {{"libcusolver.so.11", kNone, "cusolver64_11.dll"}, "nvidia/cusolver"}}},
     {"cuDNN",
      "NARU_CUDNN_LIBRARY",
      "cudnn",
      "own kernels for convolutions",
-     {{"libcudnn.so.9", "nvidia/cudnn/lib"}, {"libcudnn.so.9", "nvidia/cudnn/lib"}, {"libcudnn.so.9", "nvidia/cudnn/lib"}},
+     {{{"libcudnn.so.9", kNone, "cudnn64_9.dll"}, "nvidia/cudnn"},
+      {{"libcudnn.so.9", kNone, "cudnn64_9.dll"}, "nvidia/cudnn"},
+      {{"libcudnn.so.9", kNone, "cudnn64_9.dll"}, "nvidia/cudnn"}},
      "-cu13",
      "NVIDIA's package of cuDNN 9"},
     {"NCCL",
      "NARU_NCCL_LIBRARY",
      "nccl",
      "process groups through the host's memory",
-     {{"libnccl.so.2", "nvidia/nccl/lib"}, {"libnccl.so.2", "nvidia/nccl/lib"}, {"libnccl.so.2", "nvidia/nccl/lib"}},
+     {{{"libnccl.so.2"}, "nvidia/nccl"}, {{"libnccl.so.2"}, "nvidia/nccl"}, {{"libnccl.so.2"}, "nvidia/nccl"}},
      "-cu13",
      "NVIDIA's package of NCCL"},
 };
@@ -77,12 +90,18 @@ std::vector<std::string> homes() {
   return folders;
 }
 
-// lib: in a Conda environment.
+// lib: in a Conda environment. bin/x64: from CUDA 13 on.
 std::vector<std::string> toolkits() {
   std::vector<std::string> folders;
   for (const std::string& home : homes())
-    for (const char* folder : {"/lib64", "/lib"}) folders.push_back(home + folder);
+    for (const char* folder : {runtime::system::own("/lib64", "", "/bin/x64"), runtime::system::own("/lib", "", "/bin")})
+      folders.push_back(home + folder);
   return folders;
+}
+
+// Where a wheel's folder has its libraries. On Windows, the wheels that share CUDA 13's folder have them apart by processor.
+const char* libraries_in(const File& file) {
+  return runtime::system::own("lib", "", std::string_view(file.folder) == "nvidia/cu13" ? "bin/x86_64" : "bin");
 }
 
 // The driver rejects code of a newer CUDA version than its own.
@@ -98,12 +117,14 @@ std::vector<std::string> places_of(Product product, int driver_version) {
   std::vector<std::string> places;
   for (const Version& v : versions_for(driver_version)) {
     const File& file = row_of(product).of[v.column];
+    const char* const name = file.name.here();
+    if (!name) continue;
     // Wheels first: another package (PyTorch, CuPy) that this process imports later opens them, and a process has only one library of a
     // name.
     for (const std::string& folder : runtime::Library::package_folders())
-      places.push_back(fmt::format("{}/{}/{}", folder, file.folder, file.name));
-    places.push_back(file.name);
-    for (const std::string& folder : toolkits()) places.push_back(folder + "/" + file.name);
+      places.push_back(fmt::format("{}/{}/{}/{}", folder, file.folder, libraries_in(file), name));
+    places.push_back(name);
+    for (const std::string& folder : toolkits()) places.push_back(folder + "/" + name);
   }
   return places;
 }
@@ -138,7 +159,8 @@ runtime::Library open_library(Product product, int driver_version) {
   std::vector<const char*> names;
   for (const std::string& p : places) names.push_back(p.c_str());
   std::vector<const char*> loaded;
-  for (const Version& v : versions_for(driver_version)) loaded.push_back(row_of(product).of[v.column].name);
+  for (const Version& v : versions_for(driver_version))
+    if (const char* name = row_of(product).of[v.column].name.here()) loaded.push_back(name);
   return runtime::Library::open(row_of(product).variable, names, loaded);
 }
 

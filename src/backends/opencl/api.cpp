@@ -48,7 +48,9 @@ constexpr ErrorName kErrors[] = {
 
 Api Api::open() {
   Api a;
-  a.library = runtime::Library::open("NARU_OPENCL_LIBRARY", {"libOpenCL.so.1", "libOpenCL.so"});
+  constexpr runtime::PerSystem kNames[] = {{"libOpenCL.so.1", "/System/Library/Frameworks/OpenCL.framework/OpenCL", "OpenCL.dll"},
+                                           {"libOpenCL.so"}};
+  a.library = runtime::Library::open("NARU_OPENCL_LIBRARY", kNames);
 #define NARU_FIND(result, name, parameters) a.library.find(a.name, #name);
   NARU_OPENCL(NARU_FIND)
   runtime::Library more = a.library;  // missing functions are no error here

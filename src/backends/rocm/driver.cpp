@@ -19,7 +19,10 @@ constexpr runtime::ErrorText kErrors[] = {
     {999, "hipErrorUnknown", "the driver does not say", "See dmesg | grep -i amdgpu; restart the machine"},
 };
 
-constexpr const char* kLibraries[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"};
+constexpr runtime::PerSystem kLibraries[] = {{"libamdhip64.so.7", nullptr, "amdhip64_7.dll"},
+                                             {"libamdhip64.so.6", nullptr, "amdhip64_6.dll"},
+                                             {"libamdhip64.so.5", nullptr, "amdhip64.dll"},
+                                             {"libamdhip64.so"}};
 
 std::string version_text(int version) { return fmt::format("HIP {}.{}", version / 10000000, version / 100000 % 100); }
 

@@ -10,6 +10,7 @@
 
 #include "naru/device.h"
 #include "runtime/device/availability.h"
+#include "runtime/os/library.h"
 
 namespace naru::runtime {
 
@@ -21,13 +22,13 @@ struct ErrorText {
 // Everything that differs between two such drivers.
 struct GpuDriver {
   DeviceType kind;
-  const char* words;                       // "the NVIDIA driver"
-  const char* install;                     // how to install it
-  const char* load;                        // what to do if the device node is missing
-  const char* nodes;                       // "/dev/nvidia[0-9]*"; checked when the driver finds no device
-  const char* nodes_variable;              // environment variable that names other nodes
-  std::span<const char* const> libraries;  // "libcuda.so.1"
-  const char* library_variable;            // environment variable that names another file
+  const char* words;                     // "the NVIDIA driver"
+  const char* install;                   // how to install it
+  const char* load;                      // what to do if the device node is missing
+  const char* nodes;                     // "/dev/nvidia[0-9]*"; checked when the driver finds no device
+  const char* nodes_variable;            // environment variable that names other nodes
+  std::span<const PerSystem> libraries;  // "libcuda.so.1"
+  const char* library_variable;          // environment variable that names another file
   // Names of its functions.
   const char *init, *version, *count, *get, *name, *uuid, *memory, *pci, *attribute;
   // Functions that write a struct of a device's properties, newest first, and where the name of its architecture stands in it.

@@ -41,12 +41,18 @@ std::string folder_of_this_package() {
 void add_active_environment(std::vector<std::string>& all) {
   const char* home = std::getenv("VIRTUAL_ENV");
   if (!home || !*home) return;
+  if (const char* folder = system::own(nullptr, nullptr, "/Lib/site-packages")) {
+    all.push_back(std::string(home) + folder);
+    return;
+  }
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(file_path(std::string(home) + "/lib"), none))
     if (path_text(entry.path().filename()).starts_with("python3")) all.push_back(path_text(entry.path()) + "/site-packages");
 }
 
 }  // namespace
+
+const char* PerSystem::here() const noexcept { return system::own(on_linux, on_macos, on_windows); }
 
 void Library::set_package_folders(std::vector<std::string> list) {
   const std::lock_guard lock(folders().mutex);
@@ -91,6 +97,16 @@ Library Library::open(const char* variable, std::span<const char* const> names, 
   }
   if (library.error_.empty()) library.error_ = "there is none that can be used";
   return library;
+}
+
+Library Library::open(const char* variable, std::span<const PerSystem> names) {
+  std::vector<const char*> own;
+  for (const PerSystem& name : names)
+    if (const char* here = name.here()) own.push_back(here);
+  if (!own.empty()) return open(variable, own);
+  Library none = open(variable, std::span<const char* const>());
+  if (!none && none.error_.empty()) none.error_ = "there is none for this system";
+  return none;
 }
 
 void* Library::address(const char* symbol) {

@@ -8,6 +8,12 @@
 
 namespace naru::runtime {
 
+// What a library is called on each system, as a bare name, which the system looks up in its own folders, or as a path. Null: not there.
+struct PerSystem {
+  const char *on_linux, *on_macos = nullptr, *on_windows = nullptr;
+  const char* here() const noexcept;
+};
+
 class Library {
  public:
   Library() = default;
@@ -17,6 +23,8 @@ class Library {
   static Library open(const char* variable, std::initializer_list<const char*> names) {
     return open(variable, std::span(names.begin(), names.size()));
   }
+  // Of the names, those of this system.
+  static Library open(const char* variable, std::span<const PerSystem> names);
 
   // Folders of Python packages, some of which bring their own libraries ("wheels"): those set last, the one that contains this library's
   // package, those of the active environment (VIRTUAL_ENV), and the one configured at build time. Thread-safe.

@@ -59,6 +59,8 @@ void unmap_shared(void* memory, size_t bytes) noexcept;
 void close_shared(int file) noexcept;
 
 // --- libraries opened at run time ---
+// The one of these that is for this system: names and folders of libraries differ. Null: there is none on that system.
+const char* own(const char* on_linux, const char* on_macos, const char* on_windows) noexcept;
 struct Opened {
   void* library = nullptr;
   std::string error;

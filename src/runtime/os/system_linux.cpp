@@ -62,6 +62,8 @@ size_t limit_in(const char* file) {
 
 const bool kMetal = false;
 
+const char* own(const char* on_linux, const char*, const char*) noexcept { return on_linux; }
+
 bool on_main_thread() noexcept { return getpid() == static_cast<pid_t>(syscall(SYS_gettid)); }
 
 void sleep_while(std::atomic<uint32_t>& word, uint32_t seen) noexcept {

@@ -25,6 +25,8 @@ uint64_t number(const char* name) noexcept {
 
 const bool kMetal = true;
 
+const char* own(const char*, const char* on_macos, const char*) noexcept { return on_macos; }
+
 bool on_main_thread() noexcept { return pthread_main_np() != 0; }
 
 // std::atomic::wait uses the system's wait primitive here.

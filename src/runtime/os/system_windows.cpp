@@ -39,6 +39,8 @@ std::string path_of_module(HMODULE module) {
 
 const bool kMetal = false;
 
+const char* own(const char*, const char*, const char* on_windows) noexcept { return on_windows; }
+
 int process_id() noexcept { return static_cast<int>(GetCurrentProcessId()); }
 bool on_main_thread() noexcept { return GetCurrentThreadId() == main_thread; }
 bool at_fork(void (*)(), void (*)(), void (*)()) noexcept { return true; }
@@ -133,7 +135,13 @@ void* loaded_library(const char* name) noexcept { return GetModuleHandleA(name);
 
 Opened open_library(const std::string& name, bool) {
   Opened opened;
-  opened.library = LoadLibraryExW(file_path(name).c_str(), nullptr, LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
+  // By a full path, the libraries that it needs are looked for beside it. (Windows asks for backslashes here, and for no "..".)
+  std::error_code none;
+  std::filesystem::path path = file_path(name);
+  const bool bare = !path.has_parent_path();
+  if (!bare) path = std::filesystem::absolute(path, none).lexically_normal().make_preferred();
+  const DWORD where = bare ? LOAD_LIBRARY_SEARCH_DEFAULT_DIRS : LOAD_LIBRARY_SEARCH_DEFAULT_DIRS | LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR;
+  opened.library = LoadLibraryExW(path.c_str(), nullptr, where);
   if (!opened.library) opened.error = name + ": " + error_text(GetLastError());
   return opened;
 }

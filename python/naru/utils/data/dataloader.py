@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
+import select
+import sys
 import warnings
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -216,7 +218,7 @@ class DataLoader(Generic[T_co]):
         return samples // self.batch_size if self.drop_last else -(-samples // self.batch_size)
 
     def __iter__(self) -> Iterator[Any]:  # batches, of the type that collate_fn returns
-        if self.num_workers == 0 or not self.persistent_workers:
+        if not self.persistent_workers or self._in_this_process():
             return self._get_iterator()
         if self._iterator is None or self._iterator.broken:
             self._iterator = self._get_iterator()
@@ -229,7 +231,18 @@ class DataLoader(Generic[T_co]):
         rows = self._rows_at_once()
         if rows is not None:
             return _RowsIterator(self, *rows)
-        return _SingleProcessDataLoaderIter(self) if self.num_workers == 0 else _WorkersIterator(self)
+        return _SingleProcessDataLoaderIter(self) if self._in_this_process() else _WorkersIterator(self)
+
+    def _threads_suffice(self) -> bool:
+        """Whether workers can be threads: no Python code of the user runs in them."""
+        return self.worker_init_fn is None and self.multiprocessing_context is None and self._source().gather() is not None
+
+    def _in_this_process(self) -> bool:
+        """Whether samples are loaded by the program itself: without workers, or where worker processes can't be connected (Windows)."""
+        if self.num_workers == 0 or hasattr(select, "poll") or self._threads_suffice():
+            return self.num_workers == 0
+        warnings.warn(f"DataLoader: worker processes need select.poll, which {sys.platform} lacks; samples are loaded in this process", stacklevel=3)
+        return True
 
     def check_worker_number_rationality(self) -> None:
         """Warns if there are more workers than processors."""
@@ -263,7 +276,7 @@ class DataLoader(Generic[T_co]):
 
         source = self._source()
         pool: WorkerPool
-        if self.worker_init_fn is None and self.multiprocessing_context is None and source.gather() is not None:
+        if self._threads_suffice():
             pool = ThreadPool(source, self.num_workers)
         else:
             import multiprocessing

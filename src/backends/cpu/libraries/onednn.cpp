@@ -24,8 +24,14 @@ struct OneDnn {
 
   OneDnn() {
     // The system's, else that of a wheel (onednn-cpu-gomp), which is two folders above Python's packages.
-    std::vector<std::string> names{"libdnnl.so.2", "libdnnl.so.3"};
-    for (const std::string& folder : runtime::Library::package_folders()) names.push_back(folder + "/../../libdnnl.so.3");
+    // (On Windows in the environment's folder Library; there are none for macOS, and Homebrew's are in no folder of the system's.)
+    constexpr runtime::PerSystem kNames[] = {{"libdnnl.so.2", "/opt/homebrew/opt/onednn/lib/libdnnl.3.dylib", "dnnl.dll"},
+                                             {"libdnnl.so.3", "/usr/local/opt/onednn/lib/libdnnl.3.dylib"}};
+    std::vector<std::string> names;
+    for (const runtime::PerSystem& name : kNames)
+      if (const char* here = name.here()) names.push_back(here);
+    if (const char* wheel = runtime::system::own("/../../libdnnl.so.3", nullptr, "/../../Library/bin/dnnl.dll"))
+      for (const std::string& folder : runtime::Library::package_folders()) names.push_back(folder + wheel);
     for (const std::string& place : names)
       // The process may have loaded another version of oneDNN with global symbols (libtorch has one): bind ours to its own symbols.
       if ((library = runtime::system::open_library(place, true).library)) break;

@@ -31,13 +31,21 @@ class Environment {
   std::optional<std::string> before_;
 };
 
+// Apple's library has BLAS and LAPACK by the same names as OpenBLAS.
+constexpr const char* kAccelerate = "/System/Library/Frameworks/Accelerate.framework/Accelerate";
+
 std::vector<std::string> places() {
   std::vector<std::string> all;
   if (const char* path = std::getenv("NARU_OPENBLAS"); path && *path) all.push_back(path);
   // The wheel scipy-openblas32.
-  for (const std::string& folder : runtime::Library::package_folders())
-    all.push_back(folder + "/scipy_openblas32/lib/libscipy_openblas.so");
-  all.push_back("libopenblas.so.0");
+  const char* const wheel = runtime::system::own("libscipy_openblas.so", "libscipy_openblas.dylib", "libscipy_openblas.dll");
+  for (const std::string& folder : runtime::Library::package_folders()) all.push_back(folder + "/scipy_openblas32/lib/" + wheel);
+  // The system's own. (macOS: Homebrew's for both kinds of processors, which no folder of the system's has; then Apple's library.)
+  constexpr runtime::PerSystem kNames[] = {{"libopenblas.so.0", "/opt/homebrew/opt/openblas/lib/libopenblas.dylib", "libopenblas.dll"},
+                                           {nullptr, "/usr/local/opt/openblas/lib/libopenblas.dylib"},
+                                           {nullptr, kAccelerate}};
+  for (const runtime::PerSystem& name : kNames)
+    if (const char* here = name.here()) all.push_back(here);
   return all;
 }
 
@@ -61,11 +69,14 @@ struct OpenBlas {
     const Environment one("OPENBLAS_NUM_THREADS", "1");
     std::optional<Environment> kernel;
     if (const char* core = core_type(); core && !std::getenv("OPENBLAS_CORETYPE")) kernel.emplace("OPENBLAS_CORETYPE", core);
-    for (const std::string& place : places())
-      if ((library = runtime::system::open_library(place).library)) break;
+    const Environment one_of_apple("VECLIB_MAXIMUM_THREADS", "1");
+    for (const std::string& place : places()) {
+      if (!(library = runtime::system::open_library(place).library)) continue;
+      name = place == kAccelerate ? "Accelerate" : "OpenBLAS";
+      break;
+    }
     if (!library) return;
     if (auto set = reinterpret_cast<void (*)(int)>(find("openblas_set_num_threads"))) set(1);
-    name = "OpenBLAS";
     if (auto config = reinterpret_cast<const char* (*)()>(find("openblas_get_config"))) {
       // "OpenBLAS 0.3.34 DYNAMIC_ARCH ..."
       const std::string_view text = config();

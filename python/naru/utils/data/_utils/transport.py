@@ -95,7 +95,8 @@ def _shared_file(size: int) -> int:
     except (AttributeError, OSError):
         with tempfile.TemporaryFile() as named:
             file = os.dup(named.fileno())
-        os.posix_fallocate(file, 0, size)  # a full disk is an error here, rather than a crash at the first write
+        if hasattr(os, "posix_fallocate"):  # macOS has none
+            os.posix_fallocate(file, 0, size)  # a full disk is an error here, rather than a crash at the first write
     os.ftruncate(file, size)
     return file
 

@@ -173,7 +173,8 @@ def _ending(code: int | None) -> str:
     if code is None:
         return "its channel closed"
     if code < 0:
-        name = signal.Signals(-code).name if -code in signal.valid_signals() and -code < signal.SIGRTMIN else f"{-code}"
+        known = -code in signal.valid_signals() and -code < getattr(signal, "SIGRTMIN", signal.NSIG)
+        name = signal.Signals(-code).name if known else f"{-code}"
         out = " (often: out of memory)" if -code == signal.SIGKILL else ""
         return f"signal {name}{out}. Run with num_workers=0 to see what it was doing"
     return f"exit code {code}. Run with num_workers=0 to see what it was doing"
