@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _C
 from ._documentation import show
+from ._functions.arguments import takes_tensors
 from ._functions.naming import named as _named
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def cartesian_prod(*tensors: Any) -> Tensor:
 def _in_place(name: str) -> Callable[..., Tensor]:
     """Makes a function of an in-place method of Tensor."""
 
+    @takes_tensors
     @_named(name, f"`input.{name}(...)`, the method, with what follows as its arguments; writes to `input` and returns it.")
     def call(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return getattr(input, name)(*args, **kwargs)
@@ -73,6 +75,7 @@ xlogy_ = _in_place("xlogy_")
 def _copied(name: str, view: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """Makes a function that copies the result of a view: the method of that name, unless a view function is given."""
 
+    @takes_tensors
     @_named(name + "_copy", f"A copy of what `input.{name}(...)`, the method, gives for the arguments that follow; written to `out` where that is given.")
     def call(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         result = view(input) if view else getattr(input, name)(*args, **kwargs)
@@ -111,6 +114,7 @@ view_as_complex_copy = _copied("view_as_complex", _C.view_as_complex)
 view_as_real_copy = _copied("view_as_real", _C.view_as_real)
 
 
+@takes_tensors
 def get_device(input: Tensor) -> int:
     """The index of the device of `input`; -1 for cpu.
 
@@ -130,6 +134,7 @@ def block_diag(*tensors: Any) -> Tensor:
     return _C._block_diag(list(tensors))
 
 
+@takes_tensors
 def histogramdd(input: Tensor, bins: Any, range: Any = None, weight: Tensor | None = None, density: bool = False) -> Any:
     """(hist, bin_edges): an n-dimensional histogram of points.
 
@@ -290,6 +295,7 @@ def _atleast(tensors: tuple, grow: Callable[[Tensor], Tensor]) -> Any:
     return tuple(grow(t) for t in tensors)
 
 
+@takes_tensors
 def atleast_1d(*tensors: Any) -> Any:
     """The `tensors` (one, several, or a list) with at least one dimension.
 
@@ -299,6 +305,7 @@ def atleast_1d(*tensors: Any) -> Any:
     return _atleast(tensors, lambda t: t.reshape(1) if t.dim() == 0 else t)
 
 
+@takes_tensors
 def atleast_2d(*tensors: Any) -> Any:
     """The `tensors` (one, several, or a list) with at least two dimensions; new ones are prepended.
 
@@ -308,6 +315,7 @@ def atleast_2d(*tensors: Any) -> Any:
     return _atleast(tensors, lambda t: t.reshape(1, -1) if t.dim() < 2 else t)
 
 
+@takes_tensors
 def atleast_3d(*tensors: Any) -> Any:
     """The `tensors` (one, several, or a list) with at least three dimensions; a matrix gets a new last dimension.
 

@@ -256,8 +256,8 @@ def load(
             RuntimeError for a file in the legacy format.
         pickle_load_args: `encoding`, of strings pickled by Python 2 ("utf-8").
 
-    A file that is damaged, or has another format, raises RuntimeError; one that is more than data, pickle.UnpicklingError. Loading data uses no more
-    memory than the file's length allows (docs/files.md).
+    A damaged archive raises RuntimeError; a file of another format, or with more than data, pickle.UnpicklingError; an empty file, or a pickle that
+    is cut short, EOFError. Loading data uses no more memory than the file's length allows (docs/files.md).
 
     >>> import io
     >>> file = io.BytesIO()
@@ -312,14 +312,16 @@ def _read(f: Any, mmap: bool, place: Callable[[Any, str], Any], data_only: bool,
         head = file.read(16)
         file.seek(start)
         where = f"'{os.fspath(f)}'" if isinstance(f, (str, os.PathLike)) else "the file"
-        if head.startswith(b"\x80") and len(head) > 2:
+        if not head.startswith(b"PK\x03\x04"):
             if mmap:
                 raise RuntimeError(
                     "mmap can only be used with files saved with `torch.save(_use_new_zipfile_serialization=True), please torch.save your checkpoint "
                     "with this option in order to use mmap."
                 )
+            if not head:
+                raise EOFError(f"Ran out of input: {where} is empty")
             return LegacyReader(file, length, place, lambda storage: unpickle(file, length, storage)).read()
-        return _load_archive(file, _mapped(file) if mmap and length else None, head, where, place, unpickle)
+        return _load_archive(file, _mapped(file) if mmap else None, where, place, unpickle)
 
 
 def _mapped(file: IO[bytes]) -> memoryview:
@@ -331,14 +333,14 @@ def _mapped(file: IO[bytes]) -> memoryview:
 
 
 def _load_archive(
-    file: IO[bytes], seen: memoryview | None, head: bytes, where: str, place: Callable[[Any, str], Any], unpickle: Callable[..., Any]
+    file: IO[bytes], seen: memoryview | None, where: str, place: Callable[[Any, str], Any], unpickle: Callable[..., Any]
 ) -> Any:
     from zipfile import BadZipFile, ZipFile
 
     try:
         archive = ZipFile(file)
     except (BadZipFile, NotImplementedError, ValueError, EOFError, struct.error) as error:
-        raise RuntimeError(f"PytorchStreamReader failed reading zip archive: {_not_an_archive(head, where)}") from error
+        raise RuntimeError(f"PytorchStreamReader failed reading zip archive: failed finding central directory: {where} is cut off") from error
     with archive:
         reader = ArchiveReader(archive, file.seek(0, os.SEEK_END), seen)
         text = reader.read("data.pkl")
@@ -369,9 +371,9 @@ def _explained(weights_only: bool) -> Iterator[None]:
 
     try:
         yield
-    except pickle.UnpicklingError:
+    except (pickle.UnpicklingError, EOFError):
         raise
-    except (BadZipFile, EOFError, KeyError, IndexError, ValueError, UnicodeDecodeError, struct.error) as error:
+    except (BadZipFile, KeyError, IndexError, ValueError, UnicodeDecodeError, struct.error) as error:
         raise RuntimeError(f"PytorchStreamReader failed reading zip archive: the file is damaged: {error}") from error
     except (AttributeError, TypeError, ImportError, OverflowError, MemoryError, RecursionError) as error:
         if weights_only:
@@ -379,13 +381,5 @@ def _explained(weights_only: bool) -> Iterator[None]:
             raise refused(f"The pickle in the file is not valid: {error}") from error
         raise
 
-
-def _not_an_archive(head: bytes, where: str) -> str:
-    """Why a file is not a zip archive, judging by its first bytes."""
-    if not head:
-        return f"{where} is empty"
-    if head.startswith(b"PK"):
-        return f"failed finding central directory: {where} is cut off"
-    return f"{where} is not a file written by torch.save (no zip archive)"
 
 __getattr__ = _missing.module_getattr(__name__)

@@ -291,7 +291,7 @@ def read_pt(data: bytes, naru) -> bool:
     try:
         obj = naru.load(io.BytesIO(data))
     except (Exception, MemoryError) as error:
-        look_at_error(error, (RuntimeError, pickle.UnpicklingError))
+        look_at_error(error, (RuntimeError, pickle.UnpicklingError, EOFError))
         return False
     touch(obj, naru, set())
     return True

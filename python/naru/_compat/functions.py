@@ -7,6 +7,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from .. import _C, _sparse_tensors, sparse
+from .._functions.arguments import takes_tensors
 from ..nn import functional as F
 
 if TYPE_CHECKING:
@@ -129,6 +130,7 @@ def is_vulkan_available() -> bool:
     return False
 
 
+@takes_tensors
 def is_distributed(input: Tensor) -> bool:
     """Returns False: no tensor `input` is distributed.
 
@@ -136,6 +138,8 @@ def is_distributed(input: Tensor) -> bool:
     >>> is_distributed(naru.ones(1))
     False
     """
+    if not isinstance(input, Tensor):
+        raise TypeError(f"is_distributed(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     return False
 
 
@@ -201,6 +205,7 @@ def from_file(filename: str, shared: bool | None = None, size: int = 0, *, dtype
     return made.requires_grad_() if requires_grad else made
 
 
+@takes_tensors
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: int = 1, zero_infinity: bool = False) -> Tensor:
     """nn.functional.ctc_loss of `log_probs`, `targets`, `input_lengths`, `target_lengths`, `blank` and `zero_infinity`, with a numeric code for
     the `reduction`: 0 none, 1 mean, 2 sum.
@@ -212,6 +217,7 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
     return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, {1: "mean", 2: "sum"}.get(reduction, "none"), zero_infinity)
 
 
+@takes_tensors
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     """(`input` with elements dropped with probability `p`, the mask of kept elements); nothing is dropped if `train` is false.
 
@@ -225,6 +231,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
     return input * kept * (0.0 if p == 1 else 1 / (1 - p)), kept
 
 
+@takes_tensors
 def embedding_renorm_(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
     """Scales the rows of `weight` selected by `indices` whose norm (of order `norm_type`) exceeds `max_norm`, in place; returns `weight`.
 
@@ -237,6 +244,7 @@ def embedding_renorm_(weight: Tensor, indices: Tensor, max_norm: float, norm_typ
     return weight
 
 
+@takes_tensors
 def slice_copy(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
     """A copy of `input`[`start`:`end`:`step`] along the dimension `dim`.
 
@@ -253,6 +261,7 @@ def _stored_rows(mat1: Tensor, mat2: Tensor) -> tuple[Tensor, Tensor]:
     return rows, sparse.mm(mat1, mat2).index_select(0, rows)
 
 
+@takes_tensors
 def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
     """The product of the sparse COO matrix `mat1` and the dense `mat2`, as a COO tensor with one sparse dimension: the rows in which `mat1` stores elements.
 
@@ -266,6 +275,7 @@ def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
     return _sparse_tensors.sparse_coo_tensor(rows.unsqueeze(0), values, (mat1.shape[0], mat2.shape[1]), is_coalesced=True)
 
 
+@takes_tensors
 def smm(input: Tensor, mat: Tensor) -> Tensor:
     """The product of the sparse COO matrix `input` and the dense `mat`, as a sparse matrix that stores the full rows in which `input` stores elements.
 
@@ -279,6 +289,7 @@ def smm(input: Tensor, mat: Tensor) -> Tensor:
     return _sparse_tensors.sparse_coo_tensor(places, values.reshape(-1), (input.shape[0], mat.shape[1]), is_coalesced=True)
 
 
+@takes_tensors
 def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """`beta` * `input` + `alpha` * (`mat1` @ `mat2`) for sparse matrices `input` and `mat1` and a dense `mat2`, as a sparse matrix.
 
@@ -291,6 +302,7 @@ def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alph
     return input * beta + smm(mat1, mat2) * alpha
 
 
+@takes_tensors
 def dsmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of the matrices `input` and `mat2`, one of them sparse.
 
@@ -305,6 +317,7 @@ def dsmm(input: Tensor, mat2: Tensor) -> Tensor:
 hsmm, saddmm = hspmm, sspaddmm
 
 
+@takes_tensors
 def embedding_bag(
     weight: Tensor,
     indices: Tensor,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _C
 from .._documentation import show
 from ..nn import functional as F
+from .._functions.arguments import takes_tensors
 from .._functions.naming import named
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ feature_dropout, feature_dropout_ = (_with_training("feature_dropout" + "_" * i,
 feature_alpha_dropout, feature_alpha_dropout_ = (_with_training("feature_alpha_dropout" + "_" * i, F.feature_alpha_dropout, bool(i)) for i in (0, 1))
 
 
+@takes_tensors
 def celu(input: Tensor, alpha: float = 1.0) -> Tensor:
     """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)) of each element of `input`, as nn.functional.celu with `alpha`.
 
@@ -45,6 +47,7 @@ def celu(input: Tensor, alpha: float = 1.0) -> Tensor:
     return F.celu(input, alpha)
 
 
+@takes_tensors
 def selu(input: Tensor) -> Tensor:
     """nn.functional.selu of each element of `input`: celu, scaled so that layers keep mean 0 and variance 1.
 
@@ -54,6 +57,7 @@ def selu(input: Tensor) -> Tensor:
     return F.selu(input)
 
 
+@takes_tensors
 def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
     """Pads `input` with `value` by the amounts in `pad`, pairs from the last dimension on: nn.functional.pad with a constant.
 
@@ -71,6 +75,7 @@ def _of_code(codes: tuple[str, ...], code: int, what: str) -> str:
     return codes[code]
 
 
+@takes_tensors
 def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
     """Samples `input` (N, C, H, W or N, C, D, H, W) at the points of `grid`, as nn.functional.grid_sample, with numeric codes for the modes:
     `interpolation_mode` 0 bilinear, 1 nearest, 2 bicubic; `padding_mode` 0 zeros, 1 border, 2 reflection. `align_corners`: whether -1 and 1
@@ -84,6 +89,7 @@ def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_m
     return F.grid_sample(input, grid, mode, padding, align_corners)
 
 
+@takes_tensors
 def grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
     """grid_sampler for images: `input` (N, C, H, W), `grid` (N, H', W', 2); `interpolation_mode`, `padding_mode` and `align_corners` as in
     grid_sampler.
@@ -95,6 +101,7 @@ def grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: int, paddin
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
+@takes_tensors
 def grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
     """grid_sampler for volumes: `input` (N, C, D, H, W), `grid` (N, D', H', W', 3); `interpolation_mode`, `padding_mode` and `align_corners` as in
     grid_sampler.
@@ -117,6 +124,7 @@ def _of_statistics(input: Tensor, weight: Tensor | None) -> Any:
     return input.dtype if weight is None else weight.dtype
 
 
+@takes_tensors
 def native_layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
     """(nn.functional.layer_norm of `input` over its last dimensions `normalized_shape`, times `weight`, plus `bias`; the means; 1 / the
     standard deviations). `eps` is added to the variance. The statistics have no gradient.
@@ -129,6 +137,7 @@ def native_layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Te
     return (out, *_statistics(input.detach(), dims, eps, True, _of_statistics(input, weight)))
 
 
+@takes_tensors
 def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
     """(nn.functional.group_norm, the means, 1 / the standard deviations): `input` has N x C x HxW elements, `weight` and `bias` have shape (C) or
     are None; the statistics have shape (N, group), with `eps` added to the variance, and gradients.
@@ -140,6 +149,7 @@ def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None,
     return (out, *_statistics(input.reshape(N, group, C * HxW // group), [2], eps, False, _of_statistics(input, weight)))
 
 
+@takes_tensors
 def native_batch_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: bool, momentum: float, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -161,6 +171,7 @@ def native_batch_norm(
     return _C.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps), mean, scale
 
 
+@takes_tensors
 def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Interleaves the channels of `input` (N, C, ...) between `groups`: nn.functional.channel_shuffle.
 
@@ -195,6 +206,7 @@ def empty_permuted(
     return made.permute([order.index(d) for d in range(len(order))]).requires_grad_(requires_grad)
 
 
+@takes_tensors
 def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: int = 0, out: Tensor | None = None) -> Tensor:
     """The xor of the bits of `input`'s elements along `dim` (an int or several; all if empty), as uint64: floating point as float64,
     integers as int64. `keepdim` keeps reduced dimensions with size 1; `mode` must be 0 (RuntimeError). Also written to `out` if given.

@@ -26,7 +26,10 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
             [0.2500, 0.5000]]), tensor([2, 2], dtype=torch.int32))
     """
     warnings.warn("torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in a future PyTorch release.", stacklevel=2)
-    results = tuple(_C._lu_with_info(A, pivot, not get_infos))[: 3 if get_infos else 2]
+    results = _C._lu_with_info(A, pivot, not get_infos)
+    if not isinstance(results, (list, tuple)):  # what a class with `__torch_function__` has answered
+        return results
+    results = tuple(results)[: 3 if get_infos else 2]
     if out is None:
         return results
     return tuple(_C._write_out("lu", target, result) for target, result in zip(out, results))

@@ -28,6 +28,11 @@ def refused(why: str) -> pickle.UnpicklingError:
     return pickle.UnpicklingError(f"Weights only load failed. {why}")
 
 
+def cut_short() -> EOFError:
+    """The error for a pickle that ends before its last instruction."""
+    return EOFError("Ran out of input: the pickle in the file is cut short.")
+
+
 def _bytes_like(*args: Any) -> bytearray:
     # bytearray(10**12) in a file would allocate that much memory.
     if any(isinstance(arg, int) for arg in args):

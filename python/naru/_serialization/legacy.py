@@ -57,7 +57,7 @@ class LegacyReader:
 
     def read(self) -> Any:
         """Reads the object."""
-        if self._unpickle(None) != MAGIC_NUMBER:
+        if self._magic() != MAGIC_NUMBER:
             raise RuntimeError("Invalid magic number; corrupt file?")
         version = self._unpickle(None)
         if version != _VERSION:
@@ -76,6 +76,18 @@ class LegacyReader:
             result = self._unpickle(self.storage)
             self._file.seek(end)
         return result
+
+    def _magic(self) -> Any:
+        """The first pickle. UnpicklingError if it is none: a file of any other format comes here."""
+        begin = self._file.tell()
+        is_pickle = self._file.read(1) == b"\x80"
+        self._file.seek(begin)
+        try:
+            return self._unpickle(None)
+        except Exception as error:  # noqa: BLE001: unpickling arbitrary bytes raises many types
+            if is_pickle and isinstance(error, EOFError):
+                raise
+            raise pickle.UnpicklingError(f"{error} (the file is not a file written by torch.save: no zip archive, and no pickle)") from error
 
     def _first(self) -> tuple[Any, bool]:
         """The object, over storages that are not filled yet, and whether it must be rebuilt after they are."""

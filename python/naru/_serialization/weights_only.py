@@ -15,7 +15,7 @@ from collections import Counter, OrderedDict, defaultdict
 from typing import IO, TYPE_CHECKING, Any
 
 from .. import _C, _utils
-from .allowed import MAX_INT, new_tensor, plain_globals, refused
+from .allowed import MAX_INT, cut_short, new_tensor, plain_globals, refused
 from .storages import LoadedStorage, StorageType
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class WeightsOnlyUnpickler:
         self._extents: dict[int, tuple[Any, int, int]] = {}
 
     def load(self) -> Any:
-        """Reads the object. UnpicklingError if the pickle is invalid or not plain data."""
+        """Reads the object. UnpicklingError if the pickle is invalid or not plain data, EOFError if it is cut short."""
         read, run = self._file.read, _INSTRUCTIONS
         try:
             while True:
@@ -81,7 +81,7 @@ class WeightsOnlyUnpickler:
                 instruction = run.get(code)
                 if instruction is None:
                     if not code:
-                        raise refused("The pickle in the file is cut short.")
+                        raise cut_short()
                     raise refused(f"Unsupported operand {code[0]}")
                 instruction(self)
         except pickle.UnpicklingError:
@@ -92,11 +92,9 @@ class WeightsOnlyUnpickler:
     # --- bytes
 
     def _read(self, size: int) -> bytes:
-        if size > self._length:
-            raise refused(f"The pickle in the file is not valid: it speaks of {size} bytes, and the file has {self._length}.")
-        data = self._file.read(size)
+        data = self._file.read(size) if size <= self._length else b""
         if len(data) != size:
-            raise refused("The pickle in the file is cut short.")
+            raise cut_short()
         return data
 
     def _number(self, form: struct.Struct) -> int:
@@ -105,13 +103,13 @@ class WeightsOnlyUnpickler:
     def _byte(self) -> int:
         data = self._file.read(1)
         if not data:
-            raise refused("The pickle in the file is cut short.")
+            raise cut_short()
         return data[0]
 
     def _line(self) -> str:
         line = self._file.readline(min(self._length, 1 << 20))
         if not line.endswith(b"\n"):
-            raise refused("The pickle in the file is cut short.")
+            raise refused("The pickle in the file is not valid: a line of more than 2^20 bytes.") if len(line) == 1 << 20 else cut_short()
         return line[:-1].decode("utf-8")
 
     def _old_text(self, data: bytes) -> Any:

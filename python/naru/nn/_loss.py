@@ -41,6 +41,7 @@ def _weighted(losses: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     return losses.sum() / weight.sum() if reduction == "mean" else reduce_loss(losses, reduction)
 
 
+@takes_tensors
 def cross_entropy(
     input: Tensor,
     target: Tensor,

@@ -338,16 +338,22 @@ def rms_norm(
 
 
 @takes_tensors
-def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
+def normalize(
+    input: Tensor, p: float = 2.0, dim: int | tuple[int, ...] | None = 1, eps: float = 1e-12, out: Tensor | None = None
+) -> Tensor:
     """`input` divided by its p-norm along `dim`, where the norm is clamped to at least `eps`.
 
     Args:
+        dim: the dimension, several of them, or None for all.
         out: the output tensor.
 
     >>> naru.nn.functional.normalize(naru.tensor([[3.0, 4.0]]))
     tensor([[0.6000, 0.8000]])
     """
-    result = _C._normalize(input, p, dim, eps)
+    if dim is None or isinstance(dim, (list, tuple)):
+        result = input / _C.linalg_vector_norm(input, p, dim, True).clamp_min(eps)
+    else:
+        result = _C._normalize(input, p, dim, eps)
     return result if out is None else out.copy_(result)
 
 

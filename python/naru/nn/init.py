@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from .. import _C, _missing
+from .._functions.arguments import takes_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +28,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return _C._calculate_gain(nonlinearity, param)
 
 
+@takes_tensors
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Fills with values from the uniform distribution on [a, b).
 
@@ -42,6 +44,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
         return tensor.uniform_(a, b, **_seeded(generator))
 
 
+@takes_tensors
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Fills with values from the normal distribution.
 
@@ -59,6 +62,7 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
         return tensor.normal_(mean, std, **_seeded(generator))
 
 
+@takes_tensors
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
@@ -81,6 +85,7 @@ def _no_grad_trunc_normal_(tensor: Tensor, mean: float, std: float, a: float, b:
     return trunc_normal_(tensor, mean, std, a, b, generator)
 
 
+@takes_tensors
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fills with `val`.
 
@@ -93,6 +98,7 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
         return tensor.fill_(val)
 
 
+@takes_tensors
 def ones_(tensor: Tensor) -> Tensor:
     """Fills with 1.
 
@@ -104,6 +110,7 @@ def ones_(tensor: Tensor) -> Tensor:
     return constant_(tensor, 1.0)
 
 
+@takes_tensors
 def zeros_(tensor: Tensor) -> Tensor:
     """Fills with 0.
 
@@ -116,6 +123,7 @@ def zeros_(tensor: Tensor) -> Tensor:
         return tensor.zero_()
 
 
+@takes_tensors
 def eye_(tensor: Tensor) -> Tensor:
     """Fills a matrix with the identity.
 
@@ -127,6 +135,7 @@ def eye_(tensor: Tensor) -> Tensor:
     return _C._eye_(tensor)
 
 
+@takes_tensors
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Fills the weight of a convolution so that the convolution preserves its channels.
 
@@ -154,6 +163,7 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
     return _calculate_fan_in_and_fan_out(tensor)[modes.index(mode.lower())]
 
 
+@takes_tensors
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Fills with values uniform in ± gain · sqrt(6 / (fan_in + fan_out)).
 
@@ -168,6 +178,7 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
     return uniform_(tensor, -bound, bound, generator)
 
 
+@takes_tensors
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Fills with normal values with standard deviation gain · sqrt(2 / (fan_in + fan_out)).
 
@@ -187,6 +198,7 @@ def _warn_empty() -> None:
     warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
 
 
+@takes_tensors
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
@@ -210,6 +222,7 @@ def kaiming_uniform_(
     return uniform_(tensor, -bound, bound, generator)
 
 
+@takes_tensors
 def kaiming_normal_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
@@ -232,6 +245,7 @@ def kaiming_normal_(
     return normal_(tensor, 0.0, std, generator)
 
 
+@takes_tensors
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
     """Fills with a (semi-)orthogonal matrix, where the dimensions after the first are flattened.
 
@@ -246,6 +260,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     return _C._orthogonal_(tensor, gain, **_seeded(generator))
 
 
+@takes_tensors
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
     """Fills a matrix with normal values, and sets the fraction `sparsity` of each column to 0.
 

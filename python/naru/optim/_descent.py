@@ -29,6 +29,14 @@ class Descent(Optimizer):
     _takes_complex = True
     _holds_complex = False
 
+    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+        if defaults.get("fused"):
+            if defaults.get("differentiable"):
+                raise RuntimeError("`fused` does not support `differentiable`")
+            if defaults.get("foreach"):
+                raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+        super().__init__(params, defaults)
+
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Updates the parameters once; `closure` computes the loss again and returns it."""
         loss = None if closure is None else self._run_closure(closure)
@@ -109,7 +117,11 @@ class Descent(Optimizer):
             self._update(param, grad, state, group)
 
     def _update_differentiably(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        """The same as a part of the history, for parameters that are no leaves. The state is made anew, as backward needs the old one."""
+        """The same as a part of the history, for parameters that are no leaves. The state is made anew, as backward needs the old one.
+        NotImplementedError for an option that requires gradients: SGD and Adam, which give them, define this function themselves."""
+        for name, value in group.items():
+            if isinstance(value, Tensor) and value.requires_grad:
+                raise NotImplementedError(f"{type(self).__name__}: {name} gets no gradient; SGD, Adam and AdamW differentiate their lr and weight_decay")
         for param in params:
             state = self._state_for(param, group)
             state.update({key: value.clone() for key, value in state.items() if isinstance(value, Tensor)})

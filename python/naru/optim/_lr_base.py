@@ -22,8 +22,8 @@ def _warn(text: str, stacklevel: int = 3) -> None:
 
 
 def _set_rate(group: dict[str, Any], value: Any) -> None:
-    if hasattr(group["lr"], "fill_"):  # a learning rate given as a tensor stays a tensor
-        group["lr"].fill_(value)
+    if hasattr(group["lr"], "fill_"):  # a learning rate given as a tensor stays that tensor
+        group["lr"].fill_(value.squeeze() if hasattr(value, "squeeze") else value)
     else:
         group["lr"] = value
 
@@ -72,7 +72,7 @@ class LRScheduler:
         self.optimizer = optimizer
         if last_epoch == -1:
             for group in optimizer.param_groups:
-                group.setdefault("initial_lr", _number(group["lr"]))
+                group.setdefault("initial_lr", _copied(group["lr"]))
         else:
             for i, group in enumerate(optimizer.param_groups):
                 if "initial_lr" not in group:
@@ -82,7 +82,7 @@ class LRScheduler:
                         f"haven't properly loaded the optimizer state\n2. You're using last_epoch >= 0 for a fresh training "
                         f"run (not recommended)"
                     )
-        self.base_lrs: list[float] = [group["initial_lr"] for group in optimizer.param_groups]
+        self.base_lrs: list[Any] = [_copied(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self._count_steps_of(optimizer)
         self._initial_step()
@@ -120,8 +120,8 @@ class LRScheduler:
         """The rates for `last_epoch`; subclasses define it."""
         raise NotImplementedError
 
-    def get_last_lr(self) -> list[float]:
-        """The last rates that were set.
+    def get_last_lr(self) -> list[Any]:
+        """The last rates that were set: numbers, or tensors for groups whose rate is one.
 
         >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
         >>> naru.optim.lr_scheduler.StepLR(optimizer, 1).get_last_lr()
@@ -164,10 +164,11 @@ class LRScheduler:
             rates = closed() if closed is not None else self.get_lr()
         for group, rate in zip(self.optimizer.param_groups, rates):
             _set_rate(group, rate)
-        self._last_lr = [_number(group["lr"]) for group in self.optimizer.param_groups]
+        self._last_lr = self._rates()
 
     def _rates(self) -> list[Any]:
-        return [_number(group["lr"]) for group in self.optimizer.param_groups]
+        """Copies of the groups' rates: numbers, or tensors where the rate is one."""
+        return [_copied(group["lr"]) for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
         """The schedule's state, without the optimizer.

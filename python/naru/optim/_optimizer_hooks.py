@@ -38,7 +38,7 @@ def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
     """Calls `hook(optimizer, args, kwargs)` before each step of every optimizer.
 
     Args:
-        hook: the hook; its result, if not None, is the new (args, kwargs).
+        hook: the hook. `args` begins with the optimizer; a result other than None is the new (args, kwargs).
 
     Returns a handle whose `remove()` removes the hook.
 
@@ -55,7 +55,7 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
     """Calls `hook(optimizer, args, kwargs)` after each step of every optimizer.
 
     Args:
-        hook: the hook; its result is ignored.
+        hook: the hook; `args` begins with the optimizer, and the result is ignored.
 
     Returns a handle whose `remove()` removes the hook.
 
@@ -89,6 +89,7 @@ class OptimizerHooks:
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls `hook(optimizer, args, kwargs)` before each step; if it returns a pair, that replaces args and kwargs.
+        `args` begins with the optimizer.
 
         >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
         >>> handle = optimizer.register_step_pre_hook(lambda optimizer, args, kwargs: print("before"))
@@ -98,7 +99,7 @@ class OptimizerHooks:
         return _add(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls `hook(optimizer, args, kwargs)` after each step.
+        """Calls `hook(optimizer, args, kwargs)` after each step; `args` begins with the optimizer.
 
         >>> optimizer = naru.optim.SGD([naru.nn.Parameter(naru.ones(1))], lr=1.0)
         >>> handle = optimizer.register_step_post_hook(lambda optimizer, args, kwargs: print("after"))
@@ -134,13 +135,14 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         pre, post = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
         if not pre and not post and not _global_pre_hooks and not _global_post_hooks:
             return step(self, *args, **kwargs)
+        args = (self, *args)  # what hooks see, and may replace
         for hook in [*_global_pre_hooks.values(), *pre.values()]:
             new = hook(self, args, kwargs)
             if new is not None:
                 if not (isinstance(new, tuple) and len(new) == 2):
                     raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {new}.")
                 args, kwargs = new
-        out = step(self, *args, **kwargs)
+        out = step(*args, **kwargs)
         for hook in [*post.values(), *_global_post_hooks.values()]:
             hook(self, args, kwargs)
         return out

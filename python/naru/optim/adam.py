@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _C
 from ._descent import Descent, zero_steps, zeros_for
-from .optimizer import check_option, number
+from .optimizer import check_option, differentiable_number, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ class Adam(Descent):
         foreach: ignored: the parameters of a group are always updated together.
         maximize: maximises the objective instead of minimising it.
         capturable: whether `step()` may be captured in a graph.
-        differentiable: whether autograd records the step.
+        differentiable: whether autograd records the step; then lr, betas and weight_decay that require gradients get them.
         fused: ignored: updates are always fused.
 
     >>> import naru
@@ -150,8 +150,8 @@ class Adam(Descent):
         return found + [[i] for i in range(len(params)) if i not in taken]
 
     def _update_differentiably(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        beta1, beta2 = (number(b) for b in group["betas"])
-        lr, decay = number(group["lr"]), group["weight_decay"]
+        beta1, beta2 = (differentiable_number(b) for b in group["betas"])
+        lr, decay = (differentiable_number(group[name]) for name in ("lr", "weight_decay"))
         for param, grad in zip(params, grads):
             if group["maximize"]:
                 grad = -grad
@@ -159,9 +159,9 @@ class Adam(Descent):
             state["step"] = state["step"] + 1
             count = float(state["step"])
             if decay and group["decoupled_weight_decay"]:
-                param.mul_(1 - lr * decay)
+                param.copy_(param.clone() * (1 - lr * decay))  # backward needs the parameter as it was
             elif decay:
-                grad = grad + decay * param
+                grad = grad + decay * param.clone()
             mean = state["exp_avg"] = beta1 * state["exp_avg"] + (1 - beta1) * grad
             square = state["exp_avg_sq"] = beta2 * state["exp_avg_sq"] + (1 - beta2) * grad * grad
             if group["amsgrad"]:
@@ -204,7 +204,7 @@ class AdamW(Adam):
         maximize: maximises the objective instead of minimising it.
         foreach: ignored: the parameters of a group are always updated together.
         capturable: whether `step()` may be captured in a graph.
-        differentiable: whether autograd records the step.
+        differentiable: whether autograd records the step; then lr, betas and weight_decay that require gradients get them.
         fused: ignored: updates are always fused.
 
     >>> p = naru.nn.Parameter(naru.tensor([1.0])); p.grad = naru.tensor([0.5])

@@ -343,6 +343,11 @@ def as_real(tensor: Tensor) -> Tensor:
     return _C.view_as_real(tensor.detach().resolve_conj()) if tensor.is_complex() else tensor
 
 
+def differentiable_number(value: Any) -> Any:
+    """The value of an option: a tensor without dimensions if it requires gradients, else a float."""
+    return value.reshape(()) if isinstance(value, Tensor) and value.requires_grad else number(value)
+
+
 def number(value: Any) -> float:
     """The value of an option that may be a one-element tensor, as a float."""
     if isinstance(value, Tensor) and value.numel() != 1:

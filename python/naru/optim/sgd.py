@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import _C
 from ._descent import Descent
-from .optimizer import check_option, number
+from .optimizer import check_option, differentiable_number, number
 
 Tensor = _C.Tensor
 
@@ -22,7 +22,7 @@ class SGD(Descent):
     Args:
         params: parameters, pairs of name and parameter, or groups of them.
         foreach: ignored: the parameters of a group are always updated together.
-        differentiable: whether autograd records the step.
+        differentiable: whether autograd records the step; then lr, momentum and weight_decay that require gradients get them.
         fused: ignored: updates are always fused.
 
     >>> import naru
@@ -81,15 +81,15 @@ class SGD(Descent):
                 self.state[param]["momentum_buffer"] = buffer
 
     def _update_differentiably(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        momentum = group["momentum"]
+        momentum, lr, decay = (differentiable_number(group[name]) for name in ("momentum", "lr", "weight_decay"))
         for param, grad in zip(params, grads):
             if group["maximize"]:
                 grad = -grad
-            if group["weight_decay"]:
-                grad = grad + number(group["weight_decay"]) * param
+            if decay:
+                grad = grad + decay * param.clone()  # backward needs the parameter as it was
             if momentum:
                 before = self.state[param].get("momentum_buffer")
                 buffer = grad.detach().clone() if before is None else momentum * before + (1 - group["dampening"]) * grad
                 self.state[param]["momentum_buffer"] = buffer
                 grad = grad + momentum * buffer if group["nesterov"] else buffer
-            param.sub_(number(group["lr"]) * grad)
+            param.sub_(lr * grad)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from .. import _C, _missing
 from ._making import made
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Tensor = _C.Tensor
 
@@ -44,52 +50,101 @@ def assert_close(
 ) -> None:
     """Raises AssertionError unless |actual - expected| <= atol + rtol · |expected| everywhere.
 
-    Accepts tensors, numbers, arrays, and sequences and dicts of them, `actual` and `expected`. Defaults of `rtol` and `atol` depend on
+    `actual` and `expected` are tensors, numbers, arrays, None, or sequences and mappings of them, paired item by item: AssertionError where the
+    structures differ, TypeError for a pair of different kinds (a tensor and a list, a tensor and a number). Defaults of `rtol` and `atol` depend on
     the dtype. `equal_nan`: NaN equals NaN. `check_device`, `check_dtype`, `check_stride` and `check_layout`: whether these must be equal, too.
-    `allow_subclasses` is ignored. `msg`: the error message, or a function of the default message.
+    `allow_subclasses`: whether a tensor may be compared with one of a subclass. `msg`: the error message, or a function of the default message.
 
     >>> naru.testing.assert_close(naru.tensor([1.0]), naru.tensor([1.0000001]))
     """
+    if (rtol is None) != (atol is None):
+        raise ValueError(
+            f"Both 'rtol' and 'atol' must be either specified or unspecified, but got rtol={rtol} and atol={atol} instead."
+        )
     try:
-        _compare(actual, expected, "", rtol, atol, equal_nan, check_device, check_dtype, check_stride, check_layout)
+        for compare, x, y, where in list(_pairs(actual, expected, "", allow_subclasses)):  # all pairs are formed before the first is compared
+            if compare is _compare_numbers:
+                _compare_numbers(x, y, where, rtol, atol, equal_nan, check_dtype)
+            else:
+                _compare_tensors(x.detach(), y.detach(), where, rtol, atol, equal_nan, check_device, check_dtype, check_stride, check_layout)
     except AssertionError as error:
         if msg is None:
             raise
         raise AssertionError(msg(str(error)) if callable(msg) else msg) from None
 
 
-def _compare(
-    a: Any, b: Any, where: str, rtol: Any, atol: Any, equal_nan: bool, device: bool, dtype: bool, stride: bool, layout: bool
-) -> None:
-    rest = (rtol, atol, equal_nan, device, dtype, stride, layout)
-    if (rtol is None) != (atol is None):
-        raise ValueError(
-            f"Both 'rtol' and 'atol' must be either specified or unspecified, but got rtol={rtol} and atol={atol} instead."
-        )
-    if isinstance(a, dict) and isinstance(b, dict):
+def _plain_number(value: Any) -> Any:
+    """A Python number for a number of Python or NumPy; None for anything else, truth values included."""
+    if isinstance(value, (int, float, complex)):
+        return None if isinstance(value, bool) else value
+    numpy = sys.modules.get("numpy")
+    return value.item() if numpy is not None and isinstance(value, numpy.number) else None
+
+
+def _truth(value: Any) -> bool:
+    """Whether `value` is a bool of Python or NumPy."""
+    numpy = sys.modules.get("numpy")
+    return isinstance(value, bool) or (numpy is not None and isinstance(value, numpy.bool_))
+
+
+def _pairs(a: Any, b: Any, where: str, subclasses: bool) -> Iterator[tuple[Any, Any, Any, str]]:
+    """What is compared with what, and by which function. AssertionError where the structures differ, TypeError for two objects of different kinds."""
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
         if a.keys() != b.keys():
+            missing, additional = ([key for key in x if key not in y] for x, y in ((b, a), (a, b)))
             raise AssertionError(
-                f"The keys of the mappings do not match:\nMissing keys in the actual mapping: {sorted(b.keys() - a.keys())}\n"
-                f"Additional keys in the actual mapping: {sorted(a.keys() - b.keys())}"
+                f"The keys of the mappings do not match:\nMissing keys in the actual mapping: {missing}\n"
+                f"Additional keys in the actual mapping: {additional}" + _place(where)
             )
         for key in b:
-            _compare(a[key], b[key], f"{where}[{key!r}]", *rest)
-        return
-    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+            yield from _pairs(a[key], b[key], f"{where}[{key!r}]", subclasses)
+    elif all(isinstance(v, Sequence) and not isinstance(v, str) for v in (a, b)):
         if len(a) != len(b):
-            raise AssertionError(f"The length of the sequences mismatch: {len(a)} != {len(b)}")
+            raise AssertionError(f"The length of the sequences mismatch: {len(a)} != {len(b)}" + _place(where))
         for i, (x, y) in enumerate(zip(a, b)):
-            _compare(x, y, f"{where}[{i}]", *rest)
-        return
-    if isinstance(a, (int, float)) and isinstance(b, (int, float)) and dtype and type(a) is not type(b):
-        if isinstance(a, bool) or isinstance(b, bool):
-            raise AssertionError(f"Scalars are not equal!\n\nExpected {b} but got {a}." + _place(where))
-    scalars = not isinstance(a, Tensor) and not isinstance(b, Tensor)
+            yield from _pairs(x, y, f"{where}[{i}]", subclasses)
+    elif a is None or b is None:
+        if a is not b:
+            raise AssertionError(f"None mismatch: {a} is not {b}" + _place(where))
+    elif _truth(a) and _truth(b):
+        if bool(a) is not bool(b):
+            raise AssertionError(f"Booleans mismatch: {a} is not {b}" + _place(where))
+    elif (x := _plain_number(a)) is not None and (y := _plain_number(b)) is not None:
+        yield _compare_numbers, x, y, where
+    else:
+        yield _compare_tensors, *_tensors(a, b, where, subclasses), where
+
+
+def _tensors(a: Any, b: Any, where: str, subclasses: bool) -> list[Tensor]:
+    """Two objects as tensors. TypeError unless the class of one is a base of the other's (the same, without `subclasses`), and both hold numbers."""
+    unlike = TypeError(f"No comparison pair was able to handle inputs of type {type(a)} and {type(b)}." + _place(where))
+    if any(_truth(v) or _plain_number(v) is not None for v in (a, b)):
+        raise unlike
+    if not (isinstance(a, type(b)) or isinstance(b, type(a))) or not (subclasses or type(a) is type(b)):
+        raise unlike
     try:
-        x, y = (v if isinstance(v, Tensor) else _C.as_tensor(v, dtype=_WIDEST.get(type(v))) for v in (a, b))
+        return [v if isinstance(v, Tensor) else _C.as_tensor(v) for v in (a, b)]
     except (TypeError, RuntimeError, ValueError):
-        raise TypeError(f"No comparison pair was able to handle inputs of type {type(a)} and {type(b)}.") from None
-    _compare_tensors(x.detach(), y.detach(), where, scalars, *rest)
+        raise unlike from None
+
+
+def _compare_numbers(a: Any, b: Any, where: str, rtol: Any, atol: Any, equal_nan: bool, dtype: bool) -> None:
+    if dtype and type(a) is not type(b):
+        raise AssertionError(f"The (d)types do not match: {type(a)} != {type(b)}." + _place(where))
+    if rtol is None:
+        both = [_tolerance(_WIDEST.get(type(v))) for v in (a, b)]
+        rtol, atol = max(r for r, _ in both), max(t for _, t in both)
+    if a == b or (equal_nan and a != a and b != b):  # noqa: PLR0124: only NaN differs from itself
+        return
+    distance = abs(a - b)
+    if math.isfinite(distance) and distance <= atol + rtol * abs(b):
+        return
+    relative = distance / abs(b) if b != 0 else math.inf
+    close = bool(rtol or atol)
+    text = f"Scalars are not {'close' if close else 'equal'}!\n\nExpected {b} but got {a}."
+    text += f"\nAbsolute difference: {distance}" + (f" (up to {atol} allowed)" if close else "")
+    text += f"\nRelative difference: {relative}" + (f" (up to {rtol} allowed)" if close else "")
+    raise AssertionError(text + _place(where))
 
 
 def _place(where: str) -> str:
@@ -97,7 +152,7 @@ def _place(where: str) -> str:
 
 
 def _compare_tensors(
-    a: Tensor, b: Tensor, where: str, scalars: bool, rtol: Any, atol: Any, equal_nan: bool, device: bool, dtype: bool, stride: bool,
+    a: Tensor, b: Tensor, where: str, rtol: Any, atol: Any, equal_nan: bool, device: bool, dtype: bool, stride: bool,
     layout: bool, name: str = "Tensor-likes",
 ) -> None:
     if a.shape != b.shape:
@@ -106,7 +161,7 @@ def _compare_tensors(
         raise AssertionError(f"The values for attribute 'layout' do not match: {a.layout} != {b.layout}." + _place(where))
     if device and a.device != b.device:
         raise AssertionError(f"The values for attribute 'device' do not match: {a.device} != {b.device}." + _place(where))
-    if dtype and a.dtype != b.dtype and not scalars:
+    if dtype and a.dtype != b.dtype:
         raise AssertionError(f"The values for attribute 'dtype' do not match: {a.dtype} != {b.dtype}." + _place(where))
     if stride and a.stride() != b.stride():
         raise AssertionError(f"The values for attribute 'stride()' do not match: {a.stride()} != {b.stride()}." + _place(where))
@@ -140,13 +195,6 @@ def _compare_tensors(
     count = int(bad.sum().item())
     if not count:
         return
-    if scalars:
-        kind = "not close" if rtol or atol else "not equal"
-        text = f"Scalars are {kind}!\n\nExpected {b.item()} but got {a.item()}."
-        if rtol or atol:
-            text += f"\nAbsolute difference: {distance.item()} (up to {atol} allowed)"
-            text += f"\nRelative difference: {(distance / y.abs()).item()} (up to {rtol} allowed)"
-        raise AssertionError(text + _place(where))
     counted = _C.where(bad, distance, _C.zeros_like(distance))
     if exact:
         counted = counted.to(_C.int64)
@@ -163,7 +211,7 @@ def _compare_sparse(a: Tensor, b: Tensor, where: str, rtol: Any, atol: Any, equa
     from .._sparse_tensors import parts_of
 
     def compare(x: Tensor, y: Tensor, name: str) -> None:
-        _compare_tensors(x, y, where, False, rtol, atol, equal_nan, False, False, False, False, name)
+        _compare_tensors(x, y, where, rtol, atol, equal_nan, False, False, False, False, name)
 
     if a.layout != b.layout:
         return compare(a.to_dense(), b.to_dense(), "Tensor-likes")

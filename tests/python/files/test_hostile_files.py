@@ -181,7 +181,7 @@ before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:
     naru.load(sys.argv[1])
     print("accepted")
-except (RuntimeError, naru.serialization.pickle.UnpicklingError) as error:
+except (RuntimeError, EOFError, naru.serialization.pickle.UnpicklingError) as error:
     print("refused")
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """

@@ -272,8 +272,8 @@ def test_that_format_is_written_too_and_files_may_follow_one_another():
 
 def test_every_prefix_of_such_a_file_is_an_error():
     data = zlib.decompress(base64.b64decode(LEGACY))
-    for n in range(0, len(data), 7):
-        with pytest.raises((RuntimeError, torch.serialization.pickle.UnpicklingError)):
+    for n in range(0, len(data), 7):  # the pickles have 1022 bytes, and the storages follow
+        with pytest.raises(EOFError if n < 1022 else RuntimeError):
             torch.load(io.BytesIO(data[:n]))
 
 

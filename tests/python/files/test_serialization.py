@@ -1,5 +1,6 @@
 """Files: what is saved is loaded; damaged and malicious files are rejected."""
 import base64
+import gzip
 import io
 import os
 import pickle
@@ -156,13 +157,30 @@ class Harmless:
 
 
 @pytest.mark.parametrize(
-    "data, text",
-    [(b"", "is empty"), (b"hello", "is not a file written by torch.save"), (b"PK\x03\x04 and then nothing", "is cut off"),
-     (b"\x80\x02junk", "not valid|cut short")],
+    "data, error, text",
+    [(b"", EOFError, "is empty|Ran out of input"), (b"\x80\x02", EOFError, "Ran out of input"), (b"\x80\x02}", EOFError, "Ran out of input"),
+     (b"\x80\x02junk", EOFError, "Ran out of input"),
+     (b"garbage", pickle.UnpicklingError, "is not a file written by torch.save"), (b"hello", pickle.UnpicklingError, "is not a file written"),
+     (b"\x89HDF\r\n\x1a\n", pickle.UnpicklingError, "is not a file written"), (bytes(600), pickle.UnpicklingError, "is not a file written"),
+     (b"PK", pickle.UnpicklingError, "is not a file written"), (b'{"a": 1}', pickle.UnpicklingError, "is not a file written"),
+     (b"PK\x03\x04 and then nothing", RuntimeError, "is cut off"), (b"\x80\x02K\x03.", RuntimeError, "Invalid magic number")],
 )  # fmt: skip
-def test_what_is_no_archive_is_refused_with_the_reason(data, text):
-    with pytest.raises((RuntimeError, pickle.UnpicklingError), match=text):
-        torch.load(io.BytesIO(data))
+@pytest.mark.parametrize("weights_only", [True, False])
+@pytest.mark.parametrize("way", ["buffer", "path", "gzip"])
+def test_what_is_no_archive_is_refused_with_the_reason(data, error, text, weights_only, way, tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(gzip.compress(data) if way == "gzip" else data)
+    if data == b"\x80\x02junk" and not weights_only:
+        error, text = pickle.UnpicklingError, "is not a file written"  # pickle's own reader finds the fault before the end
+    with pytest.raises(error, match=text):
+        torch.load({"buffer": io.BytesIO(data), "path": path}.get(way) or gzip.open(path), weights_only=weights_only)
+
+
+def test_only_archives_are_mapped(tmp_path):
+    for data in (b"", b"garbage", b"\x80\x02K\x03."):
+        (tmp_path / "file").write_bytes(data)
+        with pytest.raises(RuntimeError, match="mmap can only be used with"):
+            torch.load(tmp_path / "file", mmap=True)
 
 
 def test_a_damaged_file_is_an_error_and_nothing_else():
@@ -180,7 +198,7 @@ def test_a_damaged_file_is_an_error_and_nothing_else():
     for data in damaged:
         try:
             torch.load(io.BytesIO(data))
-        except (RuntimeError, pickle.UnpicklingError):
+        except (RuntimeError, pickle.UnpicklingError, EOFError):
             refused += 1
     assert refused > 300  # a change in a byte that is not read does no harm
 

@@ -3,6 +3,7 @@ import subprocess
 import sys
 
 import naru as torch
+import numpy as np
 import pytest
 
 
@@ -112,6 +113,28 @@ def test_assert_close_looks_at_all_of_a_number(a, b, words):
     with pytest.raises(AssertionError, match="(?s)" + words):
         torch.testing.assert_close(a, b)
     torch.testing.assert_close(a, a, equal_nan=True)
+
+
+def test_assert_close_pairs_objects_of_one_kind_only():
+    one, two = torch.ones(1), torch.ones(2)
+    close = torch.testing.assert_close
+    for a, b in ((None, None), ((1, None), [1, None]), (1, np.int64(1)), (1.0, np.float32(1)), (True, np.bool_(True)), (two, torch.nn.Parameter(two)),
+                 (np.ones(2), np.ones(2)), ({"a": [two]}, {"a": (two,)}), ([], ()), (b"ab", b"ab")):  # fmt: skip
+        close(a, b)
+    close(1, 1.0, check_dtype=False)
+    for a, b, text in ((1, 1.0, r"The \(d\)types do not match: <class 'int'> != <class 'float'>."), (None, 1, "None mismatch: None is not 1"),
+                       ([1, None], [1, two], r"(?s)None mismatch: .*The failure occurred for item \[1\]"),
+                       (True, False, "Booleans mismatch: True is not False"), ([1], [1, 2], "The length of the sequences mismatch: 1 != 2"),
+                       ({1: 1}, {2: 1}, "The keys of the mappings do not match"), (1 + 0j, 1.0, "types do not match"),
+                       ([1, 2], [1, 3], r"Scalars are not equal!\n\nExpected 3 but got 2.\nAbsolute difference: 1\nRelative difference: 0.333")):  # fmt: skip
+        with pytest.raises(AssertionError, match=text):
+            close(a, b)
+    for a, b in ((two, [1.0, 1.0]), ([one], [[one]]), (torch.tensor(1.0), 1.0), (two, np.ones(2, np.float32)), (1, True), ("a", "a"), ({1}, {1}), ([1, [2]], [1, 2]),
+                 (np.array(1.0), 1.0), ([3, "a"], [4, "a"])):  # fmt: skip
+        with pytest.raises(TypeError, match="No comparison pair was able to handle inputs of type"):
+            close(a, b)
+    with pytest.raises(TypeError, match="No comparison pair"):
+        close(two, torch.nn.Parameter(two), allow_subclasses=False)
 
 
 def test_assert_close_says_what_differs():

@@ -342,3 +342,24 @@ def test_pad_sequence():
     assert nn.utils.rnn.pad_sequence(rows).shape == (3, 2, 2)
     padded = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=5.0)
     assert padded[1, :, 0].tolist() == [1.0, 5.0, 5.0]
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
+@pytest.mark.parametrize("dim", [(0, 1), [1, 2], (-1,), (), None])
+def test_normalize_takes_several_dimensions(p, dim):
+    x = torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True)
+    axes = tuple(range(3)) if dim is None or len(dim) == 0 else tuple(dim)
+    a = np.array(x.tolist())
+    want = a / np.maximum((np.abs(a) ** p).sum(axis=axes, keepdims=True) ** (1 / p), 1e-12)
+    np.testing.assert_allclose(torch.nn.functional.normalize(x, p, dim).tolist(), want, rtol=1e-13)
+    assert torch.autograd.gradcheck(lambda t: torch.nn.functional.normalize(t, p, dim), (x,))
+
+
+def test_sequential_takes_modules_or_one_ordered_dict():
+    from collections import OrderedDict
+
+    for wrong in ({"a": torch.nn.ReLU()}, [torch.nn.ReLU()], 3):
+        with pytest.raises(TypeError, match="is not a Module subclass"):
+            torch.nn.Sequential(wrong)
+    named = torch.nn.Sequential(OrderedDict(a=torch.nn.ReLU(), b=torch.nn.Tanh()))
+    assert list(dict(named.named_children())) == ["a", "b"] and list(dict(named[1:].named_children())) == ["b"]

@@ -327,3 +327,100 @@ def test_counts_of_steps_on_the_device_are_each_parameters_own(cls):
     first.fill_(100.0)
     fresh.step()
     assert (first.item(), second.item()) == (101, 2)
+
+
+def test_step_hooks_get_the_optimizer_as_the_first_argument():
+    p = nn.Parameter(torch.ones(1))
+    p.grad = torch.ones(1)
+    sgd, seen = optim.SGD([p], lr=0.1), []
+    sgd.register_step_pre_hook(lambda o, args, kwargs: seen.append((args, kwargs)))
+    sgd.register_step_post_hook(lambda o, args, kwargs: seen.append((args, kwargs)))
+    sgd.step()
+    sgd.step(None)
+    sgd.step(closure=None)
+    assert seen == [((sgd,), {})] * 2 + [((sgd, None), {})] * 2 + [((sgd,), {"closure": None})] * 2
+    other = optim.SGD([p], lr=0.1)
+    other.register_step_pre_hook(lambda o, args, kwargs: ((*args, lambda: 7), kwargs))
+    assert other.step() == 7
+
+
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "SGD", "Adagrad"])
+def test_a_fused_step_is_neither_foreach_nor_differentiable(name):
+    p = nn.Parameter(torch.ones(1))
+    with pytest.raises(RuntimeError, match="`fused` and `foreach` cannot be `True` together."):
+        getattr(optim, name)([p], fused=True, foreach=True)
+    with pytest.raises(RuntimeError, match="`fused` does not support `differentiable`"):
+        getattr(optim, name)([p], fused=True, differentiable=True)
+    getattr(optim, name)([p], fused=True), getattr(optim, name)([p], foreach=True, differentiable=True)
+
+
+# What PyTorch 2.15 gives after two steps: the parameter, the gradient of what it was made of, and that of the option.
+OPTION_GRADIENTS = {
+    ("Adam", "lr"): (1.8002, 0.9999, -1.9963), ("Adam", "weight_decay"): (1.8002, 0.9999, 0.0),
+    ("AdamW", "lr"): (1.7963, 0.9979, -2.0341), ("AdamW", "weight_decay"): (1.7614, 0.98, -0.3856),
+    ("SGD", "lr"): (0.98, 0.49, -8.4), ("SGD", "weight_decay"): (0.9522, 0.4761, -0.276), ("SGD", "momentum"): (0.44, 0.7, -0.6),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name, option", OPTION_GRADIENTS)
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_gradients_reach_the_options_of_a_differentiable_step(name, option, shape):
+    x = torch.tensor([2.0], requires_grad=True)
+    value = torch.full(shape, 0.9 if option == "momentum" else 0.1).requires_grad_()
+    p = x.clone()
+    optimizer = getattr(optim, name)([p], differentiable=True, **{"lr": 0.1, option: value})
+    for _ in range(2):
+        p.grad = p * 3
+        optimizer.step()
+    p.sum().backward()
+    got = (p.item(), x.grad.item(), value.grad.item())
+    np.testing.assert_allclose(got, OPTION_GRADIENTS[name, option], atol=6e-5)
+
+
+@pytest.mark.parametrize("name", ["Adagrad", "RMSprop", "Rprop", "RAdam", "NAdam", "ASGD", "Adamax", "Adadelta"])
+def test_other_differentiable_steps_refuse_options_that_require_gradients(name):
+    p = torch.ones(1, requires_grad=True).clone()
+    optimizer = getattr(optim, name)([p], lr=torch.tensor(0.1, requires_grad=True), differentiable=True)
+    p.grad = torch.ones(1)
+    with pytest.raises(NotImplementedError, match=f"{name}: lr gets no gradient"):
+        optimizer.step()
+
+
+# Each schedule, and the rates of PyTorch 2.15 after five steps from 0.1.
+SCHEDULES = {
+    "LambdaLR": (lambda o, s: s.LambdaLR(o, lambda epoch: 0.9**epoch), [0.09, 0.081, 0.0729, 0.06561, 0.059049]),
+    "MultiplicativeLR": (lambda o, s: s.MultiplicativeLR(o, lambda epoch: 0.9), [0.09, 0.081, 0.0729, 0.06561, 0.059049]),
+    "StepLR": (lambda o, s: s.StepLR(o, 2, 0.5), [0.1, 0.05, 0.05, 0.025, 0.025]),
+    "MultiStepLR": (lambda o, s: s.MultiStepLR(o, [1, 3], 0.5), [0.05, 0.05, 0.025, 0.025, 0.025]),
+    "ConstantLR": (lambda o, s: s.ConstantLR(o, 0.5, 2), [0.05, 0.1, 0.1, 0.1, 0.1]),
+    "LinearLR": (lambda o, s: s.LinearLR(o, 0.5, 1.0, 3), [0.066667, 0.083333, 0.1, 0.1, 0.1]),
+    "ExponentialLR": (lambda o, s: s.ExponentialLR(o, 0.5), [0.05, 0.025, 0.0125, 0.00625, 0.003125]),
+    "PolynomialLR": (lambda o, s: s.PolynomialLR(o, 4), [0.075, 0.05, 0.025, 0.0, 0.0]),
+    "CosineAnnealingLR": (lambda o, s: s.CosineAnnealingLR(o, 4), [0.085355, 0.05, 0.014645, 0.0, 0.014645]),
+    "CosineAnnealingWarmRestarts": (lambda o, s: s.CosineAnnealingWarmRestarts(o, 2), [0.05, 0.1, 0.05, 0.1, 0.05]),
+    "SequentialLR": (lambda o, s: s.SequentialLR(o, [s.ConstantLR(o, 0.5, 2), s.ExponentialLR(o, 0.5)], [2]), [0.05, 0.1, 0.05, 0.025, 0.0125]),
+    "ChainedScheduler": (lambda o, s: s.ChainedScheduler([s.ConstantLR(o, 0.5, 2), s.ExponentialLR(o, 0.5)]), [0.025, 0.025, 0.0125, 0.00625, 0.003125]),
+    "ReduceLROnPlateau": (lambda o, s: s.ReduceLROnPlateau(o, patience=0, factor=0.5), [0.1, 0.05, 0.025, 0.0125, 0.00625]),
+    "CyclicLR": (lambda o, s: s.CyclicLR(o, 0.01, 0.1, 2, cycle_momentum=False), [0.055, 0.1, 0.055, 0.01, 0.055]),
+    "OneCycleLR": (lambda o, s: s.OneCycleLR(o, 0.1, total_steps=8, cycle_momentum=False), [0.081928, 0.097194, 0.081175, 0.055598, 0.028306]),
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize("shape", [None, (), (1,)])
+def test_rates_keep_their_type_in_schedules(name, shape):
+    make, want = SCHEDULES[name]
+    lr = 0.1 if shape is None else torch.full(shape, 0.1)
+    optimizer = optim.SGD([nn.Parameter(torch.ones(1))], lr=lr)
+    schedule, got = make(optimizer, optim.lr_scheduler), []
+    (group,) = optimizer.param_groups
+    for _ in range(5):
+        optimizer.step()
+        schedule.step(*([1.0] if name == "ReduceLROnPlateau" else []))
+        (last,) = schedule.get_last_lr()
+        assert type(last) is type(lr) and (shape is None or (group["lr"] is lr and last is not lr and last.shape == lr.shape))
+        got.append(float(last))
+    np.testing.assert_allclose(got, want, atol=1e-6)
+    if name not in ("CyclicLR", "OneCycleLR", "SequentialLR", "ChainedScheduler", "ReduceLROnPlateau"):  # these have rates of their own, or no base_lrs
+        base = schedule.base_lrs[0]
+        assert type(base) is type(group["initial_lr"]) is type(lr) and float(base) == pytest.approx(0.1)

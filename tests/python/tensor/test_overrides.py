@@ -154,3 +154,23 @@ def test_attributes_that_are_tensors_ask_and_keep_the_class():
 
 def test_attributes_of_parameters_and_tensors_are_plain():
     assert type(torch.nn.Parameter(torch.ones(2, 3)).T) is type(torch.ones(2, 3).mT) is torch.Tensor
+
+
+class Duck:
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return "duck"
+
+
+@pytest.mark.parametrize("call", [
+    lambda d: torch.nn.functional.cross_entropy(d, d), lambda d: torch.nn.functional.nll_loss(d, d), lambda d: torch.lu(d),
+    torch.atleast_1d, torch.atleast_2d, torch.atleast_3d, lambda d: torch.atleast_1d(d, torch.ones(1)), lambda d: torch.histogramdd(d, 3),
+    torch.nn.init.uniform_, torch.nn.init.normal_, torch.nn.init.ones_, torch.nn.init.kaiming_uniform_, torch.nn.init.kaiming_normal_,
+    torch.nn.init.xavier_uniform_, torch.nn.init.orthogonal_, torch.nn.init.trunc_normal_, lambda d: torch.nn.init.constant_(d, 1), torch.t_copy,
+    torch.detach_, torch.view_as_real_copy, lambda d: torch.select_copy(d, 0, 0), torch.get_device, torch.celu, torch.hash_tensor, torch.is_distributed,
+    lambda d: torch.grid_sampler(d, d, 0, 0, True), lambda d: torch.native_layer_norm(d, [1], None, None, 1e-5), lambda d: torch.smm(d, d),
+    lambda d: torch.native_dropout(d, 0.5, True), lambda d: torch.embedding_bag(d, d, d), lambda d: torch.slice_copy(d), lambda d: torch.einsum("i,i", d, d),
+])  # fmt: skip
+@pytest.mark.filterwarnings("ignore:torch.lu is deprecated")
+def test_functions_written_in_python_ask_other_classes(call):
+    assert call(Duck()) == "duck"

@@ -88,7 +88,7 @@ class _ModuleSequence(Module):
 class Sequential(_ModuleSequence):
     """Calls modules one after another, each with the output of the previous one.
 
-    Accepts the modules, or one dict of names and modules.
+    Accepts the modules, or one OrderedDict of names and modules. TypeError for anything else.
 
     >>> from naru import nn
     >>> nn.Sequential(nn.Linear(2, 3), nn.ReLU())
@@ -100,7 +100,7 @@ class Sequential(_ModuleSequence):
 
     def __init__(self, *args: Any) -> None:
         super().__init__()
-        if len(args) == 1 and isinstance(args[0], dict):
+        if len(args) == 1 and isinstance(args[0], collections.OrderedDict):
             for name, module in args[0].items():
                 self.add_module(name, module)
         else:
@@ -114,7 +114,7 @@ class Sequential(_ModuleSequence):
 
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
-            return type(self)(dict(list(self._modules.items())[index]))
+            return type(self)(collections.OrderedDict(list(self._modules.items())[index]))
         return self._modules[self._name_at(index)]
 
     def __setitem__(self, index: int, module: Module) -> None:
