@@ -168,9 +168,9 @@ Tensor pad(const Tensor& x, const Dims& amounts, std::string_view mode, std::opt
   for (const PadMode& m : kPadModes) {
     if (m.name != mode) continue;
     if (value.value_or(0) != 0) throw RuntimeError("Padding mode \"{}\" doesn't take in value argument", mode);
-    if (m.refuses_bool)
-      if (const autocast::Casts c(fmt::format("{}{}d", m.refuses_bool, amounts.size() / 2).c_str(), {&x}); c)
-        return pad_by(c[0], amounts, m);
+    // PyTorch's list for the cpu has replication, and reflection in one and two dimensions.
+    if (m.seen == replicated || (m.seen == reflected_index && amounts.size() < 6))
+      if (const autocast::Casts c("pad", {&x}); c) return pad_by(c[0], amounts, m);
     return pad_by(x, amounts, m);
   }
   throw NotImplementedError("Unrecognised padding mode {}", mode);

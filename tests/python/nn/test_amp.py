@@ -118,9 +118,8 @@ def one_call(name):
             f"adaptive_avg_pool{n}d": lambda a, b, n=n, c=cube: getattr(F, f"adaptive_avg_pool{n}d")(a.reshape(c), 1),
             f"adaptive_max_pool{n}d": lambda a, b, n=n, c=cube: getattr(F, f"adaptive_max_pool{n}d")(a.reshape(c), 1),
             f"max_unpool{n}d": lambda a, b, n=n, c=cube: getattr(F, f"max_unpool{n}d")(a.reshape(c), torch.arange(16, device=a.device).reshape(c) % 4, (1,) * n, output_size=c[2:]),
-            f"replication_pad{n}d": lambda a, b, n=n, c=cube: F.pad(a.reshape(c), (1, 1) * n, mode="replicate"),
-            f"reflection_pad{n}d": lambda a, b, n=n, c=cube: F.pad(a.reshape(c), (1, 1) * n, mode="reflect"),
         }
+    special["pad"] = lambda a, b: F.pad(F.pad(a[None], (1, 1), mode="replicate"), (1, 1), mode="reflect")
     special["fractional_max_pool2d"] = lambda a, b: F.fractional_max_pool2d(a[None, None], 2, output_size=2)
     special["fractional_max_pool3d"] = lambda a, b: F.fractional_max_pool3d(a.reshape(1, 2, 2, 4), 1, output_size=(1, 1, 2))
     special["stft"] = lambda a, b: torch.stft(a.reshape(16), 4, window=b[0], return_complex=True).real
