@@ -72,7 +72,10 @@ def _needs_elements() -> bool:
 def _rebuild_tensor_v2(
     storage: Any, storage_offset: int, size: Any, stride: Any, requires_grad: bool, backward_hooks: Any, metadata: Any = None
 ) -> Tensor:
-    """A tensor as PyTorch's files describe it. metadata: {"conj": True, "neg": True} of a tensor whose elements are stored before it was conjugated, negated."""
+    """A tensor as PyTorch's files describe it.
+
+    metadata: {"conj": True, "neg": True} of a tensor whose elements are stored as they were before it was conjugated, negated.
+    """
     tensor = _rebuild_tensor(storage, storage_offset, size, stride)
     if isinstance(metadata, dict) and metadata:
         _needs_elements()

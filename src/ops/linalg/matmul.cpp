@@ -116,9 +116,13 @@ Tensor product_of(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_t
   return out;
 }
 
+std::array<const Tensor*, 2> factors_to_save(const Tensor& a, const Tensor& b) {
+  return {requires_grad(b) ? &a : &no_tensor(), requires_grad(a) ? &b : &no_tensor()};
+}
+
 }  // namespace ops
 
-using ops::adjoint_of;
+using ops::adjoint_of, ops::factors_to_save;
 
 namespace {
 
@@ -130,10 +134,6 @@ auto product_rule(Tensor (*multiply)(const Tensor&, const Tensor&)) {
   };
 }
 
-// Factors of a product to save: a derivative by one of them takes the other, so that an operand that none takes may be overwritten.
-std::array<const Tensor*, 2> factors_to_save(const Tensor& a, const Tensor& b) {
-  return {requires_grad(b) ? &a : &ops::no_tensor(), requires_grad(a) ? &b : &ops::no_tensor()};
-}
 // Whether matrices are stored by columns: transposed ones, as a layer's weight beside its input.
 bool by_columns(const Tensor& t) {
   return t.stride(-2) == 1 && t.stride(-1) == t.size(-2) && t.stride(-1) > 1 && t.size(-1) > 1 && !is_complex(t.dtype());

@@ -1,6 +1,7 @@
 // Matrix products. Nothing is recorded for autograd.
 #pragma once
 
+#include <array>
 #include <optional>
 
 #include "naru/tensor.h"
@@ -15,6 +16,10 @@ void check_factors(const Tensor& a, const Tensor& b, const char* op);
 // a b (+ bias) for matrices (m, k) and (k, n), or batches (batch, m, k) and (batch, k, n); with b_transposed, b is (n, k). The caller checks the
 // shapes. Any strides are supported: a transposed view is not copied. bias: n elements along the last dimension, or undefined.
 Tensor product_of(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_transposed, const char* op);
+
+// What a bilinear operator of a and b saves for its gradients: a derivative by one factor takes the other, so an undefined tensor stands for a factor
+// that none takes, which then may be overwritten.
+std::array<const Tensor*, 2> factors_to_save(const Tensor& a, const Tensor& b);
 
 // The product of int8 or uint8 matrices, in int32.
 Tensor int_mm(const Tensor& a, const Tensor& b);

@@ -110,12 +110,16 @@ std::pair<Tensor, Tensor> gradient_sums(const Tensor& g, const Tensor& x, const 
   return {sums[0], sums[1]};
 }
 
+// Numbers of channels (N, C) by their groups: (N, G, C / G).
+Tensor by_groups(const Tensor& t, int64_t groups) { return t.reshape({t.size(0), groups, t.size(1) / groups}); }
+// A number of each group, (N, G), for each of its channels: (N, C).
+Tensor for_channels(const Tensor& t, int64_t channels) {
+  const int64_t entries = t.size(0), groups = t.size(1);
+  return t.reshape({entries, groups, 1}).expand({entries, groups, channels / groups}).reshape({entries, channels});
+}
 // The sums (N, C) of each group's channels, as often as it has channels.
 Tensor over_groups(const Tensor& t, int64_t groups) {
-  const int64_t entries = t.size(0), channels = t.size(1);
-  if (groups == channels) return t;
-  const Dims grouped{entries, groups, channels / groups};
-  return sum(t.reshape(grouped), Dims{2}, true).expand(grouped).reshape({entries, channels});
+  return groups == t.size(1) ? t : for_channels(sum(by_groups(t, groups), Dims{2}), t.size(1));
 }
 
 // Gradients of x, w and b. s: statistics of x (training), or constants; with gradients enabled in operators that have gradients themselves.
@@ -162,10 +166,8 @@ Statistics statistics_of(const Tensor& x, const Normalisation& n) {
     const auto [v, mean] = var_mean(exact, others(exact), 0);
     return {mean, {}, rsqrt(v + Operand(n.eps))};
   }
-  const Dims each{x.size(0), n.groups, 1}, all{x.size(0), n.groups, x.size(1) / n.groups}, cells{x.size(0), x.size(1)};
-  const auto [v, mean] = var_mean(exact.reshape({each[0], each[1], -1}), Dims{2}, 0);
-  const auto of_channels = [&](const Tensor& t) { return t.reshape(each).expand(all).reshape(cells); };
-  return {of_channels(mean), {}, of_channels(rsqrt(v + Operand(n.eps)))};
+  const auto [v, mean] = var_mean(exact.reshape({x.size(0), n.groups, -1}), Dims{2}, 0);
+  return {for_channels(mean, x.size(1)), {}, for_channels(rsqrt(v + Operand(n.eps)), x.size(1))};
 }
 
 // x normalised, times weight, plus bias. `s` has no gradient.
@@ -245,27 +247,23 @@ namespace {
 Statistics statistics_of_groups(const Tensor& given, const Normalisation& n) {
   const NoGrad guard;
   const Tensor x = given.detach();
-  const int64_t entries = x.size(0), channels = x.size(1);
-  const Dims groups{entries, n.groups}, all{entries, n.groups, channels / n.groups};
-  Tensor mean, rest, v;
+  Tensor mean, rest, v;  // of groups
   if (x.is_contiguous()) {
-    const ops::PopulationMoments m = ops::population_moments(x.reshape({entries, n.groups, -1}), ops::dim_set(Dims{2}, 3), "group_norm");
+    const ops::PopulationMoments m = ops::population_moments(x.reshape({x.size(0), n.groups, -1}), ops::dim_set(Dims{2}, 3), "group_norm");
     mean = m.mean, rest = m.rest, v = m.variance;
   } else {
     // Channels lie side by side: their own statistics first, which are sums of whole vectors.
     const ops::PopulationMoments m = ops::population_moments(x, ops::dim_set(others(x, true), x.dim()), "group_norm");
     const DType wide = m.variance.dtype();
-    const Tensor of_channels = (m.rest.defined() ? m.mean.to(wide) + m.rest.to(wide) : m.mean.to(wide)).reshape(all);
-    const Tensor of_groups = naru::mean(of_channels, Dims{2}, true);
-    v = naru::mean(m.variance.reshape(all) + square(of_channels - of_groups), Dims{2});
-    const Tensor exact = of_groups.reshape(groups);
+    const Tensor means = by_groups(m.rest.defined() ? m.mean.to(wide) + m.rest.to(wide) : m.mean.to(wide), n.groups);
+    const Tensor of_groups = naru::mean(means, Dims{2}, true), exact = of_groups.squeeze(2);
+    v = naru::mean(by_groups(m.variance, n.groups) + square(means - of_groups), Dims{2});
     mean = exact.to(n.acc);
     if (m.rest.defined()) rest = (exact - mean.to(wide)).to(n.acc);
   }
-  const auto cells = [&](const Tensor& t) {
-    return t.defined() ? t.reshape({entries, n.groups, 1}).expand(all).reshape({entries, channels}) : t;
-  };
-  return {cells(mean), cells(rest), cells(rsqrt(v + Operand(n.eps)).to(n.acc))};
+  const int64_t channels = x.size(1);
+  return {for_channels(mean, channels), rest.defined() ? for_channels(rest, channels) : rest,
+          for_channels(rsqrt(v + Operand(n.eps)).to(n.acc), channels)};
 }
 
 Tensor normalised_groups(const Tensor& x, int64_t groups, const Tensor& weight, const Tensor& bias, double eps, const char* node) {

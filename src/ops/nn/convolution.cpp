@@ -4,6 +4,7 @@
 #include "naru/ops.h"
 #include "naru/ops/complex.h"
 #include "ops/complex/complex.h"
+#include "ops/linalg/matmul.h"
 #include "ops/shape/strides.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/flops.h"
@@ -98,9 +99,8 @@ Convolution::Array array_of(const Tensor& t) {
 Tensor convolve(Use use, const Tensor& a, const Tensor& b, const Tensor& bias, const ConvGeometry& g, const char* name) {
   if (flop_counters) [[unlikely]]
     count_flops(name, 2 * g.y[0] * product(std::span<const int64_t>(g.y).subspan(2)) * product(g.w));
-  const bool for_a = requires_grad(a), for_b = requires_grad(b);
-  return record(computed(use, a, b, bias, g), "ConvolutionBackward0", {&a, &b, &bias},
-                {for_b ? &a : &ops::no_tensor(), for_a ? &b : &ops::no_tensor()},
+  const auto [kept_a, kept_b] = ops::factors_to_save(a, b);
+  return record(computed(use, a, b, bias, g), "ConvolutionBackward0", {&a, &b, &bias}, {kept_a, kept_b},
                 WithJvp(
                     [use, g](const Tensors& grads, const Tensors& saved, autograd::Needed needed) -> Tensors {
                       const Tensor &d = grads[0], a = conjugate(saved[0]), b = conjugate(saved[1]);

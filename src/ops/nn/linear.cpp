@@ -29,16 +29,16 @@ Tensor along(const Tensor& x, const Tensor& w, const Tensors& saved) {
 // x (n, in), w (out, in), bias (out) or undefined.
 Tensor linear_of_matrix(const Tensor& x, const Tensor& w, const Tensor& bias) {
   Tensor y = ops::product_of(x, w, bias, true, "linear");
-  const Tensor &kept_x = requires_grad(w) ? x : ops::no_tensor(), &kept_w = requires_grad(x) ? w : ops::no_tensor();
+  const auto [kept_x, kept_w] = ops::factors_to_save(x, w);
   if (!bias.defined())
-    return record(std::move(y), "MmBackward0", {&x, &w}, {&kept_x, &kept_w},
+    return record(std::move(y), "MmBackward0", {&x, &w}, {kept_x, kept_w},
                   autograd::WithJvp(
                       [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
                         return {needed[0] ? of_x(g, saved) : Tensor(), needed[1] ? of_w(g, saved) : Tensor()};
                       },
                       [](const Tensors& t, const Tensors& saved) { return along(t[0], t[1], saved); }));
   // The bias comes first in the node's edges, as programs that walk the graph expect.
-  return record(std::move(y), "AddmmBackward0", {&bias, &x, &w}, {&kept_x, &kept_w},
+  return record(std::move(y), "AddmmBackward0", {&bias, &x, &w}, {kept_x, kept_w},
                 autograd::WithJvp(
                     [](const Tensors& g, const Tensors& saved, Needed needed) -> Tensors {
                       return {needed[0] ? sum(g[0], Dims{0}) : Tensor(), needed[1] ? of_x(g, saved) : Tensor(),

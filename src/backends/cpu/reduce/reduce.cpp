@@ -81,16 +81,15 @@ struct Reduction {
   bool steady(int k) const { return reduced.rank <= 1 || reduced.flat(k) || reduced.repeats_one(k); }
   void reserve(int64_t elements);
   void store(int output, int64_t first, int64_t n, void* accumulators) const;
-  // The same of all outputs of one result, whose accumulators lie one behind another.
-  void store_each(int64_t first, char* accumulators) const;
   void fill_identity() const;
   int64_t contiguous_chunks() const { return (length + ir::kContiguousChunk - 1) / ir::kContiguousChunk; }
   int64_t strided_chunks() const { return (length + ir::kStridedChunk - 1) / ir::kStridedChunk; }
   void prepare_strided();
   void combine_strided();
-  // Bytes from an output's partial results to the next one's, and from one contiguous result's to the next one's.
+  // Strided: bytes from an output's partial results to the next one's.
   int64_t plane() const { return kept * strided_chunks() * static_cast<int64_t>(item); }
-  size_t together() const { return static_cast<size_t>(outputs) * item; }
+  // Bytes of an accumulator of each output. (Contiguous: these lie one behind another.)
+  size_t all_items() const { return static_cast<size_t>(outputs) * item; }
   void strided_part(const char* const* base, int64_t row, int64_t begin, int64_t end, int64_t col, int64_t n, char* out,
                     char* memory) const;
   void contiguous();
@@ -122,10 +121,6 @@ void Reduction::store(int output, int64_t first, int64_t n, void* accumulators) 
     convert(from, static_cast<char*>(accumulators) + static_cast<size_t>(at) * item, to, block, m);
     unpack_flat(result, output, first + at, m, block);
   }
-}
-
-void Reduction::store_each(int64_t first, char* accumulators) const {
-  for (int output = 0; output < outputs; ++output) store(output, first, 1, accumulators + static_cast<size_t>(output) * item);
 }
 
 void Reduction::fill_identity() const {
@@ -185,8 +180,8 @@ void Reduction::contiguous_results(int64_t begin, int64_t end, char* kept_values
   char* const memory = scratch_bytes ? scratch(scratch_bytes) : nullptr;
   const int64_t chunks = contiguous_chunks();
   alignas(64) char block[1024];
-  std::vector<char> parts(chunks > 1 || outputs > 1 ? static_cast<size_t>(chunks) * together() : 0);
-  const int64_t each = static_cast<int64_t>(sizeof block / together());
+  std::vector<char> parts(chunks > 1 || outputs > 1 ? static_cast<size_t>(chunks) * all_items() : 0);
+  const int64_t each = static_cast<int64_t>(sizeof block / all_items());
   Walk walk(outer, outer.rank);
   walk.seek(begin);
   for (int64_t row = begin; row < end;) {
@@ -199,7 +194,7 @@ void Reduction::contiguous_results(int64_t begin, int64_t end, char* kept_values
         continue;
       }
       for (int64_t c = 0; c < chunks; ++c)
-        contiguous_unit(walk, row + i, c, parts.data() + static_cast<size_t>(c) * together(), memory,
+        contiguous_unit(walk, row + i, c, parts.data() + static_cast<size_t>(c) * all_items(), memory,
                         keeps ? values + c * ir::kContiguousChunk * static_cast<int64_t>(item) : nullptr);
       combine_chunks(reduce.op, kernel->kernel.type, parts.data(), chunks, outputs, item);
       for (int output = 0; output < outputs; ++output)
@@ -217,7 +212,7 @@ void Reduction::contiguous() {
   const double time = nanoseconds();
   if (chunks == 1 || kept >= 4 * num_threads())
     return split(kept, time, 1, [&](int64_t begin, int64_t end) { contiguous_results(begin, end); });
-  partial.resize(static_cast<size_t>(kept * chunks) * together());
+  partial.resize(static_cast<size_t>(kept * chunks) * all_items());
   split(kept * chunks, time, 1, [&](int64_t begin, int64_t end) {
     char* const memory = scratch_bytes ? scratch(scratch_bytes) : nullptr;
     Walk walk(outer, outer.rank);
@@ -225,13 +220,13 @@ void Reduction::contiguous() {
     for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t row = unit / chunks;
       if (row != at) walk.seek(at = row);
-      contiguous_unit(walk, row, unit % chunks, partial.data() + static_cast<size_t>(unit) * together(), memory);
+      contiguous_unit(walk, row, unit % chunks, partial.data() + static_cast<size_t>(unit) * all_items(), memory);
     }
   });
   for (int64_t row = 0; row < kept; ++row) {
-    char* const first = partial.data() + static_cast<size_t>(row * chunks) * together();
+    char* const first = partial.data() + static_cast<size_t>(row * chunks) * all_items();
     combine_chunks(reduce.op, kernel->kernel.type, first, chunks, outputs, item);
-    store_each(row, first);
+    for (int output = 0; output < outputs; ++output) store(output, row, 1, first + static_cast<size_t>(output) * item);
   }
 }
 
@@ -323,7 +318,7 @@ void Reduction::strided() {
   if (outers * chunks < wanted) width = std::min(width, std::max<int64_t>(64, cols / (wanted / (outers * chunks)) / 64 * 64));
   const int64_t blocks = (cols + width - 1) / width;
   reserve(std::min(length, ir::kStridedChunk) * width);
-  partial.resize(static_cast<size_t>(kept * chunks) * together());
+  partial.resize(static_cast<size_t>(kept * chunks) * all_items());
   split(outers * chunks * blocks, time, 1, [&](int64_t begin, int64_t end) {
     char* const memory = scratch_bytes ? scratch(scratch_bytes) : nullptr;
     Walk walk(outer, outer.rank);
@@ -346,7 +341,7 @@ void Reduction::strided() {
 void Reduction::prepare_rows() {
   prepare_strided();
   reserve(ir::kStridedChunk * width);
-  partial.resize(static_cast<size_t>(kept * strided_chunks()) * together());
+  partial.resize(static_cast<size_t>(kept * strided_chunks()) * all_items());
 }
 
 void Reduction::strided_rows(int64_t begin, int64_t end) const {
