@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <mutex>
 #include <stdexcept>
 #include <system_error>
@@ -143,13 +144,22 @@ std::shared_ptr<PyObject> keep(PyObject* o) {
 
 namespace {
 
-// A source location is (file << 20) | line.
-constexpr int kLineBits = 20;
+// A source location is (block << 12) | (line % 4096), where a block is 4096 lines of a file: a million blocks serve notebooks and programs
+// that compile code all the time.
+constexpr int kLineBits = 12, kLineMask = (1 << kLineBits) - 1;
+constexpr uint32_t kMaxBlocks = 1u << (32 - kLineBits);
+constexpr size_t kMaxNameObjects = 4096;
 
+struct Block {
+  const std::string* path;
+  int first_line;
+};
 struct Files {
-  std::unordered_map<PyObject*, uint32_t> known;  // file name objects (kept alive) -> number, 0 for files of this package
-  std::vector<std::string> names{""};
-  std::mutex mutex;
+  // The first block of a file by the object of its name, for speed: equal names may be many objects. 0 for files of this package.
+  std::unordered_map<PyObject*, uint32_t> known;            // holds references; emptied when it is full
+  std::mutex mutex;                                         // of what follows
+  std::map<std::pair<std::string, int>, uint32_t> numbers;  // (path, line >> kLineBits) -> block
+  std::vector<Block> blocks{{nullptr, 0}};
 };
 Files& files() {
   static auto* f = new Files;
@@ -157,6 +167,24 @@ Files& files() {
 }
 std::string package_folder;  // with a trailing slash
 
+// The block of a file that has the lines from `high` << kLineBits on; 0 when a million are in use.
+uint32_t block_number(const std::string& path, int high) {
+  Files& f = files();
+  std::lock_guard lock(f.mutex);
+  if (const auto it = f.numbers.find({path, high}); it != f.numbers.end()) return it->second;
+  if (f.blocks.size() >= kMaxBlocks) return 0;
+  const auto number = static_cast<uint32_t>(f.blocks.size());
+  const auto it = f.numbers.emplace(std::pair(path, high), number).first;
+  f.blocks.push_back({&it->first.first, high << kLineBits});
+  return number;
+}
+
+void forget_name_objects() {
+  for (auto& [name, number] : files().known) Py_DECREF(name);
+  files().known.clear();
+}
+
+// The file's first block; 0 for files of this package.
 uint32_t file_number(PyObject* name) {
   Files& f = files();
   if (const auto it = f.known.find(name); it != f.known.end()) return it->second;
@@ -166,15 +194,9 @@ uint32_t file_number(PyObject* name) {
     return 0;
   }
   const std::string path(text);
-  uint32_t number = 0;
   const bool ours = !package_folder.empty() && path.starts_with(package_folder);
-  if (!ours && !path.starts_with("<frozen")) {
-    std::lock_guard lock(f.mutex);
-    if (f.names.size() < (1u << (32 - kLineBits))) {
-      number = static_cast<uint32_t>(f.names.size());
-      f.names.push_back(path);
-    }
-  }
+  const uint32_t number = ours || path.starts_with("<frozen") ? 0 : block_number(path, 0);
+  if (f.known.size() >= kMaxNameObjects) forget_name_objects();
   f.known.emplace(Py_NewRef(name), number);
   return number;
 }
@@ -186,9 +208,11 @@ thread_local uint32_t noted_line = 0;
 
 uint32_t line_of(PyFrameObject* frame) {
   PyCodeObject* code = PyFrame_GetCode(frame);
-  const uint32_t file = file_number(code->co_filename);
+  uint32_t block = file_number(code->co_filename);
+  const int line = PyFrame_GetLineNumber(frame);
+  if (block && line > kLineMask) block = block_number(std::string(utf8(code->co_filename)), line >> kLineBits);
   Py_DECREF(code);
-  return file ? file << kLineBits | (static_cast<uint32_t>(PyFrame_GetLineNumber(frame)) & ((1u << kLineBits) - 1)) : 0;
+  return block ? block << kLineBits | (static_cast<uint32_t>(line) & kLineMask) : 0;
 }
 
 uint32_t program_line() noexcept {
@@ -209,9 +233,10 @@ uint32_t program_line() noexcept {
 std::string program_line_text(uint32_t place) {
   Files& f = files();
   std::lock_guard lock(f.mutex);
-  const uint32_t file = place >> kLineBits;
-  if (file == 0 || file >= f.names.size()) return "";
-  return f.names[file] + ":" + std::to_string(place & ((1u << kLineBits) - 1));
+  const uint32_t number = place >> kLineBits;
+  if (number == 0 || number >= f.blocks.size()) return "";
+  const Block& block = f.blocks[number];
+  return *block.path + ":" + std::to_string(block.first_line + static_cast<int>(place & kLineMask));
 }
 
 std::string program_stack() {
@@ -226,8 +251,7 @@ std::string program_stack() {
 
 void set_package_folder(std::string folder) {
   package_folder = std::move(folder);
-  for (auto& [name, number] : files().known) Py_DECREF(name);
-  files().known.clear();
+  forget_name_objects();
 }
 
 namespace {

@@ -165,3 +165,19 @@ def test_threads_share_tensors():
 def test_the_error_of_two_devices_says_what_made_the_operands():
     with pytest.raises(RuntimeError, match=r"made by randn at .*test_errors\.py:\d+\n.*made by ones at"):
         torch.randn(2, 3) + torch.ones(2, 3, device="cuda:0")
+
+
+def test_lines_are_told_in_a_program_of_many_files_and_long_ones():
+    def told(path, line):
+        source = "\n" * (line - 1) + "x = torch.ones(3, device='cuda:0')\n"
+        scope = {"torch": torch}
+        exec(compile(source, path, "exec"), scope)
+        with pytest.raises(RuntimeError) as error:
+            scope["x"] + torch.ones(3, device="cuda:1")
+        return next(text.rsplit(" at ", 1)[1] for text in str(error.value).splitlines() if "cuda:0, made by" in text)
+
+    for i in range(5000):  # cells of notebooks, generated code: each has a name of its own
+        exec(compile("torch.ones(1, device='cuda:0')", f"/cells/{i}.py", "exec"), {"torch": torch})
+    lines = (1, 4095, 4096, 4097, 70001)
+    for path in ("/cells/17.py", "/cells/new.py"):
+        assert [told(path, line) for line in lines] == [f"{path}:{line}" for line in lines]
