@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -10,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "naru/condition_variable.h"
 #include "naru/data.h"
 
 namespace naru::data {
@@ -62,7 +62,7 @@ class Pass {
   bool grad_ = true;
 
   mutable std::mutex mutex_;
-  std::condition_variable room_, ready_;
+  ConditionVariable room_, ready_;
   uint64_t taken_ = 0, wanted_ = 0;        // batches started; the number of the next batch to return
   std::vector<std::optional<Done>> done_;  // a ring buffer with a slot for each batch in flight
   bool taking_ = false, ended_ = false, stopped_ = false;

@@ -9,6 +9,7 @@
 #include "distributed/flight_recorder.h"
 #include "distributed/ordered.h"
 #include "distributed/traffic.h"
+#include "naru/condition_variable.h"
 #include "runtime/os/interrupt.h"
 
 namespace naru::distributed {
@@ -141,7 +142,7 @@ class ProcessGroup::Collectives {
   const runtime::InterruptWatch* watch_ = nullptr;  // of the current exchange
 
   std::mutex mutex_;
-  std::condition_variable changed_;
+  ConditionVariable changed_;
   std::deque<Job> queue_;
   bool busy_ = false, stopped_ = false;
   std::thread thread_;

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <list>
 #include <mutex>
@@ -18,6 +17,7 @@
 #include "distributed/ordered.h"
 #include "distributed/roll_call.h"
 #include "distributed/traffic.h"
+#include "naru/condition_variable.h"
 #include "naru/distributed/group.h"
 
 namespace naru::distributed {
@@ -113,7 +113,7 @@ class DeviceGroup {
   int made_ = 0;
 
   std::mutex state_;  // of what follows
-  std::condition_variable changed_;
+  ConditionVariable changed_;
   std::list<UnderWay> under_way_;
   std::vector<std::shared_ptr<ErrorKeeper>> communicators_;
   std::optional<std::string> failed_;

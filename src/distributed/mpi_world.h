@@ -4,7 +4,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <map>
 #include <memory>
@@ -17,6 +16,7 @@
 #include "distributed/mesh.h"
 #include "distributed/mpi_library.h"
 #include "distributed/watch.h"
+#include "naru/condition_variable.h"
 
 namespace naru::distributed {
 
@@ -144,7 +144,7 @@ class MpiWorld {
   int crowd_ = 1;     // ranks on this host for each processor
 
   mutable std::mutex mutex_;  // guards state_, trouble_ and what losses_ has
-  std::condition_variable changed_;
+  ConditionVariable changed_;
   State state_ = State::Starting;
   std::string trouble_;
   std::vector<Loss> losses_;

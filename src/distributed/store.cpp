@@ -2,12 +2,12 @@
 #include "naru/distributed/store.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <mutex>
 #include <unordered_map>
 
 #include "distributed/keys.h"
 #include "distributed/socket.h"
+#include "naru/condition_variable.h"
 #include "runtime/os/interrupt.h"
 
 namespace naru::distributed {
@@ -72,7 +72,7 @@ std::vector<std::string> Keys::list() const {
 
 struct HashStore::State {
   std::mutex mutex;
-  std::condition_variable changed;
+  ConditionVariable changed;
   Keys keys;
 };
 

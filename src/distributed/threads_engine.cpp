@@ -4,10 +4,11 @@
 
 #include <atomic>
 #include <cerrno>
-#include <condition_variable>
 #include <cstring>
 #include <map>
 #include <mutex>
+
+#include "naru/condition_variable.h"
 
 #include "distributed/engine.h"
 
@@ -50,7 +51,7 @@ struct Meeting {
   }
   struct Place {
     std::mutex mutex;
-    std::condition_variable changed;
+    ConditionVariable changed;
     uint32_t epoch = 0;
     std::vector<Stream> from;
   };

@@ -17,7 +17,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -25,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "naru/condition_variable.h"
 #include "naru/distributed/store.h"
 #include "naru/tensor.h"
 
@@ -68,7 +68,7 @@ class Work {
  private:
   const int generation_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  ConditionVariable changed_;
   std::atomic<bool> done_{false};
   std::exception_ptr error_;
   int source_ = -1;

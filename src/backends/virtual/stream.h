@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -12,6 +11,7 @@
 #include <variant>
 
 #include "backends/virtual/faults.h"
+#include "naru/condition_variable.h"
 #include "runtime/device/backend.h"
 
 namespace naru::backends {
@@ -63,7 +63,7 @@ class VirtualStream final : public runtime::DeviceStream {
   const int process_;
   std::atomic<uint64_t> given_{0}, done_{0};
   mutable std::mutex mutex_;
-  std::condition_variable arrived_, reached_;
+  ConditionVariable arrived_, reached_;
   std::deque<Item> items_;
   bool ends_ = false, running_ = false;
   std::atomic<bool> interrupted_{false};  // the kernel that runs is to end

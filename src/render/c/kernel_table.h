@@ -1,13 +1,13 @@
 // KernelTable: the kernels that a device has compiled so far, by Key.
 #pragma once
 
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <utility>
 
+#include "naru/condition_variable.h"
 #include "render/c/launch.h"
 
 namespace naru::render::c {
@@ -60,7 +60,7 @@ class KernelTable {
   }
 
   std::mutex mutex_;
-  std::condition_variable changed_;
+  ConditionVariable changed_;
   std::unordered_multimap<uint64_t, std::unique_ptr<Known>> kernels_;
 };
 

@@ -1,12 +1,12 @@
 #include "runtime/os/interrupt.h"
 
 #include <chrono>
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
 
+#include "naru/condition_variable.h"
 #include "runtime/os/fork.h"
 
 namespace naru::runtime {
@@ -54,7 +54,7 @@ class Waiter {
 
   static constexpr std::chrono::milliseconds kPatience{500};
   std::mutex mutex_;
-  std::condition_variable asked_, done_;
+  ConditionVariable asked_, done_;
   std::function<void()> wait_;
   bool over_ = false;
 };

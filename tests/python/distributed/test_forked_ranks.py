@@ -1,5 +1,9 @@
 """A child forked by a rank is not a rank: it can't act for its parent."""
+import gc
 import os
+import signal
+import threading
+import time
 import warnings
 from datetime import timedelta
 
@@ -17,6 +21,7 @@ def in_child(body):
         read, write = os.pipe()
         child = os.fork()
     if child == 0:
+        signal.alarm(60)  # a child that waits for a thread of its parent ends without a word
         try:
             text = body()
         except BaseException as error:  # noqa: BLE001
@@ -128,3 +133,62 @@ def test_a_child_serves_no_store_of_its_parents(monkeypatch):
     text = in_child(lambda: dist.TCPStore("127.0.0.1", store.port, is_master=True, multi_tenant=True))
     assert text.startswith("DistNetworkError: The server socket has failed to listen"), text
     assert store.get("key") == b"value"
+
+
+def idle_group(folder):
+    begin(0, folder, 1)
+    dist.all_reduce(torch.ones(1), async_op=True).wait()
+    return [dist.destroy_process_group]
+
+
+def group_that_sends(folder):
+    begin(0, folder, 1)
+    works = [dist.all_reduce(torch.ones(1000), async_op=True) for _ in range(20)]
+    return [works.clear, dist.destroy_process_group]
+
+
+def stream_of_a_device(folder):
+    held = [torch.cuda.Stream("cuda:0") for _ in range(40)]  # more than are kept for reuse
+    for stream in held:
+        with torch.cuda.stream(stream):
+            torch.ones(3, device="cuda:0").add_(1)
+    return [held.clear]
+
+
+def loader(folder):
+    data = torch.utils.data.TensorDataset(torch.randn(100, 3))
+    held = [iter(torch.utils.data.DataLoader(data, batch_size=2, num_workers=2))]
+    next(held[0])
+    return [held.clear]
+
+
+def stores(folder):
+    server = dist.TCPStore("localhost", 0, 1, True, wait_for_workers=False)
+    held = [server, dist.TCPStore("localhost", server.port, 1, False), dist.HashStore(), dist.FileStore(str(folder / "f"), 1)]
+    for store in held[1:3]:
+        threading.Thread(target=store.get, args=("key",), daemon=True).start()
+
+    def end():
+        for store in held[1:3]:
+            store.set("key", "value")
+
+    return [end, held.clear]
+
+
+@pytest.mark.parametrize("begun", [idle_group, group_that_sends, stream_of_a_device, loader, stores])
+def test_a_child_may_end_what_its_parent_began(tmp_path, begun):
+    """Threads that worked or waited in the parent don't exist in the child, which waits for none of them."""
+    ends = begun(tmp_path)
+    time.sleep(0.05)  # threads are idle by now, or not: both must do
+
+    def end():
+        for step in ends if begun is not stores else ends[1:]:
+            step()
+        gc.collect()
+        return "ended"
+
+    try:
+        assert in_child(end) == "ended"
+    finally:
+        for step in ends:
+            step()

@@ -173,3 +173,11 @@ def test_the_extension_has_no_variable_of_its_own_that_the_library_has_too():
     shared = {match[1] for line in lines if (match := re.match(r"[0-9a-f]+ [uV] (naru::\S+)$", line))}
     assert "naru::kDTypeTraits" in shared, "nm shows no inline variables at all"
     assert {name for name in shared if not re.search(r"(^|::)(k[A-Z]\w*|__\w+)$", name)} == set()
+
+
+def test_condition_variables_are_those_that_a_forked_child_may_destroy():
+    own = ROOT / "include" / "naru" / "condition_variable.h"
+    files = [p for folder in (SRC, ROOT / "python" / "bindings", ROOT / "include") for p in folder.rglob("*") if p.suffix in (".h", ".cpp", ".inc")]
+    assert own in files
+    found = [str(p.relative_to(ROOT)) for p in files if p != own and re.search(r"std::condition_variable|<condition_variable>", p.read_text())]
+    assert found == [], f"{found}: glibc's destructor waits for threads that a forked child lacks: naru::ConditionVariable (naru/condition_variable.h)"

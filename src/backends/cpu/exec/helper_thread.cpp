@@ -1,12 +1,12 @@
 #include "backends/cpu/exec/helper_thread.h"
 
 #include <chrono>
-#include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <thread>
 #include <utility>
 
+#include "naru/condition_variable.h"
 #include "runtime/os/fork.h"
 
 namespace naru::cpu {
@@ -52,7 +52,7 @@ class Helper {
   }
 
   std::mutex mutex_;
-  std::condition_variable given_, finished_;
+  ConditionVariable given_, finished_;
   const std::function<void()>* work_ = nullptr;
   bool done_ = false;
   std::exception_ptr error_;
