@@ -36,6 +36,7 @@ size_t total_memory() noexcept;
 size_t free_memory() noexcept;
 size_t cache_bytes() noexcept;  // size of the last-level cache; 0 if unknown
 bool has_bfloat16() noexcept;   // aarch64's bfloat16 instructions
+bool allow_tiles() noexcept;    // asks that this process may use the tiles of x86-64 (AMX)
 
 // Call after writing machine code to memory: other cores may have prefetched the old contents and must resynchronize their instruction
 // streams. asmjit's cache flush does that only for the calling core.

@@ -127,6 +127,15 @@ bool has_bfloat16() noexcept {
 #endif
 }
 
+bool allow_tiles() noexcept {
+#if defined(__x86_64__)
+  constexpr int kRequest = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
 // Not needed on x86, whose processors keep instruction fetch coherent. (Kernels before Linux 4.16 lack the call and synchronize at the next
 // interrupt.)
 void code_written() noexcept {

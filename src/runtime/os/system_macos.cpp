@@ -61,6 +61,7 @@ size_t cache_bytes() noexcept {
   return fast ? fast : number("hw.l2cachesize");
 }
 
+bool allow_tiles() noexcept { return false; }
 bool has_bfloat16() noexcept { return number("hw.optional.arm.FEAT_BF16") != 0; }
 
 // sys_icache_invalidate, which asmjit calls, affects all processors.

@@ -103,6 +103,7 @@ size_t cache_bytes() noexcept {
   return best;
 }
 
+bool allow_tiles() noexcept { return false; }
 bool has_bfloat16() noexcept { return false; }
 
 // FlushInstructionCache, which asmjit calls, affects all processors.

@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <span>
 
 #include "backends/cpu/exec/execute.h"
+#include "backends/cpu/gemm/bfloat_product.h"
 #include "cpu/switches.h"
 #include "naru/error.h"
 #include "support/arrays.h"
@@ -100,11 +102,54 @@ TEST(MatMul, float64_float16_and_bfloat16) {
   check_all_shapes(DType::BF16, 8e-3);
 }
 
-// Processors with a bfloat16 instruction use it here; includes tails in all three dimensions.
+// Processors with a bfloat16 instruction, or tiles, use them here; includes tails in all three dimensions, and several blocks of each.
 TEST(MatMul, bfloat16_large_enough_for_the_processors_own_instruction) {
-  constexpr MatMulShape kLarge[] = {{1, 8, 8, 2048}, {1, 9, 17, 1027}, {2, 71, 63, 30}, {1, 130, 8, 127}, {3, 16, 200, 41}};
+  constexpr MatMulShape kLarge[] = {{1, 8, 8, 2048},  {1, 9, 17, 1027},  {2, 71, 63, 30},   {1, 130, 8, 127},
+                                    {3, 16, 200, 41}, {1, 290, 270, 33}, {1, 33, 300, 530}, {1, 530, 31, 289}};
   check_all_shapes(DType::BF16, 8e-3, false, kLarge);
   check_all_shapes(DType::BF16, 8e-3, true, kLarge);
+}
+
+// naru's own products that the processor has, also those that another one of them replaces.
+TEST(MatMul, each_own_product_of_bfloat16_is_right_and_has_the_same_bits_for_every_number_of_threads) {
+  if (!has_bfloat_products()) GTEST_SKIP() << "this processor has no instruction for bfloat16";
+  constexpr MatMulShape kShapes[] = {{1, 64, 64, 64}, {2, 100, 70, 300}, {3, 37, 129, 257}, {1, 600, 40, 31}, {1, 17, 800, 65}};
+  for (const MatMulShape& s : kShapes)
+    for (const Layout layout : kMatrixLayouts) {
+      Array a({s.batch, s.m, s.k}, DType::BF16, layout, 1), b({s.batch, s.k, s.n}, DType::BF16, layout, 2),
+          bias({s.n}, DType::BF16, layout, 4);
+      Array wide({s.batch, s.m, s.n}, DType::F32),
+          narrow({s.batch, s.m, s.n}, DType::BF16, layout == Layout::Repeated ? Layout::Offset : layout);
+      const ir::MatMul pairs = product_of(a, b, wide), tiles = product_of(a, b, narrow, &bias);
+      std::vector<char> first[2];
+      for (const int threads : {1, 2, 5}) {
+        const Threads some(threads);
+        bfloat_product(pairs);
+        if (has_bfloat_tiles()) bfloat_tile_product(tiles);
+        if (threads == 1) first[0] = wide.memory(), first[1] = narrow.memory();
+        ASSERT_EQ(wide.memory(), first[0]);
+        ASSERT_EQ(narrow.memory(), first[1]);
+      }
+      SCOPED_TRACE(name_of(layout));
+      const double root = std::sqrt(static_cast<double>(s.k));
+      expect_right(pairs, a, b, wide, nullptr, 6e-8 * root);
+      if (has_bfloat_tiles()) expect_right(tiles, a, b, narrow, &bias, 8e-3);
+      if (HasFatalFailure()) return;
+    }
+}
+
+// More than tiles pack at a time (24 MiB of the right matrix).
+TEST(MatMul, bfloat16_with_a_right_matrix_that_is_packed_in_parts) {
+  constexpr int64_t kM = 8, kN = 1100, kK = 12000;
+  Array a({1, kM, kK}, DType::BF16, Layout::Contiguous, 1), b({1, kK, kN}, DType::BF16, Layout::Contiguous, 2), c({1, kM, kN}, DType::BF16);
+  execute(product_of(a, b, c));
+  Array left({1, kM, kK}, DType::BF16, Layout::Contiguous, 1), right({1, kK, 1}, DType::BF16), one({1, kM, 1}, DType::BF16);
+  for (const int64_t j : {int64_t{0}, int64_t{255}, int64_t{256}, int64_t{767}, int64_t{1023}, int64_t{1024}, kN - 1}) {
+    for (int64_t k = 0; k < kK; ++k) std::memcpy(right.at(k), b.at(k * kN + j), 2);
+    const ir::MatMul q = product_of(left, right, one);
+    for (int64_t i = 0; i < kM; ++i) std::memcpy(one.at(i), c.at(i * kN + j), 2);
+    expect_right(q, left, right, one, nullptr, 8e-3);
+  }
 }
 
 TEST(MatMul, integers_wrap) {

@@ -11,8 +11,13 @@
 
 namespace naru::cpu {
 
+// Large buffers are kept for the next instruction, within limits: the system's pages cost more than many an instruction.
+void* take_buffer(size_t& bytes);  // rounds `bytes` up to what it gives; null if there is no memory
+void give_buffer(void* memory, size_t bytes) noexcept;
+
 struct Release {
-  void operator()(char* p) const noexcept { release_aligned(p); }
+  size_t bytes = 0;
+  void operator()(char* p) const noexcept { give_buffer(p, bytes); }
 };
 using Buffer = std::unique_ptr<char, Release>;
 
@@ -27,9 +32,10 @@ inline size_t bytes_of(std::initializer_list<int64_t> sizes, size_t item) {
 
 // Memory of bytes_of(sizes, item), 64-byte aligned, padded so that a full vector may be accessed past the end. Throws std::bad_alloc.
 inline Buffer make_buffer(std::initializer_list<int64_t> sizes, size_t item) {
-  Buffer b(static_cast<char*>(aligned_memory((bytes_of(sizes, item) + 127) / 64 * 64)));
-  if (!b) throw std::bad_alloc();
-  return b;
+  size_t bytes = (bytes_of(sizes, item) + 127) / 64 * 64;
+  char* const memory = static_cast<char*>(take_buffer(bytes));
+  if (!memory) throw std::bad_alloc();
+  return Buffer(memory, Release{bytes});
 }
 
 }  // namespace naru::cpu

@@ -14,4 +14,11 @@ bool has_bfloat_products() noexcept;
 // defines: not for deterministic products. The bits do not depend on the number of threads. Requires has_bfloat_products().
 void bfloat_product(const ir::MatMul& q);
 
+// True if this processor multiplies tiles of bfloat16 (AMX-BF16) and the system lets this process use them. Checked once.
+bool has_bfloat_tiles() noexcept;
+
+// c = a b + bias by these tiles, all of `q` BF16 with any strides, rounded once at the end. Sums are as above: float32 without subnormals, in
+// the order that TDPBF16PS defines, whatever the parts and the number of threads. Requires has_bfloat_tiles().
+void bfloat_tile_product(const ir::MatMul& q);
+
 }  // namespace naru::cpu

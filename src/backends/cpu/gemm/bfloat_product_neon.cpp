@@ -121,3 +121,12 @@ void bfloat_product(const ir::MatMul&) {}
 }  // namespace naru::cpu
 
 #endif
+
+#if !defined(__x86_64__)
+
+namespace naru::cpu {
+bool has_bfloat_tiles() noexcept { return false; }
+void bfloat_tile_product(const ir::MatMul&) {}
+}  // namespace naru::cpu
+
+#endif

@@ -1,21 +1,27 @@
-// bfloat_product.h with AVX512-BF16: VDPBF16PS multiplies pairs of neighbouring elements along k and adds both products to a float32.
+// bfloat_product.h with AVX512-BF16: VDPBF16PS multiplies pairs of neighbouring elements along k and adds both products to a float32. With
+// AMX-BF16, TDPBF16PS does so for tiles of 16 by 16 sums, 16 pairs deep.
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <utility>
 
 #include "backends/cpu/exec/buffer.h"
 #include "backends/cpu/exec/simd.h"
 #include "backends/cpu/exec/thread_pool.h"
 #include "backends/cpu/exec/transpose.h"
 #include "backends/cpu/gemm/bfloat_product.h"
+#include "runtime/os/system.h"
 
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx512bf16"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx512bf16,amx-tile,amx-bf16"))), \
+                             apply_to = function)
 #else
 #pragma GCC push_options
-#pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx512bf16")
+#pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx512bf16,amx-tile,amx-bf16")
 #endif
 
 namespace naru::cpu {
@@ -123,6 +129,159 @@ void block_of_rows(const ir::MatMul& q, int64_t batch, int64_t row, int64_t firs
     }
 }
 
+// --- tiles -----------------------------------------------------------------------------------------------------------------------------
+
+// A square of the result is 32 by 32: four tiles of sums, and two tiles of each operand. Operands are packed in panels of 32 rows (columns):
+// of each piece of 32 k, a first operand has 32 rows of 64 bytes, a second one 16 pairs of k of 32 columns. Up to kBlock panels make a block,
+// in which kStretch pieces of one panel are followed by those of the next: a stretch of a panel fits into L1, sums of two blocks and a part of
+// their operands into L2.
+constexpr int64_t kSquare = 32, kPiece = 32, kPieceBytes = kSquare * kPiece * 2, kStretch = 8, kBlock = 8;
+// Packed operands: at most so many bytes of the second one at a time.
+constexpr int64_t kSecondBytes = 24 << 20;
+
+// Lets this thread use eight full tiles; until it does not, switching between threads saves 8 KiB more.
+class Tiles {
+ public:
+  Tiles() noexcept {
+    struct alignas(64) Shape {
+      uint8_t palette, start, unused[14];
+      uint16_t row_bytes[16];
+      uint8_t rows[16];
+    };
+    static constexpr Shape kFull{1, 0, {}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
+    _tile_loadconfig(&kFull);
+  }
+  ~Tiles() { _tile_release(); }
+  Tiles(const Tiles&) = delete;
+  Tiles& operator=(const Tiles&) = delete;
+};
+
+// Packs a piece, of up to 32 rows (columns) and 32 elements of k, of the first (second) operand. step, along: bytes between rows, and along k.
+template <bool kFirst>
+void pack_piece(const char* from, int64_t step, int64_t along, int64_t count, int64_t depth, char* to) {
+  if (kFirst && along == 2) {
+    const auto mask = static_cast<__mmask32>(depth == kPiece ? ~0u : (1u << depth) - 1);
+    for (int64_t r = 0; r < count; ++r) _mm512_store_si512(to + r * 64, _mm512_maskz_loadu_epi16(mask, from + r * step));
+    for (int64_t r = count; r < kSquare; ++r) _mm512_store_si512(to + r * 64, _mm512_setzero_si512());
+    return;
+  }
+  alignas(64) char turned[kPieceBytes];
+  char* const pairs = kFirst ? turned : to;
+  if (depth < kPiece) std::memset(pairs, 0, kPieceBytes);
+  pack<kSquare>(from, step, along, count, depth, pairs);
+  if (kFirst) transpose(pairs, kSquare * kPair, kPair, kSquare, kPiece / 2, to, kPiece / 2 * kPair);
+}
+
+// A packed block: `panels` panels of `pieces` pieces each, of the rows (columns) from `at` on.
+struct Block {
+  char* packed;
+  int64_t at, panels, pieces;
+  char* stretch(int64_t piece, int64_t panel, int64_t some) const { return packed + (piece * panels + panel * some) * kPieceBytes; }
+};
+
+// Packs the stretch of a block that begins at piece `first` of the operand of `q`.
+template <bool kFirst>
+void pack_stretch(const ir::MatMul& q, int64_t batch, const Block& block, int64_t first) {
+  const Matrix& x = kFirst ? q.a : q.b;
+  const int64_t step = 2 * (kFirst ? x.row_stride : x.col_stride), along = 2 * (kFirst ? x.col_stride : x.row_stride);
+  const int64_t size = kFirst ? q.m : q.n, some = std::min(kStretch, block.pieces - first);
+  const char* const from = kFirst ? element(x, batch, block.at, first * kPiece) : element(x, batch, first * kPiece, block.at);
+  const auto pack_one = [&](int64_t panel, int64_t piece) {
+    const int64_t done = panel * kSquare, k = (first + piece) * kPiece;
+    pack_piece<kFirst>(from + done * step + piece * kPiece * along, step, along, std::min(kSquare, size - block.at - done),
+                       std::min(kPiece, q.k - k), block.stretch(first, panel, some) + piece * kPieceBytes);
+  };
+  // In the order in which the operand lies.
+  if (along < step)
+    for (int64_t panel = 0; panel < block.panels; ++panel)
+      for (int64_t piece = 0; piece < some; ++piece) pack_one(panel, piece);
+  else
+    for (int64_t piece = 0; piece < some; ++piece)
+      for (int64_t panel = 0; panel < block.panels; ++panel) pack_one(panel, piece);
+}
+
+// sums (32, 32) = or += the product of `pieces` pieces of two panels.
+void square(const char* first, const char* second, int64_t pieces, bool adds, float* sums) {
+  asm volatile("" ::: "memory");  // gcc 12 does not know that _tile_loadd reads memory
+  constexpr int64_t kRow = kSquare * sizeof(float), kHalf = 16 * kSquare;
+  if (adds) {
+    _tile_loadd(0, sums, kRow);
+    _tile_loadd(1, sums + 16, kRow);
+    _tile_loadd(2, sums + kHalf, kRow);
+    _tile_loadd(3, sums + kHalf + 16, kRow);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  for (int64_t p = 0; p < pieces; ++p, first += kPieceBytes, second += kPieceBytes) {
+    _tile_loadd(4, first, 64);
+    _tile_loadd(6, second, kSquare * kPair);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_loadd(7, second + 64, kSquare * kPair);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_loadd(5, first + kPieceBytes / 2, 64);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  _tile_stored(0, sums, kRow);
+  _tile_stored(1, sums + 16, kRow);
+  _tile_stored(2, sums + kHalf, kRow);
+  _tile_stored(3, sums + kHalf + 16, kRow);
+}
+
+// Sixteen float32 as bfloat16, rounded to nearest even; a NaN stays one. (VCVTNEPS2BF16 would turn subnormal numbers into zeros.)
+__m256i as_bfloat(__m512 x) {
+  const __m512i bits = _mm512_castps_si512(x), odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+  const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
+  return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_mask_blend_epi32(_mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), rounded, quiet), 16));
+}
+
+// Writes rows x cols of a square, which begins at (row, col) of the result.
+void write_square(const ir::MatMul& q, int64_t batch, int64_t row, int64_t col, const float* sums) {
+  const int64_t rows = std::min(kSquare, q.m - row), cols = std::min(kSquare, q.n - col);
+  alignas(64) float bias[kSquare] = {};
+  for (int64_t j = 0; j < cols && q.bias; ++j)
+    bias[j] = std::bit_cast<float>(uint32_t{load(static_cast<const char*>(q.bias) + (col + j) * q.bias_stride * 2)} << 16);
+  const auto low = static_cast<__mmask16>(cols >= 16 ? 0xffff : (1u << cols) - 1);
+  const auto high = static_cast<__mmask16>(cols > 16 ? (1u << (cols - 16)) - 1 : 0);
+  for (int64_t r = 0; r < rows; ++r, sums += kSquare) {
+    __m512 left = _mm512_load_ps(sums), right = _mm512_load_ps(sums + 16);
+    if (q.bias) left = _mm512_add_ps(left, _mm512_load_ps(bias)), right = _mm512_add_ps(right, _mm512_load_ps(bias + 16));
+    char* const to = const_cast<char*>(element(q.c, batch, row + r, col));
+    if (q.c.col_stride == 1) {
+      _mm256_mask_storeu_epi16(to, low, as_bfloat(left));
+      if (high) _mm256_mask_storeu_epi16(to + 32, high, as_bfloat(right));
+      continue;
+    }
+    alignas(32) uint16_t whole[kSquare];
+    _mm256_store_si256(reinterpret_cast<__m256i*>(whole), as_bfloat(left));
+    _mm256_store_si256(reinterpret_cast<__m256i*>(whole + 16), as_bfloat(right));
+    for (int64_t j = 0; j < cols; ++j) std::memcpy(to + j * q.c.col_stride * 2, whole + j, 2);
+  }
+}
+
+// The part of the product that has the rows of a block and the columns of another. sums: memory for those of all their squares.
+void multiply(const ir::MatMul& q, int64_t batch, const Block& rows, const Block& columns, float* sums) {
+  for (int64_t p = 0; p < rows.pieces; p += kStretch) {
+    const int64_t some = std::min(kStretch, rows.pieces - p);
+    float* here = sums;
+    for (int64_t j = 0; j < columns.panels; ++j)
+      for (int64_t i = 0; i < rows.panels; ++i, here += kSquare * kSquare) {
+        square(rows.stretch(p, i, some), columns.stretch(p, j, some), some, p > 0, here);
+        if (p + some == rows.pieces) write_square(q, batch, rows.at + i * kSquare, columns.at + j * kSquare, here);
+      }
+  }
+}
+
+bool asks_for_tiles() noexcept {
+  constexpr unsigned kBfloatTiles = 1u << 22, kTiles = 1u << 24;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & kBfloatTiles) && (d & kTiles) && runtime::system::allow_tiles();
+}
+
 }  // namespace
 
 bool has_bfloat_products() noexcept {
@@ -155,6 +314,62 @@ void bfloat_product(const ir::MatMul& q) {
           if (first < q.n)
             block_of_rows(q, batch, i / cuts % blocks * kBlockRows, first, std::min(first + each, q.n), k, depth,
                           held.get() + (shared == 1 ? 0 : batch) * panels * panel);
+        },
+        time);
+  }
+}
+
+bool has_bfloat_tiles() noexcept {
+  static const bool has = has_bfloat_products() && asks_for_tiles();
+  return has;
+}
+
+void bfloat_tile_product(const ir::MatMul& asked) {
+  constexpr double kTime = 0.0005, kShort = 20000;  // nanoseconds per multiply-add, an estimate; of a job that one thread does
+  ir::MatMul q = asked;
+  if (q.c.col_stride != 1 && q.c.row_stride == 1 && !q.bias) {  // compute the transposed result, whose rows are contiguous
+    std::swap(q.a, q.b), std::swap(q.m, q.n);
+    for (Matrix* x : {&q.a, &q.b, &q.c}) std::swap(x->row_stride, x->col_stride);
+  }
+  const double time = static_cast<double>(q.m * q.n) * static_cast<double>(q.k * q.batch) * kTime;
+  const auto quotient = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
+  const int64_t pieces = quotient(q.k, kPiece), panel = pieces * kPieceBytes, shared = q.b.batch_stride == 0 ? 1 : q.batch;
+  const int64_t row_panels = quotient(q.m, kSquare), col_panels = quotient(q.n, kSquare),
+                wanted = time > kShort && num_threads() > 1 ? 4 * num_threads() : 1;
+  // Few blocks of rows are cut, and their columns shared out, so that every thread has as much to do. Elements are the same for every cut.
+  int64_t down = std::min(kBlock, row_panels), across = std::min(kBlock, col_panels);
+  while (down > 2 && q.batch * quotient(row_panels, down) * quotient(col_panels, across) < wanted) down = quotient(down, 2);
+  while (across > 2 && q.batch * quotient(row_panels, down) * quotient(col_panels, across) < wanted) across = quotient(across, 2);
+  const int64_t parts = quotient(row_panels, down), blocks = quotient(col_panels, across);
+  const int64_t cuts = std::clamp<int64_t>(wanted / (q.batch * parts), 1, blocks);
+  const int64_t stretches = quotient(pieces, kStretch);
+  const int64_t together = std::clamp<int64_t>(kSecondBytes / (panel * across * shared), cuts, blocks);
+  const Buffer second = make_buffer({shared, together, across}, static_cast<size_t>(panel));
+  for (int64_t at = 0; at < blocks; at += together) {
+    const int64_t some = std::min(together, blocks - at);
+    const auto columns = [&](int64_t batch, int64_t i) {
+      return Block{second.get() + ((shared == 1 ? 0 : batch) * together + i) * across * panel, (at + i) * across * kSquare,
+                   std::min(across, col_panels - (at + i) * across), pieces};
+    };
+    parallel_for(
+        shared * some * stretches,
+        [&](int64_t i) {
+          const int64_t batch = i / (some * stretches);
+          pack_stretch<false>(q, batch, columns(batch, i / stretches % some), i % stretches * kStretch);
+        },
+        time / 8);
+    const int64_t each = quotient(some, cuts);
+    parallel_for(
+        q.batch * parts * cuts,
+        [&](int64_t i) {
+          const int64_t batch = i / (parts * cuts), first = i / cuts % parts * down, begin = i % cuts * each;
+          const Buffer packed = make_buffer({down}, static_cast<size_t>(panel));
+          const Buffer sums = make_buffer({down * across}, kSquare * kSquare * sizeof(float));
+          const Block rows{packed.get(), first * kSquare, std::min(down, row_panels - first), pieces};
+          for (int64_t p = 0; p < pieces; p += kStretch) pack_stretch<true>(q, batch, rows, p);
+          const Tiles tiles;
+          for (int64_t j = begin; j < std::min(begin + each, some); ++j)
+            multiply(q, batch, rows, columns(batch, j), reinterpret_cast<float*>(sums.get()));
         },
         time);
   }

@@ -339,10 +339,11 @@ bool bfloat_by_library(const MatMul& q) {
 
 // False in a process that is ending.
 bool run_bfloat(const MatMul& asked) {
+  if (has_bfloat_tiles()) return bfloat_tile_product(asked), true;
   const Buffer held = make_buffer({asked.batch, asked.m, asked.n}, sizeof(float));
   MatMul q = asked;
   q.c = {held.get(), q.m * q.n, q.n, 1};
-  // Where there is a library, its product is as fast as naru's or faster (it may know AMX).
+  // Where there is a library, its product is as fast as naru's without tiles, or faster.
   if (!products().bfloat_gemm || !fits_library(asked))
     bfloat_product(q);
   else if (!bfloat_by_library(q))
