@@ -12,7 +12,7 @@ namespace naru::ir {
 // out[t] = sum over s of w[t, s] v[s], where w[t] = softmax(scale * q[t] . k[s] + bias[t, s]); with `causal`, over s <= t only. Each image and
 // head of q is independent. If k and v have fewer heads (key_heads), each of their heads serves heads / key_heads neighbouring heads of q.
 //   Forward    writes out and stats[t], the logarithm of the softmax's denominator
-//   Backward   reads out, stats and dout (the gradient of out); writes the gradients of q, k and v
+//   Backward   reads out, stats and dout (the gradient of out); writes the gradients of q, k and v. The cpu leaves out those without an address
 // Used only where the device supports it (runtime::Backend::takes); elsewhere attention is products and a softmax (ops/nn/attention.h).
 struct Attention {
   enum class Use : uint8_t { Forward, Backward };

@@ -115,6 +115,7 @@ class CpuBackend final : public Backend {
     c.longest_chosen_row = std::numeric_limits<int64_t>::max();
     return c;
   }
+  bool takes(Device, const ir::Instruction& instruction) override { return std::holds_alternative<ir::Attention>(instruction); }
 
  private:
   CpuWork work_;

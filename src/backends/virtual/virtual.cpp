@@ -120,6 +120,11 @@ class VirtualBackend final : public Backend {
     }
     return c;
   }
+  // As the cpu, whose executor this is, so that both have the same bits.
+  bool takes(Device device, const ir::Instruction& instruction) override {
+    return std::holds_alternative<ir::Attention>(instruction) && capabilities(device).supports("attention") &&
+           !state(device)->options().ptx;
+  }
 
  private:
   // The current state of the device.

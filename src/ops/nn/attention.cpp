@@ -207,16 +207,18 @@ Tensor causal(const Plan& p, const Dims& batch, const Tensor& query, const Tenso
 }  // namespace
 
 Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, const AttentionOptions& options) {
-  // For 16-bit types on the cpu, scores and weights are float32 and the result is rounded once. Accelerators multiply 16-bit types much faster.
-  if (const DType type = query.dtype(); query.device().is_cpu() && is_half(type) && key.dtype() == type && value.dtype() == type) {
-    const Tensor wide = mask.defined() && is_floating(mask.dtype()) ? mask.to(DType::F32) : mask;
-    return attention(query.to(DType::F32), key.to(DType::F32), value.to(DType::F32), wide, options).to(type);
-  }
-  if (!query.device().is_cpu()) {
+  // Few queries are products with a vector. Forward derivatives have rules of operators only.
+  constexpr int64_t kLeastQueries = 8;
+  if (!autograd::tangents_carried && query.dim() >= 2 && query.size(-2) >= kLeastQueries) {
     const auto by_products = [mask, options](const Tensor& grad, const Tensors& saved, std::array<bool, 3> need) {
       return gradients_of(grad, saved, mask, options, need);
     };
     if (Tensor out = fused_attention(query, key, value, mask, options, by_products); out.defined()) return out;
+  }
+  // For 16-bit types on the cpu, scores and weights are float32 and the result is rounded once. Accelerators multiply 16-bit types much faster.
+  if (const DType type = query.dtype(); query.device().is_cpu() && is_half(type) && key.dtype() == type && value.dtype() == type) {
+    const Tensor wide = mask.defined() && is_floating(mask.dtype()) ? mask.to(DType::F32) : mask;
+    return attention(query.to(DType::F32), key.to(DType::F32), value.to(DType::F32), wide, options).to(type);
   }
   if (options.grouped) {
     AttentionOptions plain = options;

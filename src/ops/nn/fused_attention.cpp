@@ -33,9 +33,10 @@ Attention::Sizes four(const Dims& sizes, const Dims& strides) {
   return s;
 }
 
-// True if a library can read t in place: unit stride in the last dimension, and 16-byte aligned rows.
+// True if the device can read t in place: the cpu always, libraries with unit stride in the last dimension and 16-byte aligned rows.
 bool is_library_compatible(const Tensor& t) {
   constexpr int64_t kLoad = 8, kBytes = 16;
+  if (t.device().is_cpu()) return true;
   const TensorImpl& i = *t.impl();
   const size_t n = i.sizes.size();
   if (i.strides[n - 1] != 1 || i.offset % kLoad != 0 || reinterpret_cast<uintptr_t>(i.storage->data) % kBytes != 0) return false;
@@ -151,17 +152,23 @@ Tensors library_gradients(const Saved& s, const Tensor& grad, const Tensors& sav
   const bool differentiable = grad_enabled() && autograd::recording({&grad, &saved[0], &saved[1], &saved[2]});
   if (differentiable || deterministic_algorithms() || !runtime::queue_of(q.device()).takes(op))
     return by_products(grad, {saved[0], saved[1], saved[2]}, need);
-  count_products("scaled_dot_product_attention_backward", op, 3, 2);
+  // Libraries compute all three.
+  const std::array<bool, 3> made = q.device().is_cpu() ? need : std::array{true, true, true};
+  count_products("scaled_dot_product_attention_backward", op, 1 + made[0] + made[1], (made[0] || made[1]) + made[2]);
   const FlopsOfAll counted;
   const NoGrad off;
   Tensor g = s.blind.defined() ? masked_fill(grad.detach(), s.blind, 0.0) : grad.detach();
   if (!(g.strides() == out.strides()) || !is_library_compatible(g)) g = copied(g, out.strides());
-  const auto beside = [](const Tensor& t) {
-    return make_result(t.sizes(), dense_strides_like(t.sizes(), t.strides()), t.dtype(), t.device(), "scaled_dot_product_attention");
+  const auto beside = [&](const Tensor& t, size_t i) {
+    return made[i]
+               ? make_result(t.sizes(), dense_strides_like(t.sizes(), t.strides()), t.dtype(), t.device(), "scaled_dot_product_attention")
+               : Tensor();
   };
-  const Tensor dq = beside(q), dk = beside(k), dv = beside(v);
+  const Tensor dq = beside(q, 0), dk = beside(k, 1), dv = beside(v, 2);
   op.q = array_laid(q), op.k = array_laid(k), op.v = array_laid(v), op.out = array_laid(out), op.stats = array_laid(s.stats);
-  op.dout = array_laid(g), op.dq = array_laid(dq), op.dk = array_laid(dk), op.dv = array_laid(dv);
+  op.dout = array_laid(g);
+  const auto lay = [](Attention::Array& a, const Tensor& t) { a = t.defined() ? array_laid(t) : Attention::Array(); };
+  lay(op.dq, dq), lay(op.dk, dk), lay(op.dv, dv);
   if (op.biased) op.bias.data = array_laid(s.bias).data;
   submit(std::move(op), {&q, &k, &v, &out, &s.stats, &s.bias, &g}, {&dq, &dk, &dv});
   return {dq, dk, dv};
@@ -174,8 +181,8 @@ bool allow_fused_attention(bool on) noexcept { return fused_allowed.exchange(on)
 Tensor fused_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& given_mask,
                        const AttentionOptions& options, const AttentionGradients& by_products) {
   const Device device = query.device();
-  if (device.is_cpu() || device.is_meta() || !is_half(query.dtype()) || options.dropout != 0 || !fused_allowed ||
-      deterministic_algorithms())
+  const DType type = query.dtype();
+  if (device.is_meta() || !(is_half(type) || type == DType::F32) || options.dropout != 0 || !fused_allowed || deterministic_algorithms())
     return {};
   if (given_mask.defined() && (given_mask.device() != device || autograd::recording({&given_mask}))) return {};
   const bool recorded = autograd::recording({&query, &key, &value});
@@ -205,8 +212,11 @@ Tensor fused_attention(const Tensor& query, const Tensor& key, const Tensor& val
     submit(std::move(op), {&q, &k, &v, &s.bias}, {&out, &s.stats});
     if (s.blind.defined()) masked_fill_(out, s.blind, 0.0);
   }
+  const char* const node = device.is_cpu() ? "ScaledDotProductFlashAttentionForCpuBackward0"
+                           : is_half(type) ? "ScaledDotProductCudnnAttentionBackward0"
+                                           : "ScaledDotProductEfficientAttentionBackward0";
   return autograd::record(
-      std::move(out), "ScaledDotProductCudnnAttentionBackward0", {&query, &key, &value}, {&query, &key, &value},
+      std::move(out), node, {&query, &key, &value}, {&query, &key, &value},
       [s, by_products](const Tensors& g, const Tensors& saved, autograd::Needed needed) -> Tensors {
         return library_gradients(s, g[0], saved, by_products, {needed[0], needed[1], needed[2]});
       },

@@ -1,4 +1,4 @@
-// Attention as one instruction that a device library executes (ir/attention.h).
+// Attention as one instruction, of the cpu or of a device's library (ir/attention.h).
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace naru::ops {
 using AttentionGradients =
     std::function<std::vector<Tensor>(const Tensor& grad, const std::vector<Tensor>& saved, std::array<bool, 3> needed)>;
 
-// Returns an undefined tensor if no library supports the call: not a 16-bit type, dropout, a mask that requires grad ... by_products: the composed
+// Returns an undefined tensor if the device does not take the call: float64, dropout, a mask that requires grad, deterministic algorithms ... by_products: the composed
 // gradient, for gradients of gradients and if the library has been disabled by the time backward runs.
 Tensor fused_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, const AttentionOptions& options,
                        const AttentionGradients& by_products);

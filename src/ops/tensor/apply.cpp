@@ -79,7 +79,7 @@ void submit(ir::Instruction&& instruction, std::span<const Tensor* const> reads,
   for (const auto tensors : {reads, writes})
     for (const Tensor* t : tensors)
       if (t->defined() && t->impl()->special) refuse_instruction(instruction, *t);
-  const Device device = writes[0]->impl()->storage->device;
+  const Device device = (*accesses.writes.begin())->device;
   // An index out of bounds is reported long after the call, so keep the source location.
   if (!device.is_cpu())
     std::visit(

@@ -127,6 +127,12 @@ void bfloat_product(const ir::MatMul&) {}
 namespace naru::cpu {
 bool has_bfloat_tiles() noexcept { return false; }
 void bfloat_tile_product(const ir::MatMul&) {}
+void begin_tiles() noexcept {}
+void end_tiles() noexcept {}
+int64_t tile_panel_bytes(int64_t) noexcept { return 0; }
+void pack_tiles(bool, const uint16_t*, int64_t, int64_t, int64_t, int64_t, char*) {}
+void multiply_tiles(const char*, const char*, int64_t, int64_t, int64_t, int64_t, float*, int64_t, bool) {}
+void round_rows(const float*, int64_t, int64_t, int64_t, uint16_t*, int64_t) {}
 }  // namespace naru::cpu
 
 #endif

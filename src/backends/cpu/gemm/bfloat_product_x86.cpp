@@ -139,23 +139,6 @@ constexpr int64_t kSquare = 32, kPiece = 32, kPieceBytes = kSquare * kPiece * 2,
 // Packed operands: at most so many bytes of the second one at a time.
 constexpr int64_t kSecondBytes = 24 << 20;
 
-// Lets this thread use eight full tiles; until it does not, switching between threads saves 8 KiB more.
-class Tiles {
- public:
-  Tiles() noexcept {
-    struct alignas(64) Shape {
-      uint8_t palette, start, unused[14];
-      uint16_t row_bytes[16];
-      uint8_t rows[16];
-    };
-    static constexpr Shape kFull{1, 0, {}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
-    _tile_loadconfig(&kFull);
-  }
-  ~Tiles() { _tile_release(); }
-  Tiles(const Tiles&) = delete;
-  Tiles& operator=(const Tiles&) = delete;
-};
-
 // Packs a piece, of up to 32 rows (columns) and 32 elements of k, of the first (second) operand. step, along: bytes between rows, and along k.
 template <bool kFirst>
 void pack_piece(const char* from, int64_t step, int64_t along, int64_t count, int64_t depth, char* to) {
@@ -200,15 +183,16 @@ void pack_stretch(const ir::MatMul& q, int64_t batch, const Block& block, int64_
       for (int64_t panel = 0; panel < block.panels; ++panel) pack_one(panel, piece);
 }
 
-// sums (32, 32) = or += the product of `pieces` pieces of two panels.
-void square(const char* first, const char* second, int64_t pieces, bool adds, float* sums) {
+// sums (32, 32; rows of `row` elements) = or += the product of `pieces` pieces of two panels.
+void square(const char* first, const char* second, int64_t pieces, bool adds, float* sums, int64_t row = kSquare) {
   asm volatile("" ::: "memory");  // gcc 12 does not know that _tile_loadd reads memory
-  constexpr int64_t kRow = kSquare * sizeof(float), kHalf = 16 * kSquare;
+  const int64_t bytes = row * static_cast<int64_t>(sizeof(float));
+  float* const below = sums + 16 * row;
   if (adds) {
-    _tile_loadd(0, sums, kRow);
-    _tile_loadd(1, sums + 16, kRow);
-    _tile_loadd(2, sums + kHalf, kRow);
-    _tile_loadd(3, sums + kHalf + 16, kRow);
+    _tile_loadd(0, sums, bytes);
+    _tile_loadd(1, sums + 16, bytes);
+    _tile_loadd(2, below, bytes);
+    _tile_loadd(3, below + 16, bytes);
   } else {
     _tile_zero(0);
     _tile_zero(1);
@@ -225,10 +209,10 @@ void square(const char* first, const char* second, int64_t pieces, bool adds, fl
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
   }
-  _tile_stored(0, sums, kRow);
-  _tile_stored(1, sums + 16, kRow);
-  _tile_stored(2, sums + kHalf, kRow);
-  _tile_stored(3, sums + kHalf + 16, kRow);
+  _tile_stored(0, sums, bytes);
+  _tile_stored(1, sums + 16, bytes);
+  _tile_stored(2, below, bytes);
+  _tile_stored(3, below + 16, bytes);
 }
 
 // Sixteen float32 as bfloat16, rounded to nearest even; a NaN stays one. (VCVTNEPS2BF16 would turn subnormal numbers into zeros.)
@@ -324,6 +308,44 @@ bool has_bfloat_tiles() noexcept {
   return has;
 }
 
+void begin_tiles() noexcept {
+  struct alignas(64) Shape {
+    uint8_t palette, start, unused[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+  };
+  static constexpr Shape kFull{1, 0, {}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
+  _tile_loadconfig(&kFull);
+}
+void end_tiles() noexcept { _tile_release(); }
+
+int64_t tile_panel_bytes(int64_t k) noexcept { return (k + kPiece - 1) / kPiece * kPieceBytes; }
+
+void pack_tiles(bool left, const uint16_t* x, int64_t step, int64_t along, int64_t count, int64_t k, char* to) {
+  const char* const from = reinterpret_cast<const char*>(x);
+  for (int64_t i = 0; i < count; i += kSquare)
+    for (int64_t p = 0; p < k; p += kPiece, to += kPieceBytes)
+      (left ? pack_piece<true> : pack_piece<false>)(from + 2 * (i * step + p * along), 2 * step, 2 * along, std::min(kSquare, count - i),
+                                                    std::min(kPiece, k - p), to);
+}
+
+void multiply_tiles(const char* left, const char* right, int64_t right_panel, int64_t m, int64_t n, int64_t k, float* c, int64_t c_row,
+                    bool add) {
+  const int64_t left_panel = tile_panel_bytes(k), pieces = left_panel / kPieceBytes;
+  for (int64_t j = 0; j < n; j += kSquare)
+    for (int64_t i = 0; i < m; i += kSquare)
+      square(left + i / kSquare * left_panel, right + j / kSquare * right_panel, pieces, add, c + i * c_row + j, c_row);
+}
+
+void round_rows(const float* x, int64_t row, int64_t rows, int64_t columns, uint16_t* to, int64_t to_row) {
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t i = 0; i < columns; i += 32) {
+      const __m256i low = as_bfloat(_mm512_loadu_ps(x + r * row + i)), high = as_bfloat(_mm512_loadu_ps(x + r * row + i + 16));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + r * to_row + i), low);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + r * to_row + i + 16), high);
+    }
+}
+
 void bfloat_tile_product(const ir::MatMul& asked) {
   constexpr double kTime = 0.0005, kShort = 20000;  // nanoseconds per multiply-add, an estimate; of a job that one thread does
   ir::MatMul q = asked;
@@ -367,7 +389,7 @@ void bfloat_tile_product(const ir::MatMul& asked) {
           const Buffer sums = make_buffer({down * across}, kSquare * kSquare * sizeof(float));
           const Block rows{packed.get(), first * kSquare, std::min(down, row_panels - first), pieces};
           for (int64_t p = 0; p < pieces; p += kStretch) pack_stretch<true>(q, batch, rows, p);
-          const Tiles tiles;
+          const TileSession tiles;
           for (int64_t j = begin; j < std::min(begin + each, some); ++j)
             multiply(q, batch, rows, columns(batch, j), reinterpret_cast<float*>(sums.get()));
         },

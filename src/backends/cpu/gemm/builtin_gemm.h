@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "backends/cpu/exec/simd.h"
+#include "backends/cpu/exec/transpose.h"
 
 namespace naru::cpu {
 
@@ -20,8 +22,8 @@ struct OwnMatMul {
   bool add = false;  // continue the chains from the values in c; else start from 0
 };
 
-// c = a b, each chain from 0, for a packed `b` that many products use: panels of kPanelColumns columns, behind each other, each of k consecutive
-// rows, 64-byte aligned. n is a multiple of kPanelColumns; a and c have unit column strides.
+// c = a b, for a packed `b` that many products use: panels of kPanelColumns columns, `panel` elements apart, each of k consecutive rows, 64-byte
+// aligned. n is a multiple of kPanelColumns; a and c have unit column strides. Chains begin from 0, or with `add` from the values in c.
 constexpr int64_t kPanelColumns = 32;
 template <class T>
 struct PanelProduct {
@@ -31,7 +33,19 @@ struct PanelProduct {
   const T* b;
   T* c;
   int64_t c_row;
+  int64_t panel = kPanelColumns * k;
+  bool add = false;
 };
+// Packs a matrix of `depth` rows and `cols` columns into one panel (cols <= kPanelColumns); missing columns are 0.
+template <class T>
+void pack_panel(const T* b, int64_t b_row, int64_t b_col, int64_t depth, int64_t cols, T* to) {
+  constexpr int64_t kItem = sizeof(T);
+  if (cols < kPanelColumns) std::memset(to, 0, static_cast<size_t>(depth * kPanelColumns) * sizeof(T));
+  if (b_row == 1)
+    return transpose(reinterpret_cast<const char*>(b), b_col * kItem, kItem, depth, cols, reinterpret_cast<char*>(to),
+                     kPanelColumns * kItem);
+  for (int64_t d = 0; d < depth; ++d) std::memcpy(to + d * kPanelColumns, b + d * b_row, static_cast<size_t>(cols) * sizeof(T));
+}
 
 // y[i] = the chain of x[at[t] + i] * weights[t] over the taps t, starting from 0, plus the bias if there is one. Reads up to kTapsBehind
 // elements past the n of each tap.

@@ -140,7 +140,8 @@ class Panels {
   Panels(const T* b, int64_t b_row, int64_t b_col, int64_t depth, int64_t cols) : depth_(depth), data_(depth * padded(cols)) {
     split(padded(cols) / kPanelColumns, 0.4 * static_cast<double>(depth * cols), 1, [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p)
-        fill(b + p * kPanelColumns * b_col, b_row, b_col, std::min(kPanelColumns, cols - p * kPanelColumns), at(p * kPanelColumns));
+        pack_panel(b + p * kPanelColumns * b_col, b_row, b_col, depth, std::min(kPanelColumns, cols - p * kPanelColumns),
+                   at(p * kPanelColumns));
     });
   }
   // c (m rows, c_row apart) = a times columns [begin, end) of the matrix; both are multiples of kPanelColumns.
@@ -150,14 +151,6 @@ class Panels {
 
  private:
   T* at(int64_t column) const { return data_.get() + column * depth_; }
-  void fill(const T* b, int64_t b_row, int64_t b_col, int64_t cols, T* to) const {
-    constexpr int64_t kItem = sizeof(T);
-    if (cols < kPanelColumns) std::memset(to, 0, static_cast<size_t>(depth_ * kPanelColumns) * sizeof(T));
-    if (b_row == 1)
-      return transpose(reinterpret_cast<const char*>(b), b_col * kItem, kItem, depth_, cols, reinterpret_cast<char*>(to),
-                       kPanelColumns * kItem);
-    for (int64_t d = 0; d < depth_; ++d) std::memcpy(to + d * kPanelColumns, b + d * b_row, static_cast<size_t>(cols) * sizeof(T));
-  }
   int64_t depth_;
   Memory<T> data_;
 };
