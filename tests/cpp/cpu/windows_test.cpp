@@ -116,6 +116,52 @@ TEST(Windows, sums_maxima_and_picks_are_right_in_every_layout_and_type) {
         }
 }
 
+// Rows that are taken apart by the step of their windows: each step, dilation and padding; equal elements, and NaN.
+TEST(Windows, maxima_of_long_rows_are_the_first_greatest_element_or_the_last_nan) {
+  constexpr int64_t kIn = 53, kRows = 5, kPlanes = 3;
+  for (const DType type : {DType::F32, DType::F64, DType::I32, DType::I64})
+    for (const Layout layout : {Layout::Contiguous, Layout::Transposed, Layout::Stepped})
+      for (int64_t sizes = 0; sizes < 24; ++sizes) {
+        const int64_t step = 1 + sizes % 3, dilation = 1 + sizes / 3 % 2, padding = sizes / 6 % 2, places = 2 + sizes / 12;
+        const Tables down = regular(kRows);
+        Tables along{kIn, (kIn + 2 * padding - dilation * (places - 1) - 1) / step + 1, places, {}, {}};
+        for (int64_t k = 0; k < places; ++k)
+          for (int64_t p = 0; p < along.out; ++p) {
+            const int64_t e = p * step - padding + k * dilation;
+            along.index.push_back(e >= 0 && e < kIn ? e : -1);
+          }
+        Array x({1, kPlanes, 1, kRows, kIn}, type, layout, 1), y({1, kPlanes, 1, down.out, along.out}, type, layout, 2),
+            indices(y.shape(), DType::I64, layout, 3);
+        for (int64_t i = 0; i < x.numel(); ++i) x.set(i, static_cast<double>((i * 7 + sizes) % 5));
+        for (int64_t i = 11; i < x.numel() && naru::is_floating(type); i += 37) x.set(i, NAN);
+        Windows w;
+        w.op = Op::Max, w.dtype = w.out = type, w.channels = kPlanes;
+        w.size = {1, kRows, kIn}, w.result = {1, down.out, along.out};
+        w.tables[1] = {down.places, const_cast<int64_t*>(down.index.data()), nullptr};
+        w.tables[2] = {places, along.index.data(), nullptr};
+        const auto set = [](Windows::Array& a, Array& from) {
+          a.data = from.at(0);
+          std::copy_n(from.strides().begin(), 5, a.strides.begin());
+        };
+        set(w.x, x), set(w.y, y), set(w.indices, indices);
+        execute(w);
+        for (int64_t i = 0; i < y.numel(); ++i) {
+          const int64_t p = i % along.out, q = i / along.out % down.out, plane = i / along.out / down.out;
+          double best = 0;
+          int64_t place = -1;
+          for (int64_t k = 0; k < down.places * places; ++k) {
+            const int64_t r = down.index[static_cast<size_t>(k / places * down.out + q)];
+            const int64_t c = along.index[static_cast<size_t>(k % places * along.out + p)];
+            if (r < 0 || c < 0) continue;
+            if (const double v = x.value((plane * kRows + r) * kIn + c); place < 0 || v > best || std::isnan(v))
+              best = v, place = r * kIn + c;
+          }
+          ASSERT_EQ(indices.value(i), static_cast<double>(place)) << name_of(type) << " " << name_of(layout) << " " << sizes << " at " << i;
+          ASSERT_TRUE(y.value(i) == best || (std::isnan(best) && std::isnan(y.value(i))));
+        }
+      }
+}
+
 TEST(Windows, bits_do_not_depend_on_threads) {
   for (const Op op : {Op::Sum, Op::Max, Op::Pick}) {
     WindowCase one(op, DType::F32, Layout::Contiguous, op == Op::Sum), many(op, DType::F32, Layout::Contiguous, op == Op::Sum);

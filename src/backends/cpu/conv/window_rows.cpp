@@ -75,6 +75,17 @@ template <class T, class At>
     place[i] = better ? number + at.element(i) : place[i];
   }
 }
+template <class T>
+[[gnu::always_inline]] inline void rows_apart(const T* x, int64_t move, int64_t n, int64_t step, int64_t each, T* to) {
+  if (step == 2 && move == 1) {
+    T* const odd = to + each;
+    for (int64_t i = 0; i < n / 2; ++i) to[i] = x[2 * i], odd[i] = x[2 * i + 1];
+    if (n % 2) to[n / 2] = x[n - 1];
+    return;
+  }
+  for (int64_t s = 0; s < step; ++s)
+    for (int64_t i = s, j = s * each; i < n; i += step, ++j) to[j] = x[i * move];
+}
 template <class T, class At>
 [[gnu::always_inline]] inline void pick_row(const At& at, const T* x, const int64_t* seen, int64_t seen_move, int64_t own, int64_t step,
                                             int64_t n, T* sums) {
@@ -86,7 +97,7 @@ template <class T, class At>
 template <class T>
 struct Lanes {
   static constexpr int64_t kCount = 32 / sizeof(T);
-  using Number = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+  using Number = ElementNumber<T>;
   typedef T Values __attribute__((vector_size(32)));
   typedef std::conditional_t<std::is_floating_point_v<T>, T, std::make_unsigned_t<std::conditional_t<std::is_floating_point_v<T>, int, T>>>
       Sums __attribute__((vector_size(32)));  // integers wrap
@@ -175,6 +186,42 @@ template <class T>
       if (const T v = x[e[k].offset + c]; v > out[c] || is_nan(v)) out[c] = v, places[c] = e[k].number;
   }
 }
+template <class T>
+[[gnu::always_inline]] inline void maxima_of_rows(const RowElement<T>* e, int64_t count, int64_t step, int64_t n, T* best,
+                                                  ElementNumber<T>* place) {
+  using L = Lanes<T>;
+  using Number = typename L::Number;
+  using Numbers = typename L::Numbers;
+  const auto one = [&](int64_t i) __attribute__((always_inline)) {
+    T b = std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::min();
+    Number p = -1;
+    for (int64_t k = 0; k < count; ++k)
+      if (i >= e[k].begin && i < e[k].end)
+        if (const T v = e[k].x[i]; v > b || is_nan(v) || p < 0) b = v, p = static_cast<Number>(e[k].number + i * step);
+    best[i] = b, place[i] = p;
+  };
+  int64_t first = 0, last = count > 0 ? n : 0;
+  for (int64_t k = 0; k < count; ++k) first = first > e[k].begin ? first : e[k].begin, last = last < e[k].end ? last : e[k].end;
+  int64_t i = 0;
+  for (; i < first && i < n; ++i) one(i);
+  Numbers lanes;
+  for (int64_t j = 0; j < L::kCount; ++j) lanes[j] = static_cast<Number>(j * step);
+  const auto several = [&](int64_t at) __attribute__((always_inline)) {
+    auto b = vector_at<typename L::Values>(e[0].x + at);
+    Numbers p = lanes + static_cast<Number>(e[0].number + at * step);
+    for (int64_t k = 1; k < count; ++k) {
+      const auto v = vector_at<typename L::Values>(e[k].x + at);
+      const Numbers better = (v > b) | (v != v);
+      b = better ? v : b, p = better ? lanes + static_cast<Number>(e[k].number + at * step) : p;
+    }
+    std::memcpy(best + at, &b, sizeof b), std::memcpy(place + at, &p, sizeof p);
+  };
+  if (last - first >= L::kCount) {
+    for (; i + L::kCount <= last; i += L::kCount) several(i);
+    if (i < last) several(last - L::kCount), i = last;
+  }
+  for (; i < n; ++i) one(i);
+}
 
 // Loads one element of each channel.
 template <class T, class Values>
@@ -249,6 +296,12 @@ template <class T>
   NARU_WIDE void greater(const Places& p, const T* x, int64_t number, int64_t n, T* best, int64_t* place) {                      \
     with(                                                                                                                        \
         p, [&](auto at) __attribute__((always_inline)) { greater_row<T>(at, x, number, n, best, place); });                      \
+  }                                                                                                                              \
+  NARU_WIDE void row_maxima(const RowElement<T>* e, int64_t count, int64_t step, int64_t n, T* best, ElementNumber<T>* place) {  \
+    maxima_of_rows<T>(e, count, step, n, best, place);                                                                           \
+  }                                                                                                                              \
+  NARU_WIDE void apart(const T* x, int64_t move, int64_t n, int64_t step, int64_t each, T* to) {                                 \
+    rows_apart<T>(x, move, n, step, each, to);                                                                                   \
   }                                                                                                                              \
   NARU_WIDE void move(const Places& p, const T* x, int64_t n, T* y) {                                                            \
     with(                                                                                                                        \

@@ -86,6 +86,7 @@ class Job {
                      product(q.size) < std::numeric_limits<int32_t>::max();
     planes_ = !q.apart && by_planes();
     for (int64_t t = 0; t < places_[2] && !planes_ && !channels_last_; ++t) add_runs(index_[2] + t * q.result[2], q.result[2], t, runs_);
+    step_ = q.op == Op::Max && product(q.size) < std::numeric_limits<int32_t>::max() ? common_step() : 0;
   }
 
   void run() const {
@@ -252,8 +253,50 @@ class Job {
     std::fill(y + done, y + n, T(0));
   }
 
+  // The step of all runs; 0 if they differ, or have none.
+  int64_t common_step() const {
+    int64_t step = 0;
+    for (const Run& r : runs_) {
+      if (r.end - r.begin <= 1) continue;
+      if (r.step <= 0 || (step != 0 && step != r.step)) return 0;
+      step = r.step;
+    }
+    return std::max<int64_t>(step, 1);
+  }
+  // Max where all runs have one step. Rows of x are taken apart by the step, so that what a run reads are neighbours.
+  void maxima_row(int64_t image, int64_t channel, int64_t p0, int64_t p1) const {
+    using Number = ElementNumber<T>;
+    const int64_t n = q_.result[2], each = (q_.size[2] + step_ - 1) / step_, rows = places_[0] * places_[1];
+    const auto &s = q_.x.strides, &sy = q_.y.strides, &si = q_.indices.strides;
+    const bool copies = step_ > 1 || s[4] != 1;
+    const size_t listed = static_cast<size_t>(rows) * runs_.size() * sizeof(RowElement<T>);
+    char* const memory = scratch(listed + static_cast<size_t>(n) * (sizeof(T) + sizeof(Number)) +
+                                 (copies ? static_cast<size_t>(rows * each * step_) * sizeof(T) : 0));
+    auto* const elements = reinterpret_cast<RowElement<T>*>(memory);
+    T* const best = reinterpret_cast<T*>(memory + listed);
+    auto* const place = reinterpret_cast<Number*>(best + n);
+    T* parts = reinterpret_cast<T*>(place + n);
+    int64_t count = 0;
+    each_outer(p0, p1, [&](int64_t i0, int64_t i1, T) {
+      const T* x = static_cast<const T*>(q_.x.data) + image * s[0] + channel * s[1] + i0 * s[2] + i1 * s[3];
+      const int64_t number = (i0 * q_.size[1] + i1) * q_.size[2];
+      if (copies) cpu::apart(x, s[4], q_.size[2], step_, each, parts);
+      for (const Run& r : runs_)
+        if (r.begin < r.end)
+          elements[count++] = {(copies ? parts + r.first % step_ * each + r.first / step_ : x + r.first) - r.begin,
+                               number + r.first - r.begin * step_, r.begin, r.end};
+      if (copies) parts += each * step_;
+    });
+    cpu::row_maxima(elements, count, step_, n, best, place);
+    T* const y = static_cast<T*>(q_.y.data) + image * sy[0] + channel * sy[1] + p0 * sy[2] + p1 * sy[3];
+    auto* const indices = static_cast<int64_t*>(q_.indices.data) + image * si[0] + channel * si[1] + p0 * si[2] + p1 * si[3];
+    for (int64_t p = 0; p < n; ++p) y[p * sy[4]] = best[p];
+    for (int64_t p = 0; p < n; ++p) indices[p * si[4]] = place[p];
+  }
+
   void row(int64_t image, int64_t channel, int64_t p0, int64_t p1) const {
     if (moves_) return moved_row(image, channel, p0, p1);
+    if (step_ > 0) return maxima_row(image, channel, p0, p1);
     const int64_t n = q_.result[2], move = q_.x.strides[4], index_move = q_.indices.strides[4];
     const Held held(n, q_.op);
     const auto &s = q_.x.strides, &si = q_.indices.strides;
@@ -407,6 +450,7 @@ class Job {
   bool weighs_ = false, moves_ = false, channels_last_ = false, planes_ = false;
   std::vector<int64_t> own_;  // identity table, if the last dimension has none
   std::vector<Run> runs_;     // of the kernel positions of the last dimension, in order
+  int64_t step_ = 0;          // of all runs of a maximum, if they have one
   static constexpr int64_t kShort = 16;
   std::array<ElementRange, kShort> windows_;  // of the last dimension, if planes_ is set
 };
