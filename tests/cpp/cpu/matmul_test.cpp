@@ -110,6 +110,27 @@ TEST(MatMul, bfloat16_large_enough_for_the_processors_own_instruction) {
   check_all_shapes(DType::BF16, 8e-3, true, kLarge);
 }
 
+// Few rows or columns of 16-bit types read the other matrix as it lies; tails of vectors in both dimensions, and several blocks of them.
+TEST(MatMul, few_rows_and_few_columns_of_16_bit_types) {
+  constexpr MatMulShape kFew[] = {{1, 1, 300, 70},  {2, 2, 130, 41}, {1, 3, 64, 65},  {1, 4, 17, 513}, {3, 5, 33, 40},  {1, 6, 1, 1200},
+                                  {1, 7, 500, 130}, {1, 40, 5, 300}, {3, 300, 1, 33}, {1, 33, 7, 64},  {1, 1, 1, 2000}, {2, 8, 3, 129}};
+  check_all_shapes(DType::F16, 1e-3, false, kFew);
+  check_all_shapes(DType::BF16, 8e-3, false, kFew);
+}
+TEST(MatMul, few_rows_have_the_same_bits_for_every_number_of_threads) {
+  for (const DType type : {DType::F16, DType::BF16})
+    for (const Layout layout : {Layout::Contiguous, Layout::Transposed}) {
+      Array a({1, 3, 700}, type, Layout::Contiguous, 1), b({1, 700, 900}, type, layout, 2), c({1, 3, 900}, type);
+      std::vector<char> first;
+      for (const int threads : {1, 2, 5}) {
+        const Threads some(threads);
+        execute(product_of(a, b, c));
+        if (threads == 1) first = c.memory();
+        ASSERT_EQ(c.memory(), first);
+      }
+    }
+}
+
 // naru's own products that the processor has, also those that another one of them replaces.
 TEST(MatMul, each_own_product_of_bfloat16_is_right_and_has_the_same_bits_for_every_number_of_threads) {
   if (!has_bfloat_products()) GTEST_SKIP() << "this processor has no instruction for bfloat16";

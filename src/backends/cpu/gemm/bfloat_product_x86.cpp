@@ -223,17 +223,24 @@ __m256i as_bfloat(__m512 x) {
   return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_mask_blend_epi32(_mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), rounded, quiet), 16));
 }
 
-// Writes rows x cols of a square, which begins at (row, col) of the result.
-void write_square(const ir::MatMul& q, int64_t batch, int64_t row, int64_t col, const float* sums) {
+// Writes rows x cols of a square, which begins at (row, col) of the result. turned: the bias is one number a row.
+void write_square(const ir::MatMul& q, bool turned, int64_t batch, int64_t row, int64_t col, const float* sums) {
   const int64_t rows = std::min(kSquare, q.m - row), cols = std::min(kSquare, q.n - col);
   alignas(64) float bias[kSquare] = {};
-  for (int64_t j = 0; j < cols && q.bias; ++j)
-    bias[j] = std::bit_cast<float>(uint32_t{load(static_cast<const char*>(q.bias) + (col + j) * q.bias_stride * 2)} << 16);
+  const auto bias_at = [&](int64_t i) {
+    return std::bit_cast<float>(uint32_t{load(static_cast<const char*>(q.bias) + i * q.bias_stride * 2)} << 16);
+  };
+  for (int64_t j = 0; j < cols && q.bias && !turned; ++j) bias[j] = bias_at(col + j);
   const auto low = static_cast<__mmask16>(cols >= 16 ? 0xffff : (1u << cols) - 1);
   const auto high = static_cast<__mmask16>(cols > 16 ? (1u << (cols - 16)) - 1 : 0);
   for (int64_t r = 0; r < rows; ++r, sums += kSquare) {
     __m512 left = _mm512_load_ps(sums), right = _mm512_load_ps(sums + 16);
-    if (q.bias) left = _mm512_add_ps(left, _mm512_load_ps(bias)), right = _mm512_add_ps(right, _mm512_load_ps(bias + 16));
+    if (q.bias && turned) {
+      const __m512 one = _mm512_set1_ps(bias_at(row + r));
+      left = _mm512_add_ps(left, one), right = _mm512_add_ps(right, one);
+    } else if (q.bias) {
+      left = _mm512_add_ps(left, _mm512_load_ps(bias)), right = _mm512_add_ps(right, _mm512_load_ps(bias + 16));
+    }
     char* const to = const_cast<char*>(element(q.c, batch, row + r, col));
     if (q.c.col_stride == 1) {
       _mm256_mask_storeu_epi16(to, low, as_bfloat(left));
@@ -248,14 +255,14 @@ void write_square(const ir::MatMul& q, int64_t batch, int64_t row, int64_t col, 
 }
 
 // The part of the product that has the rows of a block and the columns of another. sums: memory for those of all their squares.
-void multiply(const ir::MatMul& q, int64_t batch, const Block& rows, const Block& columns, float* sums) {
+void multiply(const ir::MatMul& q, bool turned, int64_t batch, const Block& rows, const Block& columns, float* sums) {
   for (int64_t p = 0; p < rows.pieces; p += kStretch) {
     const int64_t some = std::min(kStretch, rows.pieces - p);
     float* here = sums;
     for (int64_t j = 0; j < columns.panels; ++j)
       for (int64_t i = 0; i < rows.panels; ++i, here += kSquare * kSquare) {
         square(rows.stretch(p, i, some), columns.stretch(p, j, some), some, p > 0, here);
-        if (p + some == rows.pieces) write_square(q, batch, rows.at + i * kSquare, columns.at + j * kSquare, here);
+        if (p + some == rows.pieces) write_square(q, turned, batch, rows.at + i * kSquare, columns.at + j * kSquare, here);
       }
   }
 }
@@ -349,7 +356,9 @@ void round_rows(const float* x, int64_t row, int64_t rows, int64_t columns, uint
 void bfloat_tile_product(const ir::MatMul& asked) {
   constexpr double kTime = 0.0005, kShort = 20000;  // nanoseconds per multiply-add, an estimate; of a job that one thread does
   ir::MatMul q = asked;
-  if (q.c.col_stride != 1 && q.c.row_stride == 1 && !q.bias) {  // compute the transposed result, whose rows are contiguous
+  // The transposes' product has contiguous rows where this one's columns are. Few rows: the other matrix is packed as the first one, by copies.
+  const bool turned = (q.c.col_stride != 1 && q.c.row_stride == 1) || (q.m <= kSquare && q.n > q.m && q.b.row_stride == 1);
+  if (turned) {
     std::swap(q.a, q.b), std::swap(q.m, q.n);
     for (Matrix* x : {&q.a, &q.b, &q.c}) std::swap(x->row_stride, x->col_stride);
   }
@@ -391,7 +400,7 @@ void bfloat_tile_product(const ir::MatMul& asked) {
           for (int64_t p = 0; p < pieces; p += kStretch) pack_stretch<true>(q, batch, rows, p);
           const TileSession tiles;
           for (int64_t j = begin; j < std::min(begin + each, some); ++j)
-            multiply(q, batch, rows, columns(batch, j), reinterpret_cast<float*>(sums.get()));
+            multiply(q, turned, batch, rows, columns(batch, j), reinterpret_cast<float*>(sums.get()));
         },
         time);
   }

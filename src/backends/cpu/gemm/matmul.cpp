@@ -13,6 +13,7 @@
 #include "backends/cpu/exec/simd.h"
 #include "backends/cpu/gemm/bfloat_product.h"
 #include "backends/cpu/gemm/builtin_gemm.h"
+#include "backends/cpu/gemm/few_rows.h"
 #include "backends/cpu/gemm/product_types.h"
 #include "backends/cpu/libraries/matmul_libraries.h"
 #include "ir/op_ids.h"
@@ -40,6 +41,8 @@ struct PartsFrom {
   int64_t work, parts;
 };
 constexpr PartsFrom kParts[] = {{int64_t{32} << 30, 32}, {int64_t{4} << 30, 16}, {64 << 20, 8}, {8 << 20, 4}, {kSmall, 2}};
+// Elements of a 16-bit matrix from which a product with few rows reads it as it is.
+constexpr int64_t kLeastFew = 1 << 10;
 constexpr int64_t kLeastRows = 32, kLeastCols = 64, kLeastVector = 128;
 
 int64_t parts_for(int64_t work) noexcept {
@@ -337,6 +340,47 @@ bool bfloat_by_library(const MatMul& q) {
   return done;
 }
 
+// asked.c = c, a product in float32, plus the bias, rounded once.
+void round_into(const MatMul& asked, const Matrix& c) {
+  ir::Map out = copy_of({asked.batch, asked.m, asked.n}, c.data, DType::F32, {c.batch_stride, c.row_stride, c.col_stride}, asked.c.data,
+                        asked.dtype, {asked.c.batch_stride, asked.c.row_stride, asked.c.col_stride});
+  if (asked.bias) {
+    out.program = ir::ProgramBuilder::single(ir::op::add, {DType::F32, asked.dtype}, DType::F32, asked.dtype);
+    out.inputs.push_back({const_cast<void*>(asked.bias), asked.dtype, {0, 0, asked.bias_stride}});
+  }
+  run(out);
+}
+
+// Products of 16-bit types with few rows or columns, which read the large matrix as it is. Returns false, and does nothing, for others.
+bool run_few_rows(const MatMul& asked) {
+  if ((asked.dtype != DType::F16 && asked.dtype != DType::BF16) || asked.precision.deterministic || !has_few_rows()) return false;
+  const bool turned = asked.m > kMostFewRows;
+  MatMul q = asked;
+  if (turned) {  // the transposes' product
+    std::swap(q.a, q.b), std::swap(q.m, q.n);
+    for (Matrix* x : {&q.a, &q.b}) std::swap(x->row_stride, x->col_stride);
+  }
+  if (q.m > kMostFewRows || (q.b.row_stride != 1 && q.b.col_stride != 1) || q.n * q.k < kLeastFew) return false;
+  const int64_t copies = q.a.batch_stride == 0 ? 1 : q.batch;
+  const Buffer x = make_buffer({copies, q.m, q.k}, sizeof(float)), y = make_buffer({q.batch, q.m, q.n}, sizeof(float));
+  run(copy_of({copies, q.m, q.k}, q.a.data, q.dtype, {q.a.batch_stride, q.a.row_stride, q.a.col_stride}, x.get(), DType::F32,
+              {q.m * q.k, q.k, 1}));
+  const int64_t each = std::max<int64_t>(kLeastVector, (kWorthHanding / q.k + 15) / 16 * 16), parts = (q.n + each - 1) / each;
+  parallel_for(
+      q.batch * parts,
+      [&](int64_t i) {
+        const int64_t batch = i / parts, first = i % parts * each;
+        few_rows_product({q.dtype, q.m, std::min(each, q.n - first), q.k,
+                          reinterpret_cast<const float*>(x.get()) + (copies == 1 ? 0 : batch) * q.m * q.k, q.k,
+                          static_cast<const uint16_t*>(q.b.data) + batch * q.b.batch_stride + first * q.b.col_stride, q.b.row_stride,
+                          q.b.col_stride, reinterpret_cast<float*>(y.get()) + batch * q.m * q.n + first, q.n});
+      },
+      static_cast<double>(q.n * q.k * q.batch) * kVectorTime * 3);
+  const Matrix c{y.get(), q.m * q.n, q.n, 1};
+  round_into(asked, turned ? Matrix{c.data, c.batch_stride, 1, q.n} : c);
+  return true;
+}
+
 // False in a process that is ending.
 bool run_bfloat(const MatMul& asked) {
   if (has_bfloat_tiles()) return bfloat_tile_product(asked), true;
@@ -348,29 +392,26 @@ bool run_bfloat(const MatMul& asked) {
     bfloat_product(q);
   else if (!bfloat_by_library(q))
     return false;
-  ir::Map out = copy_of({q.batch, q.m, q.n}, q.c.data, DType::F32, {q.m * q.n, q.n, 1}, asked.c.data, DType::BF16,
-                        {asked.c.batch_stride, asked.c.row_stride, asked.c.col_stride});
-  if (asked.bias) {
-    out.program = ir::ProgramBuilder::single(ir::op::add, {DType::F32, DType::BF16}, DType::F32, DType::BF16);
-    out.inputs.push_back({const_cast<void*>(asked.bias), DType::BF16, {0, 0, asked.bias_stride}});
-  }
-  run(out);
+  round_into(asked, q.c);
   return true;
 }
 
 // Computes narrow types in a wider one and converts back.
 void run_wider(const MatMul& asked, DType wide) {
-  if (by_bfloat_instruction(asked) && run_bfloat(asked)) return;
+  if (run_few_rows(asked) || (by_bfloat_instruction(asked) && run_bfloat(asked))) return;
   const size_t item = size_of(wide);
   MatMul q = asked;
   q.dtype = wide;
   Buffer held[4];
+  // Laid as the source: a matrix whose columns are contiguous stays one.
   const auto widen = [&](const Matrix& x, int64_t rows, int64_t cols, Buffer& to) {
     const int64_t copies = x.batch_stride == 0 ? 1 : asked.batch;
+    const bool turned = x.row_stride == 1 && x.col_stride != 1;
+    const Matrix wide_x{nullptr, x.batch_stride == 0 ? 0 : rows * cols, turned ? 1 : cols, turned ? rows : 1};
     to = make_buffer({copies, rows, cols}, item);
     run(copy_of({copies, rows, cols}, x.data, asked.dtype, {x.batch_stride, x.row_stride, x.col_stride}, to.get(), wide,
-                {rows * cols, cols, 1}));
-    return Matrix{to.get(), x.batch_stride == 0 ? 0 : rows * cols, cols, 1};
+                {rows * cols, wide_x.row_stride, wide_x.col_stride}));
+    return Matrix{to.get(), wide_x.batch_stride, wide_x.row_stride, wide_x.col_stride};
   };
   q.a = widen(asked.a, q.m, q.k, held[0]);
   q.b = widen(asked.b, q.k, q.n, held[1]);

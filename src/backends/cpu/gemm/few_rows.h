@@ -1,0 +1,29 @@
+// Products of a few rows of float32 with a matrix of 16-bit numbers, which is read once, as it lies: what a network's layers are for one sample.
+#pragma once
+
+#include <cstdint>
+
+#include "naru/dtype.h"
+
+namespace naru::cpu {
+
+constexpr int64_t kMostFewRows = 7;
+
+// y = x b: x (m, k), m <= kMostFewRows, b (k, n) of F16 or BF16 with a unit stride along k or n, y (m, n). Rows of x and y are contiguous. Sums are
+// float32, in an order that depends on k and the layout of b alone.
+struct FewRows {
+  DType type;
+  int64_t m, n, k;
+  const float* x;
+  int64_t x_row;
+  const uint16_t* b;
+  int64_t b_row, b_col;  // strides in elements
+  float* y;
+  int64_t y_row;
+};
+
+// True if this processor converts 16-bit numbers in vectors (x86-64 with AVX2, FMA and F16C).
+bool has_few_rows() noexcept;
+void few_rows_product(const FewRows& q);
+
+}  // namespace naru::cpu
