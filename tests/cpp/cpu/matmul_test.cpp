@@ -110,15 +110,17 @@ TEST(MatMul, bfloat16_large_enough_for_the_processors_own_instruction) {
   check_all_shapes(DType::BF16, 8e-3, true, kLarge);
 }
 
-// Few rows or columns of 16-bit types read the other matrix as it lies; tails of vectors in both dimensions, and several blocks of them.
-TEST(MatMul, few_rows_and_few_columns_of_16_bit_types) {
+// Few rows or columns read the other matrix as it lies; tails of vectors in both dimensions, and several blocks of them.
+TEST(MatMul, few_rows_and_few_columns) {
   constexpr MatMulShape kFew[] = {{1, 1, 300, 70},  {2, 2, 130, 41}, {1, 3, 64, 65},  {1, 4, 17, 513}, {3, 5, 33, 40},  {1, 6, 1, 1200},
                                   {1, 7, 500, 130}, {1, 40, 5, 300}, {3, 300, 1, 33}, {1, 33, 7, 64},  {1, 1, 1, 2000}, {2, 8, 3, 129}};
+  constexpr MatMulShape kFewWide[] = {{1, 2, 400, 330}, {1, 3, 133, 1030}, {1, 7, 1100, 130}, {1, 700, 5, 200}, {2, 4, 410, 321}};
+  check_all_shapes(DType::F32, 6e-8, false, kFewWide);
   check_all_shapes(DType::F16, 1e-3, false, kFew);
   check_all_shapes(DType::BF16, 8e-3, false, kFew);
 }
 TEST(MatMul, few_rows_have_the_same_bits_for_every_number_of_threads) {
-  for (const DType type : {DType::F16, DType::BF16})
+  for (const DType type : {DType::F32, DType::F16, DType::BF16})
     for (const Layout layout : {Layout::Contiguous, Layout::Transposed}) {
       Array a({1, 3, 700}, type, Layout::Contiguous, 1), b({1, 700, 900}, type, layout, 2), c({1, 3, 900}, type);
       std::vector<char> first;

@@ -1,4 +1,5 @@
-// Products of a few rows of float32 with a matrix of 16-bit numbers, which is read once, as it lies: what a network's layers are for one sample.
+// Products of a few rows of float32 with a matrix of float32 or 16-bit numbers, which is read once, as it lies: what a network's layers are for few
+// samples.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +10,14 @@ namespace naru::cpu {
 
 constexpr int64_t kMostFewRows = 7;
 
-// y = x b: x (m, k), m <= kMostFewRows, b (k, n) of F16 or BF16 with a unit stride along k or n, y (m, n). Rows of x and y are contiguous. Sums are
+// y = x b: x (m, k), m <= kMostFewRows, b (k, n) of F32, F16 or BF16 with a unit stride along k or n, y (m, n). Rows of x and y are contiguous. Sums are
 // float32, in an order that depends on k and the layout of b alone.
 struct FewRows {
   DType type;
   int64_t m, n, k;
   const float* x;
   int64_t x_row;
-  const uint16_t* b;
+  const void* b;
   int64_t b_row, b_col;  // strides in elements
   float* y;
   int64_t y_row;

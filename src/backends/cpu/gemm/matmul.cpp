@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 
 #include "backends/cpu/exec/buffer.h"
 #include "backends/cpu/exec/instructions.h"
@@ -41,8 +42,8 @@ struct PartsFrom {
   int64_t work, parts;
 };
 constexpr PartsFrom kParts[] = {{int64_t{32} << 30, 32}, {int64_t{4} << 30, 16}, {64 << 20, 8}, {8 << 20, 4}, {kSmall, 2}};
-// Elements of a 16-bit matrix from which a product with few rows reads it as it is.
-constexpr int64_t kLeastFew = 1 << 10;
+// Elements of a matrix of 16-bit types, and of float32, from which a product with few rows reads it as it is.
+constexpr int64_t kLeastFew = 1 << 10, kLeastFewWide = 1 << 17;
 constexpr int64_t kLeastRows = 32, kLeastCols = 64, kLeastVector = 128;
 
 int64_t parts_for(int64_t work) noexcept {
@@ -351,17 +352,30 @@ void round_into(const MatMul& asked, const Matrix& c) {
   run(out);
 }
 
-// Products of 16-bit types with few rows or columns, which read the large matrix as it is. Returns false, and does nothing, for others.
-bool run_few_rows(const MatMul& asked) {
-  if ((asked.dtype != DType::F16 && asked.dtype != DType::BF16) || asked.precision.deterministic || !has_few_rows()) return false;
-  const bool turned = asked.m > kMostFewRows;
+// The product, or that of the transposes, if it has few rows and reads the large matrix as it lies. One row of float32 is a matrix-vector product of
+// the library.
+std::optional<MatMul> few_rows_of(const MatMul& asked, bool& turned) {
+  const bool narrow = asked.dtype == DType::F16 || asked.dtype == DType::BF16;
+  if ((!narrow && asked.dtype != DType::F32) || asked.precision.deterministic || !has_few_rows()) return {};
+  turned = asked.m > kMostFewRows;
   MatMul q = asked;
-  if (turned) {  // the transposes' product
+  if (turned) {
     std::swap(q.a, q.b), std::swap(q.m, q.n);
     for (Matrix* x : {&q.a, &q.b}) std::swap(x->row_stride, x->col_stride);
   }
-  if (q.m > kMostFewRows || (q.b.row_stride != 1 && q.b.col_stride != 1) || q.n * q.k < kLeastFew) return false;
+  if (q.m > kMostFewRows || (q.b.row_stride != 1 && q.b.col_stride != 1)) return {};
+  if (narrow ? q.n * q.k < kLeastFew : q.m == 1 || q.n < 64 || q.n * q.k < kLeastFewWide) return {};
+  return q;
+}
+
+// Returns false, and does nothing, for other products.
+bool run_few_rows(const MatMul& asked) {
+  bool turned = false;
+  const std::optional<MatMul> found = few_rows_of(asked, turned);
+  if (!found) return false;
+  const MatMul& q = *found;
   const int64_t copies = q.a.batch_stride == 0 ? 1 : q.batch;
+  const auto item = static_cast<int64_t>(size_of(q.dtype));
   const Buffer x = make_buffer({copies, q.m, q.k}, sizeof(float)), y = make_buffer({q.batch, q.m, q.n}, sizeof(float));
   run(copy_of({copies, q.m, q.k}, q.a.data, q.dtype, {q.a.batch_stride, q.a.row_stride, q.a.col_stride}, x.get(), DType::F32,
               {q.m * q.k, q.k, 1}));
@@ -372,7 +386,7 @@ bool run_few_rows(const MatMul& asked) {
         const int64_t batch = i / parts, first = i % parts * each;
         few_rows_product({q.dtype, q.m, std::min(each, q.n - first), q.k,
                           reinterpret_cast<const float*>(x.get()) + (copies == 1 ? 0 : batch) * q.m * q.k, q.k,
-                          static_cast<const uint16_t*>(q.b.data) + batch * q.b.batch_stride + first * q.b.col_stride, q.b.row_stride,
+                          static_cast<const char*>(q.b.data) + (batch * q.b.batch_stride + first * q.b.col_stride) * item, q.b.row_stride,
                           q.b.col_stride, reinterpret_cast<float*>(y.get()) + batch * q.m * q.n + first, q.n});
       },
       static_cast<double>(q.n * q.k * q.batch) * kVectorTime * 3);
@@ -398,7 +412,7 @@ bool run_bfloat(const MatMul& asked) {
 
 // Computes narrow types in a wider one and converts back.
 void run_wider(const MatMul& asked, DType wide) {
-  if (run_few_rows(asked) || (by_bfloat_instruction(asked) && run_bfloat(asked))) return;
+  if (by_bfloat_instruction(asked) && run_bfloat(asked)) return;
   const size_t item = size_of(wide);
   MatMul q = asked;
   q.dtype = wide;
@@ -448,6 +462,7 @@ bool small_matmul(DType type, int64_t m, int64_t n, int64_t k, const void* a, co
 void run(const MatMul& q) {
   if (q.batch == 0 || q.m == 0 || q.n == 0) return;
   if (q.k == 0) return fill_empty(q);
+  if (run_few_rows(q)) return;
   const auto typed = [&](auto zero) { run_typed<decltype(zero)>(q); };
   if (!in_product_type(q.dtype, typed, [&](DType wide) { run_wider(q, wide); }))
     throw RuntimeError("matmul: wanted numbers, got bool matrices; convert them first");
@@ -467,7 +482,8 @@ class PreparedMatMul final : public Prepared {
 }  // namespace
 
 std::unique_ptr<Prepared> prepared(const MatMul& q) {
-  if (q.dtype != DType::F32 || q.batch == 0 || q.m == 0 || q.n == 0 || q.k == 0) return nullptr;
+  bool turned = false;
+  if (q.dtype != DType::F32 || q.batch == 0 || q.m == 0 || q.n == 0 || q.k == 0 || few_rows_of(q, turned)) return nullptr;
   Buffer held;
   MatMulJob<float> job = job_of<float>(q, held);
   // Copies of operands would have to be made again for each run.
