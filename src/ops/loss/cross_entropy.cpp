@@ -207,8 +207,16 @@ Tensor cross_entropy_of_classes(const Tensor& x, const Tensor& target, const Ten
   p.then(ir::op::add, acc, {FusedProducer::node(1, acc), FusedProducer::node(0, acc)});
   finish(p, c, acc);
   const Tensor divisor = reduction == Reduction::Mean ? divisor_of(c, acc, op) : Tensor();
+  // PyTorch saves the log-probabilities, which a write to x does not reach, and the target itself.
+  const uint32_t version = c.target.version();
   const auto backward = [=](const Tensors& g, const Tensors& saved) -> Tensors {
     const Tensor& input = saved[0];
+    if (c.target.version() != version)
+      throw RuntimeError(
+          "one of the variables needed for gradient computation has been modified by an inplace operation: the target of {}, at version "
+          "{}, "
+          "is at version {} now. Clone it before the write.",
+          op, version, c.target.version());
     if (grad_enabled()) {
       const Tensor scale = row_scale(g[0], c, reduction, divisor);
       const Tensor hot = one_hot_of(c, input.dim(), op).to(scale.dtype());
@@ -221,8 +229,7 @@ Tensor cross_entropy_of_classes(const Tensor& x, const Tensor& target, const Ten
     const Tensor d = apply(ir::op::sub, {{&y, {}, acc}, {&hot, {}, acc}}, acc, op);
     return {apply(ir::op::mul, {{&d, {}, acc}, {&scale, {}, acc}}, input.dtype(), op)};
   };
-  return autograd::keeping_saved(
-      record(reduced(p, c, reduction, divisor, acc, out, op), "NllLossBackward0", {&x}, {&x, &c.target}, backward));
+  return autograd::keeping_saved(record(reduced(p, c, reduction, divisor, acc, out, op), "NllLossBackward0", {&x}, {&x}, backward));
 }
 
 Tensor cross_entropy_of_probabilities(const Tensor& x, Tensor target, const Tensor& weight, Reduction reduction, int64_t ignore_index,
