@@ -103,6 +103,15 @@ if TYPE_CHECKING:
         while_loop as while_loop,
     )
     from ._compat.core_names import DeviceObjType as DeviceObjType, StorageBase as StorageBase
+    from ._compat.losses import (
+        binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
+        cosine_embedding_loss as cosine_embedding_loss,
+        hinge_embedding_loss as hinge_embedding_loss,
+        kl_div as kl_div,
+        margin_ranking_loss as margin_ranking_loss,
+        poisson_nll_loss as poisson_nll_loss,
+        triplet_margin_loss as triplet_margin_loss,
+    )
     from .futures import Future as Future
     from ._functions.printing import set_printoptions as set_printoptions
     from ._functions.linear_algebra import (
@@ -343,6 +352,13 @@ _LAZY = {
         ),
         "_compat.functions",
     ),
+    **dict.fromkeys(
+        (
+            "binary_cross_entropy_with_logits", "cosine_embedding_loss", "hinge_embedding_loss", "kl_div", "margin_ranking_loss",
+            "poisson_nll_loss", "triplet_margin_loss",
+        ),
+        "_compat.losses",
+    ),
     **dict.fromkeys(("_int_mm", "_scaled_mm", "_segment_reduce", "_standard_gamma"), "_C"),
     "autocast": "amp.autocast_mode",
     "GradScaler": "amp",
@@ -436,6 +452,18 @@ _placeholders.install()
 
 # Names defined in Python, even if the core has them too.
 for _name in ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "manual_seed", "finfo", "iinfo", "set_printoptions"):
+    globals().pop(_name, None)
+for _name in [name for name, module in _LAZY.items() if module == "_compat.losses"]:
+    globals().pop(_name, None)
+# PyTorch has these in nn.functional or torch.special, or as methods of tensors only.
+for _name in """
+    absolute_ adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d addbmm_ addmm_ addr_ avg_pool2d avg_pool3d baddbmm_
+    binary_cross_entropy bitwise_not_ cross_entropy cumprod_ digamma_ elu elu_ erfinv_ expit gelu gelu_tanh hardsigmoid hardsigmoid_ hardswish
+    hardswish_ heaviside_ huber_loss igamma_ igammac_ index_reduce_ isfinite_ isinf_ isnan_ isneginf_ isposinf_ l1_loss leaky_relu leaky_relu_ lgamma_
+    linear logical_not_ logsigmoid logsigmoid_ max_pool2d_with_indices max_pool3d_with_indices mish mish_ mse_loss multi_margin_loss
+    multilabel_margin_loss mvlgamma_ nextafter_ nll_loss one_hot polygamma_ put_ relu6 relu6_ renorm_ scatter_reduce_ sgn_ sign_ signbit_ silu silu_
+    smooth_l1_loss soft_margin_loss softplus softsign softsign_ zeta
+""".split():
     globals().pop(_name, None)
 # These belong to naru.fft, naru.linalg, naru.signal and naru.special.
 for _name in [name for name in globals() if name.startswith(("fft_", "linalg_", "signal_", "special_"))]:

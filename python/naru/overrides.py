@@ -6,7 +6,9 @@ For a class that is not a tensor, the check happens when such an argument reache
 
 from __future__ import annotations
 
+import importlib
 import threading
+import types
 from typing import TYPE_CHECKING, Any
 
 from . import _C, _missing
@@ -19,6 +21,7 @@ Tensor = _C.Tensor
 __all__ = [
     "get_default_nowrap_functions", "handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic",
     "is_tensor_like", "is_tensor_method_or_property", "resolve_name", "wrap_torch_function", "TorchFunctionMode", "BaseTorchFunctionMode",
+    "get_overridable_functions",
 ]  # fmt: skip
 
 
@@ -344,6 +347,30 @@ def resolve_name(f: Any) -> str | None:
     if is_tensor_method_or_property(f):
         return f"torch.Tensor.{name}"
     return f"torch.{name}" if getattr(_C, name, None) is f else None
+
+
+def _takes_tensors(value: Any) -> bool:
+    if isinstance(value, type(_C.add)):
+        return "Tensor" in (value.__doc__ or "").split("->")[0].replace("Tensor out = None", "")
+    return isinstance(value, types.FunctionType) and any(a in ("Tensor", Tensor) for name, a in value.__annotations__.items() if name != "return")
+
+
+def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
+    """The functions that ask `__torch_function__`, by the namespace that has them: modules of naru, and `Tensor` for its methods.
+
+    >>> import naru
+    >>> found = naru.overrides.get_overridable_functions()
+    >>> naru.add in found[naru], naru.Tensor.add in found[naru.Tensor], naru.is_grad_enabled in found[naru]
+    (True, True, False)
+    """
+    found: dict[Any, list[Callable[..., Any]]] = {}
+    for name in ("", ".functional", ".nn.functional", ".linalg", ".fft", ".special"):
+        module = importlib.import_module(__package__ + name)
+        values = [getattr(module, public) for public in dir(module) if not public.startswith("_")]
+        found[module] = [v for v in values if _takes_tensors(v)]
+    methods = [getattr(Tensor, name, None) for name in dir(Tensor) if not name.startswith("__")]
+    found[Tensor] = [v for v in methods if isinstance(v, type(Tensor.add))]
+    return found
 
 
 __getattr__ = _missing.module_getattr(__name__)

@@ -72,6 +72,13 @@ struct NodeName {
   uint8_t numbers = kAnyNumbers;
 };
 
+// Second derivatives, where they are not those of the first's formula, with zeros by what it only compares. masked: none by that, as PyTorch's
+// gradient is made with masks, which have no history. refused: none at all; PyTorch's name of the gradient function.
+struct Second {
+  bool masked = false;
+  const char* refused = nullptr;
+};
+
 struct Record {
   Lacks lacks{};
   Autocast autocast{};
@@ -82,6 +89,7 @@ struct Record {
   Zero zero = Zero::Changes;
   WideUnsigned wide_unsigned = WideUnsigned::Refused;
   Float8 float8 = Float8::Refused;
+  Second second{};
   std::array<NodeName, 2> nodes{};
   std::array<std::string_view, 3> operands{"self", "other"};  // names of the operands, which attributes of nodes use
 };

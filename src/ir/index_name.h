@@ -1,6 +1,7 @@
-// The names of operators that gather and scatter.
+// The names of operators that gather and scatter, and the errors that they raise for an index out of bounds.
 #pragma once
 
+#include <cstdint>
 #include <iterator>
 #include <string_view>
 
@@ -8,6 +9,9 @@ namespace naru::ir {
 
 inline constexpr const char* kIndexNames[] = {"index", "index_put_", "gather", "scatter",       "scatter_add", "index_select", "index_add_",
                                               "take",  "embedding",  "flip",   "masked_select", "nll_loss",    "cross_entropy"};
+
+// PyTorch's class of error for an index out of bounds differs between operators.
+enum class BadIndex : uint8_t { IndexError, RuntimeError };
 
 // One of kIndexNames. Any other name fails to compile, so the list is complete.
 class IndexName {
@@ -18,6 +22,10 @@ class IndexName {
     if (!text_) throw "this name is missing in kIndexNames";
   }
   constexpr operator const char*() const noexcept { return text_; }
+  constexpr BadIndex raises() const noexcept {
+    const std::string_view name = text_;
+    return name == "gather" || name == "scatter" || name == "scatter_add" ? BadIndex::RuntimeError : BadIndex::IndexError;
+  }
 
  private:
   const char* text_;

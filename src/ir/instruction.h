@@ -134,6 +134,7 @@ struct IndexOperand {
   int64_t bound = 0, step = 0;
   int dimension = -1;  // the dimension that error messages name; -1: the operand's number
   bool from_end = true;
+  BadIndex raises = BadIndex::IndexError;
   int64_t least() const noexcept { return from_end ? -bound : 0; }
 };
 // The operand that indices move in, and the indices.
@@ -146,7 +147,7 @@ void describe_indexed(F& f, View& moved, const char* what, bool written, const D
 }
 
 // Gather: out[p] = source[p, indices(p)]: source.strides are 0 in the dimensions that only the indices move in.
-// Scatter: target[p, indices(p)] = value[p] (Add: +=, in order of p). A position out of bounds raises IndexError naming
+// Scatter: target[p, indices(p)] = value[p] (Add: +=, in order of p). A position out of bounds raises an error (`raises`) naming
 // position, value and bound (cpu: from run; others: at the next read of anything on the device, with the line of the call).
 struct Gather {
   Dims shape;

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "autograd/history/constant.h"
 #include "autograd/history/history.h"
 #include "naru/autograd.h"
 #include "naru/nn/functional.h"
@@ -61,26 +62,37 @@ Tensor hardtanh(const Tensor& x, double min_val, double max_val) {
   if (is_floating(x.dtype()) && x.requires_grad() && grad_enabled()) {
     using Tensors = const std::vector<Tensor>&;
     // Unlike clamp's, the gradient passes for NaN.
-    return autograd::record(x.detach().clamp(min_val, max_val), "HardtanhBackward0", {&x}, {&x},
-                            [min_val, max_val](Tensors g, Tensors saved) -> std::vector<Tensor> {
-                              return {masked_fill(g[0], (saved[0] <= min_val) | (saved[0] >= max_val), 0.0)};
-                            });
+    return autograd::reading_inputs(autograd::record(x.detach().clamp(min_val, max_val), "HardtanhBackward0", {&x}, {&x},
+                                                     [min_val, max_val](Tensors g, Tensors saved) -> std::vector<Tensor> {
+                                                       return {masked_fill(g[0], (saved[0] <= min_val) | (saved[0] >= max_val), 0.0)};
+                                                     }));
   }
   if (is_floating(x.dtype())) return x.clamp(min_val, max_val);
   return x.clamp(static_cast<int64_t>(min_val), static_cast<int64_t>(max_val));
 }
 
+namespace {
+
+// y, whose gradient passes outside [-lambd, lambd].
+Tensor recorded_shrink(Tensor y, const char* node, const Tensor& x, double lambd) {
+  using Tensors = const std::vector<Tensor>&;
+  return autograd::reading_inputs(
+      autograd::record(std::move(y), node, {&x}, {&x}, autograd::Symmetric([lambd](Tensors g, Tensors saved) -> std::vector<Tensor> {
+                         return {masked_fill(g[0], abs(saved[0].detach()) <= lambd, 0.0)};
+                       })));
+}
+
+}  // namespace
+
 Tensor hardshrink(const Tensor& x, double lambd) {
   ops::require_floating(x.dtype(), "hardshrink_cpu");
-  if (!(x.requires_grad() && grad_enabled())) return ops::hard_shrunk(x, lambd);
-  return where(x.abs() <= lambd, zeros_like(x), x);
+  return recorded_shrink(ops::hard_shrunk(x, lambd), "HardshrinkBackward0", x, lambd);
 }
 
 Tensor softshrink(const Tensor& x, double lambd) {
   ops::require_floating(x.dtype(), "softshrink_check");
   if (lambd < 0) throw RuntimeError("lambda must be greater or equal to 0, but found to be {}.", lambd);
-  if (!(x.requires_grad() && grad_enabled())) return ops::soft_shrunk(x, lambd);
-  return where(x.abs() <= lambd, zeros_like(x), x - x.clamp(-lambd, lambd));
+  return recorded_shrink(ops::soft_shrunk(x, lambd), "SoftshrinkBackward0", x, lambd);
 }
 
 Tensor tanhshrink(const Tensor& x) { return x - x.tanh(); }
@@ -121,11 +133,11 @@ Tensor rrelu(const Tensor& x, double lower, double upper, bool training, Generat
     const Tensor leaks = x.detach() <= 0;
     const Tensor draws = empty({sum(leaks).item<int64_t>()}, Options(DType::F64, x.device()));
     uniform_(draws, lower, upper, generator);
-    return x * ones_like(x.detach()).masked_scatter(leaks, draws.to(x.dtype()));
+    return autograd::reading_inputs(x * ones_like(x.detach()).masked_scatter(leaks, draws.to(x.dtype())));
   }
   const Tensor slopes = empty_like(x.detach());
   uniform_(slopes, lower, upper, generator);
-  return where(x > 0, x, x * slopes);
+  return autograd::reading_inputs(where(x > 0, x, x * slopes));
 }
 Tensor rrelu_(Tensor x, double lower, double upper, bool training, Generator* generator) {
   return x.copy_(rrelu(apart(x), lower, upper, training, generator));

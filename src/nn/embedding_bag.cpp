@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "autograd/history/constant.h"
 #include "naru/autograd.h"
 #include "naru/nn/functional.h"
 #include "ops/elementwise/host_loop.h"
@@ -150,7 +151,7 @@ Tensor bags_of(const Tensor& index, const Tensor& weight, const EmbeddingBagOpti
 
 Tensor embedding_bag(const Tensor& index, const Tensor& weight, const EmbeddingBagOptions& o) {
   try {
-    return bags_of(index, weight, o);
+    return autograd::refusing_second(bags_of(index, weight, o), "_embedding_bag_backward");
   } catch (const IndexError& error) {  // an index out of bounds; PyTorch's error type differs from embedding's
     throw RuntimeError("embedding_bag: Expected idx >= 0 && idx < num_embeddings: {}", error.what());
   }

@@ -164,7 +164,8 @@ bool Arg<Generator*>::load(PyObject* const* o) {
 
 bool Arg<Reduction>::load(PyObject* const* o) {
   Arg<std::string_view> text;
-  if (!text.load(o)) return false;
+  if (!text.load(o))
+    throw ValueError("{} is not a valid value for reduction; wanted 'none', 'mean' or 'sum'", nb::str(nb::handle(*o)).c_str());
   if (text.value == "none")
     value = Reduction::None;
   else if (text.value == "mean")

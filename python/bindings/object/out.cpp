@@ -83,14 +83,13 @@ void resize(const char* function, OutRule rule, const Tensor& out, const Tensor&
 
 void follow_out(const char* function, OutRule rule, const Tensor& out, PyObject** dtype, PyObject** device) {
   const bool made = rule == OutRule::Made || rule == OutRule::Range;
-  if (!made && rule != OutRule::Own && rule != OutRule::Floating) return;
   if (dtype && *dtype != Py_None) {
     DType given{};
     if (dtype_from(*dtype, given) && given != out.dtype())
       throw made
           ? RuntimeError("dtype {} does not match dtype of out parameter ({})", torch_name(given), torch_name(out.dtype()))
           : RuntimeError("Expected out tensor to have dtype {}, but got {} instead ({})", c_type(given), c_type(out.dtype()), function);
-  } else if (dtype && (rule != OutRule::Floating || is_inexact(out.dtype()))) {
+  } else if (dtype && (made || rule == OutRule::Own || (rule == OutRule::Floating && is_inexact(out.dtype())))) {
     *dtype = dtype_object(out.dtype());
     Py_DECREF(*dtype);  // the interned objects live as long as the module
   }

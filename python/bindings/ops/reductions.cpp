@@ -27,17 +27,19 @@ double order_of(PyObject* p) {
 }
 
 void define_sums() {
-  def(kBoth, "sum", "input, dim=None, keepdim=False, *, dtype=None, out=None",
-      "The sum of the elements, of all or along dimensions; integers are summed in int64.",
+  def(kBoth, "sum", "input, *, dtype=None", "The sum of the elements; integers are summed in int64.",
+      [](const Tensor& t, OptType dtype) { return sum(t, {}, false, dtype); });
+  def(kBoth, "sum", "input, dim, keepdim=False, *, dtype=None, out=None", "The sums along dimensions.",
       [](const Tensor& t, const OptionalDims& dim, bool keepdim, OptType dtype) { return sum(t, dim, keepdim, dtype); });
   def(kBoth, "nansum", "input, dim=None, keepdim=False, *, dtype=None, out=None", "The sum without NaNs.",
       [](const Tensor& t, const OptionalDims& dim, bool keepdim, OptType dtype) { return nansum(t, dim, keepdim, dtype); });
   def(kBoth, "mean", "input, dim=None, keepdim=False, *, dtype=None, out=None",
       "The mean of the elements, of all or along dimensions; floating point only.",
       [](const Tensor& t, const OptionalDims& dim, bool keepdim, OptType dtype) { return mean(t, dim, keepdim, dtype); });
-  def(kBoth, "prod", "input, dim=None, keepdim=False, *, dtype=None, out=None",
-      "The product of the elements, of all or along one dimension.",
-      [](const Tensor& t, OptInt dim, bool keepdim, OptType dtype) { return prod(t, dim, keepdim, dtype); });
+  def(kBoth, "prod", "input, *, dtype=None", "The product of the elements.",
+      [](const Tensor& t, OptType dtype) { return prod(t, {}, false, dtype); });
+  def(kBoth, "prod", "input, dim, keepdim=False, *, dtype=None, out=None", "The products along one dimension.",
+      [](const Tensor& t, int64_t dim, bool keepdim, OptType dtype) { return prod(t, dim, keepdim, dtype); });
   def(kBoth, "cumsum", "input, dim, *, dtype=None, out=None", "Sums of the elements up to each place of a dimension.",
       [](const Tensor& t, int64_t dim, OptType dtype) { return cumsum(t, dim, dtype); });
   def(kBoth, "cumprod", "input, dim, *, dtype=None, out=None", "Products of the elements up to each place of a dimension.",

@@ -206,13 +206,13 @@ def from_file(filename: str, shared: bool | None = None, size: int = 0, *, dtype
 
 
 @takes_tensors
-def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: int = 1, zero_infinity: bool = False) -> Tensor:
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: int = 0, zero_infinity: bool = False) -> Tensor:
     """nn.functional.ctc_loss of `log_probs`, `targets`, `input_lengths`, `target_lengths`, `blank` and `zero_infinity`, with a numeric code for
-    the `reduction`: 0 none, 1 mean, 2 sum.
+    the `reduction`: 0 none (the default), 1 mean, 2 sum.
 
     >>> import naru
     >>> ctc_loss(naru.zeros(2, 1, 2).log_softmax(2), naru.tensor([[1]]), naru.tensor([2]), naru.tensor([1]))
-    tensor(0.2877)
+    tensor([0.2877])
     """
     return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, {1: "mean", 2: "sum"}.get(reduction, "none"), zero_infinity)
 

@@ -86,7 +86,7 @@ _ROWS = {
         utils.backend_registration utils.rename_privateuse1_backend utils.generate_methods_for_privateuse1_backend""",
     "torch.profiler.profile": "profiler.ExecutionTraceObserver autograd.profiler_legacy cuda.tunable backends.mkl.verbose",
     "a class with `__torch_function__`, which every function asks": """
-        overrides.get_overridable_functions overrides.get_testing_overrides overrides.get_ignored_functions overrides.redispatch_function
+        overrides.get_testing_overrides overrides.get_ignored_functions overrides.redispatch_function
         overrides.enable_reentrant_dispatch""",
     "one generator a thread, by torch.Generator": "random.thread_safe_generator",
     "torch.accelerator.memory_stats and empty_cache; allocators can't be replaced": """

@@ -300,6 +300,8 @@ def kl_div(
             "only by the batch size, and aligns with the KL math definition.",
             stacklevel=2,
         )
+    if not isinstance(reduction, str):
+        raise ValueError(f"{reduction} is not a valid value for reduction; wanted 'none', 'mean', 'sum' or 'batchmean'")
     return _C._kl_div(input, target, reduction, log_target)
 
 

@@ -55,6 +55,8 @@ class Adam(Descent):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
+        if isinstance(lr, Tensor) and foreach and not capturable:
+            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
         check_option("learning rate", lr, number(lr) >= 0.0)
         check_option("epsilon value", eps, eps >= 0.0)
         for i in (0, 1):

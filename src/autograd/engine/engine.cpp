@@ -11,6 +11,7 @@
 #include "autograd/engine/engine.h"
 #include "autograd/engine/nesting.h"
 #include "autograd/graph/anomaly.h"
+#include "autograd/history/constant.h"
 #include "autograd/history/history.h"
 #include "core/autocast.h"
 #include "core/language.h"
@@ -83,22 +84,30 @@ void check_for_nan(const Node& node, std::span<const Tensor> grads) {
       throw RuntimeError("Function '{}' returned nan values in its {}th output.", node.name(), i);
 }
 
+std::vector<Tensor> applied(Node& node, std::vector<Tensor> grads, Needed needed) {
+  std::vector<Tensor> results = node.apply(std::move(grads), needed);
+  if ((node.reads_inputs || node.refused_second) && grad_enabled()) [[unlikely]]
+    mark_gradients(node, results);
+  return results;
+}
+
 std::vector<Tensor> apply_with_hooks(Node& node, std::vector<Tensor> grads, Needed needed) {
   const auto before = node.extras()->before->entries();
   const auto after = node.extras()->after->entries();
   if (before)
     for (const auto& hook : *before) hook.call(grads);
-  if (!after) return node.apply(std::move(grads), needed);
-  std::vector<Tensor> results = node.apply(grads, needed);
+  if (!after) return applied(node, std::move(grads), needed);
+  std::vector<Tensor> results = applied(node, grads, needed);
   for (const auto& hook : *after) hook.call(results, grads);
   return results;
 }
 
 std::vector<Tensor> apply(Node& node, std::vector<Tensor> grads, Needed needed) {
   if (!anomaly_mode.load(std::memory_order_relaxed)) [[likely]]
-    return node.extras() ? apply_with_hooks(node, std::move(grads), needed) : node.apply(std::move(grads), needed);
+    return node.extras() ? apply_with_hooks(node, std::move(grads), needed) : applied(node, std::move(grads), needed);
   try {
-    std::vector<Tensor> results = node.extras() ? apply_with_hooks(node, std::move(grads), needed) : node.apply(std::move(grads), needed);
+    std::vector<Tensor> results =
+        node.extras() ? apply_with_hooks(node, std::move(grads), needed) : applied(node, std::move(grads), needed);
     if (anomaly_checks_nan.load(std::memory_order_relaxed)) check_for_nan(node, results);
     return results;
   } catch (...) {

@@ -173,6 +173,13 @@ void Saved::pack_kept() {
   tensor_ = {};
 }
 
+void Saved::keep_value() {
+  if (!tensor_.defined() || is_output_) return;
+  packed_ = packed_like(tensor_);
+  packed_->kept = keep(tensor_);
+  tensor_ = {};
+}
+
 // Returns a PackedTensor without a value, with the edge that t's gradient follows.
 Ref<PackedTensor> Saved::packed_like(const Tensor& t) const {
   auto packed = make_ref<PackedTensor>();

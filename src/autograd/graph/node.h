@@ -73,6 +73,8 @@ class Node : public RefCounted<Node> {
   virtual std::optional<std::vector<Tensor>> jvp(std::vector<Tensor>) { return std::nullopt; }
   // Frees the saved tensors; a second backward through the node is then an error.
   virtual void release_saved() {}
+  // From now on the saved operands keep their values: a write to their memory copies them first (see kept.h).
+  virtual void keep_saved() {}
   // Calls f(t) for each tensor that the node is known to own a reference to.
   virtual void each_saved(const TensorVisitor&) const {}
   virtual SavedValue saved_as(std::string_view name);  // default: none
@@ -88,6 +90,9 @@ class Node : public RefCounted<Node> {
   // Bit i is set if PyTorch's node has edge i too. It has no edges for most scalar operands.
   virtual uint64_t shown_edges() const { return ~uint64_t{0}; }
   uint32_t outputs = 1;
+  // See reading_inputs and refusing_second in autograd/history/constant.h.
+  bool reads_inputs = false;
+  const char* refused_second = nullptr;
   bool carries_tangent = false;  // a tangent flows through it; see tangents_only in kept.h
   // Hooks and other data that few nodes need.
   struct Extras {
@@ -226,6 +231,8 @@ class Saved {
   // Packs the tensor with this thread's hooks, as if they had been active when it was saved. RuntimeError if it was released, is undefined,
   // or has been packed before.
   void pack_kept();
+  // Does nothing for results of the node itself, and where hooks have packed the tensor.
+  void keep_value();
   void release() {
     tensor_ = {};
     packed_ = {};
@@ -297,6 +304,9 @@ class FunctionNode final : public Node {
     if (saved.empty()) return;
     const SavedGuard guard(*this);
     for (Saved& s : saved) s.release();
+  }
+  void keep_saved() override {
+    for (Saved& s : saved) s.keep_value();
   }
   void each_saved(const TensorVisitor& f) const override {
     const SavedGuard guard(*this);

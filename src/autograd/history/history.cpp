@@ -55,6 +55,80 @@ Tensor record_constant(Tensor out, const char* name, std::initializer_list<const
   });
 }
 
+Tensor record_refused(const Tensor& out, std::initializer_list<const Tensor*> inputs, const char* op) {
+  return record(out, "NotImplemented", inputs, {}, [op](const std::vector<Tensor>&, const std::vector<Tensor>&) -> std::vector<Tensor> {
+    throw RuntimeError("derivative for aten::{} is not implemented (take its detach(), or no_grad())", op);
+  });
+}
+
+void refuse_gradient(const Tensor& t, const char* function, const char* argument) {
+  if (recording({&t}))
+    throw RuntimeError("The function '{}' is not differentiable with respect to argument '{}'. This input cannot have requires_grad True.",
+                       function, argument);
+}
+
+namespace {
+
+// `result` in a tensor of its own, whose node sends its gradient on, and zeros along the other edges.
+Tensor with_zero_slopes(const Tensor& result, std::span<const Edge> edges, std::vector<TensorLike> like) {
+  const auto backward = [like = std::move(like)](const std::vector<Tensor>& g, const std::vector<Tensor>&, Needed needed) {
+    std::vector<Tensor> all{g[0]};
+    for (const TensorLike& l : like) all.push_back(needed[all.size()] ? zeros(l.sizes, Options(l.dtype, l.device)) : Tensor());
+    return all;
+  };
+  auto node = make_ref<FunctionNode<decltype(backward)>>("ZeroSlopeBackward0", backward);
+  node->next().push_back(requires_grad(result) ? gradient_edge(result) : Edge{});
+  for (const Edge& e : edges) node->next().push_back(e);
+  Tensor out;
+  {
+    const NoGrad off;
+    out = result.detach();
+  }
+  set_history(out, Ref<Node>(node));
+  return out;
+}
+
+}  // namespace
+
+Tensor depending_on(const Tensor& result, std::initializer_list<const Tensor*> values) {
+  if (!recording(values)) return result;
+  std::vector<Edge> edges;
+  std::vector<TensorLike> like;
+  for (const Tensor* t : values)
+    if (t->defined() && requires_grad(*t)) edges.push_back(gradient_edge(*t)), like.emplace_back(*t);
+  return with_zero_slopes(result, edges, std::move(like));
+}
+
+Tensor reading_inputs(Tensor y) {
+  if (y.defined() && requires_grad(y))
+    if (const Edge e = gradient_edge(y); e.node) e.node->reads_inputs = true;
+  return y;
+}
+
+Tensor keeping_saved(Tensor y) {
+  if (y.defined() && requires_grad(y))
+    if (const Edge e = gradient_edge(y); e.node) e.node->keep_saved();
+  return y;
+}
+
+Tensor refusing_second(Tensor y, const char* op) {
+  if (y.defined() && requires_grad(y))
+    if (const Edge e = gradient_edge(y); e.node) e.node->refused_second = op;
+  return y;
+}
+
+void mark_gradients(const Node& node, std::vector<Tensor>& gradients) {
+  std::vector<Edge> edges;
+  std::vector<TensorLike> like;
+  for (size_t i = 0; i < gradients.size(); ++i)
+    if (node.next()[i].node && gradients[i].defined()) edges.push_back(node.next()[i]), like.emplace_back(gradients[i]);
+  for (Tensor& g : gradients) {
+    if (!g.defined()) continue;
+    g = with_zero_slopes(g, edges, like);
+    if (node.refused_second) g = record_refused(g.detach(), {&g}, node.refused_second);
+  }
+}
+
 Tensor fit_gradient(Tensor g, const TensorLike& like, const std::string& node, size_t index) {
   if (!g.defined()) return g;
   const auto wrong = [&](const std::string& what) {

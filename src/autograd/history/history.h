@@ -34,6 +34,9 @@ void check_hook_result(const Tensor& before, const Tensor& after, const std::str
 // a + b, where an undefined one counts as zero.
 inline Tensor added(const Tensor& a, const Tensor& b) { return !a.defined() ? b : b.defined() ? a + b : a; }
 
+// Marks y's node: writes to what it saved of its inputs do not matter, as PyTorch's node saves a value of its own.
+Tensor keeping_saved(Tensor y);
+
 // Appends to `node` the edge of each input; a null edge for an input that is undefined or does not require grad.
 void connect(Node& node, std::initializer_list<const Tensor*> inputs);
 void connect(Node& node, std::span<const Tensor> inputs);

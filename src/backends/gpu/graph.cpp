@@ -149,7 +149,7 @@ void* GpuGraph::large_arguments(const void* bytes, size_t count) {
   return memory;
 }
 
-void* GpuGraph::faults(int count, std::function<std::string(int, uint32_t, int64_t)>) {
+void* GpuGraph::faults(int count, render::c::FaultError) {
   if (count == 0) return nullptr;
   throw RuntimeError("an instruction that may find something wrong is not recorded");
 }

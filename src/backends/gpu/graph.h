@@ -34,7 +34,7 @@ class GpuGraph final : public runtime::Recorded, private StreamLauncher {
 
   void* scratch(size_t bytes) override;
   void* large_arguments(const void* bytes, size_t count) override;
-  void* faults(int count, std::function<std::string(int, uint32_t, int64_t)> text) override;
+  void* faults(int count, render::c::FaultError error) override;
 
   // Allocates device memory, emptying the cache if necessary; throws OutOfMemoryError.
   void* take(size_t bytes, const char* what);

@@ -50,7 +50,7 @@ class GpuStream final : public runtime::EventStream, private StreamLauncher {
   std::chrono::microseconds patience() const noexcept override { return std::chrono::milliseconds(1); }
 
   void* scratch(size_t bytes) override { return take_scratch(bytes); }
-  void* faults(int count, std::function<std::string(int, uint32_t, int64_t)> text) override { return take_faults(count, std::move(text)); }
+  void* faults(int count, render::c::FaultError error) override { return take_faults(count, std::move(error)); }
   void* large_arguments(const void* bytes, size_t count) override;
   uint64_t put(const ir::Instruction& instruction, std::vector<Ref<Storage>> hold, bool asked);
   // Copies between the device and pageable host memory, in pieces through page-locked memory. On return the host memory has been read or

@@ -38,7 +38,7 @@ class MetalStream final : public runtime::EventStream, private render::c::Launch
   void start(const render::c::Launch& launch) override;
   void prepare(const render::c::Launch& launch) override;
   void* scratch(size_t bytes) override { return take_scratch(bytes); }
-  void* faults(int count, std::function<std::string(int, uint32_t, int64_t)> text) override { return take_faults(count, std::move(text)); }
+  void* faults(int count, render::c::FaultError error) override { return take_faults(count, std::move(error)); }
 
   void run(const ir::Instruction& instruction);
   void copy(const ir::CopyBytes& copy);

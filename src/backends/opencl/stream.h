@@ -39,7 +39,7 @@ class OpenClStream final : public runtime::EventStream, private render::c::Launc
   void set_arguments(Kernel& kernel, std::span<const void* const> memory, const void* apart, std::span<const std::byte> numbers) const;
   void prepare(const render::c::Launch& launch) override;
   void* scratch(size_t bytes) override { return take_scratch(bytes); }
-  void* faults(int count, std::function<std::string(int, uint32_t, int64_t)> text) override { return take_faults(count, std::move(text)); }
+  void* faults(int count, render::c::FaultError error) override { return take_faults(count, std::move(error)); }
 
   void run(const ir::Instruction& instruction);
   // Waits for all work so far. Returns false if Ctrl-C interrupted the wait.

@@ -145,11 +145,11 @@ class PtxLauncher final : public render::c::Launcher {
     return memory;
   }
 
-  void* faults(int count, std::function<std::string(int, uint32_t, int64_t)> text) override {
+  void* faults(int count, render::c::FaultError error) override {
     if (count == 0) return nullptr;
     faults_.push_back(std::make_unique<Records>());
     faults_.back()->records.resize(static_cast<size_t>(count));
-    faults_.back()->text = std::move(text);
+    faults_.back()->error = std::move(error);
     return faults_.back()->records.data();
   }
 
@@ -158,7 +158,7 @@ class PtxLauncher final : public render::c::Launcher {
     for (const auto& f : faults_)
       for (size_t k = 0; k < f->records.size(); ++k)
         if (const render::c::Fault& r = f->records[k]; r.found != render::c::Fault::kNothing)
-          throw IndexError(f->text(static_cast<int>(k), r.found, r.value));
+          std::rethrow_exception(f->error(static_cast<int>(k), r.found, r.value));
     if (!first_.empty()) throw RuntimeError(first_);
   }
 
@@ -169,7 +169,7 @@ class PtxLauncher final : public render::c::Launcher {
   using Piece = std::unique_ptr<std::byte, Free>;
   struct Records {
     std::vector<render::c::Fault> records;
-    std::function<std::string(int, uint32_t, int64_t)> text;
+    render::c::FaultError error;
   };
 
   Executor::Kernel& kernel_of(const render::c::Launch& launch) {

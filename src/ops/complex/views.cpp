@@ -2,6 +2,7 @@
 #include "core/sizes.h"
 #include "naru/ops/complex.h"
 
+#include "autograd/history/constant.h"
 #include "autograd/history/history.h"
 #include "ops/complex/complex.h"
 #include "ops/elementwise/elementwise.h"
@@ -163,7 +164,7 @@ Tensor polar(const Tensor& abs, const Tensor& angle) {
   if (abs.dtype() != angle.dtype())
     throw RuntimeError("Expected object of scalar type {} but got scalar type {} for second argument", ops::torch_name(abs.dtype()),
                        ops::torch_name(angle.dtype()));
-  return complex(abs * cos(angle), abs * sin(angle));
+  return autograd::reading_inputs(complex(abs * cos(angle), abs * sin(angle)));
 }
 
 Tensor conj(const Tensor& t) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "autograd/history/constant.h"
 #include "autograd/history/history.h"
 #include "naru/ops.h"
 #include "naru/ops/complex.h"
@@ -87,11 +88,8 @@ Tensor heaviside(const Tensor& t, const Tensor& at_zero) {
     throw RuntimeError("heaviside is not yet implemented for tensors with different dtypes. (got {} and {})", name_of(t.dtype()),
                        name_of(at_zero.dtype()));
   ops::refuse_complex(t, "heaviside");
-  Tensor out = where(eq(t, Operand(0)), at_zero.detach(), gt(t, Operand(0)).to(t.dtype()));
-  return autograd::record(std::move(out), "NotImplemented", {&t, &at_zero}, {},
-                          [](const std::vector<Tensor>&, const std::vector<Tensor>&) -> std::vector<Tensor> {
-                            throw RuntimeError("derivative for aten::heaviside is not implemented (take its detach(), or no_grad())");
-                          });
+  const Tensor out = where(eq(t, Operand(0)), at_zero.detach(), gt(t, Operand(0)).to(t.dtype()));
+  return autograd::record_refused(out, {&t, &at_zero}, "heaviside");
 }
 
 Tensor gelu(const Tensor& t, std::string_view approximate) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <complex>
 
+#include "autograd/history/constant.h"
 #include "autograd/history/history.h"
 #include "naru/ops.h"
 #include "ops/complex/complex.h"
@@ -69,13 +70,34 @@ const TableEntry kTable[] = {
 #undef NARU_OP3
 };
 
-// Which arguments a derivative reads: bit k for argument k of (operands..., result y, gradient g). kIsGradient is set if the derivative is g itself.
-constexpr uint8_t kIsGradient = 0x80;
-uint8_t derivative_needs(ir::OpId id, int operand) {
-  static const auto& needs = *[] {
-    auto* const all = new std::vector<std::array<uint8_t, 3>>;
+// The inputs of `g` that its node `result` is computed from: bit k for input k. compares: of comparisons, and conditions, too.
+uint8_t inputs_of(const ir::Graph& g, uint32_t result, bool compares) {
+  using ir::Prim;
+  uint8_t found = 0;
+  std::vector<bool> used(g.nodes().size());
+  used[result] = true;
+  for (size_t id = g.nodes().size(); id-- > 0;) {
+    if (!used[id]) continue;
+    const ir::Node& node = g[static_cast<uint32_t>(id)];
+    if (node.prim == Prim::Input) found |= static_cast<uint8_t>(1u << node.bits);
+    if (!compares && (node.prim == Prim::Lt || node.prim == Prim::Le || node.prim == Prim::Eq || node.prim == Prim::Ne)) continue;
+    for (uint32_t in : {!compares && node.prim == Prim::Select ? ir::kNoNode : node.a, node.b, node.c})
+      if (in != ir::kNoNode) used[in] = true;
+  }
+  return found;
+}
+
+// What the formula of a derivative says. Bit k is for argument k of (operands..., result y, gradient g).
+struct DerivativeReads {
+  uint8_t needs = 0;         // the arguments that it reads
+  uint8_t compared = 0;      // those of them that it only compares, so that its own derivatives by them are 0
+  bool is_gradient = false;  // it is g itself
+};
+const DerivativeReads& derivative_reads(ir::OpId id, int operand) {
+  static const auto& rows = *[] {
+    auto* const all = new std::vector<std::array<DerivativeReads, 3>>;
     for (size_t r = 0; r < std::size(kTable); ++r) {
-      std::array<uint8_t, 3> row_needs{};
+      std::array<DerivativeReads, 3> row{};
       const int n = kTable[r].arity + 2;
       for (int i = 0; i < kTable[r].arity; ++i) {
         if (!kDerivatives[r][i]) continue;
@@ -83,23 +105,18 @@ uint8_t derivative_needs(ir::OpId id, int operand) {
         std::vector<ir::V> args;
         for (int k = 0; k < n; ++k) args.push_back(ir::input(g, k, kTable[r].rule == Rule::Where && k == 0 ? DType::Bool : DType::F32));
         const ir::V result = ir::op_table()[ir::op::derivative(static_cast<ir::OpId>(r), i)].expr(args);
-        std::vector<bool> used(g.nodes().size());
-        used[result.id()] = true;
-        for (size_t id = g.nodes().size(); id-- > 0;) {
-          if (!used[id]) continue;
-          const ir::Node& node = g[static_cast<uint32_t>(id)];
-          for (uint32_t in : {node.a, node.b, node.c})
-            if (in != ir::kNoNode) used[in] = true;
-          if (node.prim == ir::Prim::Input) row_needs[i] |= static_cast<uint8_t>(1u << node.bits);
-        }
-        if (g[result.id()].prim == ir::Prim::Input) row_needs[i] |= kIsGradient;
+        row[i].needs = inputs_of(g, result.id(), true);
+        if (!record_of(static_cast<ir::OpId>(r)).second.masked)
+          row[i].compared = row[i].needs & static_cast<uint8_t>(~inputs_of(g, result.id(), false));
+        row[i].is_gradient = g[result.id()].prim == ir::Prim::Input;
       }
-      all->push_back(row_needs);
+      all->push_back(row);
     }
     return all;
   }();
-  return needs[id][operand];
+  return rows[id][operand];
 }
+uint8_t derivative_needs(ir::OpId id, int operand) { return derivative_reads(id, operand).needs; }
 
 class TableNode final : public autograd::Node {
  public:
@@ -124,6 +141,7 @@ class TableNode final : public autograd::Node {
       is_number_[i] = !operands[i].is_tensor();
     }
     wants_result_ = needs >> n & 1;
+    refused_second = record_of(id).second.refused;
   }
   // Call after the result was computed.
   void save_result(const Tensor& y) {
@@ -183,6 +201,9 @@ class TableNode final : public autograd::Node {
     if (i >= n || !(needs >> i & 1)) return {};
     return is_number_[i] ? autograd::SavedValue{nullptr, &numbers_[i]} : autograd::SavedValue{&saved_[i]};
   }
+  void keep_saved() override {
+    for (auto& s : saved_) s.keep_value();
+  }
   void each_saved(const autograd::TensorVisitor& f) const override {
     const SavedGuard guard(*this);
     for (const auto& s : saved_) s.visit(f);
@@ -199,7 +220,7 @@ class TableNode final : public autograd::Node {
     uint8_t needs = 0;
     for (int i = 0; i < n; ++i)
       if (computes(i)) needs |= derivative_needs(id_, i);
-    if (needs & ~kIsGradient) {
+    if (needs) {
       SavedGuard guard(*this);
       for (int i = 0; i < n; ++i)
         if ((needs >> i & 1) && !is_number_[i]) values[i] = saved_value(saved_[i], guard);
@@ -235,23 +256,9 @@ class TableNode final : public autograd::Node {
     for (int k = 0; k <= n; ++k)
       if (!args[k].defined()) args[k] = g;
     const std::span<const Tensor> all(args.data(), static_cast<size_t>(n + 2));
-    Tensor result = derivative_needs(id_, i) & kIsGradient ? g : ops::complex_derivative(id_, i, all);
+    Tensor result = derivative_reads(id_, i).is_gradient ? g : ops::complex_derivative(id_, i, all);
     if (!result.defined()) result = kDerivatives[id_][i](all);
     return back ? ops::gradient_as(sum_to(result, shapes_[i]), dtypes_[i]) : result;
-  }
-
-  // Whether derivatives only compare operands, so that second derivatives are 0. (PyTorch's gradients of clamp have none.)
-  static bool only_compares(ir::OpId id) {
-    constexpr ir::OpId kOnes[] = {ir::op::relu,    ir::op::relu6,   ir::op::leaky_relu, ir::op::threshold, ir::op::hardsigmoid,
-                                  ir::op::maximum, ir::op::minimum, ir::op::fmax,       ir::op::fmin};
-    return std::ranges::find(kOnes, id) != std::end(kOnes);
-  }
-  // `result` itself, which depends on the values that its formula compares, with a derivative of 0.
-  static Tensor depending_on(const std::array<Tensor, 5>& values, int n, uint8_t needs, Tensor result) {
-    for (int k = 0; k <= n; ++k)
-      if ((needs >> k & 1) && values[k].defined() && values[k].requires_grad())
-        result = where(zeros({}, Options(DType::Bool, result.device())), values[k].to(result.dtype()), result);
-    return result;
   }
 
   // The derivative by operand i times values[n + 1], a gradient of the result or a tangent of the operand in the result's shape.
@@ -263,7 +270,7 @@ class TableNode final : public autograd::Node {
     const DType dtype = direction == Direction::Backward ? dtypes_[i] : types_.out;
     const uint8_t needs = derivative_needs(id_, i);
     Tensor result;
-    if (needs & kIsGradient) {
+    if (derivative_reads(id_, i).is_gradient) {
       result = g;
     } else if (grad_enabled()) {
       std::array<Tensor, 5> args = values;
@@ -272,7 +279,8 @@ class TableNode final : public autograd::Node {
       for (int k = 0; k < n + 2; ++k)
         if (!args[k].defined()) args[k] = g;
       result = kDerivatives[id_][i]({args.data(), static_cast<size_t>(n + 2)});
-      if (only_compares(id_)) result = depending_on(values, n, needs, result);
+      for (int k = 0; k <= n; ++k)
+        if (derivative_reads(id_, i).compared >> k & 1) result = autograd::depending_on(result, {&values[k]});
     } else if (shape == g.sizes() && (result = fast_derivative(i, n, values, needs, dtype)).defined()) {
       return result;
     } else {
@@ -334,6 +342,7 @@ bool wants_history(ir::OpId id, std::span<const Operand> operands) {
 
 void record_op(ir::OpId id, Types types, std::span<const Operand> operands, const Tensor& out) {
   auto node = make_ref<TableNode>(id, types, operands);
+  if (id == ir::op::div && !operands[0].is_tensor()) node->keep_saved();  // PyTorch saves 1 / x for the gradient of 3 / x
   node->save_result(out);
   autograd::set_history(out, Ref<autograd::Node>(node));
 }

@@ -30,7 +30,7 @@ std::vector<ir::IndexOperand> index_operands(const Tensor& t, const Addressing& 
   for (size_t i = 0; i < positions.size(); ++i) {
     const int d = at.dims[i];
     const bool number = t.sizes().empty();  // counts as one dimension of size 1
-    list.push_back({view_of(positions[i], at.shape), number ? 1 : t.sizes()[d], number ? 1 : t.strides()[d], d, at.from_end});
+    list.push_back({view_of(positions[i], at.shape), number ? 1 : t.sizes()[d], number ? 1 : t.strides()[d], d, at.from_end, at.raises});
   }
   return list;
 }
@@ -230,8 +230,13 @@ Tensor flat_positions(const Tensor& mask) {
   return out;
 }
 
-// The same as rows, or columns, of positions in the dimensions of `sizes`, by the mask's device. Waits for how many there are.
-Tensor positions_on_device(const Tensor& mask, const Dims& sizes, bool rows) {
+// Rows (count, rank) of positions, each column of which is dense, as PyTorch's are.
+Tensor empty_rows(int64_t count, int64_t rank, Device device) {
+  return make_result({count, rank}, Dims{1, count}, DType::I64, device, "nonzero");
+}
+
+// The same as rows of positions in the dimensions of `sizes`, by the mask's device. Waits for how many there are.
+Tensor positions_on_device(const Tensor& mask, const Dims& sizes) {
   ir::Nonzero counts;
   counts.shape = sizes;
   counts.mask = {view_of(mask, mask.sizes()).data, DType::Bool, contiguous_strides(sizes)};
@@ -243,13 +248,11 @@ Tensor positions_on_device(const Tensor& mask, const Dims& sizes, bool rows) {
     submit(ir::Instruction(counts), {&mask}, {&ends});
     count = ends.select(0, blocks - 1).item<int64_t>();
   }
-  const auto rank = static_cast<int64_t>(sizes.size());
-  const Tensor out = make_result(rows ? Dims{count, rank} : Dims{rank, count}, DType::I64, mask.device(), "nonzero");
+  const Tensor out = empty_rows(count, static_cast<int64_t>(sizes.size()), mask.device());
   if (out.numel() == 0) return out;
   ir::Nonzero found = std::move(counts);
   found.finds = true, found.count = count;
   found.positions = view_of(out, out.sizes());
-  if (!rows) std::swap(found.positions.strides[0], found.positions.strides[1]);
   submit(std::move(found), {&mask, &ends}, {&out});
   return out;
 }
@@ -269,37 +272,26 @@ Tensor as_mask(const Tensor& t) {
 Tensor flat_nonzero(const Tensor& t) {
   const Tensor mask = as_mask(t);
   if (mask.device().is_cpu()) return flat_positions(mask);
-  return positions_on_device(mask, {mask.numel()}, false).reshape({-1});
+  return positions_on_device(mask, {mask.numel()}).view({-1});
 }
 
 Positions nonzero_columns(const Tensor& t) {
   if (t.dim() == 1) return {flat_nonzero(t)};
-  const Tensor mask = as_mask(t);
+  const Tensor rows = nonzero_rows(t);
   Positions columns(t.sizes().size());
-  if (!mask.device().is_cpu()) {
-    const Tensor all = positions_on_device(mask, t.sizes(), false);
-    for (size_t d = 0; d < columns.size(); ++d) columns[d] = all.select(0, static_cast<int64_t>(d));
-    return columns;
-  }
-  const Tensor flat = flat_positions(mask);
-  std::vector<int64_t*> to;
-  for (Tensor& column : columns) {
-    column = make_result({flat.numel()}, DType::I64, Device(DeviceType::Cpu), "nonzero");
-    to.push_back(flat.numel() ? column.data<int64_t>() : nullptr);
-  }
-  if (!columns.empty()) unravel_to(flat, t.sizes(), to, 1);
+  for (size_t d = 0; d < columns.size(); ++d) columns[d] = rows.select(1, static_cast<int64_t>(d));
   return columns;
 }
 
 Tensor nonzero_rows(const Tensor& t) {
   const Tensor mask = as_mask(t);
-  if (!mask.device().is_cpu()) return positions_on_device(mask, t.sizes(), true);
+  if (!mask.device().is_cpu()) return positions_on_device(mask, t.sizes());
   const Tensor flat = flat_positions(mask);
-  const auto rank = static_cast<int64_t>(t.sizes().size());
-  const Tensor rows = make_result({flat.numel(), rank}, DType::I64, Device(DeviceType::Cpu), "nonzero");
+  const int64_t rank = t.dim(), count = flat.numel();
+  const Tensor rows = empty_rows(count, rank, Device(DeviceType::Cpu));
   std::vector<int64_t*> to;
-  for (int64_t d = 0; d < rank && rows.numel() > 0; ++d) to.push_back(rows.data<int64_t>() + d);
-  if (!to.empty()) unravel_to(flat, t.sizes(), to, rank);
+  for (int64_t d = 0; d < rank && rows.numel() > 0; ++d) to.push_back(rows.data<int64_t>() + d * count);
+  if (!to.empty()) unravel_to(flat, t.sizes(), to, 1);
   return rows;
 }
 

@@ -20,6 +20,7 @@ struct Addressing {
   std::vector<int> dims;
   ir::IndexName op = "index";
   bool from_end = true;  // negative positions count from the end; else they are errors
+  ir::BadIndex raises = ir::BadIndex::IndexError;
 };
 // int64, on the indexed tensor's device.
 using Positions = std::vector<Tensor>;

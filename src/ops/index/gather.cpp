@@ -37,6 +37,7 @@ Addressing along(const Tensor& t, int64_t dim, const Tensor& index, ir::IndexNam
   at.dims = {static_cast<int>(dim)};
   at.op = op;
   at.from_end = false;
+  at.raises = op.raises();
   return at;
 }
 
@@ -148,7 +149,8 @@ Tensor index_select(const Tensor& t, int64_t dim, const Tensor& index) {
   if (index.dtype() != DType::I64 && index.dtype() != DType::I32)
     throw RuntimeError("index_select(): Expected dtype int32 or int64 for index (got {})", name_of(index.dtype()));
   Positions positions;
-  const Addressing at = slices_along(t, dim, index, "index_select", positions);
+  Addressing at = slices_along(t, dim, index, "index_select", positions);
+  if (dim == 1) at.raises = ir::BadIndex::RuntimeError;  // PyTorch has a kernel of its own for this dimension
   return ops::gather_at(t, at, positions, "IndexSelectBackward0");
 }
 
@@ -159,7 +161,9 @@ void index_add_(const Tensor& t, int64_t dim, const Tensor& index, const Tensor&
     throw RuntimeError("index_add_(): Expected dtype int32/int64 for index but got: {}", ops::torch_name(index.dtype()));
   dim = wrap_dim(dim, t.dim());
   Positions positions;
-  const Addressing at = slices_along(t, dim, index, "index_add_", positions);
+  Addressing at = slices_along(t, dim, index, "index_add_", positions);
+  // PyTorch's index_add_ is its scatter_add_ along the first and the last dimension of several.
+  if (t.dim() > 1 && (dim == 0 || dim == t.dim() - 1)) at.raises = ir::BadIndex::RuntimeError;
   if (value.dim() > 0 && index.numel() != value.size(dim))
     throw RuntimeError("index_add_(): Number of indices ({}) should be equal to source.size(dim): ({}), for dim: {}", index.numel(),
                        value.size(dim), dim);

@@ -2,6 +2,7 @@
 // use scatter_add. Products are scanned within the run of a position. For minima and maxima, the last write wins, and the sort puts the extreme last.
 #include <string_view>
 
+#include "autograd/history/constant.h"
 #include "autograd/history/history.h"
 #include "naru/ops.h"
 #include "ops/elementwise/half.h"
@@ -71,8 +72,8 @@ Tensor prod(const Call& c) {
                                    c.dim);
     value = where(overwritten, value.detach(), value);
   }
-  if (!c.include_self) return scatter(c.self, c.dim, places, value);
-  return c.self * scatter(ones_like(c.self.detach()), c.dim, places, value);
+  return autograd::reading_inputs(c.include_self ? c.self * scatter(ones_like(c.self.detach()), c.dim, places, value)
+                                                 : scatter(c.self, c.dim, places, value));
 }
 
 // For the cpu without autograd: a sequential loop into a copy. Returns an undefined tensor otherwise. The general path reports sizes that do not
@@ -167,6 +168,10 @@ Tensor index_reduce(const Tensor& t, int64_t dim, const Tensor& index, const Ten
   if (source.dim() > 0 && index.numel() != source.size(d))
     throw RuntimeError("index_reduce_(): Number of indices ({}) should be equal to source.size(dim): ({}), for dim: {}", index.numel(),
                        source.size(d), d);
+  if (index.device().is_cpu() && !ops::recording_host())
+    for (const int64_t i : index.to_ints())
+      if (const int64_t n = t.dim() == 0 ? 1 : t.size(d); i < 0 || i >= n)
+        throw IndexError("index {} is out of bounds for dimension {} with size {} (index_reduce_)", i, d, n);
   Dims line(static_cast<size_t>(source.dim()), 1);
   if (!line.empty()) line[static_cast<size_t>(d)] = index.numel();
   const Tensor places = source.dim() == 0 ? index.reshape({}) : index.reshape(line).expand(source.sizes());

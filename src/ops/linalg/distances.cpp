@@ -1,6 +1,7 @@
 // Distances between vectors, and cosine similarity.
 #include <algorithm>
 
+#include "autograd/history/constant.h"
 #include "autograd/history/history.h"
 #include "core/sizes.h"
 #include "naru/autograd.h"
@@ -74,7 +75,7 @@ Tensor cdist(const Tensor& a, const Tensor& b, double p, std::string_view comput
     ops::run_host_loop(ir::HostLoop::Kind::Distances, {&x, &y}, {&out});
     return out;
   }
-  return norm(sub(a.unsqueeze(-2), b.unsqueeze(-3)), p, Dims{-1});
+  return autograd::reading_inputs(norm(sub(a.unsqueeze(-2), b.unsqueeze(-3)), p, Dims{-1}));
 }
 
 Tensor pdist(const Tensor& t, double p) {
@@ -102,7 +103,7 @@ Tensor pdist(const Tensor& t, double p) {
   const Tensor row = arange(0, n - 1, 1, integers), starts = floor_divide(row * (2 * n - 1 - row), 2),
                k = arange(0, times(n, n - 1) / 2, 1, integers);
   const Tensor first = searchsorted(starts, k, false, true) - 1, second = k - index_select(starts, 0, first) + first + 1;
-  return norm(index_select(t, 0, first) - index_select(t, 0, second), p, Dims{1});
+  return autograd::reading_inputs(norm(index_select(t, 0, first) - index_select(t, 0, second), p, Dims{1}));
 }
 
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double eps) {

@@ -4,6 +4,7 @@
 #include <numbers>
 #include <numeric>
 
+#include "autograd/history/constant.h"
 #include "naru/ops.h"
 #include "naru/ops/functions.h"
 #include "ops/elementwise/half.h"
@@ -96,6 +97,7 @@ Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& targe
 
 Tensor soft_margin_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
   if (const Casts c("soft_margin_loss", {&input, &target}); c) return soft_margin_loss(c[0], c[1], reduction);
+  autograd::refuse_gradient(target, "soft_margin_loss", "target");
   const Tensor product = -input * target;
   if (!is_floating(input.dtype()))
     throw RuntimeError("result type Float can't be cast to the desired output type {} (soft_margin_loss: convert to floating point first)",
@@ -141,7 +143,7 @@ Tensor prelu(const Tensor& t, const Tensor& weight) {
   if (t.dim() == 0) w = weight.reshape({});
   // The branch that is not selected must be finite: a zero gradient times infinity is NaN.
   const Tensor above = t > 0;
-  return where(above, t, where(above, 0.0, w) * where(above, 0.0, t));
+  return autograd::reading_inputs(where(above, t, where(above, 0.0, w) * where(above, 0.0, t)));
 }
 
 Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Tensor& bias) {

@@ -1,6 +1,7 @@
 // nll_loss and cross_entropy.
 #include <limits>
 
+#include "autograd/history/constant.h"
 #include "autograd/history/history.h"
 #include "ops/elementwise/half.h"
 #include "ops/nn/softmax.h"
@@ -80,6 +81,7 @@ void check_shapes(const Tensor& x, const Tensor& target) {
 }
 
 Classes classes_of(const Tensor& x, const Tensor& target, const Tensor& weight, int64_t ignore_index, ir::IndexName op) {
+  autograd::refuse_gradient(weight, x.defined() && x.dim() > 2 ? "nll_loss2d_forward" : "nll_loss_forward", "weight");
   NoGrad guard;
   ops::require_defined(x, op, "input");
   ops::require_defined(target, op, "target");
@@ -179,11 +181,12 @@ Tensor nll_loss(const Tensor& x, const Tensor& target, const Tensor& weight, Red
   FusedProducer p(ir::op::neg, acc, {FusedProducer::of(chosen, acc)});
   finish(p, c, acc);
   const Tensor divisor = reduction == Reduction::Mean ? divisor_of(c, acc, op) : Tensor();
-  return record(reduced(p, c, reduction, divisor, acc, x.dtype(), op), "NllLossBackward0", {&x}, {&c.target},
-                [c, reduction, divisor, sizes = x.sizes(), op](const Tensors& g, const Tensors&) -> Tensors {
-                  const Tensor scale = row_scale(-g[0], c, reduction, divisor);
-                  return {where(one_hot_of(c, static_cast<int64_t>(sizes.size()), op), scale, 0.0).to(g[0].dtype())};
-                });
+  const auto backward = [c, reduction, divisor, sizes = x.sizes(), op](const Tensors& g, const Tensors&) -> Tensors {
+    const Tensor scale = row_scale(-g[0], c, reduction, divisor);
+    return {where(one_hot_of(c, static_cast<int64_t>(sizes.size()), op), scale, 0.0).to(g[0].dtype())};
+  };
+  return autograd::reading_inputs(
+      record(reduced(p, c, reduction, divisor, acc, x.dtype(), op), "NllLossBackward0", {&x}, {&c.target}, backward));
 }
 
 namespace {
@@ -204,21 +207,29 @@ Tensor cross_entropy_of_classes(const Tensor& x, const Tensor& target, const Ten
   p.then(ir::op::add, acc, {FusedProducer::node(1, acc), FusedProducer::node(0, acc)});
   finish(p, c, acc);
   const Tensor divisor = reduction == Reduction::Mean ? divisor_of(c, acc, op) : Tensor();
-  return record(reduced(p, c, reduction, divisor, acc, out, op), "NllLossBackward0", {&x}, {&x, &c.target},
-                [=](const Tensors& g, const Tensors& saved) -> Tensors {
-                  const Tensor& input = saved[0];
-                  if (grad_enabled()) {
-                    const Tensor scale = row_scale(g[0], c, reduction, divisor);
-                    const Tensor hot = one_hot_of(c, input.dim(), op).to(scale.dtype());
-                    return {((softmax(input, c.dim, scale.dtype()) - hot) * scale).to(input.dtype())};
-                  }
-                  const Tensor scale = row_scale(g[0], c, reduction, divisor);
-                  ops::ForceFusion fuse;
-                  const Tensor hot = one_hot_of(c, input.dim(), op);
-                  const Tensor y = ops::softmax_of(input, parts, acc, acc, op);
-                  const Tensor d = apply(ir::op::sub, {{&y, {}, acc}, {&hot, {}, acc}}, acc, op);
-                  return {apply(ir::op::mul, {{&d, {}, acc}, {&scale, {}, acc}}, input.dtype(), op)};
-                });
+  // PyTorch saves the log-probabilities, which a write to x does not reach, and the target itself.
+  const uint32_t version = c.target.version();
+  const auto backward = [=](const Tensors& g, const Tensors& saved) -> Tensors {
+    const Tensor& input = saved[0];
+    if (c.target.version() != version)
+      throw RuntimeError(
+          "one of the variables needed for gradient computation has been modified by an inplace operation: the target of {}, at version "
+          "{}, "
+          "is at version {} now. Clone it before the write.",
+          op, version, c.target.version());
+    if (grad_enabled()) {
+      const Tensor scale = row_scale(g[0], c, reduction, divisor);
+      const Tensor hot = one_hot_of(c, input.dim(), op).to(scale.dtype());
+      return {((softmax(input, c.dim, scale.dtype()) - hot) * scale).to(input.dtype())};
+    }
+    const Tensor scale = row_scale(g[0], c, reduction, divisor);
+    ops::ForceFusion fuse;
+    const Tensor hot = one_hot_of(c, input.dim(), op);
+    const Tensor y = ops::softmax_of(input, parts, acc, acc, op);
+    const Tensor d = apply(ir::op::sub, {{&y, {}, acc}, {&hot, {}, acc}}, acc, op);
+    return {apply(ir::op::mul, {{&d, {}, acc}, {&scale, {}, acc}}, input.dtype(), op)};
+  };
+  return autograd::keeping_saved(record(reduced(p, c, reduction, divisor, acc, out, op), "NllLossBackward0", {&x}, {&x}, backward));
 }
 
 Tensor cross_entropy_of_probabilities(const Tensor& x, Tensor target, const Tensor& weight, Reduction reduction, int64_t ignore_index,

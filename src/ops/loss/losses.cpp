@@ -1,4 +1,5 @@
 // mse_loss, l1_loss, smooth_l1_loss, binary_cross_entropy with and without logits.
+#include "autograd/history/constant.h"
 #include "autograd/history/history.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/reduce/reduction.h"
@@ -154,6 +155,7 @@ Tensor binary_cross_entropy(const Tensor& p, const Tensor& target, const Tensor&
   if (const autocast::Casts c("binary_cross_entropy", {&p, &target, &weight}); c) return binary_cross_entropy(c[0], c[1], c[2], reduction);
   const char* op = "binary_cross_entropy";
   loss_device(p, target, weight, {}, op);
+  autograd::refuse_gradient(weight, op, "weight");
   if (!(p.sizes() == target.sizes()))
     throw ValueError(
         "Using a target size (torch.Size({})) that is different to the input size (torch.Size({})) is deprecated. Please ensure they "
@@ -188,6 +190,8 @@ Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, c
     return binary_cross_entropy_with_logits(c[0], c[1], c[2], reduction, c[3]);
   const char* op = "binary_cross_entropy_with_logits";
   loss_device(x, target, weight, pos_weight, op);
+  autograd::refuse_gradient(weight, op, "weight");
+  autograd::refuse_gradient(pos_weight, op, "pos_weight");
   if (!(x.sizes() == target.sizes()))
     throw ValueError("Target size (torch.Size({})) must be the same as input size (torch.Size({}))", target.sizes().str(), x.sizes().str());
   ops::require_floating(x.dtype(), "log_sigmoid_cpu");

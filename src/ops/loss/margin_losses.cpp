@@ -3,6 +3,7 @@
 #include <bit>
 #include <span>
 
+#include "autograd/history/constant.h"
 #include "naru/autograd.h"
 #include "naru/ops/functions.h"
 #include "naru/ops/losses.h"
@@ -81,10 +82,7 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& target, int64_t p, d
   if (weight.defined() && weight.dtype() != input.dtype())
     throw RuntimeError("expected scalar type {} but found {} (the weight of multi_margin_loss)", ops::torch_name(input.dtype()),
                        ops::torch_name(weight.dtype()));
-  if (weight.defined() && weight.requires_grad() && grad_enabled())
-    throw RuntimeError(
-        "The function 'multi_margin_loss' is not differentiable with respect to argument 'weight'. This input cannot have requires_grad "
-        "True.");
+  autograd::refuse_gradient(weight, "multi_margin_loss", "weight");
   if (!within(target, 0, classes)) throw RuntimeError("target out of range (multi_margin_loss: wanted classes in [0, {}))", classes);
   if (!weight.defined() && sums_at_once(input, target, classes)) {
     const Tensor sums = summed(ir::HostLoop::Kind::Margins, input.reshape({rows, classes}), target, {p, std::bit_cast<int64_t>(margin)});
@@ -95,7 +93,8 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& target, int64_t p, d
   if (p == 2) each = each * each;
   if (weight.defined()) each = each * index_select(weight, 0, target.reshape({rows})).unsqueeze(1);
   const Tensor others = arange(0, classes, 1, Options(DType::I64, x.device())) != t;
-  return reduced((sum(only(others, each), Dims{1}) / classes).reshape(target.sizes()), reduction);
+  const Tensor losses = reduced((sum(only(others, each), Dims{1}) / classes).reshape(target.sizes()), reduction);
+  return autograd::refusing_second(losses, "multi_margin_loss_backward");
 }
 
 Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
@@ -122,7 +121,7 @@ Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, Reducti
   const Tensor each = hinge(Scalar(1) - gather(x, 1, labels).unsqueeze(2) + x.unsqueeze(1));
   const Tensor counts = logical_and(valid.narrow(1, 0, most).unsqueeze(2), logical_not(is_target.narrow(1, 0, classes)).unsqueeze(1));
   const Tensor losses = sum(only(counts, each), Dims{1, 2}) / classes;
-  return reduced(input.dim() == 2 ? losses : losses.squeeze(0), reduction);
+  return autograd::refusing_second(reduced(input.dim() == 2 ? losses : losses.squeeze(0), reduction), "multilabel_margin_loss_backward");
 }
 
 Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target, const Tensor& weight, Reduction reduction) {

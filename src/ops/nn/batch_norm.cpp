@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "autograd/history/constant.h"
 #include "autograd/history/history.h"
 #include "naru/ops.h"
 #include "ops/elementwise/half.h"
@@ -216,6 +217,8 @@ Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& run
                   bool training, double momentum, double eps) {
   if (x.defined() && x.dim() == 1 && x.numel() == 0) return x.clone();  // as PyTorch has it
   check_batch_norm(x, running_mean, running_var, weight, bias, training, "batch_norm");
+  autograd::refuse_gradient(running_mean, "native_batch_norm", "running_mean");
+  autograd::refuse_gradient(running_var, "native_batch_norm", "running_var");
   if (!x.is_contiguous() && ops::suggested_format(x) == MemoryFormat::Contiguous)
     return batch_norm(x.contiguous(), running_mean, running_var, weight, bias, training, momentum, eps);
   const DType weight_type = (weight.defined() ? weight : bias.defined() ? bias : x).dtype();
@@ -310,7 +313,8 @@ Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& weight, const T
           role, t->sizes().str(), x.sizes().str());
   if (!is_floating(x.dtype())) ops::throw_not_implemented("GroupNormKernelImpl", x.dtype());
   check_batch_norm(x, {}, {}, weight, bias, true, "group_norm");
-  return normalised_groups(x.contiguous(ops::suggested_format(x)), groups, weight, bias, eps, "NativeGroupNormBackward0");
+  return autograd::reading_inputs(
+      normalised_groups(x.contiguous(ops::suggested_format(x)), groups, weight, bias, eps, "NativeGroupNormBackward0"));
 }
 
 // Formula: Krizhevsky, Sutskever and Hinton, 2012.

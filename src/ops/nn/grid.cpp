@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "autograd/history/constant.h"
 #include "autograd/history/history.h"
 #include "naru/autograd.h"
 #include "naru/ops.h"
@@ -127,10 +128,11 @@ Tensor cubic(const Tensor& x, const std::vector<Tensor>& places, const Sampling&
 // Returns y with a zero gradient for the grid: the nearest element does not change when the position moves slightly.
 Tensor without_slope(const Tensor& y, const Tensor& grid) {
   if (!autograd::recording({&grid})) return y;
-  return autograd::record(y.detach(), "GridSampler2DBackward0", {&y, &grid}, {&grid},
-                          [](const std::vector<Tensor>& g, const std::vector<Tensor>& saved) -> std::vector<Tensor> {
-                            return {g[0], zeros_like(saved[0])};
-                          });
+  return autograd::reading_inputs(
+      autograd::record(y.detach(), "GridSampler2DBackward0", {&y, &grid}, {&grid},
+                       [](const std::vector<Tensor>& g, const std::vector<Tensor>& saved) -> std::vector<Tensor> {
+                         return {g[0], zeros_like(saved[0])};
+                       }));
 }
 
 void check_grid(const Tensor& x, const Tensor& grid) {

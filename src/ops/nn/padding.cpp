@@ -5,6 +5,7 @@
 
 #include <bit>
 
+#include "autograd/history/constant.h"
 #include "autograd/history/history.h"
 #include "naru/ops/resampling.h"
 #include "ops/elementwise/host_loop.h"
@@ -151,7 +152,7 @@ Tensor pad_by(const Tensor& x, const Dims& amounts, const PadMode& mode) {
       return mode.seen(p - before, in);
     }));
   }
-  const Tensor y = ops::window_sum(batched, std::move(tables), mode.node);
+  const Tensor y = autograd::reading_inputs(ops::window_sum(batched, std::move(tables), mode.node));
   return x.dim() == n + 2 ? y : y.squeeze(0);
 }
 

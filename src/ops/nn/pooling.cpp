@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "autograd/history/constant.h"
 #include "naru/autograd.h"
 #include "naru/ops.h"
 #include "ops/elementwise/half.h"
@@ -205,7 +206,7 @@ Tensor avg_pool(int64_t n, const Tensor& input, const Dims& kernel, const Dims& 
         counts[d][static_cast<size_t>(i)] = std::min(begin + p.kernel[d], x.sizes()[d + 2] + p.padding[d]) - begin;
       }
     }
-    const Tensor sums = ops::window_sum(x, std::move(tables), kAvgNodes[n]);
+    const Tensor sums = autograd::reading_inputs(ops::window_sum(x, std::move(tables), kAvgNodes[n]));
     const bool whole = !is_floating(x.dtype());
     if (const std::optional<int64_t> same = divisor ? divisor : same_count(counts)) {
       const Operand by(whole ? Scalar(*same) : Scalar(static_cast<double>(*same)));
@@ -269,7 +270,7 @@ Tensor adaptive_avg_pool(int64_t n, const Tensor& input, const Dims& output_size
     WindowTables tables = adaptive_tables(x, out);
     std::vector<std::vector<int64_t>> counts;
     for (const ops::WindowTable& t : tables) counts.push_back(ops::counts_of(t));
-    const Tensor sums = ops::window_sum(x, std::move(tables), kAdaptiveNodes[n]);
+    const Tensor sums = autograd::reading_inputs(ops::window_sum(x, std::move(tables), kAdaptiveNodes[n]));
     if (const std::optional<int64_t> same = same_count(counts)) return sums / Operand(static_cast<double>(*same));
     return sums / counts_for(sums, counts);
   });
@@ -349,6 +350,7 @@ std::pair<Tensor, Tensor> fractional_max_pool(int64_t n, const Tensor& input, co
   if (samples.dtype() != input.dtype())
     throw RuntimeError("Expect _random_samples to have the same dtype as input (got {} and {})", ops::torch_name(samples.dtype()),
                        ops::torch_name(input.dtype()));
+  autograd::refuse_gradient(samples, p.op.c_str(), "random_samples");
   if (samples.dim() != 3) throw RuntimeError("Expect _random_samples to have 3 dimensions, got {}", samples.dim());
   const int64_t batch = input.dim() == n + 2 ? input.size(0) : 1, channels = input.size(-n - 1);
   if (samples.size(0) < batch)
@@ -361,7 +363,7 @@ std::pair<Tensor, Tensor> fractional_max_pool(int64_t n, const Tensor& input, co
     for (const int64_t s : sizes) all.push_back(s);
     const Tensor indices =
         product(all) == 0 ? zeros(all, Options(DType::I64, x.device())) : greatest_places(x, samples.narrow(0, 0, batch), sizes, kernel);
-    return std::pair{ops::pick_elements(x, indices), indices};
+    return std::pair{autograd::reading_inputs(ops::pick_elements(x, indices)), indices};
   });
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "autograd/history/constant.h"
 #include "autograd/history/history.h"
 #include "naru/ops.h"
 #include "naru/ops/complex.h"
@@ -232,11 +233,13 @@ std::pair<Tensor, Tensor> window_max(const Tensor& x, WindowTables given, const 
   Tensor indices;
   if (!saves || recording({&x})) indices = make_result(sizes, format_strides(sizes, format), index, x.device(), "window_max");
   const Tensor values = submitted(Op::Max, x, indices, *tables, x.dtype());
-  return {record(values, node, {&x}, {&indices},
-                 autograd::WithJvp([tables](const Tensors& g, const Tensors& saved)
-                                       -> Tensors { return {placed(g[0], saved[0], std::make_shared<WindowTables>(transposed(*tables)))}; },
-                                   [](const Tensors& t, const Tensors& saved) { return pick_elements(t[0], saved[0].to(DType::I64)); })),
-          indices};
+  const Tensor recorded = record(values, node, {&x}, {&indices},
+                                 autograd::WithJvp(
+                                     [tables](const Tensors& g, const Tensors& saved) -> Tensors {
+                                       return {placed(g[0], saved[0], std::make_shared<WindowTables>(transposed(*tables)))};
+                                     },
+                                     [](const Tensors& t, const Tensors& saved) { return pick_elements(t[0], saved[0].to(DType::I64)); }));
+  return {autograd::reading_inputs(recorded), indices};
 }
 
 Tensor pick_elements(const Tensor& x, const Tensor& indices) { return gather(x.flatten(2), 2, indices.flatten(2)).view(indices.sizes()); }

@@ -65,9 +65,9 @@ bool cat_immediate(const std::vector<Tensor>& parts, const std::vector<bool>& sk
 
 // Writes the parts next to each other along `dim` of a new tensor. skip[i]: part i is empty.
 Tensor join(const std::vector<Tensor>& parts, const std::vector<bool>& skip, int64_t dim, Dims shape, DType dtype, Device device,
-            const char* op, MemoryFormat format = MemoryFormat::Contiguous) {
-  Tensor out = ops::make_result(shape, ops::format_strides(shape, format), dtype, device, op);
-  if (format == MemoryFormat::Contiguous && cat_immediate(parts, skip, dim, out)) return out;
+            const char* op, const Dims& strides) {
+  Tensor out = ops::make_result(shape, strides, dtype, device, op);
+  if (out.is_contiguous() && cat_immediate(parts, skip, dim, out)) return out;
   int64_t offset = out.storage_offset();
   for (size_t i = 0; i < parts.size(); ++i) {
     if (skip[i]) continue;
@@ -160,7 +160,8 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
     }
     return cat(parts, dim);
   };
-  return record_list(join(tensors, skip, dim, shape, dtype, device, "cat", common_format(tensors)), "CatBackward0", tensors,
+  const Dims strides = ops::format_strides(shape, common_format(tensors));
+  return record_list(join(tensors, skip, dim, shape, dtype, device, "cat", strides), "CatBackward0", tensors,
                      autograd::WithJvp(backward, jvp));
 }
 
@@ -185,10 +186,19 @@ Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
     parts.push_back(tensors[i].detach().unsqueeze(dim));
   }
   Dims shape = model;
-  shape.insert(static_cast<size_t>(dim), static_cast<int64_t>(tensors.size()));
+  const auto count = static_cast<int64_t>(tensors.size());
+  shape.insert(static_cast<size_t>(dim), count);
+  Dims strides = contiguous_strides(shape);
+  if (const MemoryFormat format = common_format(tensors); format != MemoryFormat::Contiguous && dim < tensors[0].dim()) {
+    // The layout of cat's result, whose dimension is split in two.
+    Dims joined = model;
+    joined[dim] = times(joined[dim], count);
+    strides = ops::format_strides(joined, format);
+    strides.insert(static_cast<size_t>(dim), strides[dim] * model[dim]);
+  }
   std::vector<DType> types;
   for (const Tensor& t : tensors) types.push_back(t.dtype());
-  return record_list(join(parts, std::vector<bool>(parts.size()), dim, shape, dtype, device, "stack"), "StackBackward0", tensors,
+  return record_list(join(parts, std::vector<bool>(parts.size()), dim, shape, dtype, device, "stack", strides), "StackBackward0", tensors,
                      autograd::WithJvp(
                          [dim, types](Grads g, Grads, autograd::Needed needed) {
                            std::vector<Tensor> r(types.size());

@@ -3,6 +3,7 @@
 #include <limits>
 #include <numeric>
 
+#include "autograd/history/constant.h"
 #include "autograd/history/history.h"
 #include "naru/ops.h"
 #include "naru/ops/functions.h"
@@ -228,11 +229,12 @@ Tensor segment_reduce(const Tensor& data, std::string_view reduce, const Tensor&
   const bool extreme = row->scatter == "amax" || row->scatter == "amin";
   const Tensor all =
       extreme ? scattered_extreme(begin, d, index, data, row->scatter) : scatter_reduce(begin, d, index, data, row->scatter, true);
+  constexpr const char* kGradient = "_segment_reduce_backward";
   const Tensor out = all.narrow(d, 1, segments);
-  if (reduce != "mean") return out;
+  if (reduce != "mean") return autograd::refusing_second(out, kGradient);
   Tensor count = lengths.to(data.dtype());
   for (int64_t k = d + 1; k < data.dim(); ++k) count = count.unsqueeze(-1);
-  return initial ? div(out, clamp_min(count, Operand(1.0))) : div(out, count);
+  return autograd::refusing_second(initial ? div(out, clamp_min(count, Operand(1.0))) : div(out, count), kGradient);
 }
 
 Tensor histc(const Tensor& t, int64_t bins, double low, double high) {

@@ -46,7 +46,7 @@ std::string check_text(const Space& space, const Target& target, bool wide) {
 char* records_of(const std::vector<IndexOperand>& indices, const Dims& shape, const char* op, uint32_t where, Launcher& launcher) {
   if (indices.size() > kMostIndices) throw RuntimeError("index: wanted at most {} index tensors, got {}", kMostIndices, indices.size());
   return static_cast<char*>(launcher.faults(static_cast<int>(indices.size()), [=](int record, uint32_t found, int64_t value) {
-    return ir::bad_index_text(indices[static_cast<size_t>(record)], shape, record, found, value, op, where);
+    return ir::bad_index(indices[static_cast<size_t>(record)], shape, record, found, value, op, where);
   }));
 }
 

@@ -7,6 +7,7 @@
 #include <cassert>
 #include <cstddef>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <span>
 #include <string>
@@ -149,6 +150,9 @@ class CompilerError : public RuntimeError {
   std::string compiler, log;
 };
 
+// The error for what a kernel noted in a record (see Launcher::faults).
+using FaultError = std::function<std::exception_ptr(int record, uint32_t found, int64_t value)>;
+
 class Launcher {
  public:
   virtual ~Launcher() = default;
@@ -159,8 +163,8 @@ class Launcher {
   // Scratch memory, valid until the instruction has run. 64-byte aligned.
   virtual void* scratch(size_t bytes) = 0;
   // Allocates `count` consecutive records (Fault) in which a kernel notes errors: `found` becomes the least index of a bad element (kNothing if
-  // there is none), `value` is the bad value. `text` makes the message of the IndexError for the first one, raised at the next wait.
-  virtual void* faults(int count, std::function<std::string(int record, uint32_t found, int64_t value)> text) = 0;
+  // there is none), `value` is the bad value. `error` makes the error for the first one, raised at the next wait.
+  virtual void* faults(int count, FaultError error) = 0;
 };
 struct Fault {
   static constexpr uint32_t kNothing = ~0u;

@@ -232,7 +232,7 @@ void EventStream::put_back(void* memory, size_t bytes) noexcept {
   if (cache_) cache_->count_scratch(-static_cast<int64_t>(bytes));
 }
 
-void* EventStream::take_faults(int count, std::function<std::string(int, uint32_t, int64_t)> text) {
+void* EventStream::take_faults(int count, render::c::FaultError error) {
   using Fault = FaultRecords::Fault;
   constexpr size_t kBytes = FaultRecords::kCount * sizeof(Fault);
   if (count == 0) return nullptr;
@@ -248,13 +248,13 @@ void* EventStream::take_faults(int count, std::function<std::string(int, uint32_
     }
     faults_ = memory;
   }
-  int first = records_.take(count, submitted() + 1, text);
+  int first = records_.take(count, submitted() + 1, error);
   if (first < 0) {
     // All records were used once: check all of them before reusing them.
     drain();
     read_faults(submitted());
     records_.start_over();
-    first = records_.take(count, submitted() + 1, std::move(text));
+    first = records_.take(count, submitted() + 1, std::move(error));
   }
   return static_cast<Fault*>(faults_) + first;
 }

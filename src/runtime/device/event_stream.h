@@ -88,7 +88,7 @@ class EventStream : public DeviceStream, private LaunchMemory {
   // the faults that its kernels find (see render::c::Launcher).
   bool event_follows() const noexcept { return event_follows_; }
   void* take_scratch(size_t bytes) { return scratch_.take(bytes); }
-  void* take_faults(int count, std::function<std::string(int, uint32_t, int64_t)> text);
+  void* take_faults(int count, render::c::FaultError error);
   // With the lock held: an event after all work so far.
   Event record_point();
   // For destructors of derived classes, which still implement the driver functions: releases memory, or leaks it if the device is not

@@ -29,10 +29,10 @@ void* Scratch::take(size_t bytes) {
   return memory;
 }
 
-int FaultRecords::take(int count, uint64_t seq, Text text) {
+int FaultRecords::take(int count, uint64_t seq, Error error) {
   if (next_ + count > kCount) return -1;
   const int first = next_;
-  suspects_.push_back({seq, first, count, std::move(text)});
+  suspects_.push_back({seq, first, count, std::move(error)});
   next_ += count;
   suspicious_.store(true, std::memory_order_release);
   return first;
@@ -46,7 +46,7 @@ std::vector<int> FaultRecords::judge(uint64_t seq, const std::vector<Fault>& rec
     for (int i = 0; i < suspect.count; ++i) {
       const Fault& found = records[static_cast<size_t>(suspect.first + i)];
       if (found.found == Fault::kNothing) continue;
-      errors.keep(std::make_exception_ptr(IndexError(suspect.text(i, found.found, found.value))));
+      errors.keep(suspect.error(i, found.found, found.value));
       written.push_back(suspect.first + i);
     }
   }

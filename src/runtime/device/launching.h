@@ -55,12 +55,12 @@ class Scratch {
 class FaultRecords {
  public:
   using Fault = render::c::Fault;
-  using Text = std::function<std::string(int record, uint32_t found, int64_t value)>;
+  using Error = render::c::FaultError;
   static constexpr int kCount = 1024;
 
   // Index of the first of `count` adjacent records, for the instruction `seq`. -1: all are handed out; check all with look(), then call
   // start_over().
-  int take(int count, uint64_t seq, Text text);
+  int take(int count, uint64_t seq, Error error);
   void start_over() noexcept { next_ = 0; }
   // Keeps an error for faults found by kernels of instructions up to `seq`. read(Fault*) reads all records of the device, which has
   // completed `seq`; clear(index) writes Fault{} to a record.
@@ -78,7 +78,7 @@ class FaultRecords {
   struct Suspect {
     uint64_t seq;
     int first, count;
-    Text text;
+    Error error;
   };
   std::vector<int> judge(uint64_t seq, const std::vector<Fault>& records, DeferredErrors& errors);
 

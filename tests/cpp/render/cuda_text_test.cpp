@@ -92,7 +92,7 @@ class Compiler final : public Launcher {
   const Target& target() const override { return target_; }
   void start(const Launch& launch) override { texts.insert(launch.text()); }
   void* scratch(size_t) override { return reinterpret_cast<void*>(uintptr_t{1} << 30); }
-  void* faults(int, std::function<std::string(int, uint32_t, int64_t)>) override { return scratch(0); }
+  void* faults(int, render::c::FaultError) override { return scratch(0); }
   std::set<std::string> texts;
 
  private:
@@ -341,7 +341,7 @@ class Refusing final : public Launcher {
     if (const std::string log = nvrtc_.complaint(launch.text()); !log.empty()) throw CompilerError("refused", "NVRTC", log);
   }
   void* scratch(size_t) override { return nullptr; }
-  void* faults(int, std::function<std::string(int, uint32_t, int64_t)>) override { return nullptr; }
+  void* faults(int, render::c::FaultError) override { return nullptr; }
 
  private:
   const Nvrtc& nvrtc_;

@@ -18,7 +18,7 @@ class CountingLauncher final : public Launcher {
     EXPECT_NE(launch.text(), "");
   }
   void* scratch(size_t) override { return reinterpret_cast<void*>(uintptr_t{1} << 40); }
-  void* faults(int, std::function<std::string(int, uint32_t, int64_t)>) override { return nullptr; }
+  void* faults(int, render::c::FaultError) override { return nullptr; }
   Target target_;
   int launches = 0, group = 0, counts = 0;
   Kind last = Kind::User;

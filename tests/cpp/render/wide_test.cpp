@@ -18,7 +18,7 @@ class Reader final : public Launcher {
   const Target& target() const override { return target_; }
   void start(const Launch& launch) override { texts.push_back(launch.text()); }
   void* scratch(size_t) override { return reinterpret_cast<void*>(uintptr_t{1} << 30); }
-  void* faults(int, std::function<std::string(int, uint32_t, int64_t)>) override { return scratch(0); }
+  void* faults(int, render::c::FaultError) override { return scratch(0); }
   // The number of kernels with 64-bit counters.
   int64_t wide() const {
     return std::count_if(texts.begin(), texts.end(), [](const std::string& t) { return t.find("typedef i64 I;") != std::string::npos; });

@@ -242,10 +242,10 @@ TEST(EventStream, what_kernels_find_wrong_is_told_to_who_waits_for_them) {
   using Fault = FaultRecords::Fault;
   ToyMemory memory(1 << 20);
   Numbers s(memory);
-  const auto text = [](int, uint32_t found, int64_t value) { return std::to_string(found) + ": " + std::to_string(value); };
+  const auto error = [](int, uint32_t found, int64_t value) { return std::make_exception_ptr(IndexError("{}: {}", found, value)); };
   Fault* record = nullptr;
   const uint64_t seq = s.submit([&] {
-    record = static_cast<Fault*>(s.take_faults(1, text));
+    record = static_cast<Fault*>(s.take_faults(1, error));
     record->found = 3, record->value = 70;
   });
   try {
@@ -256,7 +256,7 @@ TEST(EventStream, what_kernels_find_wrong_is_told_to_who_waits_for_them) {
   }
   EXPECT_EQ(record->found, Fault::kNothing);
   // As many as there are records, and more.
-  for (int i = 0; i < 2 * FaultRecords::kCount + 3; ++i) EXPECT_NO_THROW(s.synchronize(s.submit([&] { s.take_faults(1, text); })));
+  for (int i = 0; i < 2 * FaultRecords::kCount + 3; ++i) EXPECT_NO_THROW(s.synchronize(s.submit([&] { s.take_faults(1, error); })));
 }
 
 }  // namespace

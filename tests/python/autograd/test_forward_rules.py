@@ -5,6 +5,7 @@ import pytest
 
 import naru as torch
 from naru.testing.operator_cases import CASES, as_tuple, differentiable, on_device
+from second_derivatives import REFUSED
 
 GRADIENTS = [c for c in CASES if c.gradient]
 
@@ -51,6 +52,8 @@ def _second(tangents, inputs):
 
 @pytest.mark.parametrize("case", GRADIENTS, ids=[c.name for c in GRADIENTS])
 def test_tangents_and_their_gradients_are_those_of_the_whole_backward(case):
+    if case.name in REFUSED and "ctc_loss" not in case.name:
+        pytest.skip("without second derivatives, as in PyTorch (test_second_derivatives.py)")
     if "ctc_loss" in case.name:
         with pytest.raises(RuntimeError, match="_ctc_loss_backward is not implemented"):
             inputs, function = _of(case, case.operands(5), torch.float64, [0])

@@ -4,10 +4,11 @@ import pytest
 
 F = torch.nn.functional
 
-FLAT = {
-    "relu": torch.relu, "relu6": F.relu6, "leaky_relu": lambda y: F.leaky_relu(y, 0.2), "threshold": lambda y: F.threshold(y, 0.2, 1.0),
+FLAT = {"relu": torch.relu, "relu6": F.relu6, "leaky_relu": lambda y: F.leaky_relu(y, 0.2), "threshold": lambda y: F.threshold(y, 0.2, 1.0),
+        "hardtanh": F.hardtanh, "softshrink": F.softshrink, "hardshrink": F.hardshrink}  # fmt: skip
+MASKED = {
     "maximum": lambda y: torch.maximum(y, torch.zeros(4)), "minimum": lambda y: torch.minimum(y, torch.zeros(4)), "fmax": lambda y: torch.fmax(y, torch.zeros(4)),
-    "fmin": lambda y: torch.fmin(torch.zeros(4), y), "hardsigmoid": F.hardsigmoid,
+    "fmin": lambda y: torch.fmin(torch.zeros(4), y), "clamp": lambda y: y.clamp(0, 2), "clamp_min": lambda y: y.clamp(min=torch.zeros(4)),
 }  # fmt: skip
 
 
@@ -20,9 +21,10 @@ def test_the_second_derivative_of_what_is_made_of_lines_is_zero_and_not_missing(
     assert torch.autograd.grad(first.sum(), y)[0].tolist() == [0, 0, 0, 0]
 
 
-def test_gradients_of_clamp_depend_on_nothing_as_in_pytorch():
-    y = torch.ones(3, requires_grad=True)
-    assert not torch.autograd.grad(y.clamp(0, 2).sum(), y, create_graph=True)[0].requires_grad
+@pytest.mark.parametrize("name", MASKED)
+def test_gradients_that_pytorch_makes_with_masks_depend_on_nothing(name):
+    y = torch.tensor([0.3, -0.5, 1.2, float("inf")], requires_grad=True)
+    assert not torch.autograd.grad(MASKED[name](y).sum(), y, create_graph=True)[0].requires_grad
 
 
 def test_a_penalty_on_gradients_reaches_the_biases_of_hidden_layers():

@@ -267,7 +267,7 @@ struct Reader final : render::c::Launcher {
   const render::c::Target& target() const override { return target_; }
   void start(const render::c::Launch& launch) override { std::puts(launch.text().c_str()); }
   void* scratch(size_t) override { return nullptr; }
-  void* faults(int, std::function<std::string(int, uint32_t, int64_t)>) override { return nullptr; }
+  void* faults(int, render::c::FaultError) override { return nullptr; }
   render::c::Target target_;
 };
 int main() {

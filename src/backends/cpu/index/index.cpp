@@ -73,7 +73,7 @@ bool check(const IndexOperand& index, const Dims& shape, int number, const Named
     if (!seen.outside) continue;
     for (int64_t i = 0;; ++i) {
       const int64_t v = *reinterpret_cast<const int64_t*>(at + i * step);
-      if (v < least || v >= bound) throw IndexError(ir::bad_index_text(index, shape, number, row * inner + i, v, named.op, named.where));
+      if (v < least || v >= bound) std::rethrow_exception(ir::bad_index(index, shape, number, row * inner + i, v, named.op, named.where));
     }
   }
   return negative;

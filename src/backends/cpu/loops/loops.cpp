@@ -145,7 +145,7 @@ void modes(const HostLoop& loop) {
   });
 }
 
-void check_positions(const HostLoop::Array& positions, int64_t bound, int dimension, const char* op) {
+void check_positions(const HostLoop::Array& positions, int64_t bound, int dimension, ir::IndexName op) {
   const int64_t* const at = positions.as<int64_t>();
   const int64_t n = positions.numel();
   uint64_t outside = 0;
@@ -153,8 +153,8 @@ void check_positions(const HostLoop::Array& positions, int64_t bound, int dimens
   if (!outside) return;
   int64_t i = 0;
   while (static_cast<uint64_t>(at[i]) < static_cast<uint64_t>(bound)) ++i;
-  const ir::IndexOperand index{{positions.data, DType::I64, contiguous_strides(positions.sizes)}, bound, 1, dimension, false};
-  throw IndexError(ir::bad_index_text(index, positions.sizes, 0, i, at[i], op, 0));
+  const ir::IndexOperand index{{positions.data, DType::I64, contiguous_strides(positions.sizes)}, bound, 1, dimension, false, op.raises()};
+  std::rethrow_exception(ir::bad_index(index, positions.sizes, 0, i, at[i], op, 0));
 }
 
 namespace {

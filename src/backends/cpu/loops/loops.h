@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/host_loop.h"
+#include "ir/index_name.h"
 #include "naru/element_type.h"
 
 namespace naru::cpu {
@@ -26,8 +27,8 @@ void pad(const ir::HostLoop&);
 void recurrent_steps(const ir::HostLoop&);
 void recurrent_gradients(const ir::HostLoop&);
 
-// Throws IndexError, with the text of gather or scatter, unless all positions are in [0, bound).
-void check_positions(const ir::HostLoop::Array& positions, int64_t bound, int dimension, const char* op);
+// Throws op's error unless all positions are in [0, bound).
+void check_positions(const ir::HostLoop::Array& positions, int64_t bound, int dimension, ir::IndexName op);
 
 // Calls f(T()) for the array's type if it is among Types.
 template <class... Types, class F>
