@@ -272,10 +272,11 @@ Value MachineAvx512::shift_down(VType type, const Value& value, int by) {
 void MachineAvx512::store_first(VType type, const Value& value, const Address& address) {
   const x86::Mem at = memory(address);
   if (type == VType::Bool) {
-    x86::Gp bit = cc_.newInt32();
-    cc_.kmovw(bit, mask_of(value));
-    cc_.and_(bit, imm(1));
-    cc_.mov(at, bit.r8());
+    // Not kmovw to a general register: of a spilled mask asmjit would make a load into a mask.
+    x86::Xmm bytes = cc_.newXmm();
+    const uint8_t ones[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    cc_.k(mask_of(value)).z().vmovdqu8(bytes, cc_.newConst(asmjit::ConstPoolScope::kLocal, ones, 16));
+    cc_.vpextrb(at, bytes, imm(0));
   } else if (parts_of(type) == 2) {
     cc_.vmovlpd(at, vec_of(value.part[0]).xmm());
   } else {
