@@ -31,6 +31,8 @@ PACKAGES = {
 LONGEST = 3600  # seconds
 # The last NumPy that wine 8 has all of Windows' C library for; it is for Python 3.12 and older.
 NUMPY, NUMPY_UP_TO = "numpy==1.26.4", (3, 12)
+# What naru's tests import beside it.
+TESTS = ("pytest", "pluggy", "iniconfig", "packaging", "pygments", "colorama", "hypothesis", "sortedcontainers", "exceptiongroup", "tomli")
 
 
 def install(folder: Path, version: tuple[int, int], *packages: object) -> None:
@@ -43,14 +45,15 @@ def install(folder: Path, version: tuple[int, int], *packages: object) -> None:
 
 
 def unpacked(package: bytes, version: tuple[int, int], folder: Path) -> None:
-    """Unpacks the Python of a package; it then finds modules in PYTHONPATH, as an installed one does."""
+    """Unpacks the Python of a package without its list of folders, so that it finds modules in PYTHONPATH, as an installed one does, and without the
+    module by which `platform` asks Windows' management service: wine 8 ends a process that does."""
     place = f"{version[0]}{version[1]}"
     with tarfile.open(fileobj=io.BytesIO(package)) as archive:
         (inner,) = (member for member in archive if member.name.endswith("/data.zip"))
         data = archive.extractfile(inner).read()
     with zipfile.ZipFile(io.BytesIO(data)) as files:
         for name in files.namelist():
-            if name.startswith(f"cp{place}/") and not name.endswith(("/", f"python{place}._pth")):
+            if name.startswith(f"cp{place}/") and not name.endswith(("/", "._pth", "/_wmi.pyd")):
                 to = folder / Path(name).name
                 to.write_bytes(files.read(name))
 
