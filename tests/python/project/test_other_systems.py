@@ -367,7 +367,8 @@ for name in ("fork", "register_at_fork", "getuid", "geteuid", "memfd_create", "p
         delattr(os, name)
 for name in ("SIGKILL", "SIGHUP", "SIGUSR1", "SIGRTMIN", "SIGCHLD", "pthread_sigmask"):
     delattr(signal, name)
-del select.poll, socket.AF_UNIX
+import mmap
+del select.poll, socket.AF_UNIX, mmap.MAP_SHARED, mmap.MAP_PRIVATE
 from naru import _C
 for name in ("_Store", "_hash_store", "_prefix_store", "_file_store", "_tcp_store", "_Work", "_ProcessGroup", "_GradientReducer", "_mpi_path",
              "_device_library_obstacle", "_is_tree_node"):
@@ -397,6 +398,15 @@ with warnings.catch_warnings(record=True) as told:
     for _ in range(2):
         assert [batch.tolist() for batch in loader] == [[0, 1, 4], [9, 16, 25]]
 assert any("select.poll" in str(each.message) for each in told), told
+
+torch.save(torch.ones(3), "seen.pt")
+torch.load("seen.pt", mmap=True).add_(1)
+assert torch.load("seen.pt", mmap=True).tolist() == [1, 1, 1] and torch.serialization.get_default_mmap_options() is None
+try:
+    torch.serialization.set_default_mmap_options(1)
+    raise SystemExit("a setting without an effect")
+except RuntimeError as error:
+    assert "not supported for Windows" in str(error), error
 """
 
 
