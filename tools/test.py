@@ -170,8 +170,10 @@ def other_programs(aarch64: bool) -> Count:
     return total + aarch64_share() if aarch64 else total
 
 
-# What needs no other process, no kernel in C and no stand-in of a driver, none of which there is on Windows.
-PYTHON_UNDER_WINE = ["ops/test_operators.py", "ops/test_bits.py", "ops/test_indexing.py", "ops/test_linalg.py", "nn", "optim", "files", "data/test_data.py"]
+# A part that needs no /proc, no fork, no kernel in C and no stand-in of a driver. (Complex exponentials of NumPy, with which test_operators.py compares,
+# are among what wine 8 lacks.)
+PYTHON_UNDER_WINE = ["ops/test_bits.py", "ops/test_indexing.py", "ops/test_linalg.py", "nn/test_nn.py", "optim/test_optim.py", "files/test_serialization.py",
+                     "data/test_data.py", "tensor/test_numpy.py", "tensor/test_tensor_api.py", "autograd/test_autograd_graph.py"]  # fmt: skip
 
 
 def wine_tests(chosen: list[str], paths: bool) -> Count:
