@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import time
 import xml.etree.ElementTree as xml
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+from tools import under_wine, windows_python  # noqa: E402
+
 REPORTS = ROOT / "build" / "reports"
 AARCH64 = str(ROOT / "tools" / "aarch64")
 # Not run in qemu: accuracy tests compare with long double, which aarch64 computes in software (a test checks that the bits equal x86-64's); two
@@ -166,6 +170,28 @@ def other_programs(aarch64: bool) -> Count:
     return total + aarch64_share() if aarch64 else total
 
 
+# A part that needs no /proc, no fork, no kernel in C and no stand-in of a driver. (Complex exponentials of NumPy, with which test_operators.py compares,
+# are among what wine 8 lacks.)
+PYTHON_UNDER_WINE = ["ops/test_bits.py", "ops/test_indexing.py", "ops/test_linalg.py", "nn/test_nn.py", "optim/test_optim.py", "files/test_serialization.py",
+                     "data/test_data.py", "tensor/test_numpy.py", "tensor/test_tensor_api.py", "autograd/test_autograd_graph.py"]  # fmt: skip
+
+
+def wine_tests(chosen: list[str], paths: bool) -> Count:
+    """Python tests with the newest wheel for Windows, in a Python for Windows under wine (tools/windows_python.py)."""
+    version = sys.version_info[:2]
+    wheels = sorted((ROOT / "dist").glob(f"naru-*-cp{version[0]}{version[1]}-win_amd64.whl"), key=os.path.getmtime)
+    python = windows_python.python_of(version)
+    if not wheels or python is None or under_wine.wine() is None:
+        print(f"== Python tests under wine: skipped: no {'wheel' if not wheels else 'Python for Windows' if python is None else 'wine'}", flush=True)
+        return Count(skipped=1)
+    report = REPORTS / "wine-python.xml"
+    with tempfile.TemporaryDirectory() as folder:
+        windows_python.install(Path(folder), version, wheels[-1], windows_python.NUMPY, "scipy-openblas32", *windows_python.TESTS)
+        where = [] if paths else [f"tests/python/{file}" for file in PYTHON_UNDER_WINE]
+        command = [sys.executable, "tools/windows_python.py", f"{version[0]}.{version[1]}", "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
+        return run_suite("Python tests under wine", [*command, *where, *chosen], report, count_junit, PYTHONPATH=folder)
+
+
 # Of these tests `./run test` takes a share.
 ALL_KERNELS = ("backends/test_cuda.py", "backends/test_rocm.py", "backends/test_metal.py", "kernels/test_kernelcheck.py")
 
@@ -212,6 +238,7 @@ def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("--third-party", action="store_true", help="only packages written for PyTorch, over naru")
     parser.add_argument("--torch", action="store_true", help="also the comparison with PyTorch")
     parser.add_argument("--aarch64", action="store_true", help="only the tests of aarch64, in qemu")
+    parser.add_argument("--wine", action="store_true", help="only Python tests with the wheel for Windows, under wine")
     parser.add_argument("--notebooks", action="store_true", help="only the notebooks")
     parser.add_argument("--opencl", action="store_true", help="only the tests of OpenCL devices, on each implementation for processors")
     parser.add_argument("--kernels", action="store_true", help="only the rendered kernels, all of them")
@@ -224,7 +251,8 @@ def main(arguments: list[str]) -> int:
     options, rest = parse(arguments)
     chosen = ["-k", options.k] if options.k else []
     paths = [argument for argument in rest if not argument.startswith("-") and (ROOT / argument.split("::")[0]).exists()]
-    lane = options.aarch64 or options.notebooks or options.opencl or options.types or options.kernels or options.third_party  # has its own environment and runs no other tests
+    lanes = ("aarch64", "wine", "notebooks", "opencl", "types", "kernels", "third_party")  # each has its own environment and runs no other tests
+    lane = any(getattr(options, name) for name in lanes)
     cpp = not (lane or options.python or options.k or paths)
     python = not (lane or options.cpp)
     oracle = ROOT / "tests" / "python" / "oracle_torch"
@@ -232,6 +260,8 @@ def main(arguments: list[str]) -> int:
     total = Count()
     if options.aarch64:
         total += aarch64_whole()
+    if options.wine:
+        total += wine_tests([*chosen, *rest], bool(paths))
     if options.opencl:
         total += opencl_tests([*chosen, *rest])
     if options.kernels:

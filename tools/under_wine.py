@@ -58,8 +58,11 @@ def trouble(name, theirs, ours):
 def prepared(path):
     """The environment for both sides, after wine has made its files."""
     around = environment()
-    Path(around["WINEPREFIX"]).parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run([path, "wineboot", "-i"], env=around, capture_output=True, timeout=SECONDS)
+    place = Path(around["WINEPREFIX"])
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if not (place / "system.reg").is_file():  # once, and without pipes, which its services would keep open beside another program's
+        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        subprocess.run([path, "wineboot", "-i"], env=around, timeout=SECONDS, **quiet)
     return around
 
 

@@ -26,7 +26,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-from tools import linked, python_headers, wine_load  # noqa: E402
+from tools import linked, python_headers, under_wine, windows_python, wine_load  # noqa: E402
 
 MOST_BYTES = 8 << 20
 # The system libraries that a wheel for Linux may require (PEP 600); all others are linked statically.
@@ -111,8 +111,9 @@ TARGETS = {
     "macos-x64": ("macosx_{}_{}_x86_64", "_C.cpython-{}-darwin.so"),
     "windows-x64": ("win_amd64", "_C.cp{}-win_amd64.pyd"),
 }
-# What C++ programs replace: the allocation functions of zig's C++ library, which are allowed to leave it, and marks of the linker.
-ALLOCATION = re.compile(r"__Z(nw|na|dl|da)\w+|___dso_handle|__mh_(dylib|bundle)_header")
+# What may be shown beside the entry point: on macOS the allocation functions of zig's C++ library, which programs replace, and marks of the linker;
+# on Windows nanobind's exceptions, which its headers export there.
+ALSO_SHOWN = re.compile(r"__Z(nw|na|dl|da)\w+|___dso_handle|__mh_(dylib|bundle)_header|_ZTVN8nanobind\w+")
 
 
 def extension_of(target: str, version: tuple[int, int]) -> str:
@@ -195,7 +196,7 @@ def faults_elsewhere(wheel: Path, target: str, python: str) -> list[str]:
             found.append(f"it wants names that Python {version[0]}.{version[1]} does not have: {absent[:5]}")
         if undeclared := sorted(wanted - set(python_headers.names(python_headers.folder_of(python)))):
             found.append(f"it wants names that Python's headers do not declare: {undeclared[:5]}")
-        shown = {each for each in read.shown if not ALLOCATION.fullmatch(each)}
+        shown = {each for each in read.shown if not ALSO_SHOWN.fullmatch(each)}
         if shown != {f"{prefix}PyInit__C"}:
             found.append(f"it shows {sorted(shown)[:5]}")
         if wheel.stem.split("-", 2)[2] != (tag := tag_of(target, version, read.oldest)):
@@ -210,16 +211,38 @@ def faults_elsewhere(wheel: Path, target: str, python: str) -> list[str]:
 
 
 def loads_under_wine(wheel: Path, target: str, python: str) -> str:
-    """Whether a wheel's extension loads under wine beside a stand-in for Python (tools/wine_load.py), in words; begins with its name if it does not."""
+    """What is wrong with a wheel's extension when it is loaded under wine beside a stand-in for Python (tools/wine_load.py); "" if nothing is."""
     headers = python_headers.folder_of(python)
     name = extension_of(target, python_headers.version_of(headers))
     (compiler,) = (ROOT / "build" / target).glob("zig-*/clang")
     with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
         file = Path(archive.extract(f"naru/{name}", folder))
-        said = wine_load.trouble(file, str(compiler), {each for each, data in python_headers.names(headers).items() if data})
-    if said is None:
-        return "not loaded: this machine has no wine (Debian: apt install wine64)"
-    return said or "loads under wine, beside a stand-in for Python's DLL; nothing of it has run"
+        return wine_load.trouble(file, str(compiler), {each for each, data in python_headers.names(headers).items() if data}) or ""
+
+
+def tried_under_wine(wheel: Path, target: str, python: str) -> tuple[bool, str]:
+    """Whether a wheel for Windows works as far as that can be told here, and what was tried: a training run in a Python for Windows under wine, alone
+    and with NumPy and OpenBLAS; the extension is only loaded where there is no Python of its version."""
+    if under_wine.wine() is None:
+        return True, "not run: this machine has no wine (Debian: apt install wine64)"
+    version = python_headers.version_of(python_headers.folder_of(python))
+    if (inside := windows_python.python_of(version)) is None:
+        wrong = loads_under_wine(wheel, target, python)
+        return not wrong, wrong or "loads under wine, beside a stand-in for Python's DLL; nothing of it has run, as no Python for Windows was at hand"
+    printed = ""
+    for extras, words in list(BESIDE.items())[:2]:
+        beside = "alone" if extras is None else f"with what naru{extras} asks for"
+        if extras is not None and version > windows_python.NUMPY_UP_TO:
+            printed += f"{beside}: not tried, as wine lacks what NumPy for this Python needs\n"
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            windows_python.install(Path(folder), version, *([wheel] if extras is None else [wheel, windows_python.NUMPY, "scipy-openblas32"]))
+            done = windows_python.run(inside, "-c", TRAIN, packages=(Path(folder),), cwd=Path(folder), **({"NARU_MATMUL": "own"} if extras is None else {}))
+        said = done.stdout + done.stderr
+        if done.returncode != 0 or any(word not in said for word in words):
+            return False, f"{wheel.name} under wine, {beside}: status {done.returncode}, wanted {', '.join(words)} in what it printed:\n{said[-4000:]}"
+        printed += f"{beside}, under wine:\n  " + said.strip().replace("\n", "\n  ") + "\n"
+    return True, printed.rstrip()
 
 
 def resolved(wheel: Path, target: str, version: tuple[int, int]) -> str:
@@ -374,11 +397,12 @@ def main() -> None:
     if asked.target:
         wheel = pack_for(asked.target, asked.extension.resolve(), asked.python, asked.out)
         found = faults_elsewhere(wheel, asked.target, asked.python)
-        loaded = "" if found or not asked.target.startswith("windows") else loads_under_wine(wheel, asked.target, asked.python)
-        wrong = bool(found) or loaded.startswith("_C")
+        wrong = bool(found)
         print(f"{wheel.name}  {wheel.stat().st_size / 1e6:.1f} MB  {'; '.join(found) or 'in order'}", flush=True)
-        if loaded:
-            print(f"  {loaded}", flush=True)
+        if not found and asked.target.startswith("windows"):
+            works, said = tried_under_wine(wheel, asked.target, asked.python)
+            wrong = not works
+            print("  " + said.replace("\n", "\n  "), flush=True)
         print(f"  {resolved(wheel, asked.target, python_headers.version_of(python_headers.folder_of(asked.python)))}", flush=True)
     elif asked.extension:
         show(pack(asked.extension.resolve(), asked.out, asked.platform), sys.executable)

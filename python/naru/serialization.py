@@ -328,8 +328,8 @@ def _mapped(file: IO[bytes]) -> memoryview:
     """The file's bytes, memory-mapped."""
     import mmap as maps
 
-    shared = settings.mmap_flags == maps.MAP_SHARED
-    return memoryview(maps.mmap(file.fileno(), 0, access=maps.ACCESS_WRITE if shared else maps.ACCESS_COPY))
+    access = maps.ACCESS_WRITE if settings.writes_go_to_file() else maps.ACCESS_COPY
+    return memoryview(maps.mmap(file.fileno(), 0, access=access))
 
 
 def _load_archive(
@@ -352,9 +352,7 @@ def _opened(f: Any, to_be_seen: bool = False) -> Iterator[IO[bytes]]:
     import gzip
 
     if isinstance(f, (str, os.PathLike)):
-        import mmap
-
-        with open(f, "rb+" if to_be_seen and settings.mmap_flags == mmap.MAP_SHARED else "rb") as file:
+        with open(f, "rb+" if to_be_seen and settings.writes_go_to_file() else "rb") as file:
             yield file
     elif isinstance(f, gzip.GzipFile):  # which cannot seek relative to the end
         yield io.BytesIO(f.read())

@@ -23,11 +23,19 @@ class LoadEndianness(enum.Enum):
     BIG = 3
 
 
+# None where Python's mmap has no flags: on Windows, where files are mapped privately.
+PRIVATE: int | None = getattr(mmap, "MAP_PRIVATE", None)
+SHARED: int | None = getattr(mmap, "MAP_SHARED", None)
+
+
 class _Settings:
     endianness: LoadEndianness | None = None
-    mmap_flags: int = getattr(mmap, "MAP_PRIVATE", 2)
+    mmap_flags: int | None = PRIVATE
     crc32 = True
     skips_data = False
+
+    def writes_go_to_file(self) -> bool:
+        return self.mmap_flags is not None and self.mmap_flags == SHARED
 
 
 settings = _Settings()
@@ -76,8 +84,8 @@ def set_crc32_options(compute_crc32: bool) -> None:
     settings.crc32 = bool(compute_crc32)
 
 
-def get_default_mmap_options() -> int:
-    """How `torch.load(mmap=True)` maps a file: mmap.MAP_PRIVATE, or the value set by `set_default_mmap_options`.
+def get_default_mmap_options() -> int | None:
+    """How `torch.load(mmap=True)` maps a file: mmap.MAP_PRIVATE, or the value set by `set_default_mmap_options`; None on Windows.
 
     >>> import mmap
     >>> naru.serialization.get_default_mmap_options() == mmap.MAP_PRIVATE
@@ -87,7 +95,8 @@ def get_default_mmap_options() -> int:
 
 
 class set_default_mmap_options:
-    """Sets how `torch.load(mmap=True)` maps a file, from now on or within a `with` block. ValueError for other flags.
+    """Sets how `torch.load(mmap=True)` maps a file, from now on or within a `with` block. ValueError for other flags; RuntimeError on
+    Windows, where files are always mapped privately.
 
     Args:
         flags: mmap.MAP_PRIVATE: writes to the tensors are private to the process; mmap.MAP_SHARED: they go to the file.
@@ -99,7 +108,9 @@ class set_default_mmap_options:
     """
 
     def __init__(self, flags: int) -> None:
-        if flags not in (mmap.MAP_PRIVATE, mmap.MAP_SHARED):
+        if SHARED is None:
+            raise RuntimeError("Changing the default mmap options is currently not supported for Windows: files are mapped privately there")
+        if flags not in (PRIVATE, SHARED):
             raise ValueError(
                 f"Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, but got {flags}"
             )

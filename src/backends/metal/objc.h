@@ -2,6 +2,7 @@
 // messages are Apple's; their types are those of Apple's headers for 64-bit systems.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -12,8 +13,8 @@ namespace naru::backends::metal {
 
 using id = struct ObjectTag*;  // classes are objects, too
 using SEL = struct SelectorTag*;
-using UInteger = unsigned long;  // NSUInteger; clang-format takes headers with that word for Objective-C
-using Integer = long;
+using UInteger = size_t;  // NSUInteger; clang-format takes headers with that word for Objective-C
+using Integer = ptrdiff_t;
 struct MTLSize {
   UInteger width, height, depth;
 };

@@ -17,7 +17,8 @@ struct ChildAnswer {
 // True if this system can fork; otherwise a driver can only be queried in this process.
 extern const bool kChildren;
 
-// Runs `ask` in a forked child of this process. `ask` must not touch threads, locks or devices of the parent.
+// Runs `ask` in a forked child of this process, or in this process where there is no fork (then the limit does not hold). `ask` must not touch
+// threads, locks or devices of the parent.
 ChildAnswer ask_in_child(const std::function<std::string()>& ask, std::chrono::milliseconds limit);
 
 }  // namespace naru::runtime

@@ -103,6 +103,7 @@ def test_a_row_that_is_not_there_is_an_index_error(workers):
         next(it)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="it counts threads in /proc")
 def test_a_pass_that_is_left_early_ends_its_threads():
     before = set(os.listdir("/proc/self/task"))
     it = iter(D.DataLoader(D.TensorDataset(torch.arange(600)), batch_size=4, num_workers=2))
@@ -135,6 +136,7 @@ print(os.waitstatus_to_exitcode(status), first + sum((b[0].tolist() for b in it)
 """
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_forked_child_is_told_that_the_threads_of_a_pass_are_its_parents():
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, env=env, timeout=120)

