@@ -68,3 +68,4 @@
 #include "naru/source_location.h"
 #include "naru/tensor.h"
 #include "naru/version.h"
+#include "naru/vmap.h"

@@ -5,6 +5,7 @@
 #include "core/language.h"
 #include "device/distributed.h"
 #include "naru/version.h"
+#include "object/batches.h"
 #include "object/lines.h"
 #include "object/overrides.h"
 #include "object/tensor_object.h"
@@ -24,6 +25,8 @@ void define_errors(nb::module_& m) {
   define(device_unavailable_error, "naru.DeviceUnavailableError", "A device that is not there, or does not work.");
   define(device_lost_error, "naru.DeviceLostError", "A device stopped working; everything on it is gone.");
   define(linalg_error, "naru._C._LinAlgError", "A matrix is singular, not positive-definite, or an algorithm does not converge.");
+  define(no_batching_rule, "naru._C._NoBatchingRule", "An operator that C++ has no rule for, for tensors of a vmap.");
+  define(written_without_batch, "naru._C._WrittenWithoutBatchError", "A tensor without the batch would be written from one with it.");
 }
 
 class PythonLanguage final : public Language {
@@ -93,6 +96,7 @@ NB_MODULE(_C, m) {
   define_autograd(m);
   define_derivatives();
   define_overrides();
+  define_batches_of_vmap(m);
   define_devices(m);
   define_streams(m);
   define_graphs(m);

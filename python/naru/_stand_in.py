@@ -1,7 +1,7 @@
-"""Proxy objects for tensors: what vmap passes to its function (`naru.func`), and nested tensors (`naru.nested`).
+"""Proxy objects for tensors: nested tensors (`naru.nested`).
 
 They are not tensors: the core passes every call with one among its arguments to `__torch_function__`, so that no operator can treat the held
-tensor as an ordinary one. This module has what both need: Python's operators as functions, operators by families, and a base class.
+tensor as an ordinary one. This module has Python's operators as functions, operators by families, a base class, and functions over arguments.
 """
 
 from __future__ import annotations

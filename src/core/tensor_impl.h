@@ -47,14 +47,16 @@ enum class ViewKind : uint8_t {
   OfFunction,       // the view is the result of a user-defined autograd function
 };
 
-// The parts of a tensor without dense elements: a sparse tensor's coordinates and values. Implemented by ops; core only stores it.
+// The parts of a tensor without elements of its own: a sparse tensor's coordinates and values, or the value whose batch vmap hides (autograd/graph/batch.h).
 struct LayoutParts : RefCounted<LayoutParts> {
   virtual ~LayoutParts() = default;
 };
 
 // Why a tensor is not a dense array of a type that instructions compute with. One test of these bits, for all operands together, tells
 // operators whether the plain path serves.
-enum Special : uint8_t { kNotSpecial = 0, kSparse = 1, kComplexElements = 2, kUnsignedElements = 4, kFloat8Elements = 8 };
+enum Special : uint8_t { kNotSpecial = 0, kSparse = 1, kComplexElements = 2, kUnsignedElements = 4, kFloat8Elements = 8, kBatched = 16 };
+// Bits of tensors that have LayoutParts.
+constexpr uint8_t kHasParts = kSparse | kBatched;
 constexpr uint8_t special_type(DType t) noexcept {
   return in_programs(t) ? kNotSpecial : is_complex(t) ? kComplexElements : is_float8(t) ? kFloat8Elements : kUnsignedElements;
 }
@@ -75,7 +77,7 @@ struct TensorImpl : RefCounted<TensorImpl> {
   AutogradSlot autograd;
   // Views only: the base, which is never a view itself, so that an in-place write can reach its history.
   Ref<TensorImpl> base;
-  // Sparse tensors only; dtype is that of their values. Set by set_parts only.
+  // Sparse and batched tensors only; dtype is that of their values. Set by set_parts only.
   Ref<LayoutParts> parts;
   // The Python object that wraps this tensor, if any; that object's destructor clears it.
   void* python = nullptr;
@@ -86,11 +88,12 @@ struct TensorImpl : RefCounted<TensorImpl> {
   }
   void set_dtype(DType t) noexcept {
     dtype = t;
-    special = static_cast<uint8_t>(special_type(t) | (parts ? kSparse : kNotSpecial));
+    special = static_cast<uint8_t>(special_type(t) | (special & kHasParts));
   }
-  void set_parts(Ref<LayoutParts> p) noexcept {
+  // kind: kSparse or kBatched.
+  void set_parts(Ref<LayoutParts> p, uint8_t kind) noexcept {
     parts = std::move(p);
-    set_dtype(dtype);
+    special = static_cast<uint8_t>(special_type(dtype) | kind);
   }
   void set_geometry(Dims new_sizes, Dims new_strides, int64_t new_offset);
   // The device address of the first element. The storage must have memory.

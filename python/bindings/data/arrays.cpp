@@ -211,7 +211,7 @@ int64_t extent(const Dims& sizes, const Dims& strides) {
 
 // The memory that a cpu tensor spans, as bytes.
 nb::object buffer_of(const Tensor& t) {
-  ops::refuse_sparse(t, "storage");
+  ops::refuse_parts(t, "storage");
   Tensor bytes(new TensorImpl(t.impl()->storage, DType::U8));
   const auto item = static_cast<int64_t>(t.element_size());
   bytes.impl()->set_geometry({extent(t.sizes(), t.strides()) * item}, {1}, t.impl()->offset * item);

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "autograd/graph/batch.h"
 #include "autograd/history/accumulate.h"
 #include "autograd/history/history.h"
 #include "core/device_kinds.h"
@@ -64,6 +65,8 @@ void add_kinds(std::vector<PyGetSetDef>& list) {
     list.push_back({w.name.c_str(), is_on, nullptr, attribute_text(w.name.c_str(), w.doc.c_str()), const_cast<DeviceKind*>(&k)});
   }
 }
+// The tensor itself, or of a tensor of a vmap the value of all entries.
+const Tensor& with_history(const Tensor& t) { return is_batched(t) ? with_history(batch_parts(t).value) : t; }
 bool never(const Tensor&) { return false; }
 Tensor base_of(const Tensor& t) {
   TensorImpl* base = t.impl()->base.get();
@@ -117,6 +120,7 @@ int set_data(PyObject* self, PyObject* value, void*) {
 // Tracks the tensor, because the grad's Python object may come to refer to it.
 PyObject* get_grad(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
+    if (is_batched(tensor_of(self))) Py_RETURN_NONE;
     const Tensor g = without_waiting(tensor_of(self), [](const Tensor& t) { return t.grad(); });
     if (g.defined())
       track(self);
@@ -131,7 +135,7 @@ PyObject* get_grad(PyObject* self, void*) {
 // Tracks the tensor, because a hook on the node may come to refer to it.
 PyObject* get_grad_fn(PyObject* self, void*) {
   return guarded([&] {
-    PyObject* node = grad_fn_of(tensor_of(self));
+    PyObject* node = grad_fn_of(with_history(tensor_of(self)));
     if (node != Py_None) track(self);
     return node;
   });

@@ -9,6 +9,7 @@
 #include <array>
 #include <map>
 
+#include "object/batches.h"
 #include "object/out.h"
 #include "object/overrides.h"
 #include "object/parameter_list.h"
@@ -303,8 +304,11 @@ PyObject* function_call(PyObject* self, PyObject* const* args, size_t nargsf, Py
   const Definition& d = *reinterpret_cast<FunctionObject*>(self)->definition;
   const auto run = [&]() -> PyObject* {
     const int nargs = static_cast<int>(PyVectorcall_NARGS(nargsf));
-    if (overrides_watched) [[unlikely]]
+    if (overrides_watched) [[unlikely]] {
       if (PyObject* result = dispatch_torch_function(self, args, nargs, kwnames, false)) return result;
+      if (batches_watched && meets_batch(args, nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0)) && (!d.method || is_tensor(args[0])))
+        return call_with_batch(self, d.name, args, nargs, kwnames, [&] { return call(self, d, args, nargs, kwnames); });
+    }
     if (d.method && (nargs == 0 || !is_tensor(args[0]))) {
       if (PyObject* result = dispatch_torch_function(self, args, nargs, kwnames, true)) return result;
       throw TypeError("descriptor '{}' for 'Tensor' objects doesn't apply to a '{}' object", d.name,

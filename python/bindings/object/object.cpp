@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "object/lines.h"
+#include "ops/batch/batch.h"
 #include "runtime/os/interrupt.h"
 
 namespace naru::py {
@@ -29,6 +30,10 @@ void set_python_error(const char* op) noexcept {
     set(device_lost_error ? device_lost_error : PyExc_RuntimeError, e.what());
   } catch (const LinAlgError& e) {
     set(linalg_error ? linalg_error : PyExc_RuntimeError, e.what());
+  } catch (const batching::NoBatchingRule& e) {
+    set(no_batching_rule, e.what());
+  } catch (const batching::WrittenWithoutBatch& e) {
+    set(written_without_batch, e.what());
   } catch (const DeviceUnavailableError& e) {
     set(device_unavailable_error ? device_unavailable_error : PyExc_RuntimeError, e.what());
   } catch (const Error& e) {

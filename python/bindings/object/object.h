@@ -71,10 +71,12 @@ inline void check(int status) {
 void warn_user(const std::string& text);
 // Sets a Python error and throws.
 [[noreturn]] void fail(PyObject* type, const std::string& text);
-extern PyObject* out_of_memory_error;              // naru.OutOfMemoryError
-extern PyObject* device_unavailable_error;         // naru.DeviceUnavailableError
-extern PyObject* device_lost_error;                // naru.DeviceLostError
-extern PyObject* linalg_error;                     // naru.linalg.LinAlgError
+extern PyObject* out_of_memory_error;       // naru.OutOfMemoryError
+extern PyObject* device_unavailable_error;  // naru.DeviceUnavailableError
+extern PyObject* device_lost_error;         // naru.DeviceLostError
+extern PyObject* linalg_error;              // naru.linalg.LinAlgError
+extern PyObject* no_batching_rule;          // naru.func: these two
+extern PyObject* written_without_batch;
 extern PyObject* (*class_of_error)(const Error&);  // the classes of errors between processes; null for others
 
 // The UTF-8 text of a str, valid as long as the object. Raises UnicodeEncodeError for lone surrogates.

@@ -1,4 +1,5 @@
 // Python's operators on tensors, as C slots: the fast path of small work.
+#include "autograd/graph/batch.h"
 #include "object/out.h"
 #include "object/overlap.h"
 #include "object/overrides.h"
@@ -159,6 +160,10 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
 int truth(PyObject* a) {
   try {
     const Tensor& t = tensor_of(a);
+    if (is_batched(t))
+      throw RuntimeError(
+          "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet, please "
+          "file an issue at https://github.com/pytorch/pytorch/issues . (torch.where chooses between two results)");
     if (t.numel() == 0) throw RuntimeError("Boolean value of Tensor with no values is ambiguous");
     if (t.numel() > 1) throw RuntimeError("Boolean value of Tensor with more than one value is ambiguous");
     return item_of(t).to_bool();
@@ -168,8 +173,18 @@ int truth(PyObject* a) {
   }
 }
 
+// float(x), int(x) and the like.
+void refuse_reading(const Tensor& t) {
+  if (is_batched(t))
+    throw RuntimeError(
+        "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please try to "
+        "rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch internals, please file a bug "
+        "report.");
+}
+
 Scalar single(PyObject* a) {
   const Tensor& t = tensor_of(a);
+  refuse_reading(t);
   if (t.numel() != 1) throw ValueError("only one element tensors can be converted to Python scalars");
   return item_of(t);
 }
@@ -187,6 +202,7 @@ PyObject* as_int(PyObject* a) {
 PyObject* as_index(PyObject* a) {
   return guarded([&] {
     const Tensor& t = tensor_of(a);
+    refuse_reading(t);
     if (t.numel() != 1 || is_inexact(t.dtype())) throw TypeError("only integer tensors of a single element can be converted to an index");
     return PyLong_FromLongLong(item_of(t).to_int());
   });

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "autograd/graph/batch.h"
 #include "naru/autograd.h"
 #include "ops/shape/strides.h"
 
@@ -13,6 +14,7 @@ namespace {
 bool one_storage(const Tensor& a, const Tensor& b) {
   if (!a.defined() || !b.defined()) return false;
   const TensorImpl &x = *a.impl(), &y = *b.impl();
+  if (x.special & y.special & kBatched) return one_storage(batch_parts(a).value, batch_parts(b).value);
   return x.storage && x.storage.get() == y.storage.get() && x.numel > 0 && y.numel > 0;
 }
 

@@ -1,6 +1,8 @@
 // `__torch_function__`: dispatch of calls to user-defined classes and modes.
 #pragma once
 
+#include <functional>
+
 #include "object/object.h"
 
 namespace naru::py {
@@ -13,6 +15,11 @@ extern bool overrides_watched;
 PyObject* dispatch_torch_function(PyObject* function, PyObject* const* args, int nargs, PyObject* kwnames, bool foreign_only);
 // The same for a slot or method of Tensor, by name.
 PyObject* dispatch_torch_function(const char* method, std::initializer_list<PyObject*> args, bool foreign_only);
+// Calls a function with tensors of a vmap among its arguments: by Python's rule for its name, or by `call`, which calls it as it is.
+PyObject* call_with_batch(PyObject* function, const char* name, PyObject* const* args, int nargs, PyObject* kwnames,
+                          const std::function<PyObject*()>& call);
+// Whether calls are also watched for tensors of a vmap.
+void watch_batches(bool on);
 void define_overrides();
 
 }  // namespace naru::py

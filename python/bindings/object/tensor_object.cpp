@@ -16,6 +16,8 @@ PyObject* out_of_memory_error = nullptr;
 PyObject* device_unavailable_error = nullptr;
 PyObject* device_lost_error = nullptr;
 PyObject* linalg_error = nullptr;
+PyObject* no_batching_rule = nullptr;
+PyObject* written_without_batch = nullptr;
 PyObject* (*class_of_error)(const Error&) = nullptr;
 
 namespace {

@@ -134,7 +134,7 @@ def _is_torch_function_mode_enabled() -> bool:
 
 
 def _are_functorch_transforms_active() -> bool:
-    """Whether this is called within torch.func.vmap, the transform whose tensors are no tensors of the core."""
+    """Whether this is called within torch.func.vmap."""
     from ..func._batched import here
 
     return bool(here.levels)

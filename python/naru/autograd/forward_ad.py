@@ -147,7 +147,7 @@ def _transforms() -> Any:
 
 
 def _is_batched(tensor: Any) -> bool:
-    return isinstance(tensor, Tensor) and not issubclass(type(tensor), Tensor) and not tensor.is_nested
+    return _C._batch_level(tensor) > 0
 
 
 def _same_size(tensor: Tensor, tangent: Tensor) -> None:
@@ -253,13 +253,13 @@ def _pushed(outputs: list[Tensor], duals: list[_Dual], create_graph: bool | None
         with enable_grad(), _Unpacking(duals):
             return _C._push_forward(outputs, [dual.edge for dual in duals], [dual.tangent for dual in duals], create_graph)
     transforms = _transforms()
-    number = max(t.level for t in batched)
+    number = max(_C._batch_level(t) for t in batched)
     size = next(level.size for level in transforms.here.levels if level.number == number)
     rows = []
     for i in range(size):
-        one = [d._replace(tangent=d.tangent.value.select(0, i)) if _is_batched(d.tangent) and d.tangent.level == number else d for d in duals]
+        one = [d._replace(tangent=_C._batch_value(d.tangent).select(0, i)) if _C._batch_level(d.tangent) == number else d for d in duals]
         rows.append(_pushed(outputs, one, create_graph))
-    return [None if column[0] is None else transforms.BatchedTensor(_C.stack(list(column)), number) for column in zip(*rows)]
+    return [None if column[0] is None else _C._make_batched(_C.stack(list(column)), number) for column in zip(*rows)]
 
 
 _missing_name = _missing.module_getattr(__name__)

@@ -166,10 +166,10 @@ class Function:
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Runs forward and, where an argument requires gradients, records backward. Within vmap: see `vmap`."""
-        if any(isinstance(arg, Tensor) and not issubclass(type(arg), Tensor) for arg in args):
+        nested = any(isinstance(arg, Tensor) and not issubclass(type(arg), Tensor) for arg in args)
+        if nested or any(_C._batch_level(arg) for arg in args):
             import importlib
 
-            nested = any(isinstance(arg, Tensor) and arg.is_nested for arg in args)
             return importlib.import_module("naru.nested._functions" if nested else "naru.func._functions").apply(cls, args, kwargs)
         if (kwargs or getattr(cls.forward, "__defaults__", None)) and cls.setup_context is not Function.setup_context:
             args, kwargs = _with_defaults(cls.forward, args, kwargs), {}

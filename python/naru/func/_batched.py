@@ -1,8 +1,7 @@
-"""The batched tensor that `vmap` passes to the function, the dispatcher, and the levels of nested vmaps.
+"""Batching rules in Python, for functions that have none in C++, and the levels of nested vmaps.
 
-A batched tensor is not a Tensor: the core passes every call with one among its arguments to `__torch_function__`, so no operator can mistake the
-batch for a dimension of the entry. Batching rules (`_rules.py`, `_layers.py`) handle the batch, by the function's name. A function without a
-rule is called once for each entry, with a warning that names it.
+The tensors that `vmap` passes to its function are C++'s (src/ops/batch/batch.h). Calls come here if the function has a rule in Python, by its name,
+or if C++ refuses them: then the function is called once for each entry, with a warning that names it.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _C, _stand_in
-from .._stand_in import OPERATORS, RESHAPING_IN_PLACE, StandIn, is_in_place, leaves, mapped, out_of_place
+from .._stand_in import OPERATORS, is_in_place, leaves, mapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,8 +28,7 @@ class Level(NamedTuple):
     randomness: str
 
 
-class WrittenWithoutBatchError(RuntimeError):
-    """A tensor without the batch would be written in place from one with the batch."""
+WrittenWithoutBatchError = _C._WrittenWithoutBatchError  # a tensor without the batch would be written in place from one with the batch
 
 
 class _Local(threading.local):
@@ -43,6 +41,7 @@ here = _Local()
 RULES: dict[str, Callable[..., Any]] = {}
 # In-place methods without a rule that write to the elements of each entry, where it lies.
 WRITE_ELEMENTS = ("apply_", "fill_diagonal_", "map_", "map2_")
+RESIZE = ("resize_", "resize_as_", "set_")  # not supported
 # Prefixes of the errors that rules raise themselves.
 SAID = ("vmap:", "vmap over", "Batching rule not", "Batch norm got")
 
@@ -58,34 +57,38 @@ def rule(*names: str) -> Callable[[Any], Any]:
     return register
 
 
+level_of = _C._batch_level  # the number of the vmap that a tensor is of, 0 for others
+value_of = _C._batch_value  # the value of a batched tensor, whose first dimension is the batch
+
+
 def is_batched(x: Any) -> bool:
-    """Whether `x` is a batched tensor of any level. (isinstance with Tensor would be true too.)"""
-    return type(x) is BatchedTensor
+    """Whether `x` is a batched tensor of any level."""
+    return level_of(x) > 0
 
 
 def has_batch(x: Any, level: Level) -> bool:
     """Whether `x` has the batch of this level."""
-    return type(x) is BatchedTensor and x.level == level.number
+    return level_of(x) == level.number
 
 
 def opened(x: Any, level: Level) -> Any:
     """`x` with the batch as its first dimension; unchanged if it has no batch."""
-    return x.value if has_batch(x, level) else x
+    return value_of(x) if has_batch(x, level) else x
 
 
 def wrapped(value: Any, level: Level) -> Any:
     """The tensors in a result, batch first, as the batched tensors that the function sees."""
-    return _stand_in.wrapped(lambda t: BatchedTensor(t, level.number), value)
+    return _stand_in.wrapped(lambda t: _C._make_batched(t, level.number), value)
 
 
 def rank(x: Any, level: Level) -> int:
     """The number of dimensions that the function sees."""
-    return x.value.dim() - 1 if has_batch(x, level) else x.dim()
+    return x.dim()
 
 
 def with_batch(x: Any, level: Level) -> Any:
     """`x` with the batch as its first dimension; expanded if it has no batch."""
-    return x.value if has_batch(x, level) else x.unsqueeze(0).expand((level.size, *x.shape))
+    return value_of(x) if has_batch(x, level) else x.unsqueeze(0).expand((level.size, *x.shape))
 
 
 def require_batch(target: Any, level: Level, name: str) -> None:
@@ -134,7 +137,7 @@ def by_loop(level: Level, func: Any, args: tuple, kwargs: dict[str, Any], warn: 
             raise NotImplementedError(f"vmap: {name} is not supported; use a function that returns a new tensor")
     results = []
     for i in range(level.size):
-        one = functools.partial(mapped, lambda x, i=i: x.value.select(0, i) if has_batch(x, level) else x)
+        one = functools.partial(mapped, lambda x, i=i: value_of(x).select(0, i) if has_batch(x, level) else x)
         results.append(func(*one(args), **one(kwargs)))
     if warn:
         warnings.warn(
@@ -167,44 +170,39 @@ def _stacked(results: Any) -> Any:
         return kind(*made)
 
 
-def _written(level: Level, found: Any, name: str, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Does what the in-place method `name` does, by the rule `found` of the function that computes the new value."""
-    target = args[0]
+def _written(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Does what an in-place method does that has no rule of its own, by the function that computes the new value."""
+    name, target = func.__name__, args[0]
     require_batch(target, level, name)
-    before = target
-    if target.requires_grad and name not in RESHAPING_IN_PLACE:  # the function may save what is overwritten
-        before = BatchedTensor(target.value.clone(), target.level)
-    result = found(level, out_of_place(name), (before, *args[1:]), kwargs)
-    if result is NotImplemented:
-        raise NotImplementedError(f"vmap: {name} is not supported for these arguments; use {name[:-1]}, which does not write in place")
-    if name in RESHAPING_IN_PLACE:
-        target.value = result.value
-    else:
-        target.value.copy_(result.value)
-    return target
+    function = getattr(Tensor, name[:-1], None) or getattr(_C, name[:-1], None)
+    if function is None or name in WRITE_ELEMENTS or name in RESIZE:
+        return by_loop(level, func, args, kwargs)
+    before = target.clone() if target.requires_grad else target  # the function may save what is overwritten
+    result = function(before, *args[1:], **kwargs)
+    return target.copy_(result)
 
 
-def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Calls `func` for all entries of the innermost batch among its arguments at once."""
-    number = max((x.level for x in leaves((*args, *kwargs.values())) if type(x) is BatchedTensor), default=0)
+def _innermost(args: tuple, kwargs: dict[str, Any]) -> Level:
+    number = max((_C._batch_level(x) for x in leaves((*args, *kwargs.values()))), default=0)
     level = next((known for known in here.levels if known.number == number), None)
     if level is None:
         raise RuntimeError("vmap: a tensor of a vmap that is over is used; return what is needed from the function")
-    name = func.__name__
-    if kwargs.get("out") is not None:  # a rule would give it the batch as a dimension
-        raise RuntimeError(
-            f"Batching rule not implemented for aten::{name}.out; the fallback path doesn't work on out= or view ops. (vmap: call {name} without "
-            "out=, and use its result)"
-        )
+    return level
+
+
+def _has_rule(name: str) -> bool:
+    """Whether calls of a function of this name come to `_dispatch`, and not to C++'s rule."""
+    return name in RULES or name.strip("_") in RULES
+
+
+def _dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Calls `func` for all entries of the innermost batch among its arguments at once, by Python's rule."""
+    level, name = _innermost(args, kwargs), func.__name__
     func = OPERATORS.get(name, func) if name.startswith("__") else func
-    found = RULES.get(name)
-    if found is None and is_in_place(name) and name[:-1] in RULES:
-        return _written(level, RULES[name[:-1]], name, args, kwargs)
-    found = found or RULES.get(name.strip("_"))
-    if found is None:
-        return by_loop(level, func, args, kwargs)
+    if is_in_place(name) and name not in RULES:
+        return _written(level, func, args, kwargs)
     try:
-        result = found(level, func, args, kwargs)
+        result = RULES.get(name, RULES.get(name.strip("_")))(level, func, args, kwargs)
     except Exception as error:
         # The operator's error is about the whole batch, not about an entry, or the rule does not cover these arguments: try entry by entry.
         if level.size == 0 or str(error).startswith(SAID) or name.endswith("_") or name == "__setitem__":
@@ -213,65 +211,15 @@ def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     return by_loop(level, func, args, kwargs) if result is NotImplemented else result
 
 
-class BatchedTensor(StandIn):
-    """A tensor `value` whose first dimension is the batch of a vmap; the function sees the other dimensions."""
+def _missed(func: Any, args: tuple, kwargs: dict[str, Any], error: BaseException) -> Any:
+    """The result of a call that C++ refused, entry by entry; or the error of an entry, as C++'s may be about the whole batch."""
+    level, name = _innermost(args, kwargs), func.__name__
+    if isinstance(error, _C._NoBatchingRule):
+        return _written(level, func, args, kwargs) if is_in_place(name) else by_loop(level, func, args, kwargs)
+    said = str(error).startswith(SAID) and not isinstance(error, WrittenWithoutBatchError)
+    if level.size == 0 or said or is_in_place(name) or not isinstance(error, Exception):
+        raise error
+    return by_loop(level, func, args, kwargs)
 
-    __slots__ = ("value", "level")
 
-    def __init__(self, value: Any, level: int) -> None:
-        self.value, self.level = value, level
-
-    @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
-        return dispatch(func, args, kwargs or {})
-
-    def _held(self) -> Tensor:
-        return self.value
-
-    shape = property(lambda self: _C.Size(tuple(self.value.shape)[1:]))
-    layout = property(lambda self: self.value.layout)
-    real = property(lambda self: BatchedTensor(self.value.real, self.level))
-    imag = property(lambda self: BatchedTensor(self.value.imag, self.level))
-    data = property(lambda self: BatchedTensor(self.value.detach(), self.level))
-    grad = None
-
-    def size(self, dim: int | None = None) -> Any:
-        """As Tensor.size."""
-        return self.shape if dim is None else self.shape[dim]
-
-    def dim(self) -> int:
-        """As Tensor.dim."""
-        return self.value.dim() - 1
-
-    def numel(self) -> int:
-        """As Tensor.numel."""
-        return self.shape.numel()
-
-    def __len__(self) -> int:
-        if self.ndim == 0:
-            raise TypeError("len() of a 0-d tensor")
-        return self.shape[0]
-
-    def __repr__(self) -> str:
-        return f"BatchedTensor(lvl={self.level}, bdim=0, value={self.value!r})"
-
-    def __bool__(self) -> bool:
-        raise RuntimeError(
-            "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet, please file "
-            "an issue at https://github.com/pytorch/pytorch/issues . (torch.where chooses between two results)"
-        )
-
-    def item(self) -> Any:
-        """Raises RuntimeError, as the entries differ."""
-        raise RuntimeError(
-            "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please try to "
-            "rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch internals, please file a bug report."
-        )
-
-    __float__ = __int__ = __index__ = tolist = numpy = item
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in ("value", "level"):
-            object.__setattr__(self, name, value)
-        else:
-            self.__dict__[name] = value
+_C._set_batching(_has_rule, _dispatch, _missed)

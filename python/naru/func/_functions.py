@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from .. import _C
 from ..autograd.function import Function
 from ..utils._pytree import tree_leaves, tree_map
-from ._batched import by_loop, has_batch, here, is_batched, opened, wrapped
+from ._batched import by_loop, has_batch, here, is_batched, level_of, opened, wrapped
 
 Tensor = _C.Tensor
 
@@ -21,7 +21,7 @@ class VmapInfo(NamedTuple):
 
 def apply(cls: type[Function], args: tuple, kwargs: dict[str, Any]) -> Any:
     """Calls the Function's own batching rule, or the Function once for each entry, with a warning, if it has generate_vmap_rule=True."""
-    number = max(x.level for x in tree_leaves(args) if is_batched(x))
+    number = max(level_of(x) for x in tree_leaves(args) if is_batched(x))
     level = next(known for known in here.levels if known.number == number)
     if any(isinstance(x, Tensor) for x in kwargs.values()):
         raise NotImplementedError(f"You tried to vmap over {cls.__name__} with kwarg-only Tensor args, which is not supported; pass them by position")

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import _C
 from .._stand_in import mapped
-from ._batched import Level, has_batch, random_error, rank, rule, with_batch, wrapped
+from ._batched import Level, has_batch, random_error, rank, rule, value_of, with_batch, wrapped
 from ._composed import composed
 from ._layers import _batch_norm
 from ._rules import _aligned
@@ -28,36 +28,27 @@ def _unreduced(given: tuple, at: int) -> tuple[str, list[Any]]:
     return reduction, rest
 
 
-# --- losses of elements that broadcast: the index of the reduction, and the number of dimensions of one loss
-_ELEMENTS = {"margin_ranking_loss": 4, "_gaussian_nll_loss": 5, "_triplet_margin_of_distances": 4, "_kl_div": 2, "_multilabel_soft_margin_loss": 3}
+@rule("_gaussian_nll_loss")
+def _gaussian(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    reduction, given = _unreduced(args, 5)
+    most = max(x.dim() for x in given if isinstance(x, Tensor))
+    values = (_aligned(wrapped(with_batch(x, level), level), level, most) if isinstance(x, Tensor) else x for x in given)
+    return _reduced(wrapped(func(*values, **kwargs), level), reduction)
 
 
-@rule(*_ELEMENTS)
-def _of_elements(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    reduction, given = _unreduced(args, _ELEMENTS[func.__name__])
-    most = max(rank(x, level) for x in given if isinstance(x, Tensor))
-    out = wrapped(func(*(_aligned(wrapped(with_batch(x, level), level), level, most) if isinstance(x, Tensor) else x for x in given), **kwargs), level)
-    return out.sum() / args[0].shape[0] if reduction == "batchmean" else _reduced(out, reduction)
-
-
-# --- losses of samples: the index of the reduction, which arguments have the samples first, and the dimensions of one sample
-_SAMPLES = {"cosine_embedding_loss": (4, 3, 1), "multi_margin_loss": (5, 2, 1), "multilabel_margin_loss": (2, 2, 1), "triplet_margin_loss": (7, 3, 1)}
+# --- losses of samples: the index of the reduction
+_SAMPLES = {"multi_margin_loss": 5, "multilabel_margin_loss": 2}
 
 
 @rule(*_SAMPLES)
 def _of_samples(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    at, count, of_one = _SAMPLES[func.__name__]
-    reduction, given = _unreduced(args, at)
-    if kwargs or any(has_batch(a, level) for a in given[count:]):
+    reduction, given = _unreduced(args, _SAMPLES[func.__name__])
+    if kwargs or any(has_batch(a, level) for a in given[2:]) or rank(args[0], level) == 0:
         return NotImplemented
-    values = [with_batch(x, level) for x in given[:count]]
-    ranks = {v.dim() for v in values}
-    single = rank(args[0], level) <= of_one
-    if rank(args[0], level) == 0 or (func.__name__ == "triplet_margin_loss" and len(ranks) > 1):
-        return NotImplemented
-    if single:
-        return _reduced(wrapped(func(*values, *given[count:]), level), reduction)
-    out = func(*(v.flatten(0, 1) for v in values), *given[count:])
+    values = [with_batch(x, level) for x in given[:2]]
+    if rank(args[0], level) == 1:
+        return _reduced(wrapped(func(*values, *given[2:]), level), reduction)
+    out = func(*(v.flatten(0, 1) for v in values), *given[2:])
     return _reduced(wrapped(out.reshape((level.size, -1, *tuple(out.shape)[1:])), level), reduction)
 
 
@@ -133,19 +124,12 @@ def _bags(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     steps = _C.arange(level.size, device=rows.device)
     if has_batch(table, level):
         rows = rows + (steps * table.shape[0]).reshape((-1,) + (1,) * rank(index, level))
-        table = table.value.flatten(0, 1)
+        table = value_of(table).flatten(0, 1)
     if offsets is not None:
         offsets = (with_batch(offsets, level) + (steps * index.shape[0]).unsqueeze(1)).flatten()
     given = None if weights is None else with_batch(weights, level).flatten(0, 1)
     out = func(rows.flatten(0, 1), table, offsets, None, power, False, mode, given, False, None, False)
     return wrapped(out.reshape(level.size, -1, out.shape[-1]), level)
-
-
-@composed("bilinear")
-def _bilinear(a: Any, b: Any, weight: Any, bias: Any = None) -> Any:
-    wide = a.unsqueeze(-2).unsqueeze(-2)  # (..., 1, 1, i) @ (o, i, j)
-    out = (_C.matmul(wide, weight).squeeze(-2) * b.unsqueeze(-2)).sum(-1)
-    return out if bias is None else out + bias
 
 
 @rule("_sparse_mm")
@@ -154,7 +138,7 @@ def _sparse_mm(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> 
     matrix, x = args[:2]
     if has_batch(matrix, level) or x.layout is not _C.strided:
         return NotImplemented
-    out = func(matrix, x.value.transpose(0, 1).flatten(1), *args[2:], **kwargs)
+    out = func(matrix, value_of(x).transpose(0, 1).flatten(1), *args[2:], **kwargs)
     return wrapped(out.reshape(out.shape[0], level.size, -1).transpose(0, 1), level)
 
 
@@ -199,5 +183,3 @@ def _heads(level: Level, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     if args[0].dim() == 2:
         out, shown = out.squeeze(1), None if shown is None else shown.squeeze(0)
     return out, shown
-
-

@@ -14,7 +14,7 @@ from .. import _C
 from ..autograd import forward_ad, grad as autograd_grad
 from ..autograd.grad_mode import enable_grad
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
-from ._batched import BatchedTensor, here, is_batched
+from ._batched import here, is_batched, level_of, value_of
 from ._vmap import vmap
 
 if TYPE_CHECKING:
@@ -27,14 +27,14 @@ def _layers(x: Any) -> tuple[Any, list[int]]:
     """The plain tensor within, and the levels around it, the lowest first."""
     levels = []
     while is_batched(x):
-        levels.append(x.level)
-        x = x.value
+        levels.append(level_of(x))
+        x = value_of(x)
     return x, levels[::-1]
 
 
 def _around(plain: Tensor, levels: list[int]) -> Any:
     for number in levels:
-        plain = BatchedTensor(plain, number)
+        plain = _C._make_batched(plain, number)
     return plain
 
 
@@ -46,7 +46,6 @@ def _lifted(x: Any) -> tuple[Tensor, list[int]]:
             plain = plain.unsqueeze(i).expand((*tuple(plain.shape)[:i], level.size, *tuple(plain.shape)[i:]))
             levels.insert(i, level.number)
     return plain, levels
-
 
 
 class _Nesting(threading.local):
@@ -269,9 +268,9 @@ def _pulled(inputs: _Inputs, outputs: list[tuple[Tensor, list[int]]], cotangents
         )
         rows = []
         for i in range(level.size):
-            one = [c.value.select(0, i) if is_batched(c) and c.level == level.number else c for c in cotangents]
+            one = [value_of(c).select(0, i) if is_batched(c) and level_of(c) == level.number else c for c in cotangents]
             rows.append(_pulled(inputs, outputs, one, create))
-        return [BatchedTensor(_C.stack(list(column)), level.number) for column in zip(*rows)]
+        return [_C._make_batched(_C.stack(list(column)), level.number) for column in zip(*rows)]
     starts = []
     for (plain, levels), c in zip(outputs, cotangents):
         value, at = _layers(c)
@@ -383,9 +382,9 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
             level = later[-1]
             rows = []
             for i in range(level.size):
-                one = [t.value.select(0, i) if is_batched(t) and t.level == level.number else t for t in given]
+                one = [value_of(t).select(0, i) if is_batched(t) and level_of(t) == level.number else t for t in given]
                 rows.append(tree_flatten(product(*tree_unflatten(one, given_spec)))[0])
-            return tree_unflatten([BatchedTensor(_C.stack(list(column)), level.number) for column in zip(*rows)], spec)
+            return tree_unflatten([_C._make_batched(_C.stack(list(column)), level.number) for column in zip(*rows)], spec)
         plain = _tangents(inputs, tangents, "linearize(f, *primals)")
         create = _C.is_grad_enabled() and any(t.requires_grad for t in plain)
         found = _linear(outputs, places, plain, create) if own else _pushed(inputs, outputs, plain, create)

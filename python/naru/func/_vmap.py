@@ -11,7 +11,7 @@ from ..overrides import TorchFunctionMode
 from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 from . import _composed, _layers, _numbers, _rules, _samples  # noqa: F401
 from .._stand_in import sizes_of
-from ._batched import BatchedTensor, Level, has_batch, here, is_batched, refuse_draws
+from ._batched import Level, has_batch, here, is_batched, level_of, refuse_draws, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ class _Randomness(TorchFunctionMode):
             return func(*args, **kwargs)
         if tensors:
             return self._of_tensors(func, tensors, args, kwargs)
-        return BatchedTensor(self._drawn(func, args, kwargs), self.level.number)
+        return _C._make_batched(self._drawn(func, args, kwargs), self.level.number)
 
     def _drawn(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Tensor:
         """Draws the numbers of all entries: as one call with a larger shape, if the arguments give a shape."""
@@ -67,7 +67,7 @@ class _Randomness(TorchFunctionMode):
         first = next(i for i, a in enumerate(args) if isinstance(a, Tensor)) if any(isinstance(a, Tensor) for a in args) else None
         if first is None:
             return func(*args, **kwargs)
-        each = BatchedTensor(args[first].unsqueeze(0).expand((level.size, *args[first].shape)).clone(), level.number)
+        each = _C._make_batched(args[first].unsqueeze(0).expand((level.size, *args[first].shape)).clone(), level.number)
         return func(*args[:first], each, *args[first + 1 :], **kwargs)
 
 
@@ -138,7 +138,7 @@ def _unwrapped(outputs: Any, out_dims: Any, level: Level, name: str) -> Any:
     for o, dim in zip(flat, dims):
         if not isinstance(o, Tensor) and dim is not None:
             raise ValueError(f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(o)}. Did you mean to set out_dims= to None for output?")
-        mine = is_batched(o) and o.level == level.number
+        mine = is_batched(o) and level_of(o) == level.number
         if dim is None:
             if mine:
                 raise ValueError(
@@ -146,7 +146,7 @@ def _unwrapped(outputs: Any, out_dims: Any, level: Level, name: str) -> Any:
                 )
             results.append(o)
             continue
-        value = o.value if mine else o.unsqueeze(0).expand((level.size, *o.shape))
+        value = value_of(o) if mine else o.unsqueeze(0).expand((level.size, *o.shape))
         results.append(value if dim == 0 else value.movedim(0, dim))
     return tree_unflatten(results, spec)
 
@@ -167,16 +167,17 @@ def _chunks(func: Any, flat: list, dims: list, spec: Any, size: int, chunk: int,
 
 
 def _run(func: Any, flat: list, dims: list, spec: Any, size: int, out_dims: Any, randomness: str, kwargs: dict) -> Any:
-    level = Level(here.levels[-1].number + 1 if here.levels else 1, size, randomness)
+    level = Level(_C._enter_vmap(), size, randomness)
     here.levels.append(level)
     try:
         refuse_draws()
-        entries = [x if d is None else BatchedTensor(x if d == 0 else x.movedim(d, 0), level.number) for x, d in zip(flat, dims)]
+        entries = [x if d is None else _C._make_batched(x if d == 0 else x.movedim(d, 0), level.number) for x, d in zip(flat, dims)]
         with _Randomness(level) if randomness == "different" else contextlib.nullcontext():
             outputs = func(*tree_unflatten(entries, spec), **kwargs)
             return _unwrapped(outputs, out_dims, level, getattr(func, "__name__", repr(func)))
     finally:
         here.levels.pop()
+        _C._leave_vmap()
         refuse_draws()
 
 

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "autograd/graph/anomaly.h"
+#include "autograd/graph/batch.h"
 
 namespace naru {
 namespace {
@@ -110,7 +111,8 @@ bool carries_tangent(const TensorImpl* t) noexcept {
 
 bool requires_grad(const Tensor& t) noexcept {
   if (tangents_only) [[unlikely]]
-    return t.defined() && (carries_tangent(t.impl()) || carries_tangent(t.impl()->base.get()));
+    return t.defined() &&
+           (carries_tangent(t.impl()) || carries_tangent(t.impl()->base.get()) || (is_batched(t) && requires_grad(batch_parts(t).value)));
   return takes_part(t);
 }
 

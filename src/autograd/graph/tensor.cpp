@@ -1,4 +1,5 @@
 // Tensor::requires_grad(), detach() and data().
+#include "autograd/graph/batch.h"
 #include "autograd/graph/node.h"
 
 namespace naru {
@@ -7,6 +8,8 @@ bool Tensor::requires_grad() const { return autograd::takes_part(*this); }
 
 Tensor Tensor::detach() const {
   if (!impl_) throw RuntimeError("detach: input is an undefined tensor; wanted a tensor");
+  if (is_batched(*this)) [[unlikely]]
+    return make_batched(batch_parts(*this).value.detach(), batch_parts(*this).level);
   const TensorImpl& i = *impl_;
   auto* impl = new TensorImpl(i.storage, i.dtype);
   Tensor t(impl);
@@ -16,7 +19,7 @@ Tensor Tensor::detach() const {
   impl->numel = i.numel;
   impl->contiguous = i.contiguous;
   impl->origin = i.origin;
-  if (i.parts) impl->set_parts(i.parts);
+  if (i.parts) impl->set_parts(i.parts, kSparse);
   return t;
 }
 

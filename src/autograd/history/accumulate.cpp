@@ -87,6 +87,7 @@ void AccumulateGrad::move(Meta& from, Meta& to) {
 
 AccumulateGrad& accumulator_of(Meta& leaf) {
   if (LeafNode* a = leaf.accumulator.load(std::memory_order_acquire)) return static_cast<AccumulateGrad&>(*a);
+  if (leaf.owner->special & kBatched) throw batching::NoBatchingRule("a derivative of an operator");  // the value has the history
   leaf.owner->observe();
   Ref<AccumulateGrad> made = make_ref<AccumulateGrad>(leaf);
   LeafNode* other = nullptr;
@@ -107,7 +108,7 @@ Tensor take_over(const Tensor& t, const Tensor& source) {
   Tensor made(impl);
   impl->set_geometry(from.sizes, from.strides, from.offset);
   impl->origin = from.origin;
-  if (from.parts) impl->set_parts(from.parts);
+  if (from.parts) impl->set_parts(from.parts, from.special & kHasParts);
   if (const Storage* const s = t.impl()->storage.get(); s && s->role.load(std::memory_order_relaxed) == MemoryRole::Parameter)
     impl->serves(MemoryRole::Parameter);
   Meta* old = meta_of(t);

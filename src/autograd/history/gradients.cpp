@@ -1,4 +1,5 @@
 // Tensor's methods for gradients: requires_grad_, is_leaf, grad, detach_, register_hook, retain_grad.
+#include "autograd/graph/batch.h"
 #include "autograd/history/accumulate.h"
 #include "autograd/history/history.h"
 #include "ops/tensor/common.h"
@@ -12,6 +13,10 @@ const Tensor& Tensor::requires_grad_(bool on) const {
     throw RuntimeError(
         "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed. (clone() gives a tensor that may require "
         "it)");
+  if (is_batched(*this)) {
+    set_batched(*this, batch_parts(*this).value.requires_grad_(on));
+    return *this;
+  }
   if (!on && !is_leaf())
     throw RuntimeError(
         "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that "
@@ -27,6 +32,7 @@ const Tensor& Tensor::requires_grad_(bool on) const {
 
 bool Tensor::is_leaf() const {
   if (!requires_grad()) return true;
+  if (is_batched(*this)) return batch_parts(*this).value.is_leaf();
   return !autograd::meta_of(*this) ? false : !autograd::gradient_edge(*this).node || autograd::meta_of(*this)->grad_fn.get() == nullptr;
 }
 
@@ -63,6 +69,10 @@ std::string Tensor::grad_fn_name() const {
 
 const Tensor& Tensor::detach_() const {
   ops::require_defined(*this, "detach_", "input");
+  if (is_batched(*this)) {
+    set_batched(*this, batch_parts(*this).value.detach_());
+    return *this;
+  }
   if (autograd::Meta* m = autograd::meta_of(*this)) {
     const Ref<autograd::Node> former = std::exchange(m->grad_fn, nullptr);
     autograd::move_retained(*m, former);

@@ -179,7 +179,7 @@ void refuse_complex(const Tensor& t, std::string_view op) {
 }
 
 void refuse_unknown(const Tensor& t, std::string_view op) {
-  if (has_sparse_form(t)) throw_no_sparse(std::string(op).c_str(), t);
+  refuse_parts(t, std::string(op).c_str());
   if (t.defined() && !in_programs(t.dtype())) refuse(op, t.dtype());
 }
 

@@ -35,7 +35,7 @@ Geometry geometry_of_pairs(const Tensor& t) {
 }
 
 Tensor raw(const Tensor& t, DType type, Geometry g) {
-  ops::refuse_sparse(t, "view_as_real");
+  ops::refuse_parts(t, "view_as_real");
   Tensor v(new TensorImpl(t.impl()->storage, type));
   v.impl()->set_geometry(std::move(g.sizes), std::move(g.strides), g.offset);
   v.impl()->origin = t.impl()->origin;
@@ -98,6 +98,7 @@ Tensor view_as_real(const Tensor& t) {
     sizes.push_back(2);
     return ops::with_values(ops::parts_of(t).indices, view_as_real(ops::values_of(t)), sizes, is_coalesced(t));
   }
+  if (is_batched(t)) return batching::each_entry(t, [](const Tensor& v) { return view_as_real(v); });
   return record(tracked(t, real_of(t.dtype()), geometry_of_parts(t), "view_as_real"), "ViewAsRealBackward0", {&t}, {},
                 autograd::WithJvp([](Grads g, Grads) { return std::vector{g[0].defined() ? pair_gradient(g[0]) : Tensor()}; },
                                   [](Grads t, Grads) { return view_as_real(t[0]); }));
@@ -105,6 +106,7 @@ Tensor view_as_real(const Tensor& t) {
 
 Tensor view_as_complex(const Tensor& t) {
   ops::require_defined(t, "view_as_complex", "input");
+  if (is_batched(t)) return batching::each_entry(t, [](const Tensor& v) { return view_as_complex(v); });
   require_pairs(t);
   return record(tracked(t, complex_of(t.dtype()), geometry_of_pairs(t), "view_as_complex"), "ViewAsComplexBackward0", {&t}, {},
                 autograd::WithJvp([](Grads g, Grads) { return std::vector{g[0].defined() ? view_as_real(g[0]) : Tensor()}; },
@@ -136,6 +138,11 @@ Tensor complex(const Tensor& re, const Tensor& im) {
     throw RuntimeError("Expected object of scalar type {} but got scalar type {} for second argument", ops::torch_name(re.dtype()),
                        ops::torch_name(im.dtype()));
   const Dims shape = broadcast_shapes(re.sizes(), im.sizes());
+  if (ops::are_batched(re, im)) {
+    const batching::Batch b{&re, &im};
+    const auto rank = static_cast<int64_t>(shape.size());
+    return b.entry(complex(b.aligned(re, rank), b.aligned(im, rank)));
+  }
   const Operand operands[] = {re, im};
   Tensor out = ops::make_result(shape, ops::elementwise_strides(shape, operands), complex_of(re.dtype()), device, "complex", true);
   for (int i = 0; i < 2; ++i) {
@@ -170,7 +177,9 @@ Tensor polar(const Tensor& abs, const Tensor& angle) {
 Tensor conj(const Tensor& t) {
   ops::require_defined(t, "conj", "input");
   if (!is_complex(t.dtype())) return t;
-  if (ops::has_sparse_form(t)) return ops::like_with_values(t, conj(ops::values_of(t)));
+  if (ops::have_parts(t))
+    return is_batched(t) ? batching::each_entry(t, [](const Tensor& v) { return conj(v); })
+                         : ops::like_with_values(t, conj(ops::values_of(t)));
   Tensor out = t.detach().clone();
   const Tensor im = ops::imaginary_part(out);
   const ops::OpOperand from{&im, {}, im.dtype()};
@@ -190,7 +199,8 @@ Tensor where_not_zero(const Tensor& magnitude, const Tensor& value) { return mas
 
 Tensor angle(const Tensor& t) {
   ops::require_defined(t, "angle", "input");
-  if (ops::has_sparse_form(t)) return ops::map_stored(t, angle);
+  if (ops::have_parts(t))
+    return is_batched(t) ? batching::each_entry(t, [](const Tensor& v) { return angle(v); }) : ops::map_stored(t, angle);
   if (!is_complex(t.dtype())) {
     const Tensor x = is_floating(t.dtype()) ? t : t.to(default_dtype());
     return where(isnan(x), x, where(x < 0.0, full_like(x, 3.141592653589793), zeros_like(x)));
@@ -208,7 +218,7 @@ Tensor angle(const Tensor& t) {
 
 Tensor sgn(const Tensor& t) {
   ops::require_defined(t, "sgn", "input");
-  if (ops::has_sparse_form(t)) return ops::map_stored(t, sgn);
+  if (ops::have_parts(t)) return is_batched(t) ? batching::each_entry(t, [](const Tensor& v) { return sgn(v); }) : ops::map_stored(t, sgn);
   if (!is_complex(t.dtype())) return sign(t);
   Tensor out;
   {
@@ -227,6 +237,7 @@ Tensor sgn(const Tensor& t) {
 
 Tensor isreal(const Tensor& t) {
   ops::require_defined(t, "isreal", "input");
+  if (is_batched(t)) return batching::each_entry(t, [](const Tensor& v) { return isreal(v); });
   return is_complex(t.dtype()) ? ops::imaginary_part(t.detach()) == 0.0 : ones_like(t.detach(), Options(DType::Bool, t.device()));
 }
 

@@ -347,8 +347,12 @@ void record_op(ir::OpId id, Types types, std::span<const Operand> operands, cons
   autograd::set_history(out, Ref<autograd::Node>(node));
 }
 
-bool meets_sparse(std::span<const Operand> operands) noexcept {
-  return std::any_of(operands.begin(), operands.end(), [](const Operand& o) { return o.is_tensor() && has_sparse_form(o.tensor()); });
+// Bits of Special of operands that have no elements of their own.
+uint8_t parts_among(std::span<const Operand> operands) noexcept {
+  uint8_t special = 0;
+  for (const Operand& o : operands)
+    if (o.is_tensor() && o.tensor().defined()) special |= o.tensor().impl()->special;
+  return special & kHasParts;
 }
 
 constexpr const char* kRoles[] = {"input", "other", "third operand"};
@@ -459,8 +463,8 @@ Tensor run_op(ir::OpId id, std::span<const Operand> operands) {
     return done;
   }
   const TableEntry& r = kTable[id];
-  if (meets_sparse(operands)) [[unlikely]]
-    return run_sparse(id, operands);
+  if (const uint8_t parts = parts_among(operands)) [[unlikely]]
+    return parts & kBatched ? run_batched(id, operands) : run_sparse(id, operands);
   if (std::none_of(operands.begin(), operands.end(), [](const Operand& o) { return o.is_tensor(); })) {
     // All operands are scalars: the first counts as a 0-d tensor.
     const Tensor number = scalar_tensor(operands[0].scalar());
@@ -485,7 +489,7 @@ Tensor run_op(ir::OpId id, std::span<const Operand> operands) {
 
 bool run_op_into(ir::OpId id, std::span<const Operand> operands, const Tensor& out) {
   const TableEntry& r = kTable[id];
-  if (meets_sparse(operands) || has_sparse_form(out) || autograd::tangents_carried || wants_history(id, operands) ||
+  if (parts_among(operands) || have_parts(out) || autograd::tangents_carried || wants_history(id, operands) ||
       autograd::recording_write(out) || std::none_of(operands.begin(), operands.end(), [](const Operand& o) { return o.is_tensor(); }))
     return false;
   const Device device = check_devices(operands, r.name);
@@ -508,8 +512,8 @@ void run_op_in_place(ir::OpId id, const Tensor& target, std::span<const Operand>
   for (size_t i = 0; i < others.size(); ++i) all[i + 1] = others[i];
   const std::span<const Operand> operands(all.data(), others.size() + 1);
   require_defined(target, r.name, "input");
-  if (meets_sparse(operands)) [[unlikely]]
-    return run_sparse_in_place(id, target, others);
+  if (const uint8_t parts = parts_among(operands)) [[unlikely]]
+    return parts & kBatched ? run_batched_in_place(id, target, others) : run_sparse_in_place(id, target, others);
   check_devices(operands, r.name);
   const Types types = apply_rule(r.rule, operands, r.name);
   if (category_of(types.out) > category_of(target.dtype()))

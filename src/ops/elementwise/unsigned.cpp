@@ -21,7 +21,7 @@ using operators::WideUnsigned;
 constexpr int64_t kSignBit = std::numeric_limits<int64_t>::min();
 
 Tensor seen_as(const Tensor& t, DType type) {
-  refuse_sparse(t, "view");
+  refuse_parts(t, "view");
   Tensor v(new TensorImpl(t.impl()->storage, type));
   v.impl()->set_geometry(t.sizes(), t.strides(), t.storage_offset());
   v.impl()->origin = t.impl()->origin;

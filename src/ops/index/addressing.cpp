@@ -6,6 +6,7 @@
 #include <span>
 
 #include "naru/ops.h"
+#include "ops/batch/batch.h"
 #include "ops/complex/complex.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/half.h"
@@ -124,9 +125,49 @@ Tensor raw_gather(const Tensor& source, const Addressing& at, const Positions& p
   return out;
 }
 
+// The places of all entries at once, among tensors whose first dimension is the batch.
+struct BatchedPlaces {
+  BatchedPlaces(const Tensor& t, const Addressing& of_entry, const Positions& given, const Tensor& value)
+      : batch(operands(t, given, value)), source(batch.opened(t)), at(of_entry) {
+    const bool has = batch.has(t);
+    bool apart = false;  // each entry has positions of its own
+    for (const Tensor& p : given) {
+      positions.push_back(batch.aligned(p, static_cast<int64_t>(at.shape.size())));
+      apart = apart || batch.has(p);
+    }
+    at.shape.insert(0, batch.size());
+    if (!has) {
+      at.from.insert(0, -1);
+      return;
+    }
+    if (at.sizes.empty()) source = source.unsqueeze(1);
+    at.sizes = source.sizes();
+    for (int64_t& d : at.from) d += d >= 0;
+    at.from.insert(0, apart ? -1 : 0);
+    for (int& d : at.dims) ++d;
+    if (!apart) return;
+    Dims line(at.shape.size(), 1);
+    line[0] = batch.size();
+    at.dims.insert(at.dims.begin(), 0);
+    positions.insert(positions.begin(), arange(0, batch.size(), 1, Options(DType::I64, source.device())).view(line));
+  }
+  static std::vector<Tensor> operands(const Tensor& t, Positions list, const Tensor& value) {
+    list.push_back(t), list.push_back(value);
+    return list;
+  }
+  batching::Batch batch;
+  Tensor source;
+  Addressing at;
+  Positions positions;
+};
+
 }  // namespace
 
 Tensor gather_at(const Tensor& source, const Addressing& at, const Positions& positions, const char* node) {
+  if (is_batched(source) || parts_of_any(positions)) [[unlikely]] {
+    const BatchedPlaces b(source, at, positions, {});
+    return b.batch.entry(gather_at(b.source, b.at, b.positions, node));
+  }
   return record_saving(
       raw_gather(source, at, positions), node, {&source}, positions,
       autograd::WithJvp([at](Grads g, Grads saved) { return std::vector{g[0].defined() ? accumulate_at(g[0], at, saved) : Tensor()}; },
@@ -150,8 +191,15 @@ Tensor accumulate_at(const Tensor& g, const Addressing& at, const Positions& pos
 }
 
 void scatter_at(const Tensor& target, const Addressing& at, const Positions& positions, const Operand& value, bool add, const char* node) {
-  require_distinct_elements(target, at.op);
   const Tensor own = value.is_tensor() ? value.tensor() : Tensor();
+  if (are_batched(target, own) || parts_of_any(positions)) [[unlikely]] {
+    const BatchedPlaces b(target, at, positions, own);
+    if (!b.batch.has(target)) throw batching::WrittenWithoutBatch(at.op);
+    const Tensor values = own.defined() ? b.batch.aligned(own, static_cast<int64_t>(at.shape.size())) : own;
+    scatter_at(b.source, b.at, b.positions, own.defined() ? Operand(values) : value, add, node);
+    return set_batched(target, b.batch.opened(target));
+  }
+  require_distinct_elements(target, at.op);
   const Dims value_shape = own.defined() ? own.sizes() : Dims();
   const DType value_type = own.defined() ? own.dtype() : target.dtype();
   const Device value_device = own.defined() ? own.device() : target.device();

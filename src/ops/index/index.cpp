@@ -50,7 +50,7 @@ Tensor select_checked(const Tensor& view, int64_t dim, int64_t index, int64_t di
 // One position along a new dimension of size 1, or none.
 Tensor whole_or_nothing(bool all, Device device) { return zeros({all ? 1 : 0}, Options(DType::I64, device)); }
 
-void parse_tensor(Parsed& p, const Tensor& t, int64_t& dim, int64_t& taken) {
+void parse_tensor(Parsed& p, const Tensor& t, bool writing, int64_t& dim, int64_t& taken) {
   if (!t.defined()) throw TypeError("index: got an undefined tensor; wanted integers or a mask");
   if (is_inexact(t.dtype()) || is_wide_unsigned(t.dtype()) || t.dtype() == DType::I8 || t.dtype() == DType::I16)
     throw IndexError("tensors used as indices must be long, int, byte or bool tensors (got {})", name_of(t.dtype()));
@@ -58,9 +58,16 @@ void parse_tensor(Parsed& p, const Tensor& t, int64_t& dim, int64_t& taken) {
   if (t.device() != device && !t.device().is_cpu())
     throw RuntimeError("indices should be either on cpu or on the same device as the indexed tensor ({}), got one on {}", device.str(),
                        t.device().str());
+  if (is_batched(t) && is_mask(t) && !writing)
+    throw RuntimeError(
+        "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow (a mask as an index). We don't support "
+        "that yet; torch.where keeps the shape.");
   if (t.dim() == 0 && is_mask(t)) {
     p.view = p.view.unsqueeze(dim);
     p.placed.push_back({whole_or_nothing(t.item().to_bool(), device), dim++, false});
+  } else if (is_batched(t) && t.dim() == 0) {
+    p.placed.push_back({t, dim++, false});
+    ++taken;
   } else if (t.dim() == 0) {
     p.view = select_checked(p.view, dim, t.item().to_int(), taken++);
   } else {
@@ -70,7 +77,7 @@ void parse_tensor(Parsed& p, const Tensor& t, int64_t& dim, int64_t& taken) {
   }
 }
 
-Parsed parse(const Tensor& self, std::span<const Index> indices) {
+Parsed parse(const Tensor& self, std::span<const Index> indices, bool writing = false) {
   ops::require_defined(self, "index", "input");
   int64_t wanted = 0;
   for (const Index& i : indices) wanted += dims_taken(i);
@@ -105,7 +112,7 @@ Parsed parse(const Tensor& self, std::span<const Index> indices) {
         p.placed.push_back({whole_or_nothing(i.integer != 0, p.view.device()), dim++, false});
         break;
       case Index::Kind::Tensor:
-        parse_tensor(p, i.tensor, dim, taken);
+        parse_tensor(p, i.tensor, writing, dim, taken);
         break;
     }
   for (size_t k = 0; k < p.placed.size(); ++k)
@@ -215,9 +222,14 @@ void assign_places(const Tensor& target, const Parsed& p, const Operand& value, 
   }
   // Without elements nobody knows how many a mask chooses: any number of values is taken.
   const bool any = target.device().is_meta() && value.is_tensor();
-  if (p.placed.size() == 1 && p.placed[0].mask && (any || (is_number(value) && !accumulate))) {
+  const bool masked = p.placed.size() == 1 && p.placed[0].mask, of_entries = masked && is_batched(p.placed[0].tensor);
+  if (masked && (any || of_entries || (is_number(value) && !accumulate))) {
     Tensor mask = p.placed[0].tensor.to(target.device(), DType::Bool, false, false);
     for (int64_t d = p.placed[0].dim + p.placed[0].rank(); d < p.view.dim(); ++d) mask = mask.unsqueeze(-1);
+    if (of_entries && value.is_tensor()) {  // as many values as elements, as the entries choose different ones
+      p.view.copy_(where(mask, value.tensor().to(target.dtype()), p.view));
+      return;
+    }
     return masked_fill_(p.view, mask, any ? sum(value.tensor(), Dims{}, false, value.tensor().dtype()) : value);
   }
   Positions positions;
@@ -277,12 +289,14 @@ const Tensor& Tensor::index_put_(IndexList indices, const Operand& value, bool a
 const Tensor& Tensor::index_put_(std::span<const Index> indices, const Operand& value, bool accumulate) const {
   if (value.is_tensor()) ops::require_defined(value.tensor(), "index_put_", "value");
   ops::require_defined(*this, "index_put_", "input");
-  ops::refuse_sparse(*this, "index_put_");  // what is selected of it is no view
-  const Parsed p = parse(*this, indices);
+  if (ops::has_sparse_form(*this)) ops::throw_no_sparse("index_put_", *this);  // what is selected of it is no view
+  const Parsed p = parse(*this, indices, true);
   if (p.placed.empty())
     assign_view(p.view, value, accumulate);
   else
     assign_places(*this, p, value, accumulate);
+  if (is_batched(*this)) [[unlikely]]
+    set_batched(*this, batch_parts(*this).value);
   return *this;
 }
 

@@ -3,6 +3,7 @@
 
 #include "naru/ops.h"
 #include "naru/ops/functions.h"
+#include "ops/batch/batch.h"
 #include "ops/index/addressing.h"
 #include "ops/tensor/autocast.h"
 #include "ops/tensor/type_names.h"
@@ -64,6 +65,7 @@ Tensor mask_of(const Tensor& t, int64_t dim, const Tensor& index, const Operand&
                        name_of(t.dtype()));
   const int64_t d = wrap_dim(dim, t.dim());
   Tensor mask = zeros({t.dim() ? t.size(d) : 1}, Options(DType::Bool, t.device()));
+  if (is_batched(index)) mask = batching::each_entry(index, [&](const Tensor&, const batching::Batch& b) { return b.whole(mask).clone(); });
   const std::vector<Index> parts{Index(index)};
   mask.index_put_(parts, Operand(true));
   Dims shape(static_cast<size_t>(t.dim()), 1);
@@ -110,7 +112,7 @@ void index_copy_(const Tensor& t, int64_t given, const Tensor& index, const Tens
   check_copy(t, dim, index, source);
   const int64_t n = t.dim() == 0 ? 1 : t.size(dim);
   // On the cpu a negative place is found here; elsewhere, like any other bad one, by whoever reads next.
-  if (index.device().is_cpu())
+  if (index.device().is_cpu() && !is_batched(index))
     for (int64_t i : index.to_ints())
       if (i < 0 || i >= n) throw IndexError("index_copy_(): index {} is out of bounds for dimension {} with size {}", i, dim, n);
   assign_places(t, dim, index, source);

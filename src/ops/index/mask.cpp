@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/batch/batch.h"
 #include "ops/complex/complex.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/index/addressing.h"
@@ -61,6 +62,13 @@ auto fill_gradients(const Tensor& t, const Tensor& value) {
       });
 }
 
+Tensor filled_entries(const Tensor& t, const Tensor& mask, const Operand& value) {
+  if (value.is_tensor() && is_batched(value.tensor())) return where(mask, value.tensor().to(t.dtype()), t);
+  const batching::Batch b{&t, &mask};
+  const int64_t rank = std::max(t.dim(), mask.dim());
+  return b.entry(masked_fill(b.aligned(t, rank), b.aligned(mask, rank), value));
+}
+
 // Drops the repeated elements of an expanded tensor: PyTorch still allows writing to one, with a warning. Returns the tensor to write to.
 Tensor unexpanded(const Tensor& t, const char* op) {
   Tensor target = t;
@@ -87,6 +95,10 @@ Tensor mask_over(const Tensor& target, const Tensor& t, const Tensor& mask) {
 
 Tensor nonzero(const Tensor& t) {
   ops::require_defined(t, "nonzero", "input");
+  if (is_batched(t))
+    throw RuntimeError(
+        "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::nonzero. Please file an "
+        "issue at https://github.com/pytorch/pytorch/issues if you need this feature.");
   return ops::nonzero_rows(t);
 }
 
@@ -110,6 +122,8 @@ Tensor masked_fill(const Tensor& t, const Tensor& mask, const Operand& value) {
   require_mask(t, mask, "masked_fill");
   require_number(value, "masked_fill");
   const Tensor number = value.is_tensor() ? value.tensor() : Tensor();
+  if (ops::are_batched(t, mask, number)) [[unlikely]]
+    return filled_entries(t, mask, value);
   Tensor out = ops::make_result(broadcast_shapes(t.sizes(), mask.sizes()), t.dtype(), t.device(), "masked_fill", true);
   choose(out, t, mask, value);
   return ops::record_saving(out, number.defined() ? "MaskedFillBackward1" : "MaskedFillBackward0", {&t, &number}, {mask},
@@ -121,6 +135,8 @@ void ops::fill_masked(const Tensor& t, const Tensor& mask, const Operand& value,
   require_number(value, op);
   if (const Dims shape = broadcast_shapes(t.sizes(), mask.sizes()); !(shape == t.sizes()))
     throw RuntimeError("output with shape {} doesn't match the broadcast shape {} ({})", t.sizes().str(), shape.str(), op);
+  if (ops::are_batched(t, mask, value.is_tensor() ? value.tensor() : Tensor())) [[unlikely]]
+    return void(t.copy_(filled_entries(t, mask, value)));
   const Tensor target = unexpanded(t, op), at = mask_over(target, t, mask);
   require_distinct_elements(target, op);
   const Tensor number = value.is_tensor() ? value.tensor() : Tensor();

@@ -13,7 +13,13 @@ namespace {
 template <class F>
 Tensor with_part(const Tensor& t, const Tensor& source, const char* op, F view) {
   ops::require_defined(t, op, "input"), ops::require_defined(source, op, "src");
-  ops::refuse_sparse(t, op);
+  if (ops::have_parts(t, source)) [[unlikely]] {
+    if (ops::has_sparse_form(t)) ops::throw_no_sparse(op, t);
+    if (!is_batched(t) && is_batched(source)) {
+      const batching::Batch b{&source};
+      return with_part(b.entry(b.whole(t)), source, op, view);
+    }
+  }
   const Tensor out = t.clone(), part = view(out);
   if (!(part.sizes() == source.sizes()))
     throw RuntimeError("expected src to have a size equal to the slice of self. src size = {}, slice size = {}", source.sizes().str(),

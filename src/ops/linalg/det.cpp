@@ -68,6 +68,7 @@ namespace linalg {
 Tensor det(const Tensor& a) {
   ops::require_square(a, "linalg.det");
   ops::require_floating(a, "linalg.det");
+  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return det(v); });
   ops::require_lapack_type(a, "lu_cpu");
   const ops::Lu f = ops::factored(a, "linalg.det");
   Tensor value;
@@ -91,6 +92,7 @@ Tensor slogdet_factor(const Tensor& g_sign, const Tensor& g_log, const Tensor& s
 }
 
 std::pair<Tensor, Tensor> sign_and_log(const Tensor& a, const char* op) {
+  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return sign_and_log(v, op); });
   ops::require_square(a, op);
   ops::require_floating(a, op, false);
   const ops::Lu f = ops::factored(a, op);

@@ -88,6 +88,7 @@ namespace linalg {
 std::pair<Tensor, Tensor> eig(const Tensor& a) {
   if (const autocast::Casts c("eig", {&a}); c) return linalg::eig(c[0]);
   ops::require_square(a, "linalg.eig");
+  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return linalg::eig(v); });
   if (is_inexact(a.dtype())) require_finite(a);
   const Eigen f = recorded(a);
   return {f.values, f.vectors};
@@ -96,6 +97,7 @@ std::pair<Tensor, Tensor> eig(const Tensor& a) {
 Tensor eigvals(const Tensor& a) {
   if (const autocast::Casts c("eigvals", {&a}); c) return eigvals(c[0]);
   ops::require_square(a, "linalg.eigvals");
+  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return eigvals(v); });
   if (is_inexact(a.dtype())) require_finite(a);
   return autograd::recording({&a}) ? recorded(a).values : eig_of(a, false).values;
 }

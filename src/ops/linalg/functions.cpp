@@ -63,6 +63,7 @@ Tensor matrix_exp(const Tensor& a) {
   constexpr const char* kOp = "linalg.matrix_exp";
   ops::require_square(a, kOp);
   ops::require_floating(a, kOp);
+  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return matrix_exp(v); });
   if (a.numel() == 0) return a.clone();
   const int64_t n = a.size(-1);
   if (n == 1) return exp(a);

@@ -91,6 +91,7 @@ std::string meaning(std::string_view api, int64_t info) {
 }  // namespace
 
 void check_info(const Tensor& info, std::string_view api, bool batched) {
+  if (is_batched(info)) return check_info(batch_parts(info).value, api, true);
   if (info.numel() == 0 || info.device().is_meta()) return;
   const std::vector<int64_t> numbers = info.to_ints();
   const auto bad = std::find_if(numbers.begin(), numbers.end(), [](int64_t i) { return i != 0; });

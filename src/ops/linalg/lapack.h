@@ -7,6 +7,7 @@
 #include "autograd/history/history.h"
 #include "naru/ops.h"
 #include "naru/ops/linalg.h"
+#include "ops/batch/batch.h"
 #include "ops/tensor/common.h"
 
 namespace naru::ops {

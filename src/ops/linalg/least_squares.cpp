@@ -64,6 +64,9 @@ Tensor pinv(const Tensor& a, const OptOperand& atol, const OptOperand& rtol, boo
     throw RuntimeError("linalg.pinv({}{{{}}}): expected a tensor with 2 or more dimensions of float, double, cfloat or cdouble types",
                        ops::torch_name(a.dtype()), a.sizes().str());
   if (hermitian) ops::require_square(a, "linalg.pinv");
+  const auto of_all = [](const OptOperand& o) { return !o || !o->is_tensor() || !is_batched(o->tensor()); };
+  if (is_batched(a) && of_all(atol) && of_all(rtol))
+    return batching::each_entry(a, [&](const Tensor& v) { return pinv(v, atol, rtol, hermitian); });
   Tensor p;
   if (a.numel() == 0) {
     p = zeros(ops::with_matrix(batch_of(a), a.size(-1), a.size(-2)), Options(a.dtype(), a.device()));

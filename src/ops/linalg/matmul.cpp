@@ -151,8 +151,8 @@ void require_matrix(const Tensor& t, const char* role, const char* op) {
 Tensor mm_as(const Tensor& a, const Tensor& b, const char* op) {
   require_matrix(a, "mat1", op);
   require_matrix(b, "mat2", op);
-  if (ops::has_sparse_form(a) || ops::has_sparse_form(b)) [[unlikely]]
-    return sparse::mm(a, b);
+  if (ops::have_parts(a, b)) [[unlikely]]
+    return ops::are_batched(a, b) ? ops::batched_product(a, b) : sparse::mm(a, b);
   check_factors(a, b, op);
   if (a.sizes()[1] != b.sizes()[0]) ops::throw_not_multiplicable(a.sizes(), b.sizes(), op);
   const auto [kept_a, kept_b] = factors_to_save(a, b);
@@ -228,8 +228,8 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
   if (sa[0] != sb[0] || sa[2] != sb[1])
     throw RuntimeError("Expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}].", sa[0], sa[2], sb[0],
                        sb[1]);
-  if (ops::has_sparse_form(a) || ops::has_sparse_form(b)) [[unlikely]]
-    return sparse::bmm(a, b);
+  if (ops::have_parts(a, b)) [[unlikely]]
+    return ops::are_batched(a, b) ? ops::batched_product(a, b) : sparse::bmm(a, b);
   check_factors(a, b, "bmm");
   const auto [kept_a, kept_b] = factors_to_save(a, b);
   return record(product_of(a, b, {}, false, "bmm"), "BmmBackward0", {&a, &b}, {kept_a, kept_b},
@@ -267,6 +267,8 @@ Tensor mv(const Tensor& a, const Tensor& v) {
     return sparse::mm(a, v.unsqueeze(1)).squeeze(1);
   if (a.sizes()[1] != v.sizes()[0])
     throw RuntimeError("size mismatch, got input ({}), mat ({}x{}), vec ({})", a.sizes()[0], a.sizes()[0], a.sizes()[1], v.sizes()[0]);
+  if (ops::are_batched(a, v)) [[unlikely]]
+    return ops::batched_product(a, v);
   check_factors(a, v, "mv");
   Tensor y = product_of(a, column_of(v), {}, false, "mv");
   const auto [kept_a, kept_v] = factors_to_save(a, v);
@@ -293,6 +295,8 @@ Tensor dot(const Tensor& a, const Tensor& b) {
         "inconsistent tensor size, expected tensor [{0}] and src [{1}] to have the same number of elements, but got {0} and {1} "
         "elements respectively",
         a.numel(), b.numel());
+  if (ops::are_batched(a, b)) [[unlikely]]
+    return sum(a * b);
   check_factors(a, b, "dot");
   Tensor y = product_of(row_of(a), column_of(b), {}, false, "dot");
   const auto [kept_a, kept_b] = factors_to_save(a, b);
@@ -326,8 +330,8 @@ Tensor addmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Sca
   ops::require_defined(c, "addmm", "input");
   require_matrix(a, "mat1", "addmm");
   require_matrix(b, "mat2", "addmm");
-  if (ops::has_sparse_form(a) || ops::has_sparse_form(b) || ops::has_sparse_form(c)) [[unlikely]]
-    return sparse::addmm(c, a, b, beta, alpha);
+  if (ops::have_parts(a, b, c)) [[unlikely]]
+    return ops::are_batched(a, b, c) ? ops::scaled_sum(c, mm(a, b), beta, alpha) : sparse::addmm(c, a, b, beta, alpha);
   if (a.sizes()[1] != b.sizes()[0]) ops::throw_not_multiplicable(a.sizes(), b.sizes(), "addmm", true);
   if (c.dtype() != b.dtype())
     throw RuntimeError("self and mat2 must have the same dtype, but got {} and {}", ops::torch_name(c.dtype()), ops::torch_name(b.dtype()));
@@ -404,6 +408,19 @@ Tensor batched(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
+Tensor ops::batched_product(const Tensor& a, const Tensor& b) {
+  const int64_t na = a.dim(), nb = b.dim();
+  if (na == 1 && nb == 1) return sum(a * b);
+  const batching::Batch batch{&a, &b};
+  // One factor of all entries: a single product of matrices.
+  if (na == 1 && nb == 2 && !batch.has(b)) return batch.entry(matmul(batch.opened(a), b));
+  if (na == 2 && nb == 1 && !batch.has(a)) return batch.entry(matmul(batch.opened(b), a.t()));
+  const int64_t rank = std::max({na, nb, int64_t{2}});
+  const auto factor = [&](const Tensor& t, int64_t at) { return batch.aligned(t.dim() == 1 ? t.unsqueeze(at) : t, rank); };
+  const Tensor product = matmul(factor(a, 0), factor(b, 1));
+  return batch.entry(na == 1 ? product.squeeze(-2) : nb == 1 ? product.squeeze(-1) : product);
+}
+
 Tensor matmul(const Tensor& a, const Tensor& b) {
   if (const autocast::Casts c("matmul", {&a, &b}); c) return matmul(c[0], c[1]);
   ops::require_defined(a, "matmul", "input");
@@ -415,8 +432,10 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   if (na == 1 && nb == 1) return dot(a, b);
   if (na == 2 && nb == 1) return mv(a, b);
   if (na == 1 && nb == 2) return mm_as(a.unsqueeze(0), b, "matmul").squeeze(0);
-  if (na == 3 && nb == 3 && (ops::has_sparse_form(a) || ops::has_sparse_form(b))) [[unlikely]]
-    return bmm(a, b);
+  if (ops::have_parts(a, b)) [[unlikely]] {
+    if (ops::are_batched(a, b)) return ops::batched_product(a, b);
+    if (na == 3 && nb == 3) return bmm(a, b);
+  }
   return batched(a, b);
 }
 

@@ -17,6 +17,11 @@ void check_factors(const Tensor& a, const Tensor& b, const char* op);
 // shapes. Any strides are supported: a transposed view is not copied. bias: n elements along the last dimension, or undefined.
 Tensor product_of(const Tensor& a, const Tensor& b, const Tensor& bias, bool b_transposed, const char* op);
 
+// matmul of factors of which some are batched.
+Tensor batched_product(const Tensor& a, const Tensor& b);
+// beta * c + alpha * product; a beta of 0 ignores c, even if it is not finite.
+Tensor scaled_sum(const Tensor& c, const Tensor& product, Scalar beta, Scalar alpha);
+
 // What a bilinear operator of a and b saves for its gradients: a derivative by one factor takes the other, so an undefined tensor stands for a factor
 // that none takes, which then may be overwritten.
 std::array<const Tensor*, 2> factors_to_save(const Tensor& a, const Tensor& b);

@@ -8,24 +8,25 @@
 #include "naru/ops/functions.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/rules.h"
+#include "ops/linalg/matmul.h"
 #include "ops/tensor/autocast.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/numbers.h"
 #include "ops/tensor/type_names.h"
 
 namespace naru {
-namespace {
 
 using autocast::Casts;
+using ops::scaled_sum;
 
-Tensor scaled_sum(const Tensor& c, const Tensor& product, Scalar beta, Scalar alpha) {
+Tensor ops::scaled_sum(const Tensor& c, const Tensor& product, Scalar beta, Scalar alpha) {
   if (!is_inexact(c.dtype())) beta = ops::converted(beta, c.dtype()), alpha = ops::converted(alpha, c.dtype());
   const Tensor x = alpha.equals(1) ? product : mul(product, Operand(alpha));
-  // A factor of 0 ignores c, even if it is not finite.
   if (beta.equals(0)) return add(autograd::record_constant(zeros_like(c.detach()), "MulBackward0", {&c}), x);
   return beta.equals(1) ? add(c, x) : add(mul(c, Operand(beta)), x);
 }
 
+namespace {
 void require_vector(const Tensor& t, const char* op) {
   ops::require_defined(t, op, "input");
   if (t.dim() != 1) throw RuntimeError("{}: Expect a 1D vector, but got shape {}", op, t.sizes().str());

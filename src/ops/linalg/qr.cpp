@@ -76,6 +76,7 @@ std::pair<Tensor, Tensor> qr(const Tensor& a, std::string_view mode) {
   ops::require_floating(a, "linalg.qr");
   if (mode != "reduced" && mode != "complete" && mode != "r")
     throw RuntimeError("qr received unrecognized mode '{}' but expected one of 'reduced' (default), 'r', or 'complete'", mode);
+  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return qr(v, mode); });
   ops::require_lapack_type(a, "geqrf_cpu");
   const int64_t m = a.size(-2), k = std::min(m, a.size(-1));
   const bool complete = mode == "complete", only_r = mode == "r";
@@ -180,6 +181,7 @@ std::tuple<Tensor, Tensor, Tensor> ldl_factor_ex(const Tensor& a, bool hermitian
   constexpr const char* kOp = "torch.linalg.ldl_factor_ex";
   ops::require_square(a, kOp);
   ops::require_floating(a, kOp);
+  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return ldl_factor_ex(v, hermitian, check_errors); });
   ops::require_lapack_type(a, "ldl_factor_kernel_cpu");
   const Dims batch = batch_of(a);
   const NoGrad off;
@@ -242,6 +244,7 @@ std::pair<Tensor, Tensor> geqrf(const Tensor& a) {
   if (const autocast::Casts c("geqrf", {&a}); c) return geqrf(c[0]);
   ops::require_defined(a, "geqrf", "input");
   if (a.dim() < 2) throw RuntimeError("torch.geqrf: input must have at least 2 dimensions.");
+  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return geqrf(v); });
   ops::require_lapack_type(a, "geqrf_cpu");
   const Reflectors f = reflectors_of(a, "geqrf");
   autograd::record_all({&f.a, &f.tau}, "GeqrfBackward0", {&a}, {}, [](const Tensors&, const Tensors&) -> Tensors {

@@ -96,6 +96,13 @@ std::pair<Tensor, Tensor> solve_ex(const Tensor& a, const Tensor& b, bool left, 
         kOp);
   const Tensor right = vector ? b.unsqueeze(-1) : b;
   check_right_side(a, right, left, kOp);
+  if (ops::are_batched(a, right)) {
+    const batching::Batch batch{&a, &right};
+    const int64_t rank = std::max(a.dim(), right.dim());
+    const auto found = solve_ex(batch.whole_aligned(a, rank), batch.whole_aligned(right, rank), left, check_errors);
+    const Tensor x = batch.entry(found.first);
+    return {vector ? x.squeeze(-1) : x, batch.entry(found.second)};
+  }
   auto [x, info] = solve_matrices(a, right, left);
   if (check_errors) ops::check_info(info, "torch.linalg.solve_ex", a.dim() > 2);
   return {vector ? x.squeeze(-1) : x, info};
@@ -112,6 +119,7 @@ std::pair<Tensor, Tensor> inv_ex(const Tensor& a, bool check_errors) {
   if (const autocast::Casts c("inv_ex", {&a}); c) return inv_ex(c[0], check_errors);
   ops::require_square(a, "linalg.inv");
   ops::require_floating(a, "linalg.inv", false);
+  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return inv_ex(v, check_errors); });
   const ops::Lu f = ops::factored(a, "linalg.inv");
   const Tensor y = ops::solved(f.lu, f.pivots, eye(a.size(-1), -1, Options(a.dtype(), a.device())), true, false, "linalg.inv");
   autograd::record_all({&y}, "LinalgInvExBackward0", {&a}, {},
@@ -156,6 +164,7 @@ Tensor lu_gradient(const Tensor& gl, const Tensor& gu, const Tensor& p, const Te
 std::tuple<Tensor, Tensor, Tensor> lu_factor_ex(const Tensor& a, bool pivot, bool check_errors) {
   ops::require_defined(a, "linalg.lu_factor", "A");
   if (a.dim() < 2) throw RuntimeError("torch.lu_factor: Expected tensor with 2 or more dimensions. Got size: {} instead", a.sizes().str());
+  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return lu_factor_ex(v, pivot, check_errors); });
   ops::require_lapack_type(a, "lu_cpu");
   if (!pivot) throw RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU");
   const ops::Lu f = ops::factored(a, "linalg.lu_factor");
@@ -267,6 +276,10 @@ std::tuple<Tensor, Tensor, Tensor> lu_unpack(const Tensor& lu, const Tensor& piv
   ops::require_defined(lu, "torch.lu_unpack", "LU_data"), ops::require_defined(pivots, "torch.lu_unpack", "LU_pivots");
   if (lu.dim() < 2)
     throw RuntimeError("torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: {} instead", lu.sizes().str());
+  if (ops::are_batched(lu, pivots)) {
+    const batching::Batch b{&lu, &pivots};
+    return b.entry(lu_unpack(b.whole(lu), b.whole(pivots), unpack_data, unpack_pivots));
+  }
   const Dims batch = batch_of(lu);
   const int64_t m = lu.size(-2), n = lu.size(-1), k = std::min(m, n);
   if (unpack_pivots && pivots.dtype() != DType::I32)

@@ -164,6 +164,7 @@ namespace linalg {
 
 std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& a, bool full_matrices) {
   if (const autocast::Casts c("svd", {&a}); c) return linalg::svd(c[0], full_matrices);
+  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return linalg::svd(v, full_matrices); });
   const Svd f = svd_of(a, full_matrices, true);
   return {f.u, f.s, f.vt};
 }
@@ -171,17 +172,20 @@ std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& a, bool full_matrices) {
 // The gradient needs the singular vectors.
 Tensor svdvals(const Tensor& a) {
   if (const autocast::Casts c("svdvals", {&a}); c) return svdvals(c[0]);
+  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return svdvals(v); });
   return svd_of(a, false, wants_vectors(a)).s;
 }
 
 std::pair<Tensor, Tensor> eigh(const Tensor& a, std::string_view triangle) {
   if (const autocast::Casts c("eigh", {&a}); c) return eigh(c[0], triangle);
+  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return eigh(v, triangle); });
   const HermitianEigen f = eigh_of(a, triangle, true);
   return {f.values, f.vectors};
 }
 
 Tensor eigvalsh(const Tensor& a, std::string_view triangle) {
   if (const autocast::Casts c("eigvalsh", {&a}); c) return eigvalsh(c[0], triangle);
+  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return eigvalsh(v, triangle); });
   return eigh_of(a, triangle, wants_vectors(a)).values;
 }
 
@@ -197,6 +201,7 @@ std::pair<Tensor, Tensor> polar(const Tensor& a) {
   if (a.size(-2) < a.size(-1))
     throw RuntimeError("linalg.polar: input must have at least as many rows as columns, but got {} by {} matrices", a.size(-2), a.size(-1));
   ops::require_floating(a, "linalg.polar");
+  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return polar(v); });
   Tensor u, h;
   {
     const NoGrad off;

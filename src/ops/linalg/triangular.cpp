@@ -69,6 +69,7 @@ std::pair<Tensor, Tensor> cholesky_ex(const Tensor& a, bool upper, bool check_er
   constexpr const char* kOp = "linalg.cholesky";
   ops::require_square(a, kOp);
   ops::require_floating(a, kOp);
+  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return cholesky_ex(v, upper, check_errors); });
   ops::require_lapack_type(a, "cholesky_cpu");
   const Dims batch = batch_of(a);
   const Tensor factor = ops::copied_matrices(a, batch, kOp);
@@ -149,6 +150,7 @@ Tensor cholesky_solve(const Tensor& b, const Tensor& factor, bool upper) {
 Tensor cholesky_inverse(const Tensor& factor, bool upper) {
   if (const autocast::Casts c("cholesky_inverse", {&factor}); c) return cholesky_inverse(c[0], upper);
   ops::require_square(factor, "cholesky_inverse");
+  if (is_batched(factor)) return batching::each_entry(factor, [&](const Tensor& v) { return cholesky_inverse(v, upper); });
   ops::require_lapack_type(factor, "cholesky_inverse_out_cpu");
   const Dims batch = batch_of(factor);
   const Tensor x = ops::copied_matrices(factor, batch, "cholesky_inverse");

@@ -5,6 +5,7 @@
 #include "autograd/history/history.h"
 #include "ops/elementwise/half.h"
 #include "ops/nn/softmax.h"
+#include "ops/sparse/sparse.h"
 #include "ops/tensor/autocast.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/type_names.h"
@@ -50,6 +51,7 @@ Tensor choose(const Tensor& x, int64_t dim, const Tensor& target, ir::IndexName 
 // On the cpu, throws for bad class indices here; elsewhere the gather notes them, and the next read reports them. Returns whether some targets are
 // ignored (elsewhere: may be).
 bool check_target(const Tensor& target, int64_t count, int64_t ignore_index) {
+  ops::refuse_parts(target, "nll_loss");
   if (!target.device().is_cpu() || ops::recording_host()) return true;
   const Tensor dense = target.contiguous();
   runtime::wait_for_host(*dense.impl()->storage);

@@ -78,6 +78,12 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias) {
     const char* roles[] = {"input", "weight", "bias"};
     ops::common_device(std::span(tensors, bias.defined() ? 3 : 2), roles, "linear");
   }
+  if (ops::are_batched(x, w, bias)) [[unlikely]] {
+    const batching::Batch b{&x, &w, &bias};
+    if (!b.has(w) && !b.has(bias) && x.dim() > 0) return b.entry(linear(b.opened(x), w, bias));
+    const Tensor y = matmul(x, w.dim() == 2 ? w.t() : w);
+    return bias.defined() ? y + bias : y;
+  }
   if (w.dim() == 1) return bias.defined() ? matmul(x, w) + bias : matmul(x, w);
   if (w.dim() != 2 || x.dim() == 0)
     throw RuntimeError(

@@ -1,5 +1,6 @@
 // max, min, amax, amin, argmax, argmin.
 #include "autograd/history/history.h"
+#include "ops/batch/batch.h"
 #include "ops/reduce/reductions.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/type_names.h"
@@ -64,6 +65,8 @@ void require_elements(const Tensor& t, const DimSet& set, bool whole, const char
 
 Tensor extreme(const Tensor& t, bool greatest, const OptionalDims& dims, bool keepdim, const char* op, const char* node) {
   ops::require_defined(t, op, "input");
+  if (is_batched(t)) [[unlikely]]
+    return batching::reduced(t, dims, [&](const Tensor& v, const Dims& d) { return extreme(v, greatest, d, keepdim, op, node); });
   const DimSet set = ops::dim_set(dims, t.dim());
   require_elements(t, set, !dims || dims->empty(), op);
   return record(ops::reduce_extreme(t, greatest, set, keepdim, op), node, {&t}, {&t},
@@ -100,6 +103,8 @@ ir::View kept_view(const Tensor& out) {
 
 std::pair<Tensor, Tensor> extreme_along(const Tensor& t, bool greatest, int64_t dim, bool keepdim, const char* op, const char* node) {
   ops::require_defined(t, op, "input");
+  if (is_batched(t)) [[unlikely]]
+    return batching::along(t, dim, [&](const Tensor& v, int64_t d) { return extreme_along(v, greatest, d, keepdim, op, node); });
   const int64_t d = wrap_dim(dim, t.dim());
   const DimSet set = ops::dim_set(d, t.dim());
   require_elements(t, set, false, op);
@@ -137,6 +142,8 @@ std::pair<Tensor, Tensor> extreme_along(const Tensor& t, bool greatest, int64_t 
 Tensor arg_extreme(const Tensor& t, bool greatest, std::optional<int64_t> dim, bool keepdim, const char* op) {
   ops::require_defined(t, op, "input");
   if (t.dtype() == DType::Bool) throw NotImplementedError("{}(): does not support bool input. Convert it first: t.to(uint8)", op);
+  if (is_batched(t)) [[unlikely]]
+    return batching::reduced(t, dim, keepdim, [&](const Tensor& v, int64_t d) { return arg_extreme(v, greatest, d, keepdim, op); });
   if (!dim) {
     if (t.numel() == 0) throw IndexError("{}(): Expected reduction dim to be specified for input.numel() == 0.", op);
     Tensor flat;

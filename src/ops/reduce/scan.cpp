@@ -71,6 +71,8 @@ Tensor ops::running_extreme(const Tensor& t, int64_t dim, bool greatest) {
 Tensor cumsum(const Tensor& t, int64_t dim, std::optional<DType> dtype) {
   if (const autocast::Casts c("cumsum", {&t}, dtype.has_value()); c) return cumsum(c[0], dim, dtype);
   ops::require_defined(t, "cumsum", "input");
+  if (is_batched(t)) [[unlikely]]
+    return batching::along(t, dim, [&](const Tensor& v, int64_t d) { return cumsum(v, d, dtype); });
   const int64_t d = wrap_dim(dim, t.dim());
   if (dtype && is_complex(t.dtype()) && !is_complex(*dtype)) return cumsum(t.to(*dtype), d, dtype);
   const bool flat = t.dim() == 0;
@@ -122,6 +124,8 @@ Tensor complex_cumprod(const Tensor& t, int64_t dim) {
 Tensor cumprod(const Tensor& t, int64_t dim, std::optional<DType> dtype) {
   if (const autocast::Casts c("cumprod", {&t}, dtype.has_value()); c) return cumprod(c[0], dim, dtype);
   ops::require_defined(t, "cumprod", "input");
+  if (is_batched(t)) [[unlikely]]
+    return batching::along(t, dim, [&](const Tensor& v, int64_t d) { return cumprod(v, d, dtype); });
   const int64_t d = wrap_dim(dim, t.dim());
   const DType type = scan_type(t, dtype);
   if (is_complex(type)) return complex_cumprod(t.to(type), d);
@@ -172,6 +176,8 @@ std::pair<Tensor, Tensor> running_greatest(const Tensor& t, int64_t dim, bool gr
 
 std::pair<Tensor, Tensor> running(const Tensor& t, int64_t dim, bool greatest, const char* op) {
   ops::require_defined(t, op, "input");
+  if (is_batched(t)) [[unlikely]]
+    return batching::along(t, dim, [&](const Tensor& v, int64_t d) { return running(v, d, greatest, op); });
   ops::refuse_complex(t.dtype(), greatest ? "cummax_helper_cpu" : "cummin_helper_cpu");
   const int64_t d = wrap_dim(dim, t.dim());
   if (t.dim() == 0 || t.numel() == 0) return {t.clone(), zeros(t.sizes(), Options(DType::I64, t.device()))};
@@ -186,6 +192,8 @@ std::pair<Tensor, Tensor> cummin(const Tensor& t, int64_t dim) { return running(
 
 Tensor logcumsumexp(const Tensor& t, int64_t dim) {
   ops::require_defined(t, "logcumsumexp", "input");
+  if (is_batched(t)) [[unlikely]]
+    return batching::along(t, dim, [](const Tensor& v, int64_t d) { return logcumsumexp(v, d); });
   if (!is_inexact(t.dtype()))
     throw NotImplementedError("\"logcumsumexp_out_cpu\" not implemented for '{}' (convert to floating point first)",
                               ops::torch_name(t.dtype()));

@@ -160,6 +160,8 @@ Tensor recorded_mean(const Moments& m, const Tensor& t, const DimSet& set, bool 
 // Formula: sum((x - mean)^2) / (n - correction). Floating point only.
 Tensor var(const Tensor& t, const OptionalDims& dims, double correction, bool keepdim) {
   require_floating(t, "var", "std and var");
+  if (is_batched(t)) [[unlikely]]
+    return batching::reduced(t, dims, [&](const Tensor& v, const Dims& d) { return var(v, d, correction, keepdim); });
   if (is_complex(t.dtype())) return var(real(t), dims, correction, keepdim) + var(imag(t), dims, correction, keepdim);
   const DimSet set = ops::dim_set(dims, t.dim());
   if (wants_wide(t)) return var(t.to(DType::F32), dims, correction, keepdim).to(t.dtype());
@@ -178,6 +180,8 @@ Tensor root(const Tensor& v) {
 // The square root of var; its gradient is 0 where all elements are equal.
 Tensor std(const Tensor& t, const OptionalDims& dims, double correction, bool keepdim) {
   require_floating(t, "std", "std and var");
+  if (is_batched(t)) [[unlikely]]
+    return batching::reduced(t, dims, [&](const Tensor& v, const Dims& d) { return naru::std(v, d, correction, keepdim); });
   if (is_complex(t.dtype())) return root(var(t, dims, correction, keepdim));
   const DimSet set = ops::dim_set(dims, t.dim());
   if (wants_wide(t)) return std(t.to(DType::F32), dims, correction, keepdim).to(t.dtype());
@@ -213,6 +217,8 @@ ops::PopulationMoments ops::population_moments(const Tensor& t, const DimSet& se
 // (var, mean)
 std::pair<Tensor, Tensor> var_mean(const Tensor& t, const OptionalDims& dims, double correction, bool keepdim) {
   require_floating(t, "var_mean", "var_mean");
+  if (is_batched(t)) [[unlikely]]
+    return batching::reduced(t, dims, [&](const Tensor& v, const Dims& d) { return var_mean(v, d, correction, keepdim); });
   if (is_complex(t.dtype())) return {var(t, dims, correction, keepdim), mean(t, dims, keepdim)};
   const DimSet set = ops::dim_set(dims, t.dim());
   if (wants_wide(t)) {
@@ -227,6 +233,8 @@ std::pair<Tensor, Tensor> var_mean(const Tensor& t, const OptionalDims& dims, do
 // (std, mean)
 std::pair<Tensor, Tensor> std_mean(const Tensor& t, const OptionalDims& dims, double correction, bool keepdim) {
   require_floating(t, "std_mean", "std_mean");
+  if (is_batched(t)) [[unlikely]]
+    return batching::reduced(t, dims, [&](const Tensor& v, const Dims& d) { return std_mean(v, d, correction, keepdim); });
   if (is_complex(t.dtype())) return {std(t, dims, correction, keepdim), mean(t, dims, keepdim)};
   const DimSet set = ops::dim_set(dims, t.dim());
   if (wants_wide(t)) {
@@ -283,8 +291,9 @@ Tensor norm(const Tensor& t, double p, const OptionalDims& dims, bool keepdim, s
   if (const autocast::Casts c("norm", {&t}, dtype.has_value()); c) return norm(c[0], p, dims, keepdim, dtype);
   ops::require_defined(t, "norm", "input");
   if (dtype && *dtype != t.dtype()) return norm(t.to(*dtype), p, dims, keepdim);
-  if (ops::has_sparse_form(t)) [[unlikely]]
-    return ops::sparse_norm(t, p, dims);
+  if (ops::have_parts(t)) [[unlikely]]
+    return is_batched(t) ? batching::reduced(t, dims, [&](const Tensor& v, const Dims& d) { return norm(v, p, d, keepdim); })
+                         : ops::sparse_norm(t, p, dims);
   if (!is_inexact(t.dtype()))
     throw NotImplementedError(
         "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}. Convert it first: t.float()",
@@ -318,6 +327,8 @@ Tensor complex_logsumexp(const Tensor& t, const Dims& dims, bool keepdim) {
 Tensor logsumexp(const Tensor& t, const Dims& dims, bool keepdim) {
   if (const autocast::Casts c("logsumexp", {&t}); c) return logsumexp(c[0], dims, keepdim);
   ops::require_defined(t, "logsumexp", "input");
+  if (is_batched(t)) [[unlikely]]
+    return batching::reduced(t, dims, [&](const Tensor& v, const Dims& d) { return logsumexp(v, d, keepdim); });
   if (!is_inexact(t.dtype())) return logsumexp(t.to(default_dtype()), dims, keepdim);
   if (is_complex(t.dtype())) return complex_logsumexp(t, dims, keepdim);
   if (wants_wide(t)) return logsumexp(t.to(DType::F32), dims, keepdim).to(t.dtype());

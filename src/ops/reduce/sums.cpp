@@ -55,7 +55,8 @@ Tensor reduce_mean(const Tensor& t, const DimSet& set, bool keepdim, DType out, 
 Tensor sum(const Tensor& t, const OptionalDims& dims, bool keepdim, std::optional<DType> dtype) {
   if (const autocast::Casts c("sum", {&t}, dtype.has_value()); c) return sum(c[0], dims, keepdim, dtype);
   ops::require_defined(t, "sum", "input");
-  if (ops::has_sparse_form(t)) [[unlikely]] {
+  if (ops::have_parts(t)) [[unlikely]] {
+    if (is_batched(t)) return batching::reduced(t, dims, [&](const Tensor& v, const Dims& d) { return sum(v, d, keepdim, dtype); });
     const std::optional<DType> type =
         dtype || is_inexact(t.dtype()) ? dtype : std::optional(DType::I64);  // torch.sparse.sum keeps integers' type
     if (!dims && !keepdim) return ops::sparse_sum(t, type);
@@ -80,6 +81,8 @@ Tensor mean(const Tensor& t, const OptionalDims& dims, bool keepdim, std::option
         "mean(): could not infer output dtype. {} dtype must be either a floating point or complex dtype. Got: {} "
         "(convert it first, t.float(), or name a type, dtype=float32)",
         dtype ? "Optional" : "Input", ops::torch_name(out));
+  if (is_batched(t)) [[unlikely]]
+    return batching::reduced(t, dims, [&](const Tensor& v, const Dims& d) { return mean(v, d, keepdim, dtype); });
   const DimSet set = ops::dim_set(dims, t.dim());
   return record(ops::reduce_mean(t, set, keepdim, out, "mean"), node_name(dims, "MeanBackward0", "MeanBackward1"), {&t}, {},
                 autograd::WithJvp(
@@ -137,6 +140,8 @@ Tensor complex_prod(const Tensor& t, std::optional<int64_t> dim, bool keepdim) {
 Tensor prod(const Tensor& t, std::optional<int64_t> dim, bool keepdim, std::optional<DType> dtype) {
   if (const autocast::Casts c("prod", {&t}, dtype.has_value()); c) return prod(c[0], dim, keepdim, dtype);
   ops::require_defined(t, "prod", "input");
+  if (is_batched(t)) [[unlikely]]
+    return batching::reduced(t, dim, keepdim, [&](const Tensor& v, int64_t d) { return prod(v, d, keepdim, dtype); });
   const DType out = dtype.value_or(is_inexact(t.dtype()) ? t.dtype() : DType::I64);
   if (is_complex(out)) return complex_prod(t.to(out), dim, keepdim);
   if (is_complex(t.dtype()) || (is_float8(t.dtype()) && !is_float8(out))) return prod(t.to(out), dim, keepdim, dtype);
@@ -170,7 +175,10 @@ namespace {
 
 Tensor any_or_all(ReduceOp op, const Tensor& t, const OptionalDims& dims, bool keepdim, const char* name) {
   ops::require_defined(t, name, "input");
-  if (ops::has_sparse_form(t)) [[unlikely]] {
+  if (ops::have_parts(t)) [[unlikely]] {
+    if (is_batched(t))
+      return batching::reduced(
+          t, dims, [&](const Tensor& v, const Dims& d) { return any_or_all(op, v, d, keepdim, name); }, true);
     if (op != ReduceOp::Any || dims || keepdim) ops::throw_no_sparse(name, t);
     return any_or_all(op, ops::values_of(is_compressed(t) ? t : coalesce(t)), dims, keepdim, name);
   }
@@ -190,6 +198,8 @@ Tensor all(const Tensor& t, const OptionalDims& dims, bool keepdim) { return any
 
 Tensor count_nonzero(const Tensor& t, const OptionalDims& dims) {
   ops::require_defined(t, "count_nonzero", "input");
+  if (is_batched(t)) [[unlikely]]
+    return batching::reduced(t, dims, [](const Tensor& v, const Dims& d) { return count_nonzero(v, d); });
   if (!in_programs(t.dtype())) return count_nonzero(ops::as_float32(t.detach()) != 0, dims);
   const DimSet set = ops::dim_set(dims, t.dim());
   return ops::reduce(ReduceOp::Sum, FusedProducer(ir::op::not_zero, DType::I64, {FusedProducer::of(t, t.dtype())}), t.sizes(), set, false,

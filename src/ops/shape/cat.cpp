@@ -102,8 +102,8 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
   if (const autocast::Casts c("cat", tensors); c) return cat(c.all(), dim);
   if (tensors.empty()) throw ValueError("torch.cat(): expected a non-empty list of Tensors");
   const Device device = list_device(tensors, "cat");
-  if (ops::any_sparse(tensors)) [[unlikely]]
-    return ops::sparse_cat(tensors, dim);
+  if (const uint8_t parts = ops::parts_of_any(tensors)) [[unlikely]]
+    return parts & kBatched ? batching::joined(tensors, dim, false) : ops::sparse_cat(tensors, dim);
   // 1-d empty tensors are skipped, whatever the rank of the others.
   std::vector<bool> skip;
   int64_t first = -1;
@@ -171,7 +171,8 @@ Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
   const Device device = list_device(tensors, "stack");
   const Dims& model = tensors[0].sizes();
   dim = wrap_dim(dim, tensors[0].dim() + 1);
-  if (ops::any_sparse(tensors)) [[unlikely]] {
+  if (const uint8_t parts = ops::parts_of_any(tensors)) [[unlikely]] {
+    if (parts & kBatched) return batching::joined(tensors, dim, true);
     std::vector<Tensor> rows;
     for (const Tensor& t : tensors) rows.push_back(t.unsqueeze(dim));
     return ops::sparse_cat(rows, dim);
@@ -330,8 +331,7 @@ namespace {
 Tensor block_diag_immediate(const std::vector<Tensor>& blocks, int64_t width) {
   int64_t height = 0;
   for (const Tensor& b : blocks) {
-    if (b.dtype() != blocks[0].dtype() || b.device() != blocks[0].device() || (b.requires_grad() && grad_enabled()) ||
-        ops::has_sparse_form(b))
+    if (b.dtype() != blocks[0].dtype() || b.device() != blocks[0].device() || (b.requires_grad() && grad_enabled()) || ops::have_parts(b))
       return {};
     height += b.size(0);
   }

@@ -12,7 +12,7 @@ namespace {
 
 // Gives t the geometry of `view`, which is a view of t, and records the view as t's history.
 void set_geometry_of(const Tensor& t, const Tensor& view, const char* op) {
-  if (ops::has_sparse_form(t)) return ops::take_parts(t, view, op);
+  if (ops::have_parts(t)) return is_batched(t) ? set_batched(t, batch_parts(view).value) : ops::take_parts(t, view, op);
   autograd::before_write(t);
   ops::bump_version(t);  // the backward of nodes that saved t would see another shape
   autograd::Edge history;
@@ -44,7 +44,7 @@ void as_strided_(const Tensor& t, const Dims& sizes, const Dims& strides, int64_
 }
 
 void resize_(const Tensor& t, const Dims& size, std::optional<MemoryFormat> format) {
-  ops::refuse_sparse(t, "resize_");
+  ops::refuse_parts(t, "resize_");
   for (int64_t n : size)
     if (n < 0) throw RuntimeError("numel: integer multiplication overflow (resize_: negative size in {})", size.str());
   if (t.requires_grad()) throw RuntimeError("cannot resize variables that require grad");

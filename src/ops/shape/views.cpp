@@ -73,8 +73,9 @@ Dims infer_shape(const Dims& shape, int64_t numel) {
 }  // namespace
 
 Tensor Tensor::view(const Dims& wanted) const {
-  ops::refuse_sparse(*this, "view");
   const Dims shape = infer_shape(wanted, numel());
+  if (ops::have_parts(*this)) [[unlikely]]
+    return batching::each_entry(*this, "view", [&](const Tensor& v, const batching::Batch& b) { return v.view(b.under(shape)); });
   const auto strides = strides_for(sizes(), this->strides(), shape);
   if (!strides)
     throw RuntimeError(
@@ -113,6 +114,10 @@ int64_t reinterpreted(const Tensor& t, DType type, Dims& sizes, Dims& strides) {
 }  // namespace
 
 Tensor Tensor::view(DType type) const {
+  if (ops::have_parts(*this)) [[unlikely]]
+    return batching::each_entry(*this, "view", [&](const Tensor& v) {
+      return dim() || element_size() == size_of(type) ? v.view(type) : v.unsqueeze(1).view(type);
+    });
   Dims new_sizes = sizes(), new_strides = strides();
   const int64_t offset = reinterpreted(*this, type, new_sizes, new_strides);
   Tensor v = ops::make_view(*this, new_sizes, new_strides, offset, "view");
@@ -122,8 +127,9 @@ Tensor Tensor::view(DType type) const {
 }
 
 Tensor Tensor::reshape(const Dims& wanted) const {
-  ops::refuse_sparse(*this, "reshape");
   const Dims shape = infer_shape(wanted, numel());
+  if (ops::have_parts(*this)) [[unlikely]]
+    return batching::each_entry(*this, "reshape", [&](const Tensor& v, const batching::Batch& b) { return v.reshape(b.under(shape)); });
   if (shape == sizes()) return view(shape);
   return strides_for(sizes(), strides(), shape) ? view(shape) : clone(MemoryFormat::Contiguous).view(shape);
 }
@@ -142,10 +148,13 @@ Tensor Tensor::permute(const Dims& dims) const {
     new_sizes.push_back(sizes()[d]);
     new_strides.push_back(strides()[d]);
   }
-  if (ops::has_sparse_form(*this)) [[unlikely]] {
+  if (ops::have_parts(*this)) [[unlikely]] {
     Dims order;
     for (const int64_t d : dims) order.push_back(wrap_dim(d, dim()));
-    return ops::sparse_permute(*this, order);
+    if (!is_batched(*this)) return ops::sparse_permute(*this, order);
+    order = batching::behind_batch(order, dim());
+    order.insert(0, 0);
+    return batching::each_entry(*this, [&](const Tensor& v) { return v.permute(order); });
   }
   return record(ops::make_view(*this, new_sizes, new_strides, storage_offset(), "permute"), "PermuteBackward0", {this}, {},
                 WithJvp([inverse](Grads g, Grads) { return std::vector{g[0].defined() ? g[0].permute(inverse) : Tensor()}; },
@@ -153,8 +162,9 @@ Tensor Tensor::permute(const Dims& dims) const {
 }
 
 Tensor Tensor::transpose(int64_t a, int64_t b) const {
-  if (ops::has_sparse_form(*this)) [[unlikely]]
-    return ops::sparse_transpose(*this, a, b);
+  if (ops::have_parts(*this)) [[unlikely]]
+    return is_batched(*this) ? batching::between(*this, a, b, [](const Tensor& v, int64_t x, int64_t y) { return v.transpose(x, y); })
+                             : ops::sparse_transpose(*this, a, b);
   a = wrap_dim(a, dim()), b = wrap_dim(b, dim());
   Dims new_sizes = sizes(), new_strides = strides();
   if (dim() > 0) {
@@ -169,8 +179,8 @@ Tensor Tensor::transpose(int64_t a, int64_t b) const {
 Tensor Tensor::t() const {
   if (dim() > 2) throw RuntimeError("t() expects a tensor with <= 2 dimensions, but self is {}D", dim());
   if (dim() < 2) return view(sizes());
-  if (ops::has_sparse_form(*this)) [[unlikely]]
-    return ops::sparse_transpose(*this, 0, 1);
+  if (ops::have_parts(*this)) [[unlikely]]
+    return transpose(0, 1);
   return record(
       ops::make_view(*this, {sizes()[1], sizes()[0]}, {strides()[1], strides()[0]}, storage_offset(), "t"), "TBackward0", {this}, {},
       WithJvp([](Grads g, Grads) { return std::vector{g[0].defined() ? g[0].t() : Tensor()}; }, [](Grads t, Grads) { return t[0].t(); }));
@@ -195,6 +205,12 @@ Tensor reshaped_view(const Tensor& t, Dims sizes, Dims strides, const char* op, 
 }  // namespace
 
 Tensor Tensor::squeeze() const {
+  if (is_batched(*this)) [[unlikely]] {
+    Dims kept;
+    for (const int64_t n : sizes())
+      if (n != 1) kept.push_back(n);
+    return view(kept);
+  }
   Dims new_sizes, new_strides;
   for (int64_t i = 0; i < dim(); ++i)
     if (sizes()[i] != 1) new_sizes.push_back(sizes()[i]), new_strides.push_back(strides()[i]);
@@ -203,14 +219,17 @@ Tensor Tensor::squeeze() const {
 
 Tensor Tensor::squeeze(int64_t d) const {
   d = wrap_dim(d, dim());
+  if (is_batched(*this)) [[unlikely]]
+    return batching::each_entry(*this, [&](const Tensor& v) { return dim() ? v.squeeze(d + 1) : v.view(v.sizes()); });
   Dims new_sizes = sizes(), new_strides = strides();
   if (dim() > 0 && new_sizes[d] == 1) new_sizes.erase(d), new_strides.erase(d);
   return reshaped_view(*this, new_sizes, new_strides, "squeeze", "SqueezeBackward1");
 }
 
 Tensor Tensor::unsqueeze(int64_t d) const {
-  if (ops::has_sparse_form(*this)) [[unlikely]]
-    return ops::sparse_unsqueeze(*this, d);
+  if (ops::have_parts(*this)) [[unlikely]]
+    return is_batched(*this) ? batching::each_entry(*this, [&](const Tensor& v) { return v.unsqueeze(wrap_dim(d, dim() + 1) + 1); })
+                             : ops::sparse_unsqueeze(*this, d);
   d = wrap_dim(d, dim() + 1);
   Dims new_sizes = sizes(), new_strides = strides();
   new_strides.insert(d, d < dim() ? moved_by(0, sizes()[d], strides()[d]) : 1);
@@ -223,6 +242,10 @@ Tensor Tensor::expand(const Dims& shape) const {
     throw RuntimeError(
         "expand({}, size={}): the number of sizes provided ({}) must be greater or equal to the number of dimensions in the tensor ({})",
         name_of(dtype()), shape.str(), shape.size(), dim());
+  if (is_batched(*this)) [[unlikely]] {
+    const batching::Batch b{this};
+    return b.entry(b.aligned(*this, static_cast<int64_t>(shape.size())).expand(b.under(shape)));
+  }
   Dims new_sizes = shape, new_strides(shape.size(), 0);
   const size_t shift = shape.size() - sizes().size();
   for (size_t i = 0; i < shape.size(); ++i) {
@@ -298,8 +321,10 @@ Tensor Tensor::narrow(int64_t d, int64_t start, int64_t length) const {
 }
 
 Tensor Tensor::select(int64_t d, int64_t index) const {
-  if (ops::has_sparse_form(*this)) [[unlikely]]
-    return ops::sparse_select(*this, d, index);
+  if (ops::have_parts(*this)) [[unlikely]] {
+    if (!is_batched(*this)) return ops::sparse_select(*this, d, index);
+    if (dim() > 0) return batching::along(*this, d, [&](const Tensor& v, int64_t at) { return v.select(at, index); });
+  }
   if (dim() == 0) throw IndexError("select() cannot be applied to a 0-dim tensor.");
   d = wrap_dim(d, dim());
   const int64_t n = sizes()[d];
@@ -316,6 +341,8 @@ Tensor Tensor::slice(int64_t d, std::optional<int64_t> from, std::optional<int64
   if (dim() == 0) throw IndexError("slice() cannot be applied to a 0-dim tensor.");
   d = wrap_dim(d, dim());
   if (step <= 0) throw ValueError("step must be greater than zero (got {}); use flip() to reverse", step);
+  if (is_batched(*this)) [[unlikely]]
+    return batching::along(*this, d, [&](const Tensor& v, int64_t at) { return v.slice(at, from, to, step); });
   const int64_t n = sizes()[d];
   const auto clip = [n](int64_t i) { return std::min(std::max(i < 0 ? i + n : i, int64_t{0}), n); };
   const int64_t start = clip(from.value_or(0)), stop = std::max(start, clip(to.value_or(n)));
@@ -328,6 +355,8 @@ Tensor Tensor::slice(int64_t d, std::optional<int64_t> from, std::optional<int64
 }
 
 Tensor Tensor::diagonal(int64_t offset, int64_t a, int64_t b) const {
+  if (is_batched(*this)) [[unlikely]]
+    return batching::between(*this, a, b, [&](const Tensor& v, int64_t x, int64_t y) { return v.diagonal(offset, x, y); });
   a = wrap_dim(a, dim()), b = wrap_dim(b, dim());
   if (a == b) throw RuntimeError("diagonal dimensions cannot be identical {}, {}", a, b);
   Dims new_sizes, new_strides;
@@ -348,6 +377,9 @@ Tensor Tensor::unfold(int64_t d, int64_t size, int64_t step) const {
   if (size < 0) throw RuntimeError("size is {} but must be >= 0", size);
   if (size > n) throw RuntimeError("maximum size for tensor at dimension {} is {} but size is {}", d, n, size);
   if (step <= 0) throw RuntimeError("step is {} but must be > 0", step);
+  if (is_batched(*this)) [[unlikely]]
+    return batching::each_entry(*this,
+                                [&](const Tensor& v) { return dim() ? v.unfold(d + 1, size, step) : v.unsqueeze(1).slice(1, 0, size); });
   Dims new_sizes = sizes(), new_strides = strides();
   new_sizes.push_back(size);
   new_strides.push_back(dim() == 0 ? 1 : new_strides[d]);
@@ -369,7 +401,36 @@ Tensor Tensor::unfold(int64_t d, int64_t size, int64_t step) const {
                     [d, size, step](Grads t, Grads) { return t[0].unfold(d, size, step); }));
 }
 
+namespace {
+// The offset of the last element from the first, plus 1.
+int64_t reach_of(const Dims& sizes, const Dims& strides) {
+  if (product(sizes) == 0) return 0;
+  int64_t last = 0;
+  for (size_t d = 0; d < sizes.size(); ++d) last = plus(last, times(sizes[d] - 1, strides[d]));
+  return last + 1;
+}
+
+Tensor strided_entries(const Tensor& t, Dims sizes, Dims strides, int64_t offset) {
+  if (sizes.size() != strides.size())
+    throw RuntimeError("vmap: as_strided: size and stride must have the same length! Got size {} and stride {}.", sizes.str(),
+                       strides.str());
+  const int64_t first = t.storage_offset();
+  if (offset < first || plus(offset, reach_of(sizes, strides)) > first + reach_of(t.sizes(), t.strides()))
+    throw RuntimeError(
+        "vmap: as_strided: size {}, stride {} and storage_offset {} reach outside of an entry. This is not supported inside of vmap; "
+        "rewrite "
+        "it by views that stay within, or by slices and reshapes.",
+        sizes.str(), strides.str(), offset);
+  return batching::each_entry(t, [&](const Tensor& v, const batching::Batch& b) {
+    strides.insert(0, v.strides()[0]);
+    return v.as_strided(b.under(sizes), strides, offset);
+  });
+}
+}  // namespace
+
 Tensor Tensor::as_strided(const Dims& new_sizes, const Dims& new_strides, int64_t offset) const {
+  if (is_batched(*this)) [[unlikely]]
+    return strided_entries(*this, new_sizes, new_strides, offset);
   if (new_sizes.size() != new_strides.size())
     throw RuntimeError("mismatch in length of strides and shape (shape {}, strides {})", new_sizes.str(), new_strides.str());
   if (offset < 0) throw RuntimeError("Tensor: invalid storage offset {}", offset);

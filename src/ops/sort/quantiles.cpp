@@ -7,6 +7,7 @@
 #include "naru/autograd.h"
 #include "naru/ops.h"
 #include "naru/ops/functions.h"
+#include "ops/batch/batch.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/reduce/reductions.h"
 #include "ops/tensor/autocast.h"
@@ -42,6 +43,14 @@ Tensor quantiles(const Tensor& t, const Tensor& q, std::optional<int64_t> given,
   if (!is_floating(t.dtype()) || t.element_size() == 2)
     throw RuntimeError("quantile() input tensor must be either float or double dtype, got {}", name_of(t.dtype()));
   if (q.dim() > 1) throw RuntimeError("quantile() q must be a scalar or 1D tensor");
+  if (is_batched(t)) [[unlikely]] {
+    if (q.dim() > 0 && !given && keepdim) throw batching::NoBatchingRule("quantile(keepdim=True) of several numbers");
+    return batching::reduced(t.dim() == 0 ? t.reshape({1}) : t, t.dim() == 0 ? 0 : given, keepdim && t.dim() > 0,
+                             [&](const Tensor& v, int64_t d) {
+                               const Tensor found = quantiles(v, q, d, keepdim && t.dim() > 0, interpolation);
+                               return q.dim() > 0 ? found.movedim(0, 1) : found;
+                             });
+  }
   const bool flattened = !given || t.dim() == 0;
   const Tensor x = flattened ? t.reshape({-1}) : t;
   const int64_t dim = wrap_dim(given.value_or(0), x.dim()), n = x.size(dim);
@@ -109,6 +118,8 @@ Tensor ops::median_of_none(const Tensor& t) {
 
 Tensor median(const Tensor& t) {
   ops::refuse_bool(t.dtype(), "median_cpu");
+  if (is_batched(t)) [[unlikely]]
+    return median(t.reshape({-1}), 0).first;
   const Tensor flat = t.detach().reshape({-1});
   if (flat.numel() == 0) return ops::median_of_none(t);
   return ops::record_choice(median_along(flat, 0).first.select(0, 0).clone(), t, "MedianBackward0");
@@ -205,6 +216,8 @@ Tensor nanquantiles(const Tensor& t, const Operand& q, std::optional<int64_t> gi
 
 Tensor nanmedian(const Tensor& t) {
   ops::refuse_bool(t.dtype(), "median_cpu");
+  if (is_batched(t)) [[unlikely]]
+    return nanmedian(t.reshape({-1}), 0).first;
   const Tensor flat = t.detach().reshape({-1});
   if (flat.numel() == 0) return ops::median_of_none(t);
   return ops::record_choice(nanmedian_along(flat, 0).first.select(0, 0).clone(), t, "NanmedianBackward0");

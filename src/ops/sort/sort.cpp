@@ -6,6 +6,7 @@
 #include "naru/autograd.h"
 #include "naru/ops.h"
 #include "naru/ops/functions.h"
+#include "ops/batch/batch.h"
 #include "ops/complex/complex.h"
 #include "ops/elementwise/host_loop.h"
 #include "ops/elementwise/unsigned.h"
@@ -26,6 +27,8 @@ std::pair<Tensor, Tensor> ordered(const Tensor& t, int64_t k, int64_t dim, bool 
                                   const char* node) {
   ops::require_defined(t, op, "input");
   dim = wrap_dim(dim, t.dim());
+  if (is_batched(t)) [[unlikely]]
+    return batching::along(t, dim, [&](const Tensor& v, int64_t d) { return ordered(v, k, d, descending, with_values, op, node); });
   if (is_wide_unsigned(t.dtype())) {
     const Tensor places = ordered(ops::in_signed_order(t), k, dim, descending, false, op, node).second;
     return {with_values ? gather(t, dim, places) : Tensor(), places};

@@ -126,6 +126,11 @@ void throw_no_sparse(const char* op, const Tensor& t) {
       op, is_compressed(t) ? "SparseCsr" : "Sparse", kind);
 }
 
+void throw_parts(const char* op, const Tensor& t) {
+  if (is_batched(t)) throw batching::NoBatchingRule(op);
+  throw_no_sparse(op, t);
+}
+
 Tensor run_sparse(ir::OpId id, std::span<const Operand> operands) {
   if (operands.size() == 1 && ops::record_of(id).zero != operators::Zero::Changes) return unary(id, operands[0].tensor());
   if (id == o::add) return added(operands[0], operands[1], 1, "add");
@@ -173,7 +178,7 @@ void run_sparse_in_place(ir::OpId id, const Tensor& target, std::span<const Oper
   if (made.dtype() != target.dtype())
     throw RuntimeError("result type {} can't be cast to the desired output type {}", torch_name(made.dtype()), torch_name(target.dtype()));
   autograd::before_write(target);
-  target.impl()->set_parts(made.impl()->parts);
+  target.impl()->set_parts(made.impl()->parts, kSparse);
   bump_version(target);
 }
 

@@ -261,7 +261,7 @@ void take_parts(const Tensor& t, const Tensor& made, const char* op) {
   autograd::before_write(t);
   TensorImpl& impl = *t.impl();
   impl.set_dtype(made.impl()->dtype);
-  impl.set_parts(made.impl()->parts);
+  impl.set_parts(made.impl()->parts, kSparse);
   impl.sizes = made.sizes(), impl.strides = made.strides(), impl.numel = made.numel();
   bump_version(t);
 }

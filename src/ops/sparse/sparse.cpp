@@ -34,7 +34,7 @@ Tensor ops::sparse_shell(Ref<ops::SparseParts> parts, const Dims& sizes) {
   impl->numel = product(sizes);
   impl->contiguous = false;
   impl->origin.op = "sparse";
-  impl->set_parts(Ref<LayoutParts>(std::move(parts)));
+  impl->set_parts(Ref<LayoutParts>(std::move(parts)), kSparse);
   return t;
 }
 
@@ -109,7 +109,7 @@ void set_coalesced(const Tensor& t, bool coalesced) {
   const SparseParts& own = parts_of(t);
   auto parts = make_ref<SparseParts>();
   parts->layout = own.layout, parts->indices = own.indices, parts->values = own.values, parts->coalesced = coalesced;
-  t.impl()->set_parts(std::move(parts));
+  t.impl()->set_parts(std::move(parts), kSparse);
 }
 
 Tensor keys_of(const Tensor& indices, const Dims& sizes) {

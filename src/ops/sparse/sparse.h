@@ -7,6 +7,7 @@
 
 #include "ir/program.h"
 #include "naru/ops/sparse.h"
+#include "ops/batch/batch.h"
 #include "ops/tensor/common.h"
 
 namespace naru::ops {
@@ -104,13 +105,17 @@ Tensor add_gradients(const Tensor& a, const Tensor& b);
 
 // NotImplementedError with PyTorch's text.
 [[noreturn]] void throw_no_sparse(const char* op, const Tensor& t);
-inline void refuse_sparse(const Tensor& t, const char* op) {
-  if (has_sparse_form(t)) [[unlikely]]
-    throw_no_sparse(op, t);
+// The same, or NoBatchingRule: for what needs elements of the tensor's own.
+[[noreturn]] void throw_parts(const char* op, const Tensor& t);
+inline void refuse_parts(const Tensor& t, const char* op) {
+  if (have_parts(t)) [[unlikely]]
+    throw_parts(op, t);
 }
 
 // NotImplementedError with PyTorch's text: a sparse tensor has no storage of its own.
 inline void require_storage(const Tensor& t) {
+  if (is_batched(t)) [[unlikely]]
+    throw batching::NoBatchingRule("the storage");
   if (has_sparse_form(t)) [[unlikely]]
     throw NotImplementedError("Cannot access storage of Sparse{}TensorImpl", is_compressed(t) ? "Csr" : "");
 }

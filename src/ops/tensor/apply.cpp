@@ -112,10 +112,10 @@ void apply_into(ir::OpId id, std::span<const OpOperand> operands, const Tensor& 
   const TensorImpl& o = *out.impl();
   if (o.numel == 0) return;
   if (const uint8_t special = special_among(operands, o)) [[unlikely]] {
-    if (special & kSparse) {
+    if (special & kHasParts) {
       for (const OpOperand& x : operands)
-        if (x.tensor) refuse_sparse(*x.tensor, ir::op_table()[id].name);
-      refuse_sparse(out, ir::op_table()[id].name);
+        if (x.tensor) refuse_parts(*x.tensor, ir::op_table()[id].name);
+      refuse_parts(out, ir::op_table()[id].name);
     }
     if (special & kFloat8Elements) return apply_float8(id, operands, out);
     return special & kUnsignedElements ? apply_unsigned(id, operands, out) : apply_complex(id, operands, out);
@@ -161,12 +161,32 @@ void apply_into(ir::OpId id, std::span<const OpOperand> operands, const Tensor& 
   if (queue.synchronous() && o.numel <= kSmall && fuse_depth == 0 && !queue.recording()) queue.flush_nodes();
 }
 
-Tensor apply(ir::OpId id, std::initializer_list<OpOperand> operands, DType out, const char* op) {
+namespace {
+// For operators that record nothing, or not here.
+Tensor apply_batched(ir::OpId id, std::span<const OpOperand> operands, DType out, const char* op) {
+  std::vector<const Tensor*> tensors;
+  int64_t rank = 0;
+  for (const OpOperand& o : operands)
+    if (o.tensor) tensors.push_back(o.tensor), rank = std::max(rank, o.tensor->dim());
+  const batching::Batch b{std::span<const Tensor* const>(tensors)};
+  std::array<Tensor, ir::kMaxArgs> values;
+  std::array<OpOperand, ir::kMaxArgs> all;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    all[i] = operands[i];
+    if (operands[i].tensor) values[i] = b.aligned(*operands[i].tensor, rank), all[i].tensor = &values[i];
+  }
+  return b.entry(apply(id, std::span<const OpOperand>(all.data(), operands.size()), out, op));
+}
+}  // namespace
+
+Tensor apply(ir::OpId id, std::span<const OpOperand> operands, DType out, const char* op) {
   Dims shape;
   Device device;
   bool first = true;
   for (const OpOperand& o : operands) {
     if (!o.tensor) continue;
+    if (is_batched(*o.tensor)) [[unlikely]]
+      return apply_batched(id, operands, out, op);
     shape = first ? o.tensor->sizes() : broadcast_shapes(shape, o.tensor->sizes());
     const Device d = o.tensor->impl()->storage->device;
     if (first || device.is_cpu()) device = d;
@@ -180,8 +200,11 @@ Tensor apply(ir::OpId id, std::initializer_list<OpOperand> operands, DType out, 
     strides = elementwise_strides(shape, given);
   }
   const Tensor result = make_result(shape, strides, out, device, op, true);
-  apply_into(id, {operands.begin(), operands.size()}, result);
+  apply_into(id, operands, result);
   return result;
+}
+Tensor apply(ir::OpId id, std::initializer_list<OpOperand> operands, DType out, const char* op) {
+  return apply(id, std::span<const OpOperand>(operands.begin(), operands.size()), out, op);
 }
 
 }  // namespace naru::ops

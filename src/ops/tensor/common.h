@@ -32,6 +32,7 @@ struct OpOperand {
 void apply_into(ir::OpId id, std::span<const OpOperand> operands, const Tensor& out);
 // The same into a new tensor of the broadcast shape. If all operands are scalars, use apply_into, whose `out` gives the shape.
 Tensor apply(ir::OpId id, std::initializer_list<OpOperand> operands, DType out, const char* op);
+Tensor apply(ir::OpId id, std::span<const OpOperand> operands, DType out, const char* op);
 
 // The device of all operands. 0-d cpu tensors may be mixed with any device; they count as scalars. Otherwise throws DeviceMismatchError, whose text
 // names every operand by its role.

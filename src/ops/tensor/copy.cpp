@@ -147,8 +147,11 @@ Tensor Tensor::to(std::optional<Device> device, std::optional<DType> type, bool 
   ops::require_defined(*this, "to", "input");
   const Device to = device ? full_device(*device) : this->device();
   const DType t = type.value_or(dtype());
-  if (ops::has_sparse_form(*this)) [[unlikely]]
+  if (ops::have_parts(*this)) [[unlikely]] {
+    if (is_batched(*this))
+      return batching::each_entry(*this, [&](const Tensor& v) { return v.to(device, type, non_blocking, copy, format, where); });
     return ops::sparse_to(*this, to, t, copy);
+  }
   if (!copy && to == this->device() && t == dtype() && (format == MemoryFormat::Preserve || is_contiguous(format))) return *this;
   const SourceLocationScope here(where);
   return autograd::record(converted(*this, to, t, non_blocking, "to", format), "ToCopyBackward0", {this}, {},
@@ -167,8 +170,10 @@ Tensor Tensor::to(DType dtype, bool non_blocking, bool copy, SourceLocation wher
 
 Tensor Tensor::clone(MemoryFormat format) const {
   ops::require_defined(*this, "clone", "input");
-  if (ops::has_sparse_form(*this)) [[unlikely]]
+  if (ops::have_parts(*this)) [[unlikely]] {
+    if (is_batched(*this)) return batching::each_entry(*this, [&](const Tensor& v) { return v.clone(format); });
     return ops::sparse_clone(*this);
+  }
   Tensor out = ops::make_result(sizes(), ops::strides_like(sizes(), strides(), format), dtype(), device(), "clone", true);
   copy_elements(out, *this);
   return autograd::record(out, "CloneBackward0", {this}, {},
@@ -177,7 +182,7 @@ Tensor Tensor::clone(MemoryFormat format) const {
 
 Tensor Tensor::contiguous(MemoryFormat format) const {
   if (is_contiguous(format)) return *this;
-  ops::refuse_sparse(*this, "contiguous");
+  if (ops::has_sparse_form(*this)) ops::throw_no_sparse("contiguous", *this);
   if (format == MemoryFormat::Preserve) throw RuntimeError("preserve memory format is unsupported by the contiguous operator");
   return clone(format);
 }
@@ -195,8 +200,8 @@ bool Tensor::is_contiguous(MemoryFormat format) const {
 const Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const {
   ops::require_defined(*this, "copy_", "input");
   ops::require_defined(source, "copy_", "source");
-  if (ops::has_sparse_form(*this) || ops::has_sparse_form(source)) [[unlikely]] {
-    ops::sparse_copy_(*this, source);
+  if (ops::have_parts(*this, source)) [[unlikely]] {
+    ops::are_batched(*this, source) ? ops::batched_copy_(*this, source) : ops::sparse_copy_(*this, source);
     return *this;
   }
   if (!(broadcast_shapes(sizes(), source.sizes()) == sizes()))
@@ -214,7 +219,7 @@ const Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const {
 }
 
 Tensor Tensor::pin_memory() const {
-  ops::refuse_sparse(*this, "_pin_memory");
+  ops::refuse_parts(*this, "_pin_memory");
   if (!device().is_cpu()) throw RuntimeError("cannot pin '{}' tensor: only dense CPU tensors can be pinned", device().str());
   if (is_pinned()) return *this;
   const Tensor out = page_locked(sizes(), ops::strides_like(sizes(), strides(), MemoryFormat::Preserve), dtype());
@@ -256,8 +261,8 @@ void fill_elements(const Tensor& t, const ops::OpOperand& value) {
 
 const Tensor& Tensor::fill_(const Operand& value) const {
   ops::require_defined(*this, "fill_", "input");
-  if (ops::has_sparse_form(*this)) [[unlikely]] {
-    ops::sparse_fill_(*this, value);
+  if (ops::have_parts(*this)) [[unlikely]] {
+    is_batched(*this) ? ops::batched_fill_(*this, value) : ops::sparse_fill_(*this, value);
     return *this;
   }
   if (value.is_tensor()) ops::require_defined(value.tensor(), "fill_", "value");

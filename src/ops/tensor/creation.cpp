@@ -102,16 +102,24 @@ Tensor sparse_full_like(const Tensor& t, Scalar value, const Options& o) {
 }  // namespace
 
 Tensor empty_like(const Tensor& t, const Options& o) {
+  if (is_batched(t)) [[unlikely]]
+    return batching::each_entry(t, [&](const Tensor& v) { return empty_like(v, o); });
   return ops::has_sparse_form(t) ? sparse_zeros_like(t, o) : empty_as(t.sizes(), like(t, o), &t.strides());
 }
 Tensor zeros_like(const Tensor& t, const Options& o) {
+  if (is_batched(t)) [[unlikely]]
+    return batching::each_entry(t, [&](const Tensor& v) { return zeros_like(v, o); });
   return ops::has_sparse_form(t) ? sparse_zeros_like(t, o) : filled(t.sizes(), 0, like(t, o), "zeros", t.dtype(), &t.strides());
 }
 Tensor ones_like(const Tensor& t, const Options& o) {
+  if (is_batched(t)) [[unlikely]]
+    return batching::each_entry(t, [&](const Tensor& v) { return ones_like(v, o); });
   if (ops::has_sparse_form(t)) return sparse_full_like(t, 1, o);
   return filled(t.sizes(), 1, like(t, o), "ones", t.dtype(), &t.strides());
 }
 Tensor full_like(const Tensor& t, Scalar value, const Options& o) {
+  if (is_batched(t)) [[unlikely]]
+    return batching::each_entry(t, [&](const Tensor& v) { return full_like(v, value, o); });
   if (ops::has_sparse_form(t)) return sparse_full_like(t, value, o);
   return filled(t.sizes(), value, like(t, o), "full", t.dtype(), &t.strides());
 }

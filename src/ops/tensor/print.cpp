@@ -241,6 +241,7 @@ std::string parts_text(const Tensor& t, size_t indent, const PrintOptions& o) {
 
 std::string str(const Tensor& t, const PrintOptions& o, std::string_view prefix) {
   if (!t.defined()) return std::string(prefix) + "undefined)";
+  if (is_batched(t)) return fmt::format("BatchedTensor(lvl={}, bdim=0, value={})", batch_parts(t).level, str(batch_parts(t).value, o));
   const size_t indent = prefix.size();
   const Layout form = layout(t);
   const bool meta = t.device().is_meta();

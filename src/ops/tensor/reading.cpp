@@ -15,17 +15,20 @@
 namespace naru {
 
 Scalar Tensor::item() const {
-  if (numel() != 1) throw RuntimeError("a Tensor with {} elements cannot be converted to Scalar (shape {})", numel(), sizes().str());
+  if (numel() != 1 && !is_batched(*this))
+    throw RuntimeError("a Tensor with {} elements cannot be converted to Scalar (shape {})", numel(), sizes().str());
   return ops::read_scalar(*this);
 }
 
 void* Tensor::data_ptr() const {
   if (numel() == 0) return nullptr;
   const TensorImpl& i = *impl_;
+  if (i.special & kHasParts) {
+    if (i.special & kBatched) throw batching::NoBatchingRule("data_ptr");
+    throw RuntimeError("Cannot access data pointer of Tensor that doesn't have storage (a sparse tensor; use to_dense())");
+  }
   if (runtime::Queue* q = i.storage->pending.load(std::memory_order_acquire)) q->flush();
   if (!i.storage->data) runtime::allocate_storage(*i.storage);
-  if (i.special & kSparse)
-    throw RuntimeError("Cannot access data pointer of Tensor that doesn't have storage (a sparse tensor; use to_dense())");
   if (i.storage->device.is_cpu()) runtime::wait_for_host(*i.storage, true);
   return i.address();
 }
@@ -48,10 +51,12 @@ namespace ops {
 
 Scalar read_scalar(const Tensor& t) {
   const TensorImpl& i = *t.impl();
+  if (i.special & kBatched) [[unlikely]]
+    throw batching::NoBatchingRule("item()");
   if (i.storage->device.is_meta()) throw RuntimeError("Tensor.item() cannot be called on meta tensors");
   if (!i.storage->device.is_cpu()) return read_scalar(t.cpu());
   if (i.special) [[unlikely]] {
-    refuse_sparse(t, "_local_scalar_dense");
+    refuse_parts(t, "_local_scalar_dense");
     if (is_complex(i.dtype)) return std::complex(read_scalar(real_part(t)).to_double(), read_scalar(imaginary_part(t)).to_double());
     if (is_float8(i.dtype)) return read_scalar(as_float32(t));
     const int64_t bits = read_scalar(as_stored(t)).to_int();

@@ -75,7 +75,7 @@ Tensor make_result(const Dims& sizes, const Dims& strides, DType dtype, Device d
 }
 
 Tensor make_view(const Tensor& base, Dims sizes, Dims strides, int64_t offset, const char* op) {
-  refuse_sparse(base, op);
+  refuse_parts(base, op);
   const TensorImpl& b = *base.impl();
   auto* impl = new TensorImpl(b.storage, b.dtype);
   Tensor t(impl);

@@ -266,3 +266,37 @@ def test_draws_are_refused_while_a_vmap_under_way_refuses_them_and_allowed_behin
         assert vmap(lambda row: row * torch.rand(3), randomness="different")(x).shape == x.shape
     finally:
         torch.random.set_algorithm("philox")
+
+
+def test_what_the_function_sees_are_tensors_of_one_entry():
+    def look(x):
+        assert type(x) is torch.Tensor and x.shape == (4,) and x.stride() == (1,) and x.is_contiguous() and x.grad is None and len(x) == 4
+        assert x.requires_grad and x.is_leaf == base.is_leaf and repr(x).startswith("BatchedTensor(lvl=1, bdim=0, value=tensor(")
+        return x * 2
+
+    base = g(3, 4).requires_grad_()
+    vmap(look)(base).sum().backward()
+    assert torch.equal(base.grad, torch.full((3, 4), 2.0).double())
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: F.conv1d(x[None], x[None, :, :2]), lambda x: F.layer_norm(x, (4,)), lambda x: F.max_pool1d(x, 2), lambda x: F.cross_entropy(x, torch.tensor([0, 3, 1])),
+    lambda x: F.pad(x, (1, 1), "reflect"), lambda x: F.interpolate(x[None], 3), lambda x: torch.fft.rfft(x), lambda x: F.mse_loss(x, x + 1), lambda x: torch.searchsorted(x.sort().values, x),
+    lambda x: F.embedding(x.argsort(), x.t()), lambda x: F.scaled_dot_product_attention(x[None], x[None], x[None]), lambda x: torch.linalg.lstsq(x, x).solution, lambda x: torch.cdist(x, x),
+])  # fmt: skip
+def test_without_pythons_rules_cpp_computes_what_entries_give_or_refuses(call, monkeypatch):
+    from naru.func import _batched
+
+    monkeypatch.setattr(_batched, "RULES", {})
+    torch._C._set_batching(_batched._has_rule, _batched._dispatch, _batched._missed)  # forgets which functions have rules
+    x = g(2, 3, 4)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.testing.assert_close(vmap(call)(x), torch.stack([call(e) for e in x]))
+            (got,) = torch.autograd.grad(vmap(call)(z := x.clone().requires_grad_()).abs().sum(), z, allow_unused=True) if call(x[0]).is_floating_point() else (None,)
+            (want,) = torch.autograd.grad(sum(call(e).abs().sum() for e in z), z, allow_unused=True) if got is not None else (None,)
+            torch.testing.assert_close(got, want)
+    finally:
+        monkeypatch.undo()
+        torch._C._set_batching(_batched._has_rule, _batched._dispatch, _batched._missed)
