@@ -168,7 +168,7 @@ Tensor index_reduce(const Tensor& t, int64_t dim, const Tensor& index, const Ten
   if (source.dim() > 0 && index.numel() != source.size(d))
     throw RuntimeError("index_reduce_(): Number of indices ({}) should be equal to source.size(dim): ({}), for dim: {}", index.numel(),
                        source.size(d), d);
-  if (index.device().is_cpu() && !ops::recording_host())
+  if (index.device().is_cpu() && !ops::recording_host() && !index.impl()->special)
     for (const int64_t i : index.to_ints())
       if (const int64_t n = t.dim() == 0 ? 1 : t.size(d); i < 0 || i >= n)
         throw IndexError("index {} is out of bounds for dimension {} with size {} (index_reduce_)", i, d, n);
