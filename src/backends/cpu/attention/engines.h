@@ -20,7 +20,9 @@ struct FloatEngine {
     const float* data;
     int64_t row;
   };
-  struct Session {};  // of a thread that multiplies
+  struct Session {  // of a thread that multiplies
+    Session() {}
+  };
   static constexpr DType kItem = DType::F32;
 
   static int64_t panel_bytes(int64_t k) { return k * kPanelColumns * static_cast<int64_t>(sizeof(float)); }
