@@ -83,7 +83,6 @@ FUNCTIONS: dict[str, tuple[str | None, str]] = {
     "unsafe_chunk": ("naru::chunk", "pieces may be written to in any case"),
     **_same("unsafe_split unsafe_split_with_sizes", "naru::split", "pieces may be written to in any case"),
     "while_loop": (None, "C++'s own while"),
-    "vmap": ("naru::vmap", "of functions of tensors; random numbers are drawn outside"),
 }
 
 METHODS: dict[str, tuple[str | None, str]] = {

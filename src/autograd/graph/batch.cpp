@@ -1,7 +1,5 @@
 #include "autograd/graph/batch.h"
 
-#include "runtime/memory/memory.h"
-
 namespace naru {
 
 thread_local int64_t vmaps_entered = 0;
@@ -9,9 +7,9 @@ thread_local int64_t vmaps_entered = 0;
 namespace {
 // Storages without memory, by which batched tensors know their device: code that looks for elements there finds none.
 Ref<Storage> empty_storage(Device device) {
-  if (!device.is_cpu()) return runtime::make_storage(device, 0);
-  static const Storage& cpu = *runtime::make_storage(device, 0).leak();
-  return Ref<Storage>::share(const_cast<Storage*>(&cpu));
+  if (!device.is_cpu() || inference_enabled) return make_ref<Storage>(device, 0);
+  static Storage& cpu = *make_ref<Storage>(device, 0).leak();
+  return Ref<Storage>::share(&cpu);
 }
 }  // namespace
 
