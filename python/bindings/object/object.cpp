@@ -214,8 +214,11 @@ thread_local uint32_t noted_line = 0;
 uint32_t line_of(PyFrameObject* frame) {
   PyCodeObject* code = PyFrame_GetCode(frame);
   uint32_t block = file_number(code->co_filename);
-  const int line = PyFrame_GetLineNumber(frame);
-  if (block && line > kLineMask) block = block_number(std::string(utf8(code->co_filename)), line >> kLineBits);
+  int line = 0;
+  if (block) {  // finding a line reads the code's table of lines
+    line = PyFrame_GetLineNumber(frame);
+    if (line > kLineMask) block = block_number(std::string(utf8(code->co_filename)), line >> kLineBits);
+  }
   Py_DECREF(code);
   return block ? block << kLineBits | (static_cast<uint32_t>(line) & kLineMask) : 0;
 }
