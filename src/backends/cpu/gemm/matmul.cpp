@@ -355,16 +355,18 @@ void round_into(const MatMul& asked, const Matrix& c) {
 // The product, or that of the transposes, if it has few rows and reads the large matrix as it lies. One row of float32 is a matrix-vector product of
 // the library.
 std::optional<MatMul> few_rows_of(const MatMul& asked, bool& turned) {
-  const bool narrow = asked.dtype == DType::F16 || asked.dtype == DType::BF16;
-  if ((!narrow && asked.dtype != DType::F32) || asked.precision.deterministic || !has_few_rows()) return {};
   turned = asked.m > kMostFewRows;
+  const int64_t rows = turned ? asked.n : asked.m, columns = turned ? asked.m : asked.n;
+  if (rows > kMostFewRows) return {};
+  if (asked.dtype == DType::F32 ? rows == 1 || columns < 64 || columns * asked.k < kLeastFewWide : columns * asked.k < kLeastFew) return {};
+  if (asked.dtype != DType::F32 && asked.dtype != DType::F16 && asked.dtype != DType::BF16) return {};
+  if (asked.precision.deterministic || !has_few_rows()) return {};
   MatMul q = asked;
   if (turned) {
     std::swap(q.a, q.b), std::swap(q.m, q.n);
     for (Matrix* x : {&q.a, &q.b}) std::swap(x->row_stride, x->col_stride);
   }
-  if (q.m > kMostFewRows || (q.b.row_stride != 1 && q.b.col_stride != 1)) return {};
-  if (narrow ? q.n * q.k < kLeastFew : q.m == 1 || q.n < 64 || q.n * q.k < kLeastFewWide) return {};
+  if (q.b.row_stride != 1 && q.b.col_stride != 1) return {};
   return q;
 }
 
