@@ -39,6 +39,7 @@ struct MatMulShape {
 const MatMulShape kMatMulShapes[] = {{1, 1, 1, 1},    {1, 8, 8, 8},       {1, 1, 50, 70},   {1, 50, 1, 70},  {3, 5, 7, 9},
                                      {1, 33, 65, 17}, {1, 130, 140, 150}, {2, 64, 48, 300}, {1, 3, 4, 0},    {0, 3, 4, 5},
                                      {1, 0, 4, 5},    {1, 300, 10, 64},   {1, 64, 96, 400}, {1, 1, 1, 1000}, {1, 7, 600, 1}};
+constexpr Layout kPlainLayouts[] = {Layout::Contiguous, Layout::Transposed};
 constexpr Layout kMatrixLayouts[] = {Layout::Contiguous, Layout::Transposed, Layout::Stepped, Layout::Repeated, Layout::Offset};
 
 std::vector<double> values_of(Array& x) {
@@ -61,10 +62,11 @@ void expect_right(const ir::MatMul& q, Array& a, Array& b, Array& c, Array* bias
   }
 }
 
-void check_all_shapes(DType t, double epsilon, bool deterministic = false, std::span<const MatMulShape> shapes = kMatMulShapes) {
+void check_all_shapes(DType t, double epsilon, bool deterministic = false, std::span<const MatMulShape> shapes = kMatMulShapes,
+                      std::span<const Layout> layouts = kMatrixLayouts) {
   for (const MatMulShape& s : shapes)
-    for (Layout la : kMatrixLayouts)
-      for (Layout lb : kMatrixLayouts)
+    for (Layout la : layouts)
+      for (Layout lb : layouts)
         for (Layout lc : {Layout::Contiguous, Layout::Transposed, Layout::Stepped}) {
           Array a({s.batch, s.m, s.k}, t, la, 1), b({s.batch, s.k, s.n}, t, lb, 2), c({s.batch, s.m, s.n}, t, lc, 3),
               bias({s.n}, t, Layout::Stepped, 4);
@@ -104,10 +106,11 @@ TEST(MatMul, float64_float16_and_bfloat16) {
 
 // Processors with a bfloat16 instruction, or tiles, use them here; includes tails in all three dimensions, and several blocks of each.
 TEST(MatMul, bfloat16_large_enough_for_the_processors_own_instruction) {
-  constexpr MatMulShape kLarge[] = {{1, 8, 8, 2048},  {1, 9, 17, 1027},  {2, 71, 63, 30},   {1, 130, 8, 127},
-                                    {3, 16, 200, 41}, {1, 290, 270, 33}, {1, 33, 300, 530}, {1, 530, 31, 289}};
+  constexpr MatMulShape kLarge[] = {{1, 8, 8, 2048}, {1, 9, 17, 1027}, {2, 71, 63, 30}, {1, 130, 8, 127}, {3, 16, 200, 41}};
   check_all_shapes(DType::BF16, 8e-3, false, kLarge);
   check_all_shapes(DType::BF16, 8e-3, true, kLarge);
+  constexpr MatMulShape kBlocks[] = {{1, 290, 270, 33}, {1, 33, 300, 530}, {1, 530, 31, 289}};
+  check_all_shapes(DType::BF16, 8e-3, false, kBlocks, kPlainLayouts);
 }
 
 // Few rows or columns read the other matrix as it lies; tails of vectors in both dimensions, and several blocks of them.
@@ -115,9 +118,9 @@ TEST(MatMul, few_rows_and_few_columns) {
   constexpr MatMulShape kFew[] = {{1, 1, 300, 70},  {2, 2, 130, 41}, {1, 3, 64, 65},  {1, 4, 17, 513}, {3, 5, 33, 40},  {1, 6, 1, 1200},
                                   {1, 7, 500, 130}, {1, 40, 5, 300}, {3, 300, 1, 33}, {1, 33, 7, 64},  {1, 1, 1, 2000}, {2, 8, 3, 129}};
   constexpr MatMulShape kFewWide[] = {{1, 2, 400, 330}, {1, 3, 133, 1030}, {1, 7, 1100, 130}, {1, 700, 5, 200}, {2, 4, 410, 321}};
-  check_all_shapes(DType::F32, 6e-8, false, kFewWide);
-  check_all_shapes(DType::F16, 1e-3, false, kFew);
-  check_all_shapes(DType::BF16, 8e-3, false, kFew);
+  check_all_shapes(DType::F32, 6e-8, false, kFewWide, kPlainLayouts);
+  check_all_shapes(DType::F16, 1e-3, false, kFew, kPlainLayouts);
+  check_all_shapes(DType::BF16, 8e-3, false, kFew, kPlainLayouts);
 }
 TEST(MatMul, few_rows_have_the_same_bits_for_every_number_of_threads) {
   for (const DType type : {DType::F32, DType::F16, DType::BF16})
