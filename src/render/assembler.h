@@ -7,6 +7,19 @@
 
 namespace naru::render {
 
+// An operand in memory with these bytes, behind the function's code. asmjit (1.9) crashes where it has no memory for the patterns that a constant is
+// made of, so they get theirs before it is asked; without memory the compiler has that error, and the function is not made.
+template <class Compiler>
+auto new_constant(Compiler& cc, const void* bytes, size_t size) {
+  constexpr size_t kPatterns = 4096;
+  using Operand = decltype(cc.newConst(asmjit::ConstPoolScope::kLocal, bytes, size));
+  if (cc._codeZone.remainingSize() < kPatterns && !cc._codeZone.alloc(kPatterns)) {
+    cc.reportError(asmjit::kErrorOutOfMemory);
+    return Operand();
+  }
+  return cc.newConst(asmjit::ConstPoolScope::kLocal, bytes, size);
+}
+
 using Register = asmjit::BaseReg;  // a virtual 64-bit register
 using asmjit::Label;
 

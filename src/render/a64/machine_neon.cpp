@@ -37,7 +37,7 @@ MachineNeon::Vec MachineNeon::bits_everywhere(VType type, uint64_t bits) {
   } else {
     const uint64_t whole = wide ? bits : word | uint64_t{word} << 32;
     const uint64_t all[2] = {whole, whole};
-    cc_.ldr(d.q(), cc_.newConst(asmjit::ConstPoolScope::kLocal, all, sizeof all));
+    cc_.ldr(d.q(), new_constant(cc_, all, sizeof all));
   }
   return d;
 }
@@ -98,7 +98,7 @@ Value MachineNeon::index(const Register& base, int offset) {
   for (int p = 0; p < 2; ++p) {
     const int64_t lane[2] = {offset + 2 * p, offset + 2 * p + 1};
     Vec d = vec();
-    cc_.ldr(d.q(), cc_.newConst(asmjit::ConstPoolScope::kLocal, lane, sizeof lane));
+    cc_.ldr(d.q(), new_constant(cc_, lane, sizeof lane));
     cc_.add(d.d2(), d.d2(), all.d2());
     v.part[p] = d;
   }
@@ -299,7 +299,7 @@ void MachineNeon::set_tail(const Register& count) {
   Vec lane = vec();
   const int32_t numbers[4] = {0, 1, 2, 3};
   cc_.dup(mask_.s4(), count_.w());
-  cc_.ldr(lane.q(), cc_.newConst(asmjit::ConstPoolScope::kLocal, numbers, sizeof numbers));
+  cc_.ldr(lane.q(), new_constant(cc_, numbers, sizeof numbers));
   cc_.cmgt(mask_.s4(), mask_.s4(), lane.s4());
   for (int p = 0; p < 2; ++p) wide_mask_[p] = wide_mask(mask_, p);
 }

@@ -58,7 +58,7 @@ void MachineAvx2::set_tail(const Register& lanes_left) {
   cc_.vmovd(n, count_.r32());
   cc_.vpbroadcastd(mask_, n);
   const int32_t lane[8] = {0, 1, 2, 3, 4, 5, 6, 7};
-  cc_.vpcmpgtd(mask_, mask_, cc_.newConst(asmjit::ConstPoolScope::kLocal, lane, sizeof lane));
+  cc_.vpcmpgtd(mask_, mask_, new_constant(cc_, lane, sizeof lane));
   for (int p = 0; p < 2; ++p) wide_mask_[p] = wide_mask(mask_, p);
 }
 
@@ -202,7 +202,7 @@ void MachineAvx2::store(DType dtype, const Value& value, const Address& address,
         cc_.vpacksswb(low, low, low);
       if (dtype == DType::Bool) {
         const uint8_t ones[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-        cc_.vpand(low, low, cc_.newConst(asmjit::ConstPoolScope::kLocal, ones, 16));
+        cc_.vpand(low, low, new_constant(cc_, ones, 16));
       }
       cc_.vmovq(to, low);
     }
@@ -253,7 +253,7 @@ Arg MachineAvx2::constant_arg(VType type, uint64_t bits) {
   uint64_t lanes64[4];
   const uint64_t whole = parts_of(type) == 2 ? bits : (bits & 0xffffffff) | bits << 32;
   for (uint64_t& lane : lanes64) lane = whole;
-  const x86::Mem at = cc_.newConst(asmjit::ConstPoolScope::kLocal, lanes64, sizeof lanes64);
+  const x86::Mem at = new_constant(cc_, lanes64, sizeof lanes64);
   Arg arg(type, at, at);
   arg.constant = true;
   arg.bits = bits;
@@ -276,7 +276,7 @@ Value MachineAvx2::index(const Register& base, int offset) {
     int64_t lane[4];
     for (int i = 0; i < 4; ++i) lane[i] = offset + p * 4 + i;
     x86::Vec d = vec();
-    cc_.vpaddq(d, all, cc_.newConst(asmjit::ConstPoolScope::kLocal, lane, sizeof lane));
+    cc_.vpaddq(d, all, new_constant(cc_, lane, sizeof lane));
     v.part[p] = d;
   }
   return v;

@@ -98,7 +98,7 @@ void MachineAvx512::store(DType dtype, const Value& value, const Address& addres
     case DType::Bool: {
       x86::Xmm bytes = cc_.newXmm();
       const uint8_t ones[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-      cc_.k(mask_of(value)).z().vmovdqu8(bytes, cc_.newConst(asmjit::ConstPoolScope::kLocal, ones, 16));
+      cc_.k(mask_of(value)).z().vmovdqu8(bytes, new_constant(cc_, ones, 16));
       masked(0);
       cc_.vmovdqu8(at, bytes);
       return;
@@ -183,8 +183,7 @@ x86::Vec MachineAvx512::broadcast_narrow(DType dtype, x86::Mem at) {
 }
 
 Arg MachineAvx512::constant_arg(VType type, uint64_t bits) {
-  x86::Mem at = parts_of(type) == 2 ? cc_.newUInt64Const(asmjit::ConstPoolScope::kLocal, bits)
-                                    : cc_.newUInt32Const(asmjit::ConstPoolScope::kLocal, static_cast<uint32_t>(bits));
+  x86::Mem at = new_constant(cc_, &bits, parts_of(type) == 2 ? 8 : 4);  // little-endian: the lower half begins
   Arg arg = broadcast_memory(type, at);
   arg.constant = true;
   arg.bits = bits;
@@ -216,7 +215,7 @@ Value MachineAvx512::index(const Register& base, int offset) {
     int64_t lane[8];
     for (int i = 0; i < 8; ++i) lane[i] = offset + p * 8 + i;
     x86::Vec d = vec();
-    cc_.vpaddq(d, all, cc_.newConst(asmjit::ConstPoolScope::kLocal, lane, sizeof lane));
+    cc_.vpaddq(d, all, new_constant(cc_, lane, sizeof lane));
     v.part[p] = d;
   }
   return v;
@@ -275,7 +274,7 @@ void MachineAvx512::store_first(VType type, const Value& value, const Address& a
     // Not kmovw to a general register: of a spilled mask asmjit would make a load into a mask.
     x86::Xmm bytes = cc_.newXmm();
     const uint8_t ones[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-    cc_.k(mask_of(value)).z().vmovdqu8(bytes, cc_.newConst(asmjit::ConstPoolScope::kLocal, ones, 16));
+    cc_.k(mask_of(value)).z().vmovdqu8(bytes, new_constant(cc_, ones, 16));
     cc_.vpextrb(at, bytes, imm(0));
   } else if (parts_of(type) == 2) {
     cc_.vmovlpd(at, vec_of(value.part[0]).xmm());
