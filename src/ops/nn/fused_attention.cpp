@@ -34,7 +34,7 @@ Attention::Sizes four(const Dims& sizes, const Dims& strides) {
 }
 
 // True if the device can read t in place: the cpu always, libraries with unit stride in the last dimension and 16-byte aligned rows.
-bool is_library_compatible(const Tensor& t) {
+bool is_read_in_place(const Tensor& t) {
   constexpr int64_t kLoad = 8, kBytes = 16;
   if (t.device().is_cpu()) return true;
   const TensorImpl& i = *t.impl();
@@ -44,7 +44,7 @@ bool is_library_compatible(const Tensor& t) {
     if (i.sizes[d] != 1 && (i.strides[d] <= 0 || i.strides[d] % kLoad != 0)) return false;
   return true;
 }
-Dims compatible_strides(const Tensor& t) { return is_library_compatible(t) ? t.strides() : contiguous_strides(t.sizes()); }
+Dims compatible_strides(const Tensor& t) { return is_read_in_place(t) ? t.strides() : contiguous_strides(t.sizes()); }
 Tensor copied(const Tensor& t, const Dims& strides) {
   const Tensor out = make_result(t.sizes(), strides, t.dtype(), t.device(), "scaled_dot_product_attention");
   const OpOperand from{&t, {}, t.dtype()};
@@ -53,7 +53,7 @@ Tensor copied(const Tensor& t, const Dims& strides) {
 }
 Tensor make_compatible(const Tensor& t) {
   const Tensor x = t.detach();
-  return is_library_compatible(x) ? x : copied(x, contiguous_strides(x.sizes()));
+  return is_read_in_place(x) ? x : copied(x, contiguous_strides(x.sizes()));
 }
 
 Attention::Array array_laid(const Tensor& t) { return {view_of(t, t.sizes()).data, four(t.sizes(), t.strides())}; }
@@ -142,8 +142,8 @@ struct Saved {
   Tensor stats, bias, blind;
 };
 
-Tensors library_gradients(const Saved& s, const Tensor& grad, const Tensors& saved, const AttentionGradients& by_products,
-                          std::array<bool, 3> need) {
+Tensors fused_gradients(const Saved& s, const Tensor& grad, const Tensors& saved, const AttentionGradients& by_products,
+                        std::array<bool, 3> need) {
   const Tensor q = make_compatible(saved[0]), k = make_compatible(saved[1]), v = make_compatible(saved[2]), out = make_compatible(saved[3]);
   Attention laid = s.op;  // hooks on saved tensors may return them with other strides
   laid.q.strides = four(q.sizes(), q.strides()), laid.k.strides = four(k.sizes(), k.strides());
@@ -158,7 +158,7 @@ Tensors library_gradients(const Saved& s, const Tensor& grad, const Tensors& sav
   const FlopsOfAll counted;
   const NoGrad off;
   Tensor g = s.blind.defined() ? masked_fill(grad.detach(), s.blind, 0.0) : grad.detach();
-  if (!(g.strides() == out.strides()) || !is_library_compatible(g)) g = copied(g, out.strides());
+  if (!(g.strides() == out.strides()) || !is_read_in_place(g)) g = copied(g, out.strides());
   const auto beside = [&](const Tensor& t, size_t i) {
     return made[i]
                ? make_result(t.sizes(), dense_strides_like(t.sizes(), t.strides()), t.dtype(), t.device(), "scaled_dot_product_attention")
@@ -218,7 +218,7 @@ Tensor fused_attention(const Tensor& query, const Tensor& key, const Tensor& val
   return autograd::record(
       std::move(out), node, {&query, &key, &value}, {&query, &key, &value},
       [s, by_products](const Tensors& g, const Tensors& saved, autograd::Needed needed) -> Tensors {
-        return library_gradients(s, g[0], saved, by_products, {needed[0], needed[1], needed[2]});
+        return fused_gradients(s, g[0], saved, by_products, {needed[0], needed[1], needed[2]});
       },
       true);
 }

@@ -96,9 +96,7 @@ void MachineAvx512::store(DType dtype, const Value& value, const Address& addres
   };
   switch (dtype) {
     case DType::Bool: {
-      x86::Xmm bytes = cc_.newXmm();
-      const uint8_t ones[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-      cc_.k(mask_of(value)).z().vmovdqu8(bytes, new_constant(cc_, ones, 16));
+      const x86::Xmm bytes = bytes_of_mask(value);
       masked(0);
       cc_.vmovdqu8(at, bytes);
       return;
@@ -268,14 +266,18 @@ Value MachineAvx512::shift_down(VType type, const Value& value, int by) {
   return Value{{d, d}};
 }
 
+x86::Xmm MachineAvx512::bytes_of_mask(const Value& value) {
+  x86::Xmm bytes = cc_.newXmm();
+  const uint8_t ones[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  cc_.k(mask_of(value)).z().vmovdqu8(bytes, new_constant(cc_, ones, 16));
+  return bytes;
+}
+
 void MachineAvx512::store_first(VType type, const Value& value, const Address& address) {
   const x86::Mem at = memory(address);
   if (type == VType::Bool) {
     // Not kmovw to a general register: of a spilled mask asmjit would make a load into a mask.
-    x86::Xmm bytes = cc_.newXmm();
-    const uint8_t ones[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-    cc_.k(mask_of(value)).z().vmovdqu8(bytes, new_constant(cc_, ones, 16));
-    cc_.vpextrb(at, bytes, imm(0));
+    cc_.vpextrb(at, bytes_of_mask(value), imm(0));
   } else if (parts_of(type) == 2) {
     cc_.vmovlpd(at, vec_of(value.part[0]).xmm());
   } else {

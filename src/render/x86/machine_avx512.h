@@ -40,6 +40,7 @@ class MachineAvx512 final : public X86LaneMachine {
  private:
   static constexpr int kMasks = 7;  // k0 cannot be used as a mask
   Arg broadcast_memory(VType type, x86::Mem at);
+  x86::Xmm bytes_of_mask(const Value& value);  // 1 or 0 for each lane
   x86::Vec low_half(const Value& v, int part) const { return v.part[part].as<x86::Vec>().ymm(); }
   Value join(x86::Vec low, x86::Vec high);
 

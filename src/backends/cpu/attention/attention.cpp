@@ -65,7 +65,7 @@ template <class Engine>
 class Items {
  public:
   using Item = typename Engine::Item;
-  explicit Items(const Matrix& m) : rows_(m.rows), row_(m.row), data_(reinterpret_cast<const Item*>(m.data)) {
+  explicit Items(const Matrix& m) : row_(m.row), data_(reinterpret_cast<const Item*>(m.data)) {
     if (m.type == Engine::kItem && (m.column == 1 || m.columns == 1)) return;
     row_ = m.columns;
     held_ = make_buffer({m.rows, row_}, sizeof(Item));
@@ -74,10 +74,9 @@ class Items {
   }
   const Item* at(int64_t position) const { return data_ + position * row_; }
   int64_t row() const { return row_; }
-  int64_t rows() const { return rows_; }
 
  private:
-  int64_t rows_, row_;
+  int64_t row_;
   const Item* data_;
   Buffer held_;
 };
@@ -118,7 +117,6 @@ struct Room {
 template <class Engine>
 class Keys {
  public:
-  using Item = typename Engine::Item;
   // Of the positions [begin, end), which begin a block.
   Keys(const Items<Engine>& items, int64_t width, int64_t begin, int64_t end, bool for_scores, bool for_sums)
       : width_(width), begin_(begin), end_(end) {
@@ -187,17 +185,15 @@ void forward_rows(const Head& h, const Items<Engine>& q, const Keys<Engine>& k, 
   float most[kQueries], sums[kQueries] = {};
   std::fill(most, most + rows, -std::numeric_limits<float>::infinity());
   std::fill(out, out + whole_panels(rows) * width, 0.0f);
-  const auto left = Engine::left_of_items(q.at(first), q.row(), rows, op.width, room.left.get());
-  // The left operand of scores lies where that of sums goes, so it is packed again for each block of keys but the first.
+  char* const left = room.left.get();  // of scores, then of sums
   for (int64_t b = 0; b < k.blocks(); ++b) {
     const int64_t n = h.seen(first, rows, k.first(b), k.count(b));
     if (n == 0) break;
-    const auto queries = b == 0 ? left : Engine::left_of_items(q.at(first), q.row(), rows, op.width, room.left.get());
     ScoreRows s{as_floats(room.scores), kScoreRow, rows, first, k.first(b), n, static_cast<float>(op.scale), op.causal};
-    k.scores(queries, rows, b, n, s.data);
+    k.scores(Engine::left_of_items(q.at(first), q.row(), rows, op.width, left), rows, b, n, s.data);
     h.add_bias(s, room.bias);
     softmax_step(s, most, sums, out, width, op.value_width);
-    v.add_sums(Engine::left(s.data, kScoreRow, rows, n, room.left.get()), rows, b, n, out);
+    v.add_sums(Engine::left(s.data, kScoreRow, rows, n, left), rows, b, n, out);
   }
   for (int64_t r = 0; r < rows; ++r) {
     const float factor = sums[r] == 0.0f ? 0.0f : 1.0f / sums[r];

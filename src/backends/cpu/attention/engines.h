@@ -12,8 +12,6 @@
 
 namespace naru::cpu {
 
-inline int64_t whole_panels(int64_t n) { return (n + kPanelColumns - 1) / kPanelColumns * kPanelColumns; }
-
 struct FloatEngine {
   using Item = float;
   struct Left {

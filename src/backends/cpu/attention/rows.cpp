@@ -6,12 +6,13 @@
 #include <limits>
 
 #include "backends/cpu/exec/simd.h"
+#include "backends/cpu/gemm/builtin_gemm.h"
 
 namespace naru::cpu {
 namespace {
 
 // Sixteen at a time on every processor, so that sums have one order.
-constexpr int64_t kLanes = 16, kPad = 32;
+constexpr int64_t kLanes = 16;
 typedef float Floats __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
 typedef int32_t Ints __attribute__((vector_size(kLanes * sizeof(int32_t)), aligned(4), may_alias));
 constexpr float kHidden = -std::numeric_limits<float>::infinity();
@@ -59,7 +60,6 @@ constexpr float kHidden = -std::numeric_limits<float>::infinity();
   return x[0];
 }
 
-int64_t padded(int64_t n) { return (n + kPad - 1) / kPad * kPad; }
 // The number of keys of the block that row r sees.
 [[gnu::always_inline]] inline int64_t seen_of(const ScoreRows& s, int64_t r) {
   const int64_t reach = s.first + r + 1 - s.key;
@@ -69,7 +69,7 @@ int64_t padded(int64_t n) { return (n + kPad - 1) / kPad * kPad; }
 // Scales the scores of row r, adds their bias, and hides what the row does not see, up to the end of its room. Returns the greatest.
 [[gnu::always_inline]] inline float prepare(const ScoreRows& s, int64_t r, int64_t seen) {
   float* const row = s.data + r * s.row;
-  const int64_t end = padded(s.keys);
+  const int64_t end = whole_panels(s.keys);
   if (s.bias) {
     const float* const bias = s.bias + r * s.bias_row;
     for (int64_t i = 0; i < seen; ++i) row[i] = row[i] * s.scale + bias[i];
@@ -91,7 +91,7 @@ int64_t padded(int64_t n) { return (n + kPad - 1) / kPad * kPad; }
 }  // namespace
 
 NARU_WIDE void softmax_step(const ScoreRows& s, float* most, float* sums, float* out, int64_t out_row, int64_t width) {
-  const int64_t end = padded(s.keys);
+  const int64_t end = whole_panels(s.keys);
   for (int64_t r = 0; r < s.rows; ++r) {
     float* const row = s.data + r * s.row;
     const int64_t seen = seen_of(s, r);
@@ -121,7 +121,7 @@ NARU_WIDE void softmax_step(const ScoreRows& s, float* most, float* sums, float*
 }
 
 NARU_WIDE void softmax_gradients(const ScoreRows& s, const float* stats, const float* dots, float* grads) {
-  const int64_t end = padded(s.keys);
+  const int64_t end = whole_panels(s.keys);
   for (int64_t r = 0; r < s.rows; ++r) {
     float *const row = s.data + r * s.row, *const grad = grads + r * s.row;
     const int64_t seen = stats[r] == kHidden ? 0 : seen_of(s, r);

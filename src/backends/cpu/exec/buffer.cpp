@@ -11,8 +11,8 @@
 namespace naru::cpu {
 namespace {
 
-// Smaller ones are malloc's. From kHuge on they are on huge pages where the system has them.
-constexpr size_t kLarge = 128 << 10, kFew = 256 << 10, kHuge = 2 << 20;
+// Smaller buffers than kLarge are malloc's. From kOnHugePages on they are whole huge pages, where the system has them.
+constexpr size_t kLarge = 128 << 10, kOnHugePages = 256 << 10, kHugePage = 2 << 20;
 constexpr size_t kMostKept = 128 << 20;  // bytes
 
 struct Piece {
@@ -20,7 +20,7 @@ struct Piece {
   size_t bytes;
 };
 
-size_t boundary_of(size_t bytes) noexcept { return bytes >= kFew ? kHuge : kAlignment; }
+size_t boundary_of(size_t bytes) noexcept { return bytes >= kOnHugePages ? kHugePage : kAlignment; }
 void release(Piece piece) noexcept { release_aligned(piece.memory, boundary_of(piece.bytes)); }
 
 // Buffers that no instruction uses, the oldest first.
@@ -28,12 +28,13 @@ class Kept {
  public:
   Kept() { runtime::hold_at_fork(mutex_); }
 
-  // The smallest that has so many bytes, and not more than twice as many.
+  // The smallest that has so many bytes, and is one huge page or not more than twice as large.
   Piece take(size_t bytes) noexcept {
     const std::lock_guard lock(mutex_);
     auto best = pieces_.end();
     for (auto p = pieces_.begin(); p != pieces_.end(); ++p)
-      if (p->bytes >= bytes && (p->bytes / 2 <= bytes || p->bytes == kHuge) && (best == pieces_.end() || p->bytes < best->bytes)) best = p;
+      if (p->bytes >= bytes && (p->bytes / 2 <= bytes || p->bytes == kHugePage) && (best == pieces_.end() || p->bytes < best->bytes))
+        best = p;
     if (best == pieces_.end()) return {nullptr, 0};
     const Piece found = *best;
     pieces_.erase(best);
@@ -82,7 +83,7 @@ void* take_buffer(size_t& bytes) {
     bytes = piece.bytes;
     return piece.memory;
   }
-  const size_t unit = bytes >= kFew ? kHuge : kLarge;
+  const size_t unit = bytes >= kOnHugePages ? kHugePage : kLarge;
   if (bytes > SIZE_MAX - unit) return nullptr;
   bytes = (bytes + unit - 1) / unit * unit;
   void* memory = aligned_memory(bytes, boundary_of(bytes));
@@ -90,7 +91,7 @@ void* take_buffer(size_t& bytes) {
     kept().clear();
     memory = aligned_memory(bytes, boundary_of(bytes));
   }
-  if (memory && bytes >= kFew) runtime::system::prefer_huge(memory, bytes);
+  if (memory && bytes >= kOnHugePages) runtime::system::prefer_huge(memory, bytes);
   return memory;
 }
 

@@ -267,7 +267,7 @@ void multiply(const ir::MatMul& q, bool turned, int64_t batch, const Block& rows
   }
 }
 
-bool asks_for_tiles() noexcept {
+bool may_use_tiles() noexcept {
   constexpr unsigned kBfloatTiles = 1u << 22, kTiles = 1u << 24;
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & kBfloatTiles) && (d & kTiles) && runtime::system::allow_tiles();
@@ -311,7 +311,7 @@ void bfloat_product(const ir::MatMul& q) {
 }
 
 bool has_bfloat_tiles() noexcept {
-  static const bool has = has_bfloat_products() && asks_for_tiles();
+  static const bool has = has_bfloat_products() && may_use_tiles();
   return has;
 }
 

@@ -25,6 +25,7 @@ struct OwnMatMul {
 // c = a b, for a packed `b` that many products use: panels of kPanelColumns columns, `panel` elements apart, each of k consecutive rows, 64-byte
 // aligned. n is a multiple of kPanelColumns; a and c have unit column strides. Chains begin from 0, or with `add` from the values in c.
 constexpr int64_t kPanelColumns = 32;
+constexpr int64_t whole_panels(int64_t n) { return (n + kPanelColumns - 1) / kPanelColumns * kPanelColumns; }
 template <class T>
 struct PanelProduct {
   int64_t m, n, k;

@@ -118,7 +118,6 @@ uint64_t one_bits() {
     return std::bit_cast<uint32_t>(T(1));
 }
 
-int64_t padded(int64_t columns) { return (columns + kPanelColumns - 1) / kPanelColumns * kPanelColumns; }
 // Threads share units by this many: few rows want two panels at once.
 constexpr int64_t kUnits = 2 * kPanelColumns;
 
@@ -137,8 +136,8 @@ class Memory {
 template <class T>
 class Panels {
  public:
-  Panels(const T* b, int64_t b_row, int64_t b_col, int64_t depth, int64_t cols) : depth_(depth), data_(depth * padded(cols)) {
-    split(padded(cols) / kPanelColumns, 0.4 * static_cast<double>(depth * cols), 1, [&](int64_t begin, int64_t end) {
+  Panels(const T* b, int64_t b_row, int64_t b_col, int64_t depth, int64_t cols) : depth_(depth), data_(depth * whole_panels(cols)) {
+    split(whole_panels(cols) / kPanelColumns, 0.4 * static_cast<double>(depth * cols), 1, [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p)
         pack_panel(b + p * kPanelColumns * b_col, b_row, b_col, depth, std::min(kPanelColumns, cols - p * kPanelColumns),
                    at(p * kPanelColumns));
@@ -238,7 +237,7 @@ class Forward {
         tanh_(loop, 13),
         in_(loop.arrays[0].sizes[1]),
         width_(loop.arrays[6].sizes[1]),
-        pitch_(padded(width_)) {
+        pitch_(whole_panels(width_)) {
     const Rows<T> ih(loop, 1), hh(loop, 2);
     for (int g = 0; g < gates_; ++g) {
       ih_.emplace_back(ih.data + g * width_ * in_, 1, in_, in_, width_);
@@ -256,7 +255,7 @@ class Forward {
       split(width_, n * units * (gates_ * units / 60 + 3), kUnits, [&](int64_t begin, int64_t end) {
         if (fresh)
           for (int g = 0; g < gates_; ++g)
-            ih_[static_cast<size_t>(g)].multiply(rows_, x_.at(first_), in_, begin, padded(end), input(g, first_), pitch_);
+            ih_[static_cast<size_t>(g)].multiply(rows_, x_.at(first_), in_, begin, whole_panels(end), input(g, first_), pitch_);
         part(k, begin, end);
       });
     }
@@ -283,7 +282,7 @@ class Forward {
     return true;
   }
   void part(int64_t k, int64_t begin, int64_t end) const {
-    const int64_t t = steps_.step(k), n = steps_.sizes[t], old = steps_.continued(k), stop = padded(end);
+    const int64_t t = steps_.step(k), n = steps_.sizes[t], old = steps_.continued(k), stop = whole_panels(end);
     for (int g = 0; g < gates_; ++g) {
       const auto& panels = hh_[static_cast<size_t>(g)];
       if (old > 0) panels.multiply(old, steps_.before(k, 0, out_, h0_), width_, begin, stop, hidden(g, 0), pitch_);
@@ -362,7 +361,7 @@ class Backward {
         to_hidden_(loop, lstm_ ? 11 : 12),
         width_(h0_.width),
         depth_(gates_ * width_),
-        pitch_(padded(width_)),
+        pitch_(whole_panels(width_)),
         hh_(loop.arrays[0].as<T>(), width_, 1, depth_, width_) {
     const int64_t batch = steps_.sizes[0];
     product_ = Memory<T>(batch * pitch_);
@@ -388,7 +387,7 @@ class Backward {
   // The gradient of the state before step k.
   void multiply(int64_t k, int64_t begin, int64_t end) const {
     const int64_t t = steps_.step(k), n = steps_.sizes[t];
-    hh_.multiply(n, to_hidden_.at(steps_.row(t)), depth_, begin, padded(end), product_.get(), pitch_);
+    hh_.multiply(n, to_hidden_.at(steps_.row(t)), depth_, begin, whole_panels(end), product_.get(), pitch_);
     for (int64_t r = 0; r < n && !lstm_; ++r) add_to(carry_.get() + r * width_ + begin, product_.get() + r * pitch_ + begin, end - begin);
   }
   void row(int64_t k, int64_t r, int64_t begin, int64_t n) const {
