@@ -7,8 +7,10 @@ N failed, N skipped``; the exit status is 0 only if nothing failed and something
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -75,17 +77,30 @@ def count_junit(report: Path) -> Count:
     return count
 
 
+def print_stacks(folder: Path) -> None:
+    """Prints where the Python processes of a suite are (tests/python/conftest.py opens a file for each, named after its process)."""
+    for file in sorted(folder.iterdir()):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(file.name), signal.SIGUSR1)
+            time.sleep(1)
+            print(f"-- process {file.name}", file.read_text(encoding="utf-8"), sep="\n", flush=True)
+
+
 def run_suite(name: str, command: list[str], report: Path, counter, ok: tuple[int, ...] = (0,), **env: str) -> Count:
     """Runs one suite and prints its counts; a crash, a hang or a missing report counts as one more failure."""
     print(f"== {name}", flush=True)
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
     start = time.monotonic()
-    try:
-        status = subprocess.run(command, cwd=ROOT, env={**os.environ, **env}, timeout=TIME_LIMIT).returncode
-        trouble = f"ended with status {status}"
-    except subprocess.TimeoutExpired:
-        status, trouble = -1, f"did not end within {TIME_LIMIT} s"
+    with tempfile.TemporaryDirectory() as stacks, subprocess.Popen(command, cwd=ROOT, env={**os.environ, "NARU_TEST_STACKS": stacks, **env}) as suite:
+        try:
+            status = suite.wait(TIME_LIMIT)
+            trouble = f"ended with status {status}"
+        except subprocess.TimeoutExpired:
+            status, trouble = -1, f"did not end within {TIME_LIMIT} s"
+            print_stacks(Path(stacks))
+        finally:
+            suite.kill()
     try:
         count = counter(report)
     except (OSError, ValueError, KeyError, xml.ParseError):

@@ -1,4 +1,5 @@
 """Virtual devices for the whole run, so that tests can use several kinds of device on any machine."""
+import faulthandler
 import gc
 import importlib.util
 import os
@@ -17,6 +18,10 @@ if "NARU_TEST_DEVICES" not in os.environ:
         os.environ.setdefault("NARU_FAKE_OPENCL_HEADERS", "own")
 # The kernel cache is off: PoCL has one of its own, and few kernels are asked for twice (the test of the cache enables it).
 os.environ.setdefault("NARU_CACHE_DIR", "")
+
+# tools/test.py asks a run that does not end for the stacks of its processes.
+if stacks := os.environ.get("NARU_TEST_STACKS"):
+    faulthandler.register(signal.SIGUSR1, file=open(Path(stacks, str(os.getpid())), "w", encoding="utf-8"), all_threads=True)  # noqa: SIM115
 
 # A shell makes background processes ignore SIGINT, which the programs that tests interrupt would inherit.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -13,6 +13,7 @@
 #include "ir/op_ids.h"
 #include "object/convert.h"
 #include "object/out.h"
+#include "runtime/queue/operator_scope.h"
 
 namespace naru::py {
 
@@ -109,6 +110,13 @@ void hold(A& a) {
   if constexpr (requires { a.hold(); }) a.hold();
 }
 
+// A call whose work is long: without the GIL, and its parts fused even if they read memory of other libraries.
+struct LongCall {
+  void end() { scope.end(); }
+  GilRelease unlocked;
+  runtime::OperatorScope scope;
+};
+
 template <class F, class R, class... A>
 struct Invoker {
   template <size_t I>
@@ -132,16 +140,18 @@ struct Invoker {
     if (unlock) (hold(std::get<I>(args)), ...);
     if constexpr (std::is_void_v<R>) {
       if (unlock) {
-        GilRelease scope;
+        LongCall scope;
         call();
+        scope.end();
       } else {
         call();
       }
       Py_RETURN_NONE;
     } else if constexpr (std::is_same_v<R, Self>) {
       if (unlock) {
-        GilRelease scope;
+        LongCall scope;
         call();
+        scope.end();
       } else {
         call();
       }
@@ -150,8 +160,9 @@ struct Invoker {
       if (unlock) {
         std::optional<R> result;
         {
-          GilRelease scope;
+          LongCall scope;
           result.emplace(call());
+          scope.end();
         }
         return check(to_python(*result));
       }

@@ -17,6 +17,7 @@
 #include "runtime/queue/capture.h"
 #include "runtime/queue/check_operands.h"
 #include "runtime/queue/fallback.h"
+#include "runtime/queue/operator_scope.h"
 #include "runtime/queue/sync.h"
 
 namespace naru::runtime {
@@ -114,7 +115,7 @@ void Queue::append(ir::OpId id, std::span<const Source> sources, const TensorImp
   }
   size_t deferred = 0;
   for (const Piece& p : group_.outputs) deferred += p.storage->data ? 0 : p.storage->bytes;
-  if (alone || !fusion() || deferred > most_deferred_ || externally_aliased) flush_locked();
+  if (alone || !fusion() || deferred > most_deferred_ || (externally_aliased && !OperatorScope::postpone(*this))) flush_locked();
 }
 
 bool Queue::defer(ir::Reduce& reduce, const Dims& shape, const Dims& order, std::span<const TensorImpl* const> reads,
@@ -134,7 +135,7 @@ bool Queue::defer(ir::Reduce& reduce, const Dims& shape, const Dims& order, std:
   for (const Piece& p : deferred->reads) p.storage->pending.store(this, std::memory_order_release);
   out.storage->pending.store(this, std::memory_order_release);
   deferred_ = std::move(deferred);
-  if (at_once) flush_locked();
+  if (at_once && !OperatorScope::postpone(*this)) flush_locked();
   return true;
 }
 

@@ -101,3 +101,58 @@ def test_an_address_stays_good():
     p = ctypes.cast(t.data_ptr(), ctypes.POINTER(ctypes.c_float))
     t.add_(4)
     assert p[LARGE - 1] == 4.0
+
+
+def instructions(call):
+    """The names of the instructions that a call submits."""
+    torch._C._begin_instruction_log()
+    call()
+    return [name for _, _, name, *_ in torch._C._end_instruction_log()]
+
+
+IMAGES = (4, 8, 64, 64)  # from 65,536 elements on, a call's parts are deferred
+FORMULAS = {  # of x (IMAGES) and weights of its channels
+    "batch_norm": lambda x, w: torch.nn.functional.batch_norm(x, None, None, w, w, training=True),
+    "group_norm": lambda x, w: torch.nn.functional.group_norm(x, 4, w, w),
+    "layer_norm": lambda x, w: torch.nn.functional.layer_norm(x, (64, 64)),
+    "std": lambda x, w: x.std(dim=(0, 2)),
+    "logsumexp": lambda x, w: x.logsumexp(1),
+    "smooth_l1": lambda x, w: torch.nn.functional.smooth_l1_loss(x, x.detach().roll(1), beta=0.5),
+    "var_mean": lambda x, w: torch.var_mean(x)[0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("gradient", [False, True], ids=["forward", "backward"])
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_formula_of_an_arrays_memory_is_fused_as_one_of_own_memory(name, gradient):
+    """And its result has been computed when the call returns: the array may be written then."""
+    rng = np.random.default_rng(5)
+    array, weight = rng.standard_normal(IMAGES).astype("float32"), rng.standard_normal(8).astype("float32")
+    own, lent = ([made(a).requires_grad_(gradient) for a in (array, weight)] for made in (torch.tensor, torch.from_numpy))
+    formula, results = FORMULAS[name], {}
+
+    def run(key, x, w):
+        y = formula(x, w)
+        results[key] = [y.detach()]
+        if gradient:
+            results[key] += [g for g in torch.autograd.grad(y, [x, w], torch.full_like(y, 0.5), allow_unused=True) if g is not None]
+
+    used = [instructions(lambda: run(*which)) for which in (("own", *own), ("lent", *lent))]
+    assert gradient or used[0] == used[1]
+    array[:], weight[:] = np.nan, np.nan
+    for a, b in zip(results["own"], results["lent"], strict=True):
+        assert not a.isnan().any() and torch.equal(a, b)
+
+
+def test_writes_to_an_arrays_memory_are_there_when_the_call_returns():
+    array = np.ones(IMAGES, dtype="float32")
+    t = torch.from_numpy(array)
+    torch.nn.functional.dropout(t, 1.0, inplace=True)
+    assert (array == 0).all()
+    with torch.no_grad():
+        torch.nn.functional.elu_(t.add_(1).mul_(-1), alpha=2.0)
+    assert np.allclose(array, 2 * np.expm1(-1.0))
+    with pytest.raises(RuntimeError):
+        torch.nn.functional.batch_norm(t, None, None, torch.ones(3), None, training=True)
+    t.add_(1)
+    assert np.allclose(array, 1 + 2 * np.expm1(-1.0))
