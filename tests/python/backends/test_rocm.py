@@ -48,12 +48,13 @@ def run(environment, *command):
     return done.returncode, done.stdout + done.stderr
 
 
-# The operator cases in parts, because all together exceed the time limit of one test; a third of them by default, as their kernels are cuda's. The last
+# The operator cases in parts, because all together exceed the time limit of one test; a share of them by default, as their kernels are cuda's. The last
 # part first: test_cuda.py, which runs beside this, begins with the first, and each finds the libraries that the other has compiled.
-PARTS = range(5, -1, -1) if os.environ.get("NARU_TEST_KERNELS") == "all" else (5, 2)
+ALL = os.environ.get("NARU_TEST_KERNELS") == "all"
+PARTS, OTHERS = (range(5, -1, -1), range(4)) if ALL else ((5,), (0, 2))
 
 
-@pytest.mark.parametrize("file, part, least", [*(("test_operators.py", f"{k}/6", 150) for k in PARTS), *(("test_each_device.py", f"{k}/4", 100) for k in range(4)), ("test_kernel*.py", "0/1", 60), ("test_graphs.py", "0/1", 20)])
+@pytest.mark.parametrize("file, part, least", [*(("test_operators.py", f"{k}/6", 150) for k in PARTS), *(("test_each_device.py", f"{k}/4", 100) for k in OTHERS), ("test_kernel*.py", "0/1", 60), ("test_graphs.py", "0/1", 20)])
 def test_what_holds_on_every_device_holds_there(environment, file, part, least):
     code, said = run({**environment, "NARU_TEST_PART": part}, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "rocm", *map(str, sorted(HOME.glob(f"tests/python/*/{file}"))))
     assert code == 0, said[-4000:]
