@@ -86,6 +86,7 @@ NB_MODULE(_C, m) {
   define_optimizers();
   define_storage(m);
   define_methods();
+  define_layers(m);
   define_compositions();
   define_selecting();
   define_masked();

@@ -71,6 +71,7 @@ void define_attention();
 void define_optimizers();
 void define_random(nb::module_& m);
 void define_methods();
+void define_layers(nb::module_& m);
 void define_compositions();
 void define_deprecated();
 void define_printing();

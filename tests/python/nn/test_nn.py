@@ -1,4 +1,6 @@
 """Layers and losses compared with NumPy, gradients with finite differences, reprs and errors with PyTorch."""
+import copy
+import inspect
 import math
 
 import naru as torch
@@ -363,3 +365,34 @@ def test_sequential_takes_modules_or_one_ordered_dict():
             torch.nn.Sequential(wrong)
     named = torch.nn.Sequential(OrderedDict(a=torch.nn.ReLU(), b=torch.nn.Tanh()))
     assert list(dict(named.named_children())) == ["a", "b"] and list(dict(named[1:].named_children())) == ["b"]
+
+
+def test_modules_are_called_and_searched_as_python_methods_would():
+    class Kept(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.none = torch.nn.Linear(2, 2), None
+            self.register_parameter("missing_weight", None)
+
+        def __getattr__(self, name):
+            return "other" if name == "other" else super().__getattr__(name)
+
+        def forward(self, x, *, twice=False):
+            return self.inner(x) * (2 if twice else 1)
+
+    m, x = Kept(), torch.ones(1, 2)
+    assert m.other == "other" and m.missing_weight is None and m.inner.weight is m.inner._parameters["weight"]
+    assert torch.equal(m(x, twice=True), 2 * m(x)) and torch.equal(torch.nn.Module.__call__(m, x=x), m(x))
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
+        m()
+    with pytest.raises(AttributeError, match="'Kept' object has no attribute 'wheel'"):
+        m.wheel
+    assert str(inspect.signature(m)) == "(*args, **kwargs)" and Kept.__new__(Kept).__dict__ == {}
+    with pytest.raises(AttributeError):
+        Kept.__new__(Kept).inner
+    m.forward = lambda x: "an instance's own"
+    assert m(x) == "an instance's own"
+    seen = []
+    with torch.nn.modules.module.register_module_forward_hook(lambda module, args, result: seen.append(type(module).__name__)):
+        Kept()(x, twice=True)
+    assert seen == ["Linear", "Kept"] and copy.deepcopy(m).inner.weight.shape == (2, 2)

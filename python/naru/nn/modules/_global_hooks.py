@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from typing import TYPE_CHECKING, Any
 
+from ... import _C
 from ...utils.hooks import RemovableHandle
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ _global_backward_hooks: dict[int, Callable] = {}
 _global_backward_last_node: dict[int, bool] = {}  # hooks of register_module_backward_hook
 _global_backward_pre_hooks: dict[int, Callable] = {}
 # All global hooks, so that a call without hooks tests only one dict.
-_global_call_hooks: dict[int, bool] = {}
+_global_call_hooks: dict[int, bool] = _C._global_call_hooks
 
 _registration_hooks: dict[str, dict[int, Callable]] = {"parameter": {}, "buffer": {}, "module": {}}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections import OrderedDict
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ... import _C
 from ..._missing import fail
@@ -13,7 +13,6 @@ from ..parameter import Buffer, Parameter
 from . import _global_hooks
 from ._module_convert import ConvertMethods
 from ._global_hooks import (
-    _global_call_hooks,
     _registration_hooks,
     register_module_backward_hook,
     register_module_buffer_registration_hook,
@@ -142,10 +141,15 @@ class Module(ConvertMethods, HookMethods, MemberMethods, StateMethods):
 
     # --- calling -----------------------------------------------------------------------------------------------
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._hooked or _global_call_hooks:
-            return self._call_with_hooks(args, kwargs)
-        return self.forward(*args, **kwargs)
+    if TYPE_CHECKING:
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    else:  # in C++, as every layer of every call goes through them
+        __call__ = _C._module_call
+        __getattr__ = _C._module_getattr
 
     # Names that subclasses written for PyTorch override or call.
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
@@ -155,12 +159,7 @@ class Module(ConvertMethods, HookMethods, MemberMethods, StateMethods):
 
     # --- attributes --------------------------------------------------------------------------------------------
 
-    def __getattr__(self, name: str) -> Any:
-        state = self.__dict__
-        for registry in ("_parameters", "_buffers", "_modules"):
-            found = state.get(registry)
-            if found is not None and name in found:
-                return found[name]
+    def _missing_attribute(self, name: str) -> NoReturn:
         fail("nn.Module", name)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 

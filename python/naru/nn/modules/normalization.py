@@ -11,6 +11,7 @@ from ..parameter import Parameter
 from .module import Module
 
 Tensor = _C.Tensor
+_layer_norm = _C.layer_norm
 
 __all__ = ["LayerNorm", "RMSNorm", "GroupNorm", "LocalResponseNorm", "CrossMapLRN2d"]
 
@@ -73,7 +74,12 @@ class LayerNorm(_Affine):
         self.reset_parameters()
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+        params = self._parameters
+        try:
+            given = input, self.normalized_shape, params["weight"], params["bias"], self.eps
+        except KeyError:  # a computed weight, not a parameter
+            given = input, self.normalized_shape, self.weight, self.bias, self.eps
+        return _layer_norm(*given) if type(input) is Tensor else F.layer_norm(*given)
 
     def extra_repr(self) -> str:
         text = f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
