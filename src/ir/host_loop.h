@@ -27,6 +27,9 @@ namespace naru::ir {
 //   LabelMargins    x (N, C), target (N, C), out (N): sum of max(0, 1 - x[label] + x[c]) over labels (the targets before the first negative one)
 //                   and classes c that are not labels
 //   Softmax         rows, out. numbers: elements per row, 1 for the logarithm
+//   NormRows        rows, weight and bias (of a row; no data: none), out, means (no data: nothing is subtracted), reciprocal roots, one bool, set to
+//                   true if a row is hard (ops/nn/layer_norm.cpp). numbers: elements per row; bits (F64) of eps, of the least variance, and of the
+//                   share of the mean that the root of the variance must reach (0: no row is hard)
 //   CtcForward      emitted (T, N, L), skips (N, L), out (T + 1, N, L + 2), which holds the state before the first step (ops/loss/ctc_loss.cpp)
 //   Recurrent       the steps of a recurrent layer: ops/nn/recurrent_sequence.h has its arrays and numbers
 //   RecurrentGradient  the same, backward
@@ -45,6 +48,7 @@ struct HostLoop {
     Margins,
     LabelMargins,
     Softmax,
+    NormRows,
     CtcForward,
     Pad,
     Recurrent,
@@ -62,7 +66,7 @@ struct HostLoop {
   };
   Kind kind = Kind::Gcd;
   std::vector<Array> arrays;
-  std::array<int64_t, 3> numbers{};
+  std::array<int64_t, 4> numbers{};
 };
 
 }  // namespace naru::ir

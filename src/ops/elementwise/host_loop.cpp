@@ -17,7 +17,7 @@ bool can_use_host_loop(std::initializer_list<const Tensor*> tensors) {
 }
 
 void run_host_loop(ir::HostLoop::Kind kind, std::initializer_list<const Tensor*> reads, std::initializer_list<const Tensor*> writes,
-                   std::array<int64_t, 3> numbers) {
+                   std::array<int64_t, 4> numbers, bool* told) {
   ir::HostLoop loop;
   loop.kind = kind, loop.numbers = numbers;
   loop.arrays.reserve(reads.size() + writes.size());
@@ -32,6 +32,7 @@ void run_host_loop(ir::HostLoop::Kind kind, std::initializer_list<const Tensor*>
       if (!i.storage->data) runtime::allocate_storage(*i.storage);
       loop.arrays.push_back({i.address(), i.dtype, i.sizes});
     }
+  if (told) loop.arrays.push_back({told, DType::Bool, {1}});
   runtime::host_work().run(loop);
 }
 

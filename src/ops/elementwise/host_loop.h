@@ -12,8 +12,9 @@ namespace naru::ops {
 // True if a host loop may replace the differentiable path: all tensors are on the cpu, their dtypes are supported by programs, and no gradient is
 // needed.
 bool can_use_host_loop(std::initializer_list<const Tensor*> tensors);
-// Runs the loop. Tensors are row-major and not empty, or undefined where a loop can do without; those in `writes` come from make_result.
+// Runs the loop. Tensors are row-major and not empty, or undefined where a loop can do without; those in `writes` come from make_result. told: a last
+// array of one bool.
 void run_host_loop(ir::HostLoop::Kind kind, std::initializer_list<const Tensor*> reads, std::initializer_list<const Tensor*> writes,
-                   std::array<int64_t, 3> numbers = {});
+                   std::array<int64_t, 4> numbers = {}, bool* told = nullptr);
 
 }  // namespace naru::ops

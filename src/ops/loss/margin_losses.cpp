@@ -57,7 +57,7 @@ bool within(const Tensor& t, int64_t low, int64_t high) {
 bool sums_at_once(const Tensor& input, const Tensor& target, int64_t each) {
   return each <= ir::kContiguousChunk && size_of(input.dtype()) >= 4 && ops::can_use_host_loop({&input, &target});
 }
-Tensor summed(ir::HostLoop::Kind kind, const Tensor& input, const Tensor& target, std::array<int64_t, 3> numbers = {}) {
+Tensor summed(ir::HostLoop::Kind kind, const Tensor& input, const Tensor& target, std::array<int64_t, 4> numbers = {}) {
   const Tensor x = input.contiguous(), t = target.contiguous(), sums = ops::make_result({x.size(0)}, x.dtype(), x.device(), "margin_loss");
   ops::run_host_loop(kind, {&x, &t}, {&sums}, numbers);
   return sums;

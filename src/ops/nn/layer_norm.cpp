@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "autograd/history/history.h"
 #include "naru/ops/complex.h"
 #include "naru/ops/norms.h"
+#include "ops/elementwise/host_loop.h"
 #include "ops/reduce/reductions.h"
 #include "ops/reduce/row_fused.h"
 #include "ops/tensor/autocast.h"
@@ -259,13 +261,41 @@ void check_shapes(const char* op, const Tensor& x, const Dims& shape, const Tens
   }
 }
 
+// A few small rows, none of them hard: run immediately, because an instruction would cost more than the work. Undefined for others.
+Tensor of_small_rows(const Tensor& x, const Tensor& weight, const Tensor& bias, const RowNorm& n, RowStatistics& s) {
+  const auto per_row = static_cast<int64_t>(n.count);
+  const auto fits = [&](const Tensor& t) {
+    return !t.defined() || (!t.impl()->special && t.is_contiguous() && (t.dtype() == x.dtype() || t.dtype() == DType::F32));
+  };
+  if (x.numel() > 4 * ops::kSmall || per_row < 2 || !x.is_contiguous() || !fits(weight) || !fits(bias)) return {};
+  if (!x.device().is_cpu() || n.wide != DType::F64 || ops::recording_host()) return {};
+  const NoGrad values;
+  if (!ops::can_use_host_loop({&x})) return {};
+  const Dims shape = ops::reduced_shape(x.sizes(), n.inner, true);
+  const auto made = [&](const Dims& sizes, DType type) { return ops::make_result(sizes, type, x.device(), n.op); };
+  const Tensor y = made(x.sizes(), x.dtype()), mean = n.centred ? made(shape, n.acc) : Tensor(), rstd = made(shape, n.acc);
+  const bool narrow = n.acc != n.wide;
+  const auto bits = [](double v) { return std::bit_cast<int64_t>(v); };
+  bool hard = false;
+  ops::run_host_loop(ir::HostLoop::Kind::NormRows, {&x, &weight, &bias}, {&y, &mean, &rstd},
+                     {per_row, bits(n.eps), bits(n.eps > kLeastVariance ? 0 : kLeastVariance), bits(narrow ? 1 / ops::kGreatMean : 0)},
+                     &hard);
+  if (hard) return {};
+  s.mean = mean, s.rstd = rstd;
+  return y;
+}
+
 Tensor normalise_rows(const Tensor& x, const Tensor& weight, const Tensor& bias, const RowNorm& n, const char* node) {
-  ops::RowFused rows(x, n.inner, n.op);
-  Tensor hard;
-  RowStatistics s = statistics_of(rows, x, n, hard);
-  Tensor value = rows.map(result_of(x, weight, bias, s, n), x.dtype());
-  rows.run();
-  if (hard.defined() && hard.numel() > 0) settle_hard_rows(hard, x, weight, bias, n, s, value);
+  RowStatistics s;
+  Tensor value = of_small_rows(x, weight, bias, n, s);
+  if (!value.defined()) {
+    ops::RowFused rows(x, n.inner, n.op);
+    Tensor hard;
+    s = statistics_of(rows, x, n, hard);
+    value = rows.map(result_of(x, weight, bias, s, n), x.dtype());
+    rows.run();
+    if (hard.defined() && hard.numel() > 0) settle_hard_rows(hard, x, weight, bias, n, s, value);
+  }
   return record(std::move(value), node, {&x, &weight, &bias}, {&x, &weight},
                 autograd::WithJvp(
                     [=](const Tensors& g, const Tensors& saved, autograd::Needed needed) -> Tensors {

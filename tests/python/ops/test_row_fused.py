@@ -62,6 +62,33 @@ def test_a_rendered_device_gives_the_same_bits_by_one_kernel_for_a_row(function,
             assert results(function, values, "cpu", dtype, False, False) == results(function, values, "xpu:0", dtype, False, False), shape
 
 
+@pytest.mark.parametrize("dtype", (torch.float32, torch.float64, torch.float16, torch.bfloat16), ids=str)
+@pytest.mark.parametrize("norm", ("layer_norm", "rms_norm"))
+def test_norms_of_small_rows_of_any_numbers_have_the_bits_of_whole_instructions(norm, dtype):
+    """Without gradients and with them; weights of the elements' type or float32; rows whose statistics float32 is too narrow for; NaN, infinities."""
+    rng = np.random.default_rng(11)
+    for _ in range(60):
+        rows, n = int(rng.integers(1, 6)), int(rng.integers(1, 300))
+        x = rng.standard_normal((rows, n)) * 10.0 ** rng.integers(-30, 30, (rows, 1)) if dtype.itemsize > 2 else rng.standard_normal((rows, n))
+        x += rng.choice([0, 0, 1, 1e3, 1e4], (rows, 1)) * (rng.random() < 0.5)
+        x[rng.random(x.shape) < 0.002] = rng.choice([np.nan, np.inf, -np.inf, 0.0])
+        wide, has_weight, has_bias, eps = rng.random() < 0.5, rng.random() < 0.7, rng.random() < 0.7, float(rng.choice([0.0, 1e-30, 1e-5]))
+        w, b = rng.standard_normal((2, n))
+
+        def computed(device, gradient):
+            made = [torch.from_numpy(v).to(device=device, dtype=t).requires_grad_(gradient) for v, t in ((x, dtype), *((v, torch.float32 if wide else dtype) for v in (w, b)))]
+            weight, bias = (t if has else None for t, has in zip(made[1:], (has_weight, has_bias)))
+            y = F.layer_norm(made[0], (n,), weight, bias, eps) if norm == "layer_norm" else F.rms_norm(made[0], (n,), weight, eps)
+            if gradient:
+                y.backward(torch.full_like(y, 0.5))
+            return [torch.nan_to_num(t.detach().double().cpu(), 7e77).tolist() for t in (y, *(t.grad for t in made if t.grad is not None))]
+
+        for gradient in (False, True):
+            if norm == "rms_norm" and wide and dtype == torch.float64 and has_weight:
+                continue  # types that rms_norm does not mix
+            assert computed("cpu", gradient) == computed("cuda:0", gradient), (rows, n, wide, has_weight, has_bias, eps)
+
+
 def test_threads_do_not_change_the_bits_of_rows():
     x, w, b = (torch.randn(*s, requires_grad=True) for s in ((1500, 200), (200,), (200,)))
     threads, all_bits = torch.get_num_threads(), []

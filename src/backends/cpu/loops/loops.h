@@ -22,6 +22,7 @@ void triangles(const ir::HostLoop&);
 void margins(const ir::HostLoop&);
 void label_margins(const ir::HostLoop&);
 void softmax_rows(const ir::HostLoop&);
+void norm_rows(const ir::HostLoop&);
 void ctc_forward(const ir::HostLoop&);
 void pad(const ir::HostLoop&);
 void recurrent_steps(const ir::HostLoop&);
