@@ -232,7 +232,11 @@ class Weights {
     down_ = (q.out + parts - 1) / parts;
     rows_ = (q.out + down_ - 1) / down_;
     step_ = block_of(phase_.positions, 4 * kLeast);
-    y_runs_ = runs_on(q.y.strides, q.result);
+    // Images of few positions are multiplied together.
+    if (q.out > 1 && phase_.positions > 0 && phase_.positions <= 4 * kLeast)
+      together_ = std::clamp<int64_t>(kBlock / (4 * kLeast) / phase_.positions, 1, q.batch);
+    if (together_ > 1) step_ = together_ * phase_.positions;
+    y_runs_ = together_ == 1 && runs_on(q.y.strides, q.result);
   }
 
   void run() const {
@@ -253,9 +257,24 @@ class Weights {
     product.m = rows, product.n = cols, product.add = true;
     product.b = columns, product.b_row = 1, product.b_col = ld;
     product.c = sums, product.c_row = across_;
-    for (int64_t image = 0; image < q_.batch; ++image) {
+    const auto gather = [&](const T* x, int64_t first, int64_t n, T* to) {
+      gather_windows(phase_, Source<T>{x, q_.x.strides[1], {q_.x.strides[2], q_.x.strides[3], q_.x.strides[4]}}, col, cols, first, n, to,
+                     ld);
+    };
+    for (int64_t image = 0; image < q_.batch; image += together_) {
       const T* x = static_cast<const T*>(q_.x.data) + image * q_.x.strides[0] + group * q_.in * q_.x.strides[1];
       const T* y = static_cast<const T*>(q_.y.data) + image * q_.y.strides[0] + (group * q_.out + row) * q_.y.strides[1];
+      if (together_ > 1) {
+        const int64_t images = std::min(together_, q_.batch - image), n = phase_.positions;
+        for (int64_t i = 0; i < images; ++i) {
+          gather(x + i * q_.x.strides[0], 0, n, columns + i * n);
+          rows_of_y(y + i * q_.y.strides[0], rows, 0, n, held + i * n, ld);
+        }
+        product.k = images * n;
+        product.a = held, product.a_row = ld, product.a_col = 1;
+        own_product(product);
+        continue;
+      }
       for (int64_t first = 0; first < phase_.positions; first += step_) {
         const int64_t n = std::min(step_, phase_.positions - first);
         if constexpr (std::is_same_v<T, float>)
@@ -263,8 +282,7 @@ class Weights {
             add_dots(x, y + first, col, cols, first, n, sums);
             continue;
           }
-        gather_windows(phase_, Source<T>{x, q_.x.strides[1], {q_.x.strides[2], q_.x.strides[3], q_.x.strides[4]}}, col, cols, first, n,
-                       columns, ld);
+        gather(x, first, n, columns);
         product.k = n;
         product.a = y_runs_ ? y + first : rows_of_y(y, rows, first, n, held, ld);
         product.a_row = y_runs_ ? q_.y.strides[1] : ld, product.a_col = 1;
@@ -295,6 +313,11 @@ class Weights {
 
   void put(const T* sums, int64_t row, int64_t rows, int64_t col, int64_t cols) const {
     const auto& s = q_.w.strides;
+    if (runs_on(s, q_.kernel) && (q_.in == 1 || s[1] == phase_.taps)) {
+      T* const to = static_cast<T*>(q_.w.data) + row * s[0] + col;
+      for (int64_t m = 0; m < rows; ++m) std::copy_n(sums + m * across_, cols, to + m * s[0]);
+      return;
+    }
     for (int64_t j = 0; j < cols; ++j) {
       const int64_t r = col + j, k = r % phase_.taps, w = k % q_.kernel[2], h = k / q_.kernel[2] % q_.kernel[1],
                     d = k / q_.kernel[2] / q_.kernel[1];
@@ -307,6 +330,7 @@ class Weights {
   const Phase phase_;
   const int64_t depth_;  // rows of the column matrix: channels by taps
   int64_t across_, blocks_, down_, rows_, step_;
+  int64_t together_ = 1;
   bool y_runs_;
 };
 

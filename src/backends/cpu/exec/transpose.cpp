@@ -115,6 +115,16 @@ NARU_AVX2 void tiles(const char* source, int64_t source_step, int64_t rows, int6
       }
 }
 
+// Half tiles of 8 by 8 elements of 4 bytes.
+NARU_AVX2 void half_tiles(const char* source, int64_t source_step, int64_t rows, int64_t cols, char* target, int64_t target_step) {
+  for (int64_t i = 0; i < rows; i += 8)
+    for (int64_t j = 0; j < cols; j += 8) {
+      __m256 out[8];
+      turn8(source + j * source_step + i * 4, source_step, out);
+      for (int k = 0; k < 8; ++k) put<false>(target + (i + k) * target_step + j * 4, out[k]);
+    }
+}
+
 bool has_avx2() noexcept {
   static const bool has = __builtin_cpu_supports("avx2");
   return has;
@@ -127,13 +137,21 @@ void turn(const char* source, int64_t source_step, int64_t rows, int64_t cols, c
 #if defined(__x86_64__)
   if constexpr (sizeof(T) >= 4) {
     constexpr int64_t kSide = kLine / static_cast<int64_t>(sizeof(T));
-    const int64_t r = rows / kSide * kSide, c = cols / kSide * kSide;
-    if (has_avx2() && r > 0 && c > 0) {
-      if (streaming)
+    constexpr auto kItem = static_cast<int64_t>(sizeof(T));
+    int64_t r = rows / kSide * kSide, c = cols / kSide * kSide;
+    if (has_avx2()) {
+      if (r == 0 || c == 0)
+        r = c = 0;
+      else if (streaming)
         tiles<sizeof(T), true>(source, source_step, r, c, target, target_step);
       else
         tiles<sizeof(T), false>(source, source_step, r, c, target, target_step);
-      constexpr auto kItem = static_cast<int64_t>(sizeof(T));
+      if constexpr (kItem == 4) {
+        const int64_t r8 = rows / 8 * 8, c8 = cols / 8 * 8;
+        half_tiles(source + c * source_step, source_step, r, c8 - c, target + c * kItem, target_step);
+        half_tiles(source + r * kItem, source_step, r8 - r, c8, target + r * target_step, target_step);
+        r = r8, c = c8;
+      }
       plain<T>(source + c * source_step, source_step, r, cols - c, target + c * kItem, target_step);
       return plain<T>(source + r * kItem, source_step, rows - r, cols, target + r * target_step, target_step);
     }

@@ -72,10 +72,23 @@ int64_t slices_of(int64_t channels, int64_t wanted, int64_t least) {
 struct Piece {
   int64_t across = 1, down = 1;            // number of pieces along the first two dimensions
   int64_t across_step = 0, down_step = 0;  // elements between pieces, in user memory
-  std::optional<Primitive> reorder;        // of one share of the first dimension's elements; none: user memory has the right layout
+  // Conversion of one share of the first dimension's elements: by naru, or by the library. Neither: user memory has the right layout.
+  std::optional<BlockCopy> copy;
+  std::optional<Primitive> reorder;
   int64_t shares = 1, share_step = 0;
   size_t bytes = 0, share_bytes = 0;  // of a piece in the library's layout (rounded up), of a share
   bool once = false;                  // only one part uses each piece
+
+  bool converts() const { return copy || reorder; }
+  size_t scratch_bytes() const { return copy ? copy->scratch_bytes() : reorder->scratch_bytes(); }
+  // written: from the library's layout to user memory; else the other way.
+  void convert(bool written, char* from, char* to, char* scratch) const {
+    void* const memory[] = {from, to};
+    if (!copy)
+      reorder->run(memory, scratch);
+    else
+      written ? copy->from_blocks(from, to, scratch) : copy->to_blocks(from, to, scratch);
+  }
 };
 
 struct Plan {
@@ -142,9 +155,16 @@ void set_slices(const Convolution& q, Plan& p) {
     p.ins = slices_of(q.in, wanted / p.outs, least);
     return;
   }
-  p.images = q.batch / divisor(q.batch, (q.batch + wanted - 1) / wanted);
-  if (q.groups > 1 || p.images >= wanted) return;
-  (q.use == Use::Forward ? p.outs : p.ins) = slices_of(q.use == Use::Forward ? q.out : q.in, wanted / p.images, least);
+  const bool forward = q.use == Use::Forward;
+  int64_t& slices = forward ? p.outs : p.ins;
+  const int64_t channels = forward ? q.out : q.in, pieces = q.batch / divisor(q.batch, (q.batch + wanted - 1) / wanted);
+  // Every part with images of its own reads all weights, every part with channels of its own all images: what is larger is read once.
+  const int64_t weights = q.out * q.in * product(q.kernel),
+                images = q.batch * (forward ? q.in * product(q.size) : q.out * product(q.result));
+  if (q.groups == 1 && weights > images) slices = slices_of(channels, wanted, least);
+  if (slices > 1) return;
+  p.images = pieces;
+  if (q.groups == 1 && p.images < wanted) slices = slices_of(channels, wanted / p.images, least);
 }
 
 bool set_piece(Piece& p, const Layout& theirs, DType type, const Dims& sizes, const Dims& strides, int64_t shares, bool written) {
@@ -158,6 +178,8 @@ bool set_piece(Piece& p, const Layout& theirs, DType type, const Dims& sizes, co
   p.share_step = part[0] * strides[0];
   p.share_bytes = dnnl::bytes_of(theirs) / static_cast<size_t>(p.shares);
   const Layout a = dnnl::layout(type, part, &strides), b = p.shares == 1 ? theirs : dnnl::part_of(theirs, part);
+  if (const auto blocks = b ? dnnl::blocks_of(b) : std::nullopt)
+    if (p.copy = BlockCopy::make(part, strides, *blocks, size_of(type)); p.copy) return true;
   p.reorder = written ? Primitive::reorder(b, a) : Primitive::reorder(a, b);
   return p.reorder.has_value();
 }
@@ -244,7 +266,7 @@ class Run {
     const Piece& p = plan_.pieces[i];
     return user(array(i), across * p.across_step + down * p.down_step);
   }
-  bool is_shared(size_t i) const { return plan_.pieces[i].reorder && !plan_.pieces[i].once && i != plan_.result; }
+  bool is_shared(size_t i) const { return plan_.pieces[i].converts() && !plan_.pieces[i].once && i != plan_.result; }
 
   // A buffer that the calling thread keeps up to kMost bytes: allocating fresh memory costs as much as the reorder.
   char* shared_memory(size_t bytes) {
@@ -266,10 +288,7 @@ class Run {
   }
 
   static void reorder(const Piece& p, char* from, char* to, int64_t from_step, int64_t to_step, char* scratch) {
-    for (int64_t s = 0; s < p.shares; ++s) {
-      void* const memory[] = {from + s * from_step, to + s * to_step};
-      p.reorder->run(memory, scratch);
-    }
+    for (int64_t s = 0; s < p.shares; ++s) p.convert(false, from + s * from_step, to + s * to_step, scratch);
   }
 
   // Reorders the operands that several parts read, before the parts run.
@@ -294,8 +313,7 @@ class Run {
           const int64_t piece = unit / p.shares, share = unit % p.shares;
           char* const from = user_piece(i, piece / p.down, piece % p.down) + share * p.share_step * static_cast<int64_t>(item_);
           char* const to = shared_[i] + static_cast<size_t>(piece) * p.bytes + static_cast<size_t>(share) * p.share_bytes;
-          void* const memory[] = {from, to};
-          p.reorder->run(memory, scratch(p.reorder->scratch_bytes() + 64));
+          p.convert(false, from, to, scratch(p.scratch_bytes() + 64));
         },
         time);
   }
@@ -306,8 +324,8 @@ class Run {
     const std::array<std::array<int64_t, 2>, 3> places{{{image, in}, {out, in}, {image, out}}};
     size_t room = p.work->scratch_bytes(), used = 0;
     for (size_t i = 0; i < 3; ++i)
-      if (p.pieces[i].reorder) {
-        room = std::max(room, p.pieces[i].reorder->scratch_bytes());
+      if (p.pieces[i].converts()) {
+        room = std::max(room, p.pieces[i].scratch_bytes());
         if (!is_shared(i)) used += p.pieces[i].bytes;
       }
     char* const memory = scratch(used + room + 64);
@@ -318,7 +336,7 @@ class Run {
       const Piece& piece = p.pieces[i];
       const auto [across, down] = places[i];
       char* const theirs = user_piece(i, across, down);
-      if (!piece.reorder) {
+      if (!piece.converts()) {
         arguments[i] = theirs;
       } else if (is_shared(i)) {
         arguments[i] = shared_[i] + static_cast<size_t>(across * piece.down + down) * piece.bytes;
@@ -335,10 +353,9 @@ class Run {
       arguments[3] = static_cast<char*>(const_cast<void*>(q_.bias)) + static_cast<size_t>(out * (q_.groups * q_.out / p.outs)) * item_;
     p.work->run(std::span<void* const>(arguments).first(bias ? 4 : 3), work);
     const Piece& result = p.pieces[p.result];
-    if (result.reorder) {
+    if (result.converts()) {
       const auto [across, down] = places[p.result];
-      void* const both[] = {arguments[p.result], user_piece(p.result, across, down)};
-      result.reorder->run(both, work);
+      result.convert(true, static_cast<char*>(arguments[p.result]), user_piece(p.result, across, down), work);
     }
   }
 

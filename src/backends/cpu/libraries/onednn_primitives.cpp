@@ -20,6 +20,13 @@ enum : int {
   kDirect = 1,
   kUserScratch = 1,
   kImplementation = 8,  // first of the query codes
+  kStrides = 14,
+  kDimsCount = 256,
+  kPaddedDims = 260,
+  kFormatKind = 262,
+  kInnerCount = 263,
+  kInnerSizes = 264,
+  kInnerDimensions = 265,
   kSrc = 129,
   kDiffSrc = 130,
   kWeights = 131,
@@ -84,6 +91,7 @@ struct Functions {
   int (*memory_desc_create_with_tag)(void**, int dims, const int64_t* sizes, int type, int tag);
   int (*memory_desc_create_submemory)(void**, const void* whole, const int64_t* sizes, const int64_t* offsets);
   int (*memory_desc_destroy)(void*);
+  int (*memory_desc_query)(const void*, int what, void* answer);
   int (*convolution_forward_primitive_desc_create)(void**, void* engine, int kind, int algorithm, const void* x, const void* w,
                                                    const void* bias, const void* y, const int64_t* stride, const int64_t* dilation,
                                                    const int64_t* before, const int64_t* behind, const void* attributes);
@@ -117,6 +125,7 @@ struct Library : Functions {
       NARU_FIND(memory_desc_create_with_strides), NARU_FIND(memory_desc_create_with_tag), NARU_FIND(memory_desc_create_submemory);
       NARU_FIND(memory_desc_destroy), NARU_FIND(convolution_forward_primitive_desc_create);
       NARU_FIND(convolution_backward_data_primitive_desc_create), NARU_FIND(convolution_backward_weights_primitive_desc_create);
+      NARU_FIND(memory_desc_query);
     } else {
       NARU_FIND(memory_desc_init_by_strides), NARU_FIND(memory_desc_init_by_tag), NARU_FIND(memory_desc_init_submemory);
       NARU_FIND(dilated_convolution_forward_desc_init), NARU_FIND(dilated_convolution_backward_data_desc_init);
@@ -241,6 +250,36 @@ Layout part_of(const Layout& whole, const Dims& sizes) {
 
 bool equal(const Layout& a, const Layout& b) { return lib().memory_desc_equal(a.get(), b.get()) != 0; }
 size_t bytes_of(const Layout& a) { return lib().memory_desc_get_size(a.get()); }
+
+std::optional<BlockLayout> blocks_of(const Layout& a) {
+  constexpr int kBlocked = 2;
+  int dims = 0, kind = 0, count = 0;
+  const int64_t *sizes = nullptr, *strides = nullptr, *inner = nullptr, *dimensions = nullptr;
+  if (lib().handles) {
+    const auto ask = [&](int what, void* answer) { return lib().memory_desc_query(a.get(), what, answer) == 0; };
+    if (!lib().memory_desc_query || !ask(kDimsCount, &dims) || !ask(kFormatKind, &kind) || kind != kBlocked || !ask(kPaddedDims, &sizes) ||
+        !ask(kStrides, &strides) || !ask(kInnerCount, &count) || !ask(kInnerSizes, &inner) || !ask(kInnerDimensions, &dimensions))
+      return {};
+  } else {
+    // The public struct of oneDNN 2.
+    struct Description {
+      int dims;
+      int64_t sizes[kMostDims];
+      int type;
+      int64_t padded[kMostDims], padding[kMostDims], offset;
+      int kind;
+      int64_t strides[kMostDims];
+      int count;
+      int64_t inner[kMostDims], dimensions[kMostDims];
+    };
+    const auto& d = *static_cast<const Description*>(a.get());
+    dims = d.dims, kind = d.kind, count = d.count, sizes = d.padded, strides = d.strides, inner = d.inner, dimensions = d.dimensions;
+    if (kind != kBlocked || d.offset != 0) return {};
+  }
+  BlockLayout b{Dims(std::span(sizes, static_cast<size_t>(dims))), Dims(std::span(strides, static_cast<size_t>(dims))), {}};
+  for (int i = 0; i < count; ++i) b.inner.push_back({inner[i], static_cast<size_t>(dimensions[i])});
+  return b;
+}
 
 bool Primitive::make(std::shared_ptr<void> description) {
   const Library& l = lib();

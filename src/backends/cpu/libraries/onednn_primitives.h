@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 
+#include "backends/cpu/libraries/block_copy.h"
 #include "ir/instruction.h"
 #include "naru/dims.h"
 #include "naru/dtype.h"
@@ -25,6 +26,8 @@ Layout layout(DType type, const Dims& sizes, const Dims* strides);
 Layout part_of(const Layout& whole, const Dims& sizes);
 bool equal(const Layout& a, const Layout& b);
 size_t bytes_of(const Layout& a);
+// The blocks of a layout; nullopt if it is another kind of layout, or an older library does not tell.
+std::optional<BlockLayout> blocks_of(const Layout& a);
 
 struct ConvolutionLayouts {
   ir::Convolution::Use use;

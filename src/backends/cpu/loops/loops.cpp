@@ -15,9 +15,9 @@ namespace naru::cpu {
 using ir::HostLoop;
 
 void run_loop(const HostLoop& loop) {
-  constexpr void (*kLoops[])(const HostLoop&) = {
-      gcds,      places,  modes,         scatter_extreme, grid_sample, distances, bag_sums,        running_extremes,
-      triangles, margins, label_margins, softmax_rows, norm_rows,    ctc_forward, pad,       recurrent_steps, recurrent_gradients};
+  constexpr void (*kLoops[])(const HostLoop&) = {gcds,      places,           modes,     scatter_extreme, grid_sample,        distances,
+                                                 bag_sums,  running_extremes, triangles, margins,         label_margins,      softmax_rows,
+                                                 norm_rows, ctc_forward,      pad,       recurrent_steps, recurrent_gradients};
   kLoops[static_cast<size_t>(loop.kind)](loop);
 }
 
