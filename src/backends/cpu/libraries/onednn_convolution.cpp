@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <compare>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -28,6 +29,8 @@ using Array = Convolution::Array;
 
 // Approximate nanoseconds per multiply-add.
 constexpr double kTime = 0.01;
+// Positions for each part of the images that adds a gradient of its own to that of the weights: adding takes no time beside them.
+constexpr int64_t kLeastPositions = 128;
 // Limit of cached plans.
 constexpr size_t kMostPlans = 512;
 
@@ -151,6 +154,12 @@ void set_slices(const Convolution& q, Plan& p) {
   constexpr int64_t least = 32;
   if (q.use == Use::Weight) {
     if (q.groups > 1) return;
+    // Parts with images of their own multiply all channels together, but their gradients have to be added up.
+    const int64_t pieces = q.batch / divisor(q.batch, (q.batch + wanted - 1) / wanted);
+    if (q.dtype == DType::F32 && pieces > 1 && q.batch * product(q.result) >= kLeastPositions * pieces) {
+      p.images = pieces;
+      return;
+    }
     p.outs = slices_of(q.out, wanted, least);
     p.ins = slices_of(q.in, wanted / p.outs, least);
     return;
@@ -255,8 +264,10 @@ class Run {
     const double time = kTime * static_cast<double>(work_of(q_));
     reorder_shared(time / 8);
     const Plan& p = plan_;
+    if (q_.use == Use::Weight && p.images > 1) addends_ = shared_memory(static_cast<size_t>(p.images) * p.pieces[1].bytes);
     parallel_for(
         p.images * p.outs * p.ins, [this](int64_t i) { part(i); }, time);
+    if (addends_) put_sum();
   }
 
  private:
@@ -289,6 +300,21 @@ class Run {
 
   static void reorder(const Piece& p, char* from, char* to, int64_t from_step, int64_t to_step, char* scratch) {
     for (int64_t s = 0; s < p.shares; ++s) p.convert(false, from + s * from_step, to + s * to_step, scratch);
+  }
+
+  // The sum of the gradients of all parts, in order, to user memory.
+  void put_sum() {
+    const Piece& w = plan_.pieces[1];
+    const auto count = static_cast<int64_t>(w.bytes / sizeof(float));
+    float* const sum = reinterpret_cast<float*>(addends_);
+    for (int64_t image = 1; image < plan_.images; ++image) {
+      const float* const more = sum + image * count;
+      for (int64_t i = 0; i < count; ++i) sum[i] += more[i];
+    }
+    if (w.converts())
+      w.convert(true, addends_, user_piece(1, 0, 0), scratch(w.scratch_bytes() + 64));
+    else
+      std::memcpy(user_piece(1, 0, 0), addends_, static_cast<size_t>(product(q_.sizes_of_w())) * item_);
   }
 
   // Reorders the operands that several parts read, before the parts run.
@@ -326,7 +352,7 @@ class Run {
     for (size_t i = 0; i < 3; ++i)
       if (p.pieces[i].converts()) {
         room = std::max(room, p.pieces[i].scratch_bytes());
-        if (!is_shared(i)) used += p.pieces[i].bytes;
+        if (!is_shared(i) && !(addends_ && i == p.result)) used += p.pieces[i].bytes;
       }
     char* const memory = scratch(used + room + 64);
     char* const work = memory + used;
@@ -336,7 +362,9 @@ class Run {
       const Piece& piece = p.pieces[i];
       const auto [across, down] = places[i];
       char* const theirs = user_piece(i, across, down);
-      if (!piece.converts()) {
+      if (addends_ && i == p.result) {
+        arguments[i] = addends_ + static_cast<size_t>(image) * piece.bytes;
+      } else if (!piece.converts()) {
         arguments[i] = theirs;
       } else if (is_shared(i)) {
         arguments[i] = shared_[i] + static_cast<size_t>(across * piece.down + down) * piece.bytes;
@@ -353,7 +381,7 @@ class Run {
       arguments[3] = static_cast<char*>(const_cast<void*>(q_.bias)) + static_cast<size_t>(out * (q_.groups * q_.out / p.outs)) * item_;
     p.work->run(std::span<void* const>(arguments).first(bias ? 4 : 3), work);
     const Piece& result = p.pieces[p.result];
-    if (result.converts()) {
+    if (result.converts() && !addends_) {
       const auto [across, down] = places[p.result];
       result.convert(true, static_cast<char*>(arguments[p.result]), user_piece(p.result, across, down), work);
     }
@@ -363,6 +391,7 @@ class Run {
   const Plan& plan_;
   const size_t item_;
   std::array<char*, 3> shared_{};
+  char* addends_ = nullptr;  // gradients of the weights of each part of the images
   Buffer large_;
 };
 
