@@ -164,6 +164,7 @@ const Shape kLarge[] = {
     {8, 1, 16, 32, {1, 12, 11}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}},  // gradients of the weights by parts of the images
     {6, 1, 20, 24, {1, 12, 11}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}},
     {7, 1, 3, 48, {1, 12, 11}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}},
+    {2, 1, 19, 70, {1, 23, 24}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}},  // products of whole images
 };
 constexpr Use kUses[] = {Use::Forward, Use::Input, Use::Weight};
 

@@ -392,7 +392,7 @@ void run_wider(const Convolution& asked, DType wide) {
 }  // namespace
 
 void run(const Convolution& q) {
-  if (pointwise_weights(q) || convolve_by_onednn(q)) return;
+  if (pointwise(q) || convolve_by_onednn(q)) return;
   const auto typed = [&](auto zero) { run_typed<decltype(zero)>(q); };
   if (!in_product_type(q.dtype, typed, [&](DType wide) { run_wider(q, wide); }))
     throw RuntimeError("convolution: wanted numbers, got bool; convert them first");

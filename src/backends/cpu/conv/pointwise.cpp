@@ -1,5 +1,5 @@
-// Weight gradients of pointwise convolutions (kernel and stride 1, no padding): products of the channels' matrices, summed over the positions of all
-// images. The library reads both layouts of images as they are, so nothing is copied.
+// Pointwise convolutions (kernel and stride 1, no padding) are products: the channels of an image as a matrix, times the weights; gradients of the
+// weights are products of two such matrices, summed over the positions of all images. A library reads them as they lie, so nothing is copied.
 #include <algorithm>
 #include <vector>
 
@@ -35,18 +35,47 @@ Channels channels_of(const Convolution::Array& a, const Convolution::Sizes& size
   return {};
 }
 
+// The result, or the gradient of the input, of images whose channels are rows: a product for each image and block of rows. The library of convolutions
+// would copy both to its blocks; it is quicker where images have so few positions that the product is mostly the weights.
+bool images(const Convolution& q, const Channels& x, const Channels& y, int64_t positions) {
+  constexpr int64_t kLeastPositions = 512, kRows = 64;
+  const auto gemm = products().big_sgemm ? products().big_sgemm : products().small_sgemm;
+  const auto& s = q.w.strides;
+  const bool forward = q.use == Convolution::Use::Forward;
+  const bool by_rows = s[1] == 1 && s[0] >= q.in, by_columns = s[0] == 1 && s[1] >= q.out;
+  if (x.transposed || y.transposed || positions < kLeastPositions || !gemm || !(by_rows || by_columns)) return false;
+  const Channels &from = forward ? x : y, &to = forward ? y : x;
+  const int64_t rows = forward ? q.out : q.in, depth = forward ? q.in : q.out, blocks = (rows + kRows - 1) / kRows;
+  const auto* const weights = static_cast<const float*>(q.w.data);
+  const auto* const bias = static_cast<const float*>(q.bias);
+  const double time = 0.02 * static_cast<double>(rows * depth) * static_cast<double>(q.batch * positions);
+  parallel_for(
+      q.batch * blocks,
+      [&](int64_t part) {
+        const int64_t image = part / blocks, row = part % blocks * kRows, count = std::min(kRows, rows - row);
+        float* const result = const_cast<float*>(to.data) + image * to.image + row * to.leading;
+        for (int64_t r = 0; bias && r < count; ++r) std::fill_n(result + r * to.leading, positions, bias[(row + r) * q.bias_stride]);
+        // The weights are (rows, depth) as they are forward, turned backward.
+        gemm(forward != by_rows, false, count, positions, depth, weights + row * s[forward ? 0 : 1], by_rows ? s[0] : s[1],
+             from.data + image * from.image, from.leading, bias ? 1.0f : 0.0f, result, to.leading);
+      },
+      time);
+  return true;
+}
+
 }  // namespace
 
-bool pointwise_weights(const Convolution& q) {
+bool pointwise(const Convolution& q) {
   const auto all = [](const Convolution::Sizes& s, int64_t v) { return std::ranges::all_of(s, [v](int64_t n) { return n == v; }); };
-  if (q.use != Convolution::Use::Weight || q.dtype != DType::F32 || q.precision.deterministic || q.groups != 1 || !all(q.kernel, 1) ||
-      !all(q.stride, 1) || !all(q.padding, 0) || q.size != q.result)
+  if (q.dtype != DType::F32 || q.precision.deterministic || q.groups != 1 || !all(q.kernel, 1) || !all(q.stride, 1) || !all(q.padding, 0) ||
+      q.size != q.result)
     return false;
   const Channels x = channels_of(q.x, q.size), y = channels_of(q.y, q.size);
   const int64_t positions = q.size[0] * q.size[1] * q.size[2];
   // The library's rows must not overlap.
   const auto fits = [&](const Channels& c, int64_t channels) { return c.usable && c.leading >= (c.transposed ? channels : positions); };
   if (!fits(x, q.in) || !fits(y, q.out) || q.batch * positions == 0) return false;
+  if (q.use != Convolution::Use::Weight) return images(q, x, y, positions);
   // Channels last, without gaps between images, are one matrix. Otherwise a product an image has to be worth the call.
   const auto joined = [&](const Channels& c) { return c.transposed && c.image == positions * c.leading; };
   const bool together = joined(x) && joined(y);
