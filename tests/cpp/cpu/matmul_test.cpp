@@ -119,7 +119,9 @@ TEST(MatMul, few_rows_and_few_columns) {
                                   {1, 7, 500, 130}, {1, 40, 5, 300}, {3, 300, 1, 33}, {1, 33, 7, 64},  {1, 1, 1, 2000}, {2, 8, 3, 129}};
   constexpr MatMulShape kFewWide[] = {{1, 2, 400, 330}, {1, 3, 133, 1030}, {1, 7, 1100, 130}, {1, 700, 5, 200}, {2, 4, 410, 321}};
   check_all_shapes(DType::F32, 6e-8, false, kFewWide, kPlainLayouts);
+  constexpr MatMulShape kHalves[] = {{1, 8, 65, 130}, {2, 13, 40, 129}, {1, 130, 15, 70}, {1, 16, 33, 100}, {1, 17, 33, 100}};
   check_all_shapes(DType::F16, 1e-3, false, kFew, kPlainLayouts);
+  check_all_shapes(DType::F16, 1e-3, false, kHalves, kPlainLayouts);
   check_all_shapes(DType::BF16, 8e-3, false, kFew, kPlainLayouts);
 }
 TEST(MatMul, few_rows_have_the_same_bits_for_every_number_of_threads) {

@@ -21,6 +21,8 @@ namespace naru::cpu {
 namespace {
 
 constexpr int64_t kLanes = 8;
+// Rows whose sums the registers hold.
+constexpr int kTogether = 7;
 
 struct Float {
   using Item = float;
@@ -147,13 +149,18 @@ bool has_few_rows() noexcept {
   return has;
 }
 
-void few_rows_product(const FewRows& q) {
-  if (q.type == DType::F32)
-    run_rows<Float, kMostFewRows>(q);
-  else if (q.type == DType::BF16)
-    run_rows<Bfloat, kMostFewRows>(q);
-  else
-    run_rows<Half, kMostFewRows>(q);
+void few_rows_product(const FewRows& whole) {
+  const int64_t rounds = (whole.m + kTogether - 1) / kTogether, each = (whole.m + rounds - 1) / rounds;
+  for (int64_t first = 0; first < whole.m; first += each) {
+    FewRows q = whole;
+    q.m = std::min(each, whole.m - first), q.x += first * q.x_row, q.y += first * q.y_row;
+    if (q.type == DType::F32)
+      run_rows<Float, kTogether>(q);
+    else if (q.type == DType::BF16)
+      run_rows<Bfloat, kTogether>(q);
+    else
+      run_rows<Half, kTogether>(q);
+  }
 }
 
 }  // namespace naru::cpu

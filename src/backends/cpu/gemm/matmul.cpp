@@ -355,9 +355,10 @@ void round_into(const MatMul& asked, const Matrix& c) {
 // The product, or that of the transposes, if it has few rows and reads the large matrix as it lies. One row of float32 is a matrix-vector product of
 // the library.
 std::optional<MatMul> few_rows_of(const MatMul& asked, bool& turned) {
-  turned = asked.m > kMostFewRows;
+  const int64_t most = most_few_rows(asked.dtype);
+  turned = asked.m > most;
   const int64_t rows = turned ? asked.n : asked.m, columns = turned ? asked.m : asked.n;
-  if (rows > kMostFewRows) return {};
+  if (rows > most) return {};
   if (asked.dtype == DType::F32 ? rows == 1 || columns < 64 || columns * asked.k < kLeastFewWide : columns * asked.k < kLeastFew) return {};
   if (asked.dtype != DType::F32 && asked.dtype != DType::F16 && asked.dtype != DType::BF16) return {};
   if (asked.precision.deterministic || !has_few_rows()) return {};
