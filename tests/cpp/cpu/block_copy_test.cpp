@@ -80,13 +80,49 @@ TEST(BlockCopy, copies_there_and_back_in_every_order_of_blocks) {
   }
 }
 
+// The layout with blocks of the first dimension within all others, channels behind positions: Acdb16a.
+BlockLayout rows_within(const Dims& sizes, int64_t size) {
+  BlockLayout b{sizes, Dims(sizes.size(), 0), {{size, 0}}};
+  b.strides[1] = size;
+  int64_t step = size * sizes[1];
+  for (size_t d = sizes.size(); d-- > 2; step *= sizes[d]) b.strides[d] = step;
+  b.strides[0] = step;
+  return b;
+}
+
+TEST(BlockCopy, copies_arrays_whose_channels_are_dense) {
+  std::mt19937 random(6);
+  const auto draw = [&](int64_t least, int64_t most) {
+    return least + static_cast<int64_t>(random() % static_cast<uint32_t>(most - least + 1));
+  };
+  for (int round = 0; round < 300; ++round) {
+    const int64_t size = draw(1, 4) * 8, kind = draw(0, 3);  // blocks of channels, of out alone, of both in either order
+    Dims sizes{draw(1, 3) * (kind > 0 ? size : 1), kind == 1 ? draw(1, 40) : draw(1, 3) * size};
+    for (int64_t d = draw(1, 3); d > 0; --d) sizes.push_back(draw(1, 5));
+    Dims strides(sizes.size(), 1);
+    int64_t step = sizes[1];
+    for (size_t d = sizes.size(); d-- > 2; step *= sizes[d]) strides[d] = step;
+    strides[0] = step + draw(0, 9);
+    const std::vector<BlockLayout::Block> inner = kind == 0   ? std::vector<BlockLayout::Block>{{size, 1}}
+                                                  : kind == 2 ? std::vector<BlockLayout::Block>{{size, 0}, {size, 1}}
+                                                              : std::vector<BlockLayout::Block>{{size, 1}, {size, 0}};
+    const BlockLayout blocks = kind == 1 ? rows_within(sizes, size) : dense(sizes, inner);
+    SCOPED_TRACE(::testing::Message() << sizes.str() << ' ' << strides.str() << ' ' << size << " kind " << kind);
+    round % 3 ? expect_right<float>(sizes, strides, strides[0] * sizes[0], blocks)
+              : expect_right<uint16_t>(sizes, strides, strides[0] * sizes[0], blocks);
+    if (HasFatalFailure()) return;
+  }
+}
+
 TEST(BlockCopy, takes_no_other_layouts) {
   const Dims sizes{32, 32, 3, 3}, strides{288, 9, 3, 1};
   const auto takes = [&](const Dims& s, const BlockLayout& b) { return BlockCopy::make(sizes, s, b, 4).has_value(); };
   EXPECT_TRUE(takes(strides, dense(sizes, {{16, 1}, {16, 0}})));
-  EXPECT_FALSE(takes({288, 1, 96, 32}, dense(sizes, {{16, 1}, {16, 0}})));  // channels last
-  EXPECT_FALSE(takes(strides, dense(sizes, {{8, 1}, {16, 0}, {2, 1}})));    // pairs within
-  EXPECT_FALSE(takes(strides, dense(sizes, {{16, 0}})));                    // of the first dimension only
+  EXPECT_TRUE(takes({288, 1, 96, 32}, dense(sizes, {{16, 1}, {16, 0}})));   // channels last
+  EXPECT_FALSE(takes({288, 1, 32, 96}, dense(sizes, {{16, 1}, {16, 0}})));  // with columns before rows
+  EXPECT_FALSE(takes(strides, rows_within(sizes, 16)));
+  EXPECT_FALSE(takes(strides, dense(sizes, {{8, 1}, {16, 0}, {2, 1}})));  // pairs within
+  EXPECT_FALSE(takes(strides, dense(sizes, {{16, 0}})));                  // of the first dimension only
   EXPECT_FALSE(takes(strides, dense(sizes, {})));
   BlockLayout padded = dense({48, 32, 3, 3}, {{16, 1}, {16, 0}});
   EXPECT_FALSE(takes(strides, padded));
