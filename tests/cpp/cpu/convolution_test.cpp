@@ -165,6 +165,9 @@ const Shape kLarge[] = {
     {6, 1, 20, 24, {1, 12, 11}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}},
     {7, 1, 3, 48, {1, 12, 11}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}},
     {2, 1, 19, 70, {1, 23, 24}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}},  // products of whole images
+    {2, 37, 1, 1, {1, 13, 14}, {1, 3, 5}, {1, 2, 1}, {0, 1, 2}, {1, 1, 1}},
+    {1, 64, 1, 1, {1, 9, 12}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1}, {1, 1, 1}},
+    {2, 16, 1, 1, {3, 5, 6}, {2, 3, 3}, {1, 1, 2}, {1, 2, 4}, {1, 2, 2}},
 };
 constexpr Use kUses[] = {Use::Forward, Use::Input, Use::Weight};
 
@@ -215,6 +218,33 @@ TEST(ConvolutionByLibrary, images_may_lie_channels_last) {
       if (use == Use::Input) each(o.x, x, o.q.sizes_of_x(), back);
       expect_right(o, 1e-6);
       if (::testing::Test::HasFatalFailure()) return;
+    }
+}
+
+TEST(Convolution, channels_last_ones_in_deterministic_mode_have_the_bits_of_the_chain) {
+  for (const Shape& s : kLarge)
+    for (const Use use : {Use::Forward, Use::Input}) {
+      if (s.groups == 1) continue;
+      SCOPED_TRACE(::testing::Message() << &s - kLarge << ' ' << static_cast<int>(use));
+      Operands rows(s, use, DType::F32, Layout::Contiguous, true), last(s, use, DType::F32, Layout::Contiguous, true);
+      rows.q.precision.deterministic = last.q.precision.deterministic = true;
+      execute(rows.q);
+      expect_right(rows, 0);
+      std::vector<float> x(static_cast<size_t>(last.x.numel())), y(static_cast<size_t>(last.y.numel()));
+      const auto turn = [](Array& from, std::vector<float>& to, const std::array<int64_t, 5>& sizes, bool back) {
+        const int64_t plane = sizes[2] * sizes[3] * sizes[4];
+        for (int64_t i = 0; i < from.numel(); ++i) {
+          float& a = *static_cast<float*>(from.at(i));
+          float& b = to[static_cast<size_t>((i / plane / sizes[1] * plane + i % plane) * sizes[1] + i / plane % sizes[1])];
+          back ? a = b : b = a;
+        }
+      };
+      turn(last.x, x, last.q.sizes_of_x(), false), turn(last.y, y, last.q.sizes_of_y(), false);
+      put_channels_last(last.q.x, last.q.sizes_of_x()), put_channels_last(last.q.y, last.q.sizes_of_y());
+      last.q.x.data = x.data(), last.q.y.data = y.data();
+      execute(last.q);
+      turn(last.x, x, last.q.sizes_of_x(), true), turn(last.y, y, last.q.sizes_of_y(), true);
+      ASSERT_EQ(last.result().memory(), rows.result().memory());
     }
 }
 

@@ -5,25 +5,15 @@
 #include <cstring>
 #include <limits>
 
+#include "backends/cpu/exec/lanes.h"
 #include "backends/cpu/exec/simd.h"
 #include "backends/cpu/gemm/builtin_gemm.h"
 
 namespace naru::cpu {
 namespace {
 
-// Sixteen at a time on every processor, so that sums have one order.
-constexpr int64_t kLanes = 16;
-typedef float Floats __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
 typedef int32_t Ints __attribute__((vector_size(kLanes * sizeof(int32_t)), aligned(4), may_alias));
 constexpr float kHidden = -std::numeric_limits<float>::infinity();
-
-// x = x * y + z, rounded once.
-[[gnu::always_inline]] inline void multiply_add(Floats& x, const Floats& y, const Floats& z) {
-  float a[kLanes], b[kLanes], c[kLanes];
-  std::memcpy(a, &x, sizeof a), std::memcpy(b, &y, sizeof b), std::memcpy(c, &z, sizeof c);
-  for (int i = 0; i < kLanes; ++i) a[i] = __builtin_fmaf(a[i], b[i], c[i]);
-  std::memcpy(&x, a, sizeof a);
-}
 
 // x = e^(x - shift), within 1.1 units in the last place of e^; below -87.3, 0. e^x = 2^n e^r with r = x - n ln 2, and e^r = 1 + r + r^2 p(r), p
 // fitted by least squares on |r| <= ln 2 / 2.

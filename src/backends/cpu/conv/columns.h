@@ -33,6 +33,8 @@ std::vector<Phase> phases_of(const ir::Convolution& q);
 // Depthwise convolution of float32 (forward and input gradient), for results stored in rows. Returns false, and does nothing, if it does
 // not support q.
 bool depthwise(const ir::Convolution& q);
+// The same for images that lie channels last.
+bool depthwise_last(const ir::Convolution& q);
 // A pointwise convolution of float32 by products of a library. Returns false, and does nothing, if it is none that this serves.
 bool pointwise(const ir::Convolution& q);
 

@@ -219,9 +219,9 @@ std::unique_ptr<const Plan> make_plan(const Convolution& q) {
   c.stride = spatial.of(q.stride), c.dilation = spatial.of(q.dilation), c.before = spatial.of(q.padding),
   c.behind = padding_behind(q, spatial);
   p.work = Primitive::convolution(c);
-  // There may be no such kernel for channels_last, as for depthwise forward in oneDNN 2.6. Copies to the library's own layout are cheap beside
-  // naru's kernel.
-  if (!p.work && last) {
+  // There may be no such kernel for channels_last, as for depthwise forward in oneDNN 2.6 (naru has one). Copies to the library's own layout are
+  // cheap beside naru's general kernel.
+  if (!p.work && last && (q.in > 1 || q.out > 1)) {
     c.x = dnnl::layout(q.dtype, x, nullptr), c.y = dnnl::layout(q.dtype, y, nullptr);
     p.work = Primitive::convolution(c);
   }
