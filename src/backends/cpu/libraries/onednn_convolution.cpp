@@ -307,10 +307,12 @@ class Run {
     const Piece& w = plan_.pieces[1];
     const auto count = static_cast<int64_t>(w.bytes / sizeof(float));
     float* const sum = reinterpret_cast<float*>(addends_);
-    for (int64_t image = 1; image < plan_.images; ++image) {
-      const float* const more = sum + image * count;
-      for (int64_t i = 0; i < count; ++i) sum[i] += more[i];
-    }
+    split(count, 0.1 * static_cast<double>(count * plan_.images), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t image = 1; image < plan_.images; ++image) {
+        const float* const more = sum + image * count;
+        for (int64_t i = begin; i < end; ++i) sum[i] += more[i];
+      }
+    });
     if (w.converts())
       w.convert(true, addends_, user_piece(1, 0, 0), scratch(w.scratch_bytes() + 64));
     else
