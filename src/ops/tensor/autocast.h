@@ -42,6 +42,10 @@ class Casts {
     if (anywhere()) [[unlikely]]
       inside_ = enter(function, {tensors.begin(), tensors.size()}, keeps_dtype);
   }
+  Casts(const char* function, std::span<const Tensor* const> tensors, bool keeps_dtype) {
+    if (anywhere()) [[unlikely]]
+      inside_ = enter(function, tensors, keeps_dtype);
+  }
   Casts(const char* function, std::span<const Operand> operands) {
     if (anywhere()) [[unlikely]]
       inside_ = enter(function, operands);
