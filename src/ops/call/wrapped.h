@@ -31,10 +31,13 @@ struct Entries {
   int64_t rank = 0;
 };
 inline Entries matrices(const Tensor& t) { return {t, 2}; }
-// A tensor that is passed on as it is: places, for example.
+// A tensor (or operand) that is passed on as it is: places, for example.
+template <class T>
 struct Kept {
-  const Tensor& t;
+  const T& kept;
 };
+template <class T>
+Kept(const T&) -> Kept<T>;
 // A dimension of the only operand: in a vmap it is one further.
 struct Dim {
   int64_t dim;
@@ -177,8 +180,8 @@ decltype(auto) given(const Changes& c, const T& a) {
     return c.of(a);
   } else if constexpr (std::is_same_v<T, Entries>) {
     return c.of(a.t);
-  } else if constexpr (std::is_same_v<T, Kept>) {
-    return (a.t);
+  } else if constexpr (requires { a.kept; }) {
+    return (a.kept);
   } else if constexpr (std::is_same_v<T, Operand>) {
     return a.is_tensor() ? Operand(c.of(a.tensor())) : a;
   } else if constexpr (std::is_same_v<T, std::vector<Tensor>>) {
@@ -222,16 +225,36 @@ using Result = std::remove_cvref_t<decltype(call_again(std::declval<const F&>(),
 template <class T>
 using Handed = std::conditional_t<std::is_trivially_copyable_v<T> && sizeof(T) <= 16, const T, const T&>;
 
+template <class R, class... A>
+std::optional<R> finished(Call& call, const A&... arguments) {
+  (call.add(arguments), ...);
+  auto made = special_call(call);
+  if (!made) return {};
+  return unpacked<R>(*std::move(made));
+}
 template <class F, class Name, class... A>
 [[gnu::noinline, gnu::cold]] std::optional<Result<F, A...>> special(Name name, F f, Handed<A>... arguments) {
   Call call(name);
-  (call.add(arguments), ...);
   const std::tuple<const A&...> all(arguments...);
   const auto again = [&](const Changes& c) { return packed(call_again(f, c, all, Passed<A...>())); };
   call.again = {&again, [](const void* g, const Changes& c) { return (*static_cast<decltype(again)*>(g))(c); }};
-  auto made = special_call(call);
-  if (!made) return {};
-  return unpacked<Result<F, A...>>(*std::move(made));
+  return finished<Result<F, A...>>(call, arguments...);
+}
+
+template <class R>
+R without_option(const R&);
+template <class R>
+R without_option(const std::optional<R>&);
+template <class First, class... A>
+struct LastRule : LastRule<A...> {};
+template <class Last>
+struct LastRule<Last> {
+  using Result = decltype(without_option(std::declval<const Last&>().rule()));
+};
+template <class R, class... A>
+[[gnu::noinline, gnu::cold]] std::optional<R> special_by_rules(Handed<A>... arguments) {
+  Call call{NoCasts()};
+  return finished<R, A...>(call, arguments...);
 }
 
 }  // namespace calls
@@ -244,6 +267,13 @@ template <class Name, class F, class... A>
   if (special == 0) [[likely]]
     return {};
   return calls::special<F, Name, A...>(name, again, arguments...);
+}
+// The same for an operator that autocast does not know, and of which the rules tell all: it is given its operands and the rules.
+template <class... A>
+[[gnu::always_inline]] inline auto by_rules(const A&... arguments) -> std::optional<typename calls::LastRule<A...>::Result> {
+  if (((unsigned{calls::bits_of(arguments)} | ...) & kHasParts) == 0) [[likely]]
+    return {};
+  return calls::special_by_rules<typename calls::LastRule<A...>::Result, A...>(arguments...);
 }
 
 }  // namespace naru::ops

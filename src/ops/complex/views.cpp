@@ -4,11 +4,11 @@
 
 #include "autograd/history/constant.h"
 #include "autograd/history/history.h"
+#include "ops/call/wrapped.h"
 #include "ops/complex/complex.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/shape/strides.h"
 #include "ops/sparse/sparse.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/type_names.h"
 
 namespace naru {
@@ -163,7 +163,7 @@ Tensor complex(const Tensor& re, const Tensor& im) {
 }
 
 Tensor polar(const Tensor& abs, const Tensor& angle) {
-  if (const autocast::Casts c("polar", {&abs, &angle}); c) return polar(c[0], c[1]);
+  if (auto y = ops::wrapped("polar", polar, abs, angle)) return *std::move(y);
   for (const Tensor* t : {&abs, &angle})
     if (!is_floating(t->dtype()) || t->dtype() == DType::BF16)
       throw NotImplementedError("Expected both inputs to be Half, Float or Double tensors but got {} and {}", ops::torch_name(abs.dtype()),
