@@ -3,14 +3,13 @@
 //   Tensor softmax(const Tensor& t, int64_t dim, std::optional<DType> dtype) {
 //     if (auto y = ops::wrapped("softmax", softmax, t, ops::Dim{dim}, dtype)) return *std::move(y);
 // First the name, whose record has the rule of autocast; then what calls the operator again; then its arguments, each marked by what it is (below).
-// A plain call costs a load and a test. The questions of a special one are asked in special_call, in one order for all operators.
+// A plain call costs a load and a test. The questions of a special one are asked by special_call, in one order for all operators.
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <span>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "ops/batch/batch.h"
@@ -22,27 +21,20 @@ namespace naru::ops {
 struct NoCasts {};
 inline constexpr NoCasts kNoCasts;
 
-// --- What arguments are. Tensors, lists of them, and tensors among operands are operands: their bits decide, and autocast casts them. A
-// std::optional<DType> names the result's type, in place of autocast. All others are passed on.
+// What arguments are. Tensors, lists of them and tensors among operands are operands: their bits decide, and autocast casts them. A
+// std::optional<DType> names the result's type, which autocast keeps. What is not marked is passed on. An operator with a mark has one operand.
 
-// An operand whose leading dimensions are a batch, of entries with `rank` dimensions: in a vmap there is one more.
+// The operand, if its leading dimensions are a batch of entries with `rank` dimensions: in a vmap there is one more.
 struct Entries {
   const Tensor& t;
   int64_t rank = 0;
 };
 inline Entries matrices(const Tensor& t) { return {t, 2}; }
-// A tensor (or operand) that is passed on as it is: places, for example.
-template <class T>
-struct Kept {
-  const T& kept;
-};
-template <class T>
-Kept(const T&) -> Kept<T>;
-// A dimension of the only operand: in a vmap it is one further.
+// A dimension of the operand: in a vmap it is one further.
 struct Dim {
   int64_t dim;
 };
-// The dimensions that a reduction of the only operand is over; all of them if none are named. empty_is_none: as dim_set.
+// The dimensions that are reduced (or turned); all of them if none are named. empty_is_none: as dim_set.
 template <class D>
 struct Over {
   const D& dims;
@@ -55,8 +47,8 @@ struct OneOrAll {
   std::optional<int64_t> dim;
   bool keepdim;
 };
-// Last, where the marks above do not tell what is done: what gives the result if an operand is batched, or sparse. It may be a std::optional, empty if
-// the operator is to go on.
+// Last, where marks do not tell what is done: what gives the result if an operand is batched, or sparse. It may be a std::optional, empty if the operator
+// is to go on.
 template <class F>
 struct BatchRule {
   F rule;
@@ -74,93 +66,77 @@ namespace calls {
 
 using Results = std::vector<Tensor>;
 
-// What an operator gets in place of its operands (those of `from`), and of its dimensions.
+// What an operator is called with in place of its operands, and the rank of entries if these are values of a batch.
 struct Changes {
   std::span<const Tensor* const> from;
   const Tensor* to;
-  const Dims* dims = nullptr;
+  std::optional<int64_t> rank;
+
   const Tensor& of(const Tensor& t) const noexcept;
+  Dims behind(const OptionalDims& dims, bool empty_is_none) const;
 };
 
-// A callable without its type.
-template <class... A>
+// Without its type: the operator, or a rule.
 struct Callable {
   const void* object = nullptr;
-  std::optional<Results> (*run)(const void*, A...) = nullptr;
-  std::optional<Results> operator()(A... a) const { return run(object, a...); }
+  std::optional<Results> (*run)(const void*, const Changes&) = nullptr;
 };
 
-inline std::optional<Results> packed(std::vector<Tensor> r) { return r; }
-inline std::optional<Results> packed(Tensor r) {
-  Results one;
-  one.push_back(std::move(r));
-  return one;
-}
-template <class... T>
-std::optional<Results> packed(std::tuple<T...> r) {
-  return std::apply([](T&... t) { return Results{std::move(t)...}; }, r);
-}
-inline std::optional<Results> packed(std::pair<Tensor, Tensor> r) { return Results{std::move(r.first), std::move(r.second)}; }
+// Out of line, so that what each operator adds to the code is small.
+Results listed(std::initializer_list<const Tensor*> tensors);
 template <class R>
-std::optional<Results> packed(std::optional<R> r) {
-  return r ? packed(*std::move(r)) : std::nullopt;
-}
-template <class R>
-R unpacked(Results&& r) {
-  if constexpr (std::is_same_v<R, Results>)
-    return std::move(r);
+std::optional<Results> packed(const R& r) {
+  if constexpr (requires { r.has_value(); })
+    return r ? packed(*r) : std::nullopt;
   else if constexpr (std::is_same_v<R, Tensor>)
-    return std::move(r[0]);
+    return listed({&r});
+  else if constexpr (std::is_same_v<R, Results>)
+    return r;
   else
-    return [&]<size_t... I>(std::index_sequence<I...>) { return R(std::move(r[I])...); }
+    return std::apply([](const auto&... t) { return listed({&t...}); }, r);
+}
+template <class R>
+R unpacked(const Results& r) {
+  if constexpr (std::is_same_v<R, Tensor>)
+    return r[0];
+  else if constexpr (std::is_same_v<R, Results>)
+    return r;
+  else
+    return [&]<size_t... I>(std::index_sequence<I...>) { return R(r[I]...); }
   (std::make_index_sequence<std::tuple_size_v<R>>());
 }
 
-enum class Family : uint8_t { None, Entries, Along, Over, OneOrAll };
-
 // A call, as special_call sees it.
 struct Call {
-  explicit Call(const char* n) : name(n) {}
-  explicit Call(NoCasts) {}
-  void add(const Tensor& t) { operands.push_back(&t); }
-  void add(const std::vector<Tensor>& list) {
-    for (const Tensor& t : list) add(t);
-  }
-  void add(const Operand& o) {
-    if (o.is_tensor()) add(o.tensor());
-  }
-  void add(const Entries& e) { add(e.t), family = Family::Entries, rank = e.rank; }
-  void add(Dim d) { dims.push_back(d.dim), family = Family::Along; }
+  void add(const Tensor& t);
+  void add(const std::vector<Tensor>& list);
+  void add(const Operand& o);
+  void add(const Entries& e) { add(e.t), marked = true, rank = e.rank; }
+  void add(const Dim&) { marked = along = true; }
   template <class D>
   void add(const Over<D>& o) {
-    const OptionalDims& named = o.dims;
-    all = !named || (named->empty() && !o.empty_is_none), family = Family::Over;
-    if (!all) dims = *named;
+    const OptionalDims& dims = o.dims;
+    marked = true, along = !(dims && dims->empty() && o.empty_is_none);
   }
-  void add(const OneOrAll& o) {
-    all = !o.dim, family = Family::OneOrAll, keepdim = o.keepdim;
-    if (o.dim) dims.push_back(*o.dim);
-  }
+  void add(const OneOrAll& o) { marked = along = true, flat = !o.dim, keepdim = o.keepdim; }
   void add(std::optional<DType> t) { keeps_dtype = t.has_value(); }
   template <class F>
   void add(const BatchRule<F>& r) {
-    batched = {&r.rule, [](const void* f) { return packed((*static_cast<const F*>(f))()); }};
+    batched = {&r.rule, [](const void* f, const Changes&) { return packed((*static_cast<const F*>(f))()); }};
   }
   template <class F>
   void add(const SparseRule<F>& r) {
-    sparse = {&r.rule, [](const void* f) { return packed((*static_cast<const F*>(f))()); }};
+    sparse = {&r.rule, [](const void* f, const Changes&) { return packed((*static_cast<const F*>(f))()); }};
   }
   template <class T>
   void add(const T&) {}
 
-  const char* name = nullptr;
+  const char* name = nullptr;  // none: autocast has no rule
   std::vector<const Tensor*> operands;
-  Family family = Family::None;
   int64_t rank = 0;
-  Dims dims;
-  bool all = false, keepdim = false, keeps_dtype = false;
-  Callable<> batched, sparse;
-  Callable<const Changes&> again;
+  // Whether a mark tells what is done in a vmap; whether an entry without dimensions is a vector of one there; whether entries are flattened.
+  bool marked = false, along = false, flat = false, keepdim = false, keeps_dtype = false;
+  Callable again, batched, sparse;
 };
 std::optional<Results> special_call(const Call& call);
 
@@ -173,31 +149,22 @@ uint8_t bits_of(const T&) noexcept {
   return 0;
 }
 
-// What stands for an argument when the operator is called again. N: how many Dims are before it.
-template <size_t N, class T>
-decltype(auto) given(const Changes& c, const T& a) {
-  if constexpr (std::is_same_v<T, Tensor>) {
-    return c.of(a);
-  } else if constexpr (std::is_same_v<T, Entries>) {
-    return c.of(a.t);
-  } else if constexpr (requires { a.kept; }) {
-    return (a.kept);
-  } else if constexpr (std::is_same_v<T, Operand>) {
-    return a.is_tensor() ? Operand(c.of(a.tensor())) : a;
-  } else if constexpr (std::is_same_v<T, std::vector<Tensor>>) {
-    std::vector<Tensor> list;
-    for (const Tensor& t : a) list.push_back(c.of(t));
-    return list;
-  } else if constexpr (std::is_same_v<T, Dim>) {
-    return c.dims ? (*c.dims)[N] : a.dim;
-  } else if constexpr (std::is_same_v<T, OneOrAll>) {
-    return c.dims ? std::optional((*c.dims)[0]) : a.dim;
-  } else if constexpr (requires { a.empty_is_none; }) {
-    using D = std::remove_cvref_t<decltype(a.dims)>;
-    return c.dims ? D(*c.dims) : a.dims;
-  } else {
-    return (a);
-  }
+// What stands for an argument when the operator is called again.
+inline const Tensor& given(const Changes& c, const Tensor& t) { return c.of(t); }
+inline const Tensor& given(const Changes& c, const Entries& e) { return c.of(e.t); }
+inline Operand given(const Changes& c, const Operand& o) { return o.is_tensor() ? Operand(c.of(o.tensor())) : o; }
+std::vector<Tensor> given(const Changes& c, const std::vector<Tensor>& list);
+inline int64_t given(const Changes& c, Dim d) { return c.rank ? batching::behind_batch(d.dim, *c.rank) : d.dim; }
+inline std::optional<int64_t> given(const Changes& c, const OneOrAll& o) {
+  return c.rank ? batching::behind_batch(o.dim.value_or(0), *c.rank) : o.dim;
+}
+template <class D>
+D given(const Changes& c, const Over<D>& o) {
+  return c.rank ? D(c.behind(o.dims, o.empty_is_none)) : o.dims;
+}
+template <class T>
+const T& given(const Changes&, const T& other) {
+  return other;
 }
 
 template <class T>
@@ -205,17 +172,10 @@ constexpr bool kIsRule = requires(const T& t) {
   t.rule;
 };
 template <class... A>
-using Passed = std::make_index_sequence<(size_t{!kIsRule<A>} + ... + 0)>;
-template <size_t I, class... A>
-constexpr size_t dims_before() {
-  constexpr bool dims[] = {std::is_same_v<A, Dim>...};
-  size_t n = 0;
-  for (size_t i = 0; i < I; ++i) n += dims[i];
-  return n;
-}
+using Passed = std::make_index_sequence<(size_t{!kIsRule<A>} + ...)>;
 template <class F, class... A, size_t... I>
 decltype(auto) call_again(const F& f, const Changes& c, const std::tuple<const A&...>& all, std::index_sequence<I...>) {
-  return std::invoke(f, given<dims_before<I, A...>()>(c, std::get<I>(all))...);
+  return std::invoke(f, given(c, std::get<I>(all))...);
 }
 template <class F, class... A>
 using Result = std::remove_cvref_t<decltype(call_again(std::declval<const F&>(), std::declval<const Changes&>(),
@@ -228,32 +188,35 @@ using Handed = std::conditional_t<std::is_trivially_copyable_v<T> && sizeof(T) <
 template <class R, class... A>
 std::optional<R> finished(Call& call, const A&... arguments) {
   (call.add(arguments), ...);
-  auto made = special_call(call);
-  if (!made) return {};
-  return unpacked<R>(*std::move(made));
+  const auto made = special_call(call);
+  return made ? std::optional(unpacked<R>(*made)) : std::nullopt;
 }
-template <class F, class Name, class... A>
-[[gnu::noinline, gnu::cold]] std::optional<Result<F, A...>> special(Name name, F f, Handed<A>... arguments) {
-  Call call(name);
+template <class F, class... A>
+[[gnu::noinline, gnu::cold]] std::optional<Result<F, A...>> special(const char* name, F f, Handed<A>... arguments) {
+  Call call;
+  call.name = name;
   const std::tuple<const A&...> all(arguments...);
   const auto again = [&](const Changes& c) { return packed(call_again(f, c, all, Passed<A...>())); };
   call.again = {&again, [](const void* g, const Changes& c) { return (*static_cast<decltype(again)*>(g))(c); }};
-  return finished<Result<F, A...>>(call, arguments...);
+  return finished<Result<F, A...>, A...>(call, arguments...);
 }
 
-template <class R>
-R without_option(const R&);
-template <class R>
-R without_option(const std::optional<R>&);
 template <class First, class... A>
 struct LastRule : LastRule<A...> {};
 template <class Last>
 struct LastRule<Last> {
-  using Result = decltype(without_option(std::declval<const Last&>().rule()));
+  static auto result(const Last& last) {
+    if constexpr (requires { last.rule().has_value(); })
+      return *last.rule();
+    else
+      return last.rule();
+  }
 };
+template <class... A>
+using RuleResult = decltype(LastRule<A...>::result(std::get<sizeof...(A) - 1>(std::declval<const std::tuple<A...>&>())));
 template <class R, class... A>
 [[gnu::noinline, gnu::cold]] std::optional<R> special_by_rules(Handed<A>... arguments) {
-  Call call{NoCasts()};
+  Call call;
   return finished<R, A...>(call, arguments...);
 }
 
@@ -262,18 +225,22 @@ template <class R, class... A>
 // What the operator gives for a special call, if there is a rule for it.
 template <class Name, class F, class... A>
 [[gnu::always_inline]] inline std::optional<calls::Result<F, A...>> wrapped(Name name, F again, const A&... arguments) {
+  constexpr bool casts = !std::is_same_v<Name, NoCasts>;
   unsigned special = (unsigned{calls::bits_of(arguments)} | ...) & kHasParts;
-  if constexpr (!std::is_same_v<Name, NoCasts>) special |= autocast::anywhere();
+  if constexpr (casts) special |= autocast::anywhere();
   if (special == 0) [[likely]]
     return {};
-  return calls::special<F, Name, A...>(name, again, arguments...);
+  if constexpr (casts)
+    return calls::special<F, A...>(name, again, arguments...);
+  else
+    return calls::special<F, A...>(nullptr, again, arguments...);
 }
 // The same for an operator that autocast does not know, and of which the rules tell all: it is given its operands and the rules.
 template <class... A>
-[[gnu::always_inline]] inline auto by_rules(const A&... arguments) -> std::optional<typename calls::LastRule<A...>::Result> {
+[[gnu::always_inline]] inline std::optional<calls::RuleResult<A...>> by_rules(const A&... arguments) {
   if (((unsigned{calls::bits_of(arguments)} | ...) & kHasParts) == 0) [[likely]]
     return {};
-  return calls::special_by_rules<typename calls::LastRule<A...>::Result, A...>(arguments...);
+  return calls::special_by_rules<calls::RuleResult<A...>, A...>(arguments...);
 }
 
 }  // namespace naru::ops

@@ -135,7 +135,7 @@ Tensor scatter(const Tensor& t, int64_t dim, const Tensor& index, const Operand&
   return out;
 }
 Tensor scatter_add(const Tensor& t, int64_t dim, const Tensor& index, const Tensor& value) {
-  if (auto y = ops::wrapped("scatter_add", scatter_add, t, dim, ops::Kept{index}, value)) return *std::move(y);
+  if (auto y = ops::wrapped("scatter_add", scatter_add, t, dim, index, value)) return *std::move(y);
   Tensor out = t.clone(MemoryFormat::Contiguous);
   scatter_add_(out, dim, index, value);
   return out;

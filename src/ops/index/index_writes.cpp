@@ -118,7 +118,7 @@ void index_copy_(const Tensor& t, int64_t given, const Tensor& index, const Tens
   assign_places(t, dim, index, source);
 }
 Tensor index_copy(const Tensor& t, int64_t dim, const Tensor& index, const Tensor& source) {
-  if (auto y = ops::wrapped("index_copy", index_copy, t, dim, ops::Kept{index}, source)) return *std::move(y);
+  if (auto y = ops::wrapped("index_copy", index_copy, t, dim, index, source)) return *std::move(y);
   Tensor out = t.clone(MemoryFormat::Contiguous);
   index_copy_(out, dim, index, source);
   return out;

@@ -224,7 +224,7 @@ void check_lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, boo
 
 // The gradient of LU follows from dA = P dL U + P L dU.
 Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool adjoint) {
-  if (auto y = ops::wrapped("lu_solve", lu_solve, lu, ops::Kept{pivots}, b, left, adjoint)) return *std::move(y);
+  if (auto y = ops::wrapped("lu_solve", lu_solve, lu, pivots, b, left, adjoint)) return *std::move(y);
   check_lu_solve(lu, pivots, b, left);
   const Tensor x = ops::solved(lu, pivots, b, left, adjoint, "linalg.lu_solve");
   autograd::record_all(

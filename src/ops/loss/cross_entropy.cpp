@@ -174,7 +174,7 @@ Tensor one_hot_of(const Classes& c, int64_t rank, const char* op) {
 
 // -log_probabilities[target] * weight[target]; the mean divides by the sum of the weights.
 Tensor nll_loss(const Tensor& x, const Tensor& target, const Tensor& weight, Reduction reduction, int64_t ignore_index) {
-  if (auto y = ops::wrapped("nll_loss", nll_loss, x, ops::Kept{target}, weight, reduction, ignore_index)) return *std::move(y);
+  if (auto y = ops::wrapped("nll_loss", nll_loss, x, target, weight, reduction, ignore_index)) return *std::move(y);
   constexpr ir::IndexName op = "nll_loss";
   const Classes c = classes_of(x, target, weight, ignore_index, op);
   ops::require_softmax_type(x.dtype(), op, "_out_frame");

@@ -369,7 +369,7 @@ std::pair<Tensor, Tensor> fractional_max_pool(int64_t n, const Tensor& input, co
 
 Tensor max_unpool(int64_t n, const Tensor& input, const Tensor& indices, const Dims& sizes) {
   const std::string op = fmt::format("max_unpool{}d", n);
-  if (auto y = ops::wrapped(op.c_str(), max_unpool, n, input, ops::Kept{indices}, sizes)) return *std::move(y);
+  if (auto y = ops::wrapped(op.c_str(), max_unpool, n, input, indices, sizes)) return *std::move(y);
   check_input(input, n, op);
   ops::require_defined(indices, op.c_str(), "indices");
   if (indices.dtype() != DType::I64)

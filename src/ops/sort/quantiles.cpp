@@ -42,11 +42,13 @@ Tensor quantiles(const Tensor& t, const Tensor& q, std::optional<int64_t> given,
   const auto entries = [&]() -> std::optional<Tensor> {
     if (!is_batched(t) || q.dim() > 1) return {};
     if (q.dim() > 0 && !given && keepdim) throw batching::NoBatchingRule("quantile(keepdim=True) of several numbers");
-    return batching::reduced(t.dim() == 0 ? t.reshape({1}) : t, t.dim() == 0 ? 0 : given, keepdim && t.dim() > 0,
-                             [&](const Tensor& v, int64_t d) {
-                               const Tensor found = quantiles(v, q, d, keepdim && t.dim() > 0, interpolation);
-                               return q.dim() > 0 ? found.movedim(0, 1) : found;
-                             });
+    const bool flattened = !given || t.dim() == 0;
+    const Tensor x = flattened ? t.reshape({-1}) : t;
+    const batching::Batch b{&x};
+    const int64_t dim = batching::behind_batch(given.value_or(0), x.dim());
+    const Tensor found = quantiles(b.opened(x), q, dim, keepdim && !flattened, interpolation);
+    const Tensor y = b.entry(q.dim() > 0 ? found.movedim(0, 1) : found);
+    return keepdim && !given ? y.reshape(Dims(static_cast<size_t>(t.dim()), 1)) : y;
   };
   if (auto y = ops::wrapped("quantile", quantiles, t, q, given, keepdim, interpolation, ops::BatchRule{entries})) return *std::move(y);
   if (!is_floating(t.dtype()) || t.element_size() == 2)
@@ -180,7 +182,7 @@ Tensor share_of(const Tensor& place, std::string_view interpolation) {
 }
 
 Tensor nanquantiles(const Tensor& t, const Operand& q, std::optional<int64_t> given, bool keepdim, std::string_view interpolation) {
-  if (auto y = ops::wrapped("nanquantile", nanquantiles, t, ops::Kept{q}, given, keepdim, interpolation)) return *std::move(y);
+  if (auto y = ops::wrapped("nanquantile", nanquantiles, t, q, given, keepdim, interpolation)) return *std::move(y);
   if (t.dtype() != DType::F32 && t.dtype() != DType::F64)
     throw RuntimeError("quantile() input tensor must be either float or double dtype, got {}", name_of(t.dtype()));
   if (q.is_tensor() && q.tensor().dim() > 1) throw RuntimeError("quantile() q must be a scalar or 1D tensor");
