@@ -5,8 +5,8 @@
 #include "naru/autograd.h"
 #include "naru/nn/transformer.h"
 #include "naru/ops/functions.h"
+#include "ops/call/wrapped.h"
 #include "ops/nn/attention.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/type_names.h"
 
@@ -178,8 +178,9 @@ Tensor merged(const Heads& h, int64_t batch, int64_t heads) {
 
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask, double dropout_p,
                                     bool is_causal, std::optional<double> scale, bool enable_gqa) {
-  if (const autocast::Casts c("scaled_dot_product_attention", {&query, &key, &value, &attn_mask}); c)
-    return scaled_dot_product_attention(c[0], c[1], c[2], c[3], dropout_p, is_causal, scale, enable_gqa);
+  if (auto y = ops::wrapped("scaled_dot_product_attention", scaled_dot_product_attention, query, key, value, attn_mask, dropout_p,
+                            is_causal, scale, enable_gqa))
+    return *std::move(y);
   for (const auto& [t, role] : {std::pair(&query, "query"), std::pair(&key, "key"), std::pair(&value, "value")})
     ops::require_defined(*t, "scaled_dot_product_attention", role);
   check_attention(query, key, value, attn_mask, is_causal);

@@ -109,52 +109,6 @@ auto each_entry(const Tensor& t, const char* op, F f) {
   return each_entry(t, f);
 }
 
-// f(value, a, b) of a batched tensor and two of its dimensions.
-template <class F>
-Tensor between(const Tensor& t, int64_t a, int64_t b, F f) {
-  const int64_t x = behind_batch(a, t.dim()), y = behind_batch(b, t.dim());
-  return each_entry(t, [&](const Tensor& v) { return t.dim() ? f(v, x, y) : f(v.unsqueeze(1), x, y).squeeze(1); });
-}
-
-// f(value, dim) of a batched tensor. An entry without dimensions is a vector of one element, and so is what f makes of it.
-template <class F>
-auto along(const Tensor& t, int64_t dim, F f) {
-  const Batch b{&t};
-  const int64_t at = behind_batch(dim, t.dim());
-  if (t.dim() > 0) return b.entry(f(b.opened(t), at));
-  const auto flat = [](const Tensor& r) { return r.dim() > 1 ? r.squeeze(1) : r; };
-  auto made = f(b.opened(t).unsqueeze(1), at);
-  if constexpr (std::is_same_v<decltype(made), Tensor>)
-    return b.entry(flat(made));
-  else if constexpr (std::is_same_v<decltype(made), std::vector<Tensor>>) {
-    for (Tensor& r : made) r = flat(r);
-    return b.entry(std::move(made));
-  } else {
-    return b.entry(std::apply([&](const auto&... r) { return decltype(made)(flat(r)...); }, made));
-  }
-}
-
-// f(value, dims) of a batched tensor, for reductions over all dimensions unless some are named. empty_is_none: as dim_set.
-template <class F>
-auto reduced(const Tensor& t, const OptionalDims& dims, F f, bool empty_is_none = false) {
-  if (t.dim() == 0 && !(dims && dims->empty() && empty_is_none))
-    return along(t, dims && !dims->empty() ? (*dims)[0] : 0, [&](const Tensor& v, int64_t d) { return f(v, Dims{d}); });
-  Dims all;
-  if (!dims || (dims->empty() && !empty_is_none))
-    for (int64_t d = 0; d < t.dim(); ++d) all.push_back(d + 1);
-  else
-    all = behind_batch(*dims, t.dim());
-  return each_entry(t, [&](const Tensor& v) { return f(v, all); });
-}
-
-// f(value, dim) of a batched tensor, for reductions of the flattened entry unless a dimension is named.
-template <class F>
-Tensor reduced(const Tensor& t, std::optional<int64_t> dim, bool keepdim, F f) {
-  if (dim) return along(t, *dim, f);
-  const Tensor one = along(t.dim() > 1 ? t.reshape({-1}) : t, 0, f);
-  return keepdim ? one.reshape(Dims(static_cast<size_t>(t.dim()), 1)) : one;
-}
-
 // cat (as_rows: stack) of tensors of which some are batched.
 Tensor joined(const std::vector<Tensor>& tensors, int64_t dim, bool as_rows);
 

@@ -4,11 +4,11 @@
 
 #include "autograd/history/constant.h"
 #include "autograd/history/history.h"
+#include "ops/call/wrapped.h"
 #include "ops/complex/complex.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/shape/strides.h"
 #include "ops/sparse/sparse.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/type_names.h"
 
 namespace naru {
@@ -93,20 +93,21 @@ Tensor view_as_real(const Tensor& t) {
   if (!is_complex(t.dtype()))
     throw RuntimeError("view_as_real is only supported for complex tensors (got {}; view_as_complex goes the other way)",
                        name_of(t.dtype()));
-  if (is_sparse(t)) {
+  const auto sparse = [&]() -> std::optional<Tensor> {
+    if (!is_sparse(t)) return {};
     Dims sizes = t.sizes();
     sizes.push_back(2);
     return ops::with_values(ops::parts_of(t).indices, view_as_real(ops::values_of(t)), sizes, is_coalesced(t));
-  }
-  if (is_batched(t)) return batching::each_entry(t, [](const Tensor& v) { return view_as_real(v); });
+  };
+  if (auto y = ops::wrapped(ops::kNoCasts, view_as_real, ops::Entries{t}, ops::SparseRule{sparse})) return *std::move(y);
   return record(tracked(t, real_of(t.dtype()), geometry_of_parts(t), "view_as_real"), "ViewAsRealBackward0", {&t}, {},
                 autograd::WithJvp([](Grads g, Grads) { return std::vector{g[0].defined() ? pair_gradient(g[0]) : Tensor()}; },
                                   [](Grads t, Grads) { return view_as_real(t[0]); }));
 }
 
 Tensor view_as_complex(const Tensor& t) {
+  if (auto y = ops::wrapped(ops::kNoCasts, view_as_complex, ops::Entries{t, 1})) return *std::move(y);
   ops::require_defined(t, "view_as_complex", "input");
-  if (is_batched(t)) return batching::each_entry(t, [](const Tensor& v) { return view_as_complex(v); });
   require_pairs(t);
   return record(tracked(t, complex_of(t.dtype()), geometry_of_pairs(t), "view_as_complex"), "ViewAsComplexBackward0", {&t}, {},
                 autograd::WithJvp([](Grads g, Grads) { return std::vector{g[0].defined() ? view_as_real(g[0]) : Tensor()}; },
@@ -138,11 +139,12 @@ Tensor complex(const Tensor& re, const Tensor& im) {
     throw RuntimeError("Expected object of scalar type {} but got scalar type {} for second argument", ops::torch_name(re.dtype()),
                        ops::torch_name(im.dtype()));
   const Dims shape = broadcast_shapes(re.sizes(), im.sizes());
-  if (ops::are_batched(re, im)) {
+  const auto entries = [&] {
     const batching::Batch b{&re, &im};
     const auto rank = static_cast<int64_t>(shape.size());
     return b.entry(complex(b.aligned(re, rank), b.aligned(im, rank)));
-  }
+  };
+  if (auto y = ops::by_rules(re, im, ops::BatchRule{entries})) return *std::move(y);
   const Operand operands[] = {re, im};
   Tensor out = ops::make_result(shape, ops::elementwise_strides(shape, operands), complex_of(re.dtype()), device, "complex", true);
   for (int i = 0; i < 2; ++i) {
@@ -163,7 +165,7 @@ Tensor complex(const Tensor& re, const Tensor& im) {
 }
 
 Tensor polar(const Tensor& abs, const Tensor& angle) {
-  if (const autocast::Casts c("polar", {&abs, &angle}); c) return polar(c[0], c[1]);
+  if (auto y = ops::wrapped("polar", polar, abs, angle)) return *std::move(y);
   for (const Tensor* t : {&abs, &angle})
     if (!is_floating(t->dtype()) || t->dtype() == DType::BF16)
       throw NotImplementedError("Expected both inputs to be Half, Float or Double tensors but got {} and {}", ops::torch_name(abs.dtype()),
@@ -177,9 +179,8 @@ Tensor polar(const Tensor& abs, const Tensor& angle) {
 Tensor conj(const Tensor& t) {
   ops::require_defined(t, "conj", "input");
   if (!is_complex(t.dtype())) return t;
-  if (ops::have_parts(t))
-    return is_batched(t) ? batching::each_entry(t, [](const Tensor& v) { return conj(v); })
-                         : ops::like_with_values(t, conj(ops::values_of(t)));
+  const auto sparse = [&] { return ops::like_with_values(t, conj(ops::values_of(t))); };
+  if (auto y = ops::wrapped(ops::kNoCasts, naru::conj, ops::Entries{t}, ops::SparseRule{sparse})) return *std::move(y);
   Tensor out = t.detach().clone();
   const Tensor im = ops::imaginary_part(out);
   const ops::OpOperand from{&im, {}, im.dtype()};
@@ -198,9 +199,9 @@ Tensor where_not_zero(const Tensor& magnitude, const Tensor& value) { return mas
 }  // namespace
 
 Tensor angle(const Tensor& t) {
+  if (auto y = ops::wrapped(ops::kNoCasts, angle, ops::Entries{t}, ops::SparseRule{[&] { return ops::map_stored(t, angle); }}))
+    return *std::move(y);
   ops::require_defined(t, "angle", "input");
-  if (ops::have_parts(t))
-    return is_batched(t) ? batching::each_entry(t, [](const Tensor& v) { return angle(v); }) : ops::map_stored(t, angle);
   if (!is_complex(t.dtype())) {
     const Tensor x = is_floating(t.dtype()) ? t : t.to(default_dtype());
     return where(isnan(x), x, where(x < 0.0, full_like(x, 3.141592653589793), zeros_like(x)));
@@ -217,8 +218,9 @@ Tensor angle(const Tensor& t) {
 }
 
 Tensor sgn(const Tensor& t) {
+  if (auto y = ops::wrapped(ops::kNoCasts, sgn, ops::Entries{t}, ops::SparseRule{[&] { return ops::map_stored(t, sgn); }}))
+    return *std::move(y);
   ops::require_defined(t, "sgn", "input");
-  if (ops::have_parts(t)) return is_batched(t) ? batching::each_entry(t, [](const Tensor& v) { return sgn(v); }) : ops::map_stored(t, sgn);
   if (!is_complex(t.dtype())) return sign(t);
   Tensor out;
   {
@@ -236,8 +238,8 @@ Tensor sgn(const Tensor& t) {
 }
 
 Tensor isreal(const Tensor& t) {
+  if (auto y = ops::wrapped(ops::kNoCasts, isreal, ops::Entries{t})) return *std::move(y);
   ops::require_defined(t, "isreal", "input");
-  if (is_batched(t)) return batching::each_entry(t, [](const Tensor& v) { return isreal(v); });
   return is_complex(t.dtype()) ? ops::imaginary_part(t.detach()) == 0.0 : ones_like(t.detach(), Options(DType::Bool, t.device()));
 }
 

@@ -4,10 +4,10 @@
 #include "ir/op_ids.h"
 #include "naru/ops.h"
 #include "naru/ops/functions.h"
+#include "ops/call/wrapped.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/half.h"
 #include "ops/elementwise/rules.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/numbers.h"
 #include "ops/tensor/type_names.h"
 
@@ -124,12 +124,12 @@ Tensor div(const Operand& a, const Operand& b, std::optional<std::string_view> m
 void div_(const Tensor& t, const Operand& b, std::optional<std::string_view> mode) { run_in_place(division(mode), t, {b}); }
 
 Tensor addcmul(const Tensor& t, const Tensor& a, const Tensor& b, Scalar value) {
-  if (const autocast::Casts c("addcmul", {&t, &a, &b}); c) return addcmul(c[0], c[1], c[2], value);
+  if (auto y = ops::wrapped("addcmul", addcmul, t, a, b, value)) return *std::move(y);
   if (all_half(t, a, b)) return addcmul(t.to(DType::F32), a.to(DType::F32), b.to(DType::F32), value).to(t.dtype());
   return run(op::add_scaled, {t, beside(op::mul, t, a, b), factor(value, {t, a, b})});
 }
 Tensor addcdiv(const Tensor& t, const Tensor& a, const Tensor& b, Scalar value) {
-  if (const autocast::Casts c("addcdiv", {&t, &a, &b}); c) return addcdiv(c[0], c[1], c[2], value);
+  if (auto y = ops::wrapped("addcdiv", addcdiv, t, a, b, value)) return *std::move(y);
   require_true_division(a, b);
   if (all_half(t, a, b)) return addcdiv(t.to(DType::F32), a.to(DType::F32), b.to(DType::F32), value).to(t.dtype());
   return run(op::add_scaled, {t, beside(op::div, t, a, b), Operand(value)});

@@ -8,12 +8,12 @@
 #include "autograd/history/history.h"
 #include "naru/ops.h"
 #include "naru/ops/complex.h"
+#include "ops/call/wrapped.h"
 #include "ops/complex/complex.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/half.h"
 #include "ops/elementwise/rules.h"
 #include "ops/sparse/sparse.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/type_names.h"
 
@@ -117,7 +117,7 @@ std::pair<Tensor, Tensor> aminmax(const Tensor& t, std::optional<int64_t> dim, b
 }
 
 Tensor trace(const Tensor& t) {
-  if (const autocast::Casts c("trace", {&t}); c) return trace(c[0]);
+  if (auto y = ops::wrapped("trace", trace, t)) return *std::move(y);
   ops::refuse_bool(t.dtype(), "trace");
   return sum(t.diagonal(0, 0, 1));
 }

@@ -1,6 +1,7 @@
 // gcd and lcm.
 #include "naru/ops/functions.h"
 #include "ops/batch/batch.h"
+#include "ops/call/wrapped.h"
 #include "ops/elementwise/host_loop.h"
 #include "ops/elementwise/rules.h"
 #include "ops/shape/strides.h"
@@ -23,11 +24,12 @@ Tensor gcd(const Tensor& a, const Tensor& b) {
   require_integers(b, "gcd_cpu");
   const Operand both[] = {a, b};
   const DType type = ops::result_type(both);
-  if (ops::are_batched(a, b)) {
+  const auto entries = [&] {
     const batching::Batch batch{&a, &b};
     const int64_t rank = std::max(a.dim(), b.dim());
     return batch.entry(gcd(batch.aligned(a.to(type), rank), batch.aligned(b.to(type), rank)));
-  }
+  };
+  if (auto y = ops::by_rules(a, b, ops::BatchRule{entries})) return *std::move(y);
   if (ops::can_use_host_loop({&a, &b})) {
     const Dims shape = broadcast_shapes(a.sizes(), b.sizes());
     const Dims strides = ops::elementwise_strides(shape, both);

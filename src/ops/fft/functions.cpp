@@ -4,15 +4,13 @@
 #include <cmath>
 
 #include "core/sizes.h"
+#include "ops/call/wrapped.h"
 #include "ops/fft/fft.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/type_names.h"
 
 namespace naru::fft {
 namespace {
-
-using autocast::Casts;
 
 // The normalization factor of a transform of this many points.
 double factor(Norm norm, int64_t points, bool inverse) {
@@ -48,7 +46,7 @@ int64_t dim_of(const Tensor& t, int64_t dim, const char* op) {
 }
 
 Tensor to_complex(const Tensor& given, Length n, int64_t dim, Norm norm, bool inverse, const char* op) {
-  if (const Casts c(op, {&given}); c) return to_complex(c[0], n, dim, norm, inverse, op);
+  if (auto y = ops::wrapped(op, to_complex, given, n, dim, norm, inverse, op)) return *std::move(y);
   const int64_t d = dim_of(given, dim, op);
   const Tensor t = ops::fft_operand(given, true);
   const int64_t points = n.value_or(t.size(d));
@@ -57,7 +55,7 @@ Tensor to_complex(const Tensor& given, Length n, int64_t dim, Norm norm, bool in
 }
 
 Tensor to_half(const Tensor& given, Length n, int64_t dim, Norm norm, bool inverse, const char* op) {
-  if (const Casts c(op, {&given}); c) return to_half(c[0], n, dim, norm, inverse, op);
+  if (auto y = ops::wrapped(op, to_half, given, n, dim, norm, inverse, op)) return *std::move(y);
   ops::require_defined(given, op, "input");
   if (is_complex(given.dtype())) throw TypeError("{} expects a real input tensor, but got {}", op, ops::torch_name(given.dtype()));
   const int64_t d = dim_of(given, dim, op);
@@ -68,7 +66,7 @@ Tensor to_half(const Tensor& given, Length n, int64_t dim, Norm norm, bool inver
 }
 
 Tensor to_real(const Tensor& given, Length n, int64_t dim, Norm norm, bool inverse, const char* op) {
-  if (const Casts c(op, {&given}); c) return to_real(c[0], n, dim, norm, inverse, op);
+  if (auto y = ops::wrapped(op, to_real, given, n, dim, norm, inverse, op)) return *std::move(y);
   const int64_t d = dim_of(given, dim, op);
   const Tensor t = ops::fft_operand(given, true);
   const int64_t points = n.value_or(doubled(t.size(d)));
@@ -116,7 +114,7 @@ Tensor all_but_last(Tensor t, const Plan& p, bool inverse) {
 }
 
 Tensor to_complex_n(const Tensor& given, const OptionalDims& s, const OptionalDims& dims, Norm norm, bool inverse, const char* op) {
-  if (const Casts c(op, {&given}); c) return to_complex_n(c[0], s, dims, norm, inverse, op);
+  if (auto y = ops::wrapped(op, to_complex_n, given, s, dims, norm, inverse, op)) return *std::move(y);
   const Plan p = plan_of(given, s, dims, norm, inverse, false, op);
   const Tensor t = ops::fft_operand(given, true);
   if (p.dims.empty()) return t.is(given) ? t.clone() : t;
@@ -124,7 +122,7 @@ Tensor to_complex_n(const Tensor& given, const OptionalDims& s, const OptionalDi
 }
 
 Tensor to_half_n(const Tensor& given, const OptionalDims& s, const OptionalDims& dims, Norm norm, bool inverse, const char* op) {
-  if (const Casts c(op, {&given}); c) return to_half_n(c[0], s, dims, norm, inverse, op);
+  if (auto y = ops::wrapped(op, to_half_n, given, s, dims, norm, inverse, op)) return *std::move(y);
   ops::require_defined(given, op, "input");
   if (is_complex(given.dtype())) {
     if (inverse) throw TypeError("Only supports floating-point dtypes, but found: {}", ops::torch_name(given.dtype()));
@@ -137,7 +135,7 @@ Tensor to_half_n(const Tensor& given, const OptionalDims& s, const OptionalDims&
 }
 
 Tensor to_real_n(const Tensor& given, const OptionalDims& s, const OptionalDims& dims, Norm norm, bool inverse, const char* op) {
-  if (const Casts c(op, {&given}); c) return to_real_n(c[0], s, dims, norm, inverse, op);
+  if (auto y = ops::wrapped(op, to_real_n, given, s, dims, norm, inverse, op)) return *std::move(y);
   ops::require_defined(given, op, "input");
   const bool none = dims ? dims->empty() : s ? s->empty() : given.dim() == 0;
   if (none) throw RuntimeError("{} must transform at least one axis", op);

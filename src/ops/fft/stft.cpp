@@ -9,8 +9,8 @@
 #include "naru/ops/fft.h"
 #include "naru/ops/functions.h"
 #include "naru/ops/resampling.h"
+#include "ops/call/wrapped.h"
 #include "ops/fft/fft.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/type_names.h"
 
@@ -126,7 +126,7 @@ bool returns_complex(bool complex, const StftOptions& o) {
 }  // namespace
 
 Tensor stft(const Tensor& given, int64_t n_fft, const Tensor& window, const StftOptions& o) {
-  if (const autocast::Casts c("stft", {&given, &window}); c) return stft(c[0], n_fft, c[1], o);
+  if (auto y = ops::wrapped("stft", stft, given, n_fft, window, o)) return *std::move(y);
   ops::require_defined(given, "stft", "input");
   const Tensor signal = padded_signal(given, n_fft, o);
   warn_of_window(window, false);

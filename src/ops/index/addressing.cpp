@@ -7,6 +7,7 @@
 
 #include "naru/ops.h"
 #include "ops/batch/batch.h"
+#include "ops/call/wrapped.h"
 #include "ops/complex/complex.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/half.h"
@@ -164,10 +165,11 @@ struct BatchedPlaces {
 }  // namespace
 
 Tensor gather_at(const Tensor& source, const Addressing& at, const Positions& positions, const char* node) {
-  if (is_batched(source) || parts_of_any(positions)) [[unlikely]] {
+  const auto entries = [&] {
     const BatchedPlaces b(source, at, positions, {});
     return b.batch.entry(gather_at(b.source, b.at, b.positions, node));
-  }
+  };
+  if (auto y = ops::by_rules(source, positions, BatchRule{entries})) return *std::move(y);
   return record_saving(
       raw_gather(source, at, positions), node, {&source}, positions,
       autograd::WithJvp([at](Grads g, Grads saved) { return std::vector{g[0].defined() ? accumulate_at(g[0], at, saved) : Tensor()}; },

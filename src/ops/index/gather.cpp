@@ -3,9 +3,9 @@
 
 #include "core/sizes.h"
 #include "naru/ops.h"
+#include "ops/call/wrapped.h"
 #include "ops/index/addressing.h"
 #include "ops/sparse/sparse.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/type_names.h"
 
 namespace naru {
@@ -135,7 +135,7 @@ Tensor scatter(const Tensor& t, int64_t dim, const Tensor& index, const Operand&
   return out;
 }
 Tensor scatter_add(const Tensor& t, int64_t dim, const Tensor& index, const Tensor& value) {
-  if (const autocast::Casts c("scatter_add", {&t, &value}); c) return scatter_add(c[0], dim, index, c[1]);
+  if (auto y = ops::wrapped("scatter_add", scatter_add, t, dim, index, value)) return *std::move(y);
   Tensor out = t.clone(MemoryFormat::Contiguous);
   scatter_add_(out, dim, index, value);
   return out;

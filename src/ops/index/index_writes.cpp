@@ -4,8 +4,8 @@
 #include "naru/ops.h"
 #include "naru/ops/functions.h"
 #include "ops/batch/batch.h"
+#include "ops/call/wrapped.h"
 #include "ops/index/addressing.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/type_names.h"
 
 namespace naru {
@@ -118,7 +118,7 @@ void index_copy_(const Tensor& t, int64_t given, const Tensor& index, const Tens
   assign_places(t, dim, index, source);
 }
 Tensor index_copy(const Tensor& t, int64_t dim, const Tensor& index, const Tensor& source) {
-  if (const autocast::Casts c("index_copy", {&t, &source}); c) return index_copy(c[0], dim, index, c[1]);
+  if (auto y = ops::wrapped("index_copy", index_copy, t, dim, index, source)) return *std::move(y);
   Tensor out = t.clone(MemoryFormat::Contiguous);
   index_copy_(out, dim, index, source);
   return out;
@@ -131,8 +131,7 @@ Tensor index_add(const Tensor& t, int64_t dim, const Tensor& index, const Tensor
 }
 
 Tensor index_put(const Tensor& t, std::span<const Index> indices, const Operand& value, bool accumulate) {
-  const Operand operands[] = {t, value};
-  if (const autocast::Casts c("index_put", operands); c) return index_put(c.operands()[0].tensor(), indices, c.operands()[1], accumulate);
+  if (auto y = ops::wrapped("index_put", naru::index_put, t, indices, value, accumulate)) return *std::move(y);
   Tensor out = t.clone();
   out.index_put_(indices, value, accumulate);
   return out;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "ops/batch/batch.h"
+#include "ops/call/wrapped.h"
 #include "ops/complex/complex.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/index/addressing.h"
@@ -95,10 +96,12 @@ Tensor mask_over(const Tensor& target, const Tensor& t, const Tensor& mask) {
 
 Tensor nonzero(const Tensor& t) {
   ops::require_defined(t, "nonzero", "input");
-  if (is_batched(t))
+  const auto refused = []() -> Tensor {
     throw RuntimeError(
         "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::nonzero. Please file an "
         "issue at https://github.com/pytorch/pytorch/issues if you need this feature.");
+  };
+  if (auto y = ops::by_rules(t, ops::BatchRule{refused})) return *std::move(y);
   return ops::nonzero_rows(t);
 }
 
@@ -122,8 +125,8 @@ Tensor masked_fill(const Tensor& t, const Tensor& mask, const Operand& value) {
   require_mask(t, mask, "masked_fill");
   require_number(value, "masked_fill");
   const Tensor number = value.is_tensor() ? value.tensor() : Tensor();
-  if (ops::are_batched(t, mask, number)) [[unlikely]]
-    return filled_entries(t, mask, value);
+  const auto entries = [&] { return filled_entries(t, mask, value); };
+  if (auto y = ops::by_rules(t, mask, number, ops::BatchRule{entries})) return *std::move(y);
   Tensor out = ops::make_result(broadcast_shapes(t.sizes(), mask.sizes()), t.dtype(), t.device(), "masked_fill", true);
   choose(out, t, mask, value);
   return ops::record_saving(out, number.defined() ? "MaskedFillBackward1" : "MaskedFillBackward0", {&t, &number}, {mask},

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "naru/autograd.h"
+#include "ops/call/wrapped.h"
 #include "ops/sparse/sparse.h"
 #include "ops/tensor/common.h"
 
@@ -13,13 +14,13 @@ namespace {
 template <class F>
 Tensor with_part(const Tensor& t, const Tensor& source, const char* op, F view) {
   ops::require_defined(t, op, "input"), ops::require_defined(source, op, "src");
-  if (ops::have_parts(t, source)) [[unlikely]] {
-    if (ops::has_sparse_form(t)) ops::throw_no_sparse(op, t);
-    if (!is_batched(t) && is_batched(source)) {
-      const batching::Batch b{&source};
-      return with_part(b.entry(b.whole(t)), source, op, view);
-    }
-  }
+  const auto entries = [&]() -> std::optional<Tensor> {
+    const batching::Batch b{&t, &source};
+    if (b.has(t)) return {};
+    return with_part(b.entry(b.whole(t)), source, op, view);
+  };
+  if (ops::has_sparse_form(t)) ops::throw_no_sparse(op, t);
+  if (auto y = ops::by_rules(t, source, ops::BatchRule{entries})) return *std::move(y);
   const Tensor out = t.clone(), part = view(out);
   if (!(part.sizes() == source.sizes()))
     throw RuntimeError("expected src to have a size equal to the slice of self. src size = {}, slice size = {}", source.sizes().str(),

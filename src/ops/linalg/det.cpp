@@ -3,6 +3,7 @@
 
 #include "autograd/graph/node.h"
 #include "naru/ops/complex.h"
+#include "ops/call/wrapped.h"
 #include "ops/complex/complex.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/linalg/lapack.h"
@@ -66,9 +67,9 @@ Tensor det_gradient(const Tensor& g, const Tensor& a, const Tensor& lu, const Te
 namespace linalg {
 
 Tensor det(const Tensor& a) {
+  if (auto y = ops::wrapped(ops::kNoCasts, det, ops::matrices(a))) return *std::move(y);
   ops::require_square(a, "linalg.det");
   ops::require_floating(a, "linalg.det");
-  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return det(v); });
   ops::require_lapack_type(a, "lu_cpu");
   const ops::Lu f = ops::factored(a, "linalg.det");
   Tensor value;
@@ -92,7 +93,7 @@ Tensor slogdet_factor(const Tensor& g_sign, const Tensor& g_log, const Tensor& s
 }
 
 std::pair<Tensor, Tensor> sign_and_log(const Tensor& a, const char* op) {
-  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return sign_and_log(v, op); });
+  if (auto y = ops::wrapped(ops::kNoCasts, sign_and_log, ops::matrices(a), op)) return *std::move(y);
   ops::require_square(a, op);
   ops::require_floating(a, op, false);
   const ops::Lu f = ops::factored(a, op);

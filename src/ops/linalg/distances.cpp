@@ -6,18 +6,16 @@
 #include "core/sizes.h"
 #include "naru/autograd.h"
 #include "naru/ops/functions.h"
+#include "ops/call/wrapped.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/half.h"
 #include "ops/elementwise/host_loop.h"
 #include "ops/elementwise/rules.h"
 #include "ops/reduce/reduction.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/type_names.h"
 
 namespace naru {
-
-using autocast::Casts;
 
 namespace {
 
@@ -54,12 +52,12 @@ bool by_products(const Tensor& a, const Tensor& b, double p, std::string_view mo
 }  // namespace
 
 Tensor dist(const Tensor& a, const Tensor& b, double p) {
-  if (const Casts c("dist", {&a, &b}); c) return dist(c[0], c[1], p);
+  if (auto y = ops::wrapped("dist", dist, a, b, p)) return *std::move(y);
   return norm(sub(a, b), p);
 }
 
 Tensor cdist(const Tensor& a, const Tensor& b, double p, std::string_view compute_mode) {
-  if (const Casts c("cdist", {&a, &b}); c) return cdist(c[0], c[1], p, compute_mode);
+  if (auto y = ops::wrapped("cdist", cdist, a, b, p, compute_mode)) return *std::move(y);
   if (a.dim() < 2 || b.dim() < 2)
     throw RuntimeError("cdist only supports at least 2D tensors, got {} and {}", a.sizes().str(), b.sizes().str());
   if (a.size(-1) != b.size(-1)) throw RuntimeError("X1 and X2 must have the same number of columns. X1: {} X2: {}", a.size(-1), b.size(-1));
@@ -80,7 +78,7 @@ Tensor cdist(const Tensor& a, const Tensor& b, double p, std::string_view comput
 
 Tensor pdist(const Tensor& t, double p) {
   ops::require_defined(t, "pdist", "input");
-  if (const autocast::Casts c("pdist", {&t}); c) return pdist(c[0], p);
+  if (auto y = ops::wrapped("pdist", pdist, t, p)) return *std::move(y);
   if (t.dim() != 2) throw RuntimeError("pdist only supports 2D tensors, got: {}D", t.dim());
   if (!is_floating(t.dtype())) throw RuntimeError("pdist only supports floating-point dtypes");
   if (!(p >= 0)) throw RuntimeError("pdist only supports non-negative p values");
@@ -107,7 +105,7 @@ Tensor pdist(const Tensor& t, double p) {
 }
 
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double eps) {
-  if (const Casts c("cosine_similarity", {&a, &b}); c) return cosine_similarity(c[0], c[1], dim, eps);
+  if (auto y = ops::wrapped("cosine_similarity", cosine_similarity, a, b, dim, eps)) return *std::move(y);
   const Dims shape = broadcast_shapes(a.sizes(), b.sizes());
   const Operand operands[] = {a, b};
   if (const DType common = ops::result_type(operands); !is_floating(common))

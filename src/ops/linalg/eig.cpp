@@ -2,9 +2,9 @@
 #include "autograd/graph/node.h"
 #include "naru/ops/complex.h"
 #include "naru/ops/functions.h"
+#include "ops/call/wrapped.h"
 #include "ops/complex/complex.h"
 #include "ops/linalg/lapack.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/type_names.h"
 
 namespace naru {
@@ -86,18 +86,16 @@ void require_finite(const Tensor& a) {
 namespace linalg {
 
 std::pair<Tensor, Tensor> eig(const Tensor& a) {
-  if (const autocast::Casts c("eig", {&a}); c) return linalg::eig(c[0]);
+  if (auto y = ops::wrapped("eig", linalg::eig, ops::matrices(a))) return *std::move(y);
   ops::require_square(a, "linalg.eig");
-  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return linalg::eig(v); });
   if (is_inexact(a.dtype())) require_finite(a);
   const Eigen f = recorded(a);
   return {f.values, f.vectors};
 }
 
 Tensor eigvals(const Tensor& a) {
-  if (const autocast::Casts c("eigvals", {&a}); c) return eigvals(c[0]);
+  if (auto y = ops::wrapped("eigvals", eigvals, ops::matrices(a))) return *std::move(y);
   ops::require_square(a, "linalg.eigvals");
-  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return eigvals(v); });
   if (is_inexact(a.dtype())) require_finite(a);
   return autograd::recording({&a}) ? recorded(a).values : eig_of(a, false).values;
 }

@@ -8,10 +8,10 @@
 #include "autograd/history/history.h"
 #include "core/sizes.h"
 #include "naru/ops/functions.h"
+#include "ops/call/wrapped.h"
 #include "ops/complex/complex.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/linalg/lapack.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/type_names.h"
 
 namespace naru::linalg {
@@ -60,10 +60,10 @@ Tensor exponential(const Tensor& a) {
 }  // namespace
 
 Tensor matrix_exp(const Tensor& a) {
+  if (auto y = ops::wrapped(ops::kNoCasts, matrix_exp, ops::matrices(a))) return *std::move(y);
   constexpr const char* kOp = "linalg.matrix_exp";
   ops::require_square(a, kOp);
   ops::require_floating(a, kOp);
-  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return matrix_exp(v); });
   if (a.numel() == 0) return a.clone();
   const int64_t n = a.size(-1);
   if (n == 1) return exp(a);
@@ -144,7 +144,7 @@ Tensor chain(const Tensors& factors, const std::vector<std::vector<size_t>>& spl
 }  // namespace
 
 Tensor multi_dot(const std::vector<Tensor>& tensors) {
-  if (const autocast::Casts c("multi_dot", tensors); c) return multi_dot(c.all());
+  if (auto y = ops::wrapped("multi_dot", multi_dot, tensors)) return *std::move(y);
   check_chain(tensors);
   Tensors factors = tensors;
   const bool first = factors.front().dim() == 1, last = factors.back().dim() == 1;
@@ -188,7 +188,7 @@ Tensor cross(const Tensor& a, const Tensor& b, int64_t dim) {
 }
 
 Tensor vecdot(const Tensor& x, const Tensor& y, int64_t dim) {
-  if (const autocast::Casts c("vecdot", {&x, &y}); c) return vecdot(c[0], c[1], dim);
+  if (auto made = ops::wrapped("vecdot", vecdot, x, y, dim)) return *std::move(made);
   ops::require_defined(x, "linalg.vecdot", "x"), ops::require_defined(y, "linalg.vecdot", "y");
   if (x.dtype() != y.dtype())
     throw RuntimeError("linalg.vecdot: Expected x and y to have the same dtype, but found x of type {} and y of type {} instead",
@@ -205,7 +205,7 @@ int64_t product_of_sizes(const Tensor& t, int64_t from, int64_t to) {
 }  // namespace
 
 Tensor tensorinv(const Tensor& a, int64_t ind) {
-  if (const autocast::Casts c("tensorinv", {&a}); c) return tensorinv(c[0], ind);
+  if (auto y = ops::wrapped("tensorinv", tensorinv, a, ind)) return *std::move(y);
   ops::require_defined(a, "linalg.tensorinv", "A");
   if (ind <= 0) throw RuntimeError("Expected a strictly positive integer for 'ind', but got {}", ind);
   const int64_t at = std::min(ind, a.dim()), behind = product_of_sizes(a, at, a.dim()), front = product_of_sizes(a, 0, at);
@@ -220,7 +220,7 @@ Tensor tensorinv(const Tensor& a, int64_t ind) {
 }
 
 Tensor tensorsolve(const Tensor& a, const Tensor& b, const OptionalDims& dims) {
-  if (const autocast::Casts c("tensorsolve", {&a, &b}); c) return tensorsolve(c[0], c[1], dims);
+  if (auto y = ops::wrapped("tensorsolve", tensorsolve, a, b, dims)) return *std::move(y);
   ops::require_defined(a, "linalg.tensorsolve", "A"), ops::require_defined(b, "linalg.tensorsolve", "B");
   Tensor t = a;
   if (dims) {

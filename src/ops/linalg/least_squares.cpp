@@ -5,9 +5,9 @@
 
 #include "autograd/graph/node.h"
 #include "naru/ops/complex.h"
+#include "ops/call/wrapped.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/linalg/lapack.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/limits.h"
 #include "ops/tensor/type_names.h"
 
@@ -57,16 +57,15 @@ Tensor tolerance(const Tensor& values, const Tensor& a, const OptOperand& atol, 
 }  // namespace
 
 Tensor pinv(const Tensor& a, const OptOperand& atol, const OptOperand& rtol, bool hermitian) {
-  if (const autocast::Casts c("pinverse", {&a}); c) return pinv(c[0], atol, rtol, hermitian);
+  const auto of_all = [](const OptOperand& o) { return !o || !o->is_tensor() || !is_batched(o->tensor()); };
+  const ops::Entries matrices{a, of_all(atol) && of_all(rtol) ? 2 : INT64_MAX};  // one by one if entries have tolerances of their own
+  if (auto y = ops::wrapped("pinverse", pinv, matrices, atol, rtol, hermitian)) return *std::move(y);
   constexpr const char* kOp = "torch.linalg.pinv";
   ops::require_defined(a, kOp, "A");
   if (a.dim() < 2 || !ops::is_lapack_type(a.dtype()))
     throw RuntimeError("linalg.pinv({}{{{}}}): expected a tensor with 2 or more dimensions of float, double, cfloat or cdouble types",
                        ops::torch_name(a.dtype()), a.sizes().str());
   if (hermitian) ops::require_square(a, "linalg.pinv");
-  const auto of_all = [](const OptOperand& o) { return !o || !o->is_tensor() || !is_batched(o->tensor()); };
-  if (is_batched(a) && of_all(atol) && of_all(rtol))
-    return batching::each_entry(a, [&](const Tensor& v) { return pinv(v, atol, rtol, hermitian); });
   Tensor p;
   if (a.numel() == 0) {
     p = zeros(ops::with_matrix(batch_of(a), a.size(-1), a.size(-2)), Options(a.dtype(), a.device()));
@@ -93,7 +92,7 @@ Tensor pinv(const Tensor& a, const OptOperand& atol, const OptOperand& rtol, boo
 }
 
 Tensor matrix_rank(const Tensor& a, const OptOperand& atol, const OptOperand& rtol, bool hermitian) {
-  if (const autocast::Casts c("matrix_rank", {&a}); c) return matrix_rank(c[0], atol, rtol, hermitian);
+  if (auto y = ops::wrapped("matrix_rank", matrix_rank, a, atol, rtol, hermitian)) return *std::move(y);
   constexpr const char* kOp = "torch.linalg.matrix_rank";
   ops::require_matrices(a, kOp, "input");
   if (!ops::is_lapack_type(a.dtype())) throw RuntimeError("This function doesn't handle types other than float and double");
@@ -202,7 +201,7 @@ Solution least_squares(const Tensor& a, const Tensor& b, double rcond, const Dri
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq(const Tensor& a, const Tensor& b, std::optional<double> rcond,
                                                  std::optional<std::string_view> driver) {
-  if (const autocast::Casts c("lstsq", {&a, &b}); c) return lstsq(c[0], c[1], rcond, driver);
+  if (auto y = ops::wrapped("lstsq", lstsq, a, b, rcond, driver)) return *std::move(y);
   const bool vector = check_lstsq(a, b);
   const DriverRow& row = driver_of(driver);
   const Tensor right = vector ? b.unsqueeze(-1) : b;

@@ -2,12 +2,12 @@
 #include "ops/linalg/matmul.h"
 #include "autograd/history/history.h"
 #include "naru/ops.h"
+#include "ops/call/wrapped.h"
 #include "ops/complex/complex.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/float8.h"
 #include "ops/linalg/lapack.h"
 #include "ops/sparse/sparse.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/flops.h"
 #include "ops/tensor/numbers.h"
@@ -151,8 +151,9 @@ void require_matrix(const Tensor& t, const char* role, const char* op) {
 Tensor mm_as(const Tensor& a, const Tensor& b, const char* op) {
   require_matrix(a, "mat1", op);
   require_matrix(b, "mat2", op);
-  if (ops::have_parts(a, b)) [[unlikely]]
-    return ops::are_batched(a, b) ? ops::batched_product(a, b) : sparse::mm(a, b);
+  const auto entries = [&] { return ops::batched_product(a, b); };
+  const auto sparse = [&] { return sparse::mm(a, b); };
+  if (auto y = ops::by_rules(a, b, ops::BatchRule{entries}, ops::SparseRule{sparse})) return *std::move(y);
   check_factors(a, b, op);
   if (a.sizes()[1] != b.sizes()[0]) ops::throw_not_multiplicable(a.sizes(), b.sizes(), op);
   const auto [kept_a, kept_b] = factors_to_save(a, b);
@@ -169,7 +170,7 @@ Tensor mm_as(const Tensor& a, const Tensor& b, const char* op) {
 
 // a (m, k), b (k, n) -> (m, n)
 Tensor mm(const Tensor& a, const Tensor& b) {
-  if (const autocast::Casts c("mm", {&a, &b}); c) return mm(c[0], c[1]);
+  if (auto y = ops::wrapped("mm", mm, a, b)) return *std::move(y);
   return mm_as(a, b, "mm");
 }
 
@@ -219,7 +220,6 @@ Tensor ops::scaled_mm(const Tensor& a, const Tensor& b, const Tensor& scale_a, c
 
 // a (batch, m, k), b (batch, k, n) -> (batch, m, n)
 Tensor bmm(const Tensor& a, const Tensor& b) {
-  if (const autocast::Casts c("bmm", {&a, &b}); c) return bmm(c[0], c[1]);
   ops::require_defined(a, "bmm", "batch1");
   ops::require_defined(b, "bmm", "batch2");
   for (const Tensor* t : {&a, &b})
@@ -228,8 +228,9 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
   if (sa[0] != sb[0] || sa[2] != sb[1])
     throw RuntimeError("Expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}].", sa[0], sa[2], sb[0],
                        sb[1]);
-  if (ops::have_parts(a, b)) [[unlikely]]
-    return ops::are_batched(a, b) ? ops::batched_product(a, b) : sparse::bmm(a, b);
+  const auto entries = [&] { return ops::batched_product(a, b); };
+  const auto sparse = [&] { return sparse::bmm(a, b); };
+  if (auto y = ops::wrapped("bmm", naru::bmm, a, b, ops::BatchRule{entries}, ops::SparseRule{sparse})) return *std::move(y);
   check_factors(a, b, "bmm");
   const auto [kept_a, kept_b] = factors_to_save(a, b);
   return record(product_of(a, b, {}, false, "bmm"), "BmmBackward0", {&a, &b}, {kept_a, kept_b},
@@ -257,18 +258,18 @@ Tensor row_of(const Tensor& v) { return ops::make_view(v, {1, v.numel()}, {v.num
 
 // a (m, k), v (k) -> (m)
 Tensor mv(const Tensor& a, const Tensor& v) {
-  if (const autocast::Casts c("mv", {&a, &v}); c) return mv(c[0], c[1]);
   ops::require_defined(a, "mv", "input");
   ops::require_defined(v, "mv", "vec");
   if (a.dim() != 2 || v.dim() != 1)
     throw RuntimeError("vector + matrix @ vector expected, got 1, {}, {} (mv wants a matrix and a vector, got shapes {} and {})", a.dim(),
                        v.dim(), a.sizes().str(), v.sizes().str());
-  if (ops::has_sparse_form(a)) [[unlikely]]
-    return sparse::mm(a, v.unsqueeze(1)).squeeze(1);
-  if (a.sizes()[1] != v.sizes()[0])
+  const bool fits = a.sizes()[1] == v.sizes()[0];
+  const auto entries = [&] { return fits ? std::optional(ops::batched_product(a, v)) : std::nullopt; };
+  if (auto y =
+          ops::wrapped("mv", mv, a, v, ops::BatchRule{entries}, ops::SparseRule{[&] { return sparse::mm(a, v.unsqueeze(1)).squeeze(1); }}))
+    return *std::move(y);
+  if (!fits)
     throw RuntimeError("size mismatch, got input ({}), mat ({}x{}), vec ({})", a.sizes()[0], a.sizes()[0], a.sizes()[1], v.sizes()[0]);
-  if (ops::are_batched(a, v)) [[unlikely]]
-    return ops::batched_product(a, v);
   check_factors(a, v, "mv");
   Tensor y = product_of(a, column_of(v), {}, false, "mv");
   const auto [kept_a, kept_v] = factors_to_save(a, v);
@@ -283,7 +284,10 @@ Tensor mv(const Tensor& a, const Tensor& v) {
 
 // The dot product of two vectors.
 Tensor dot(const Tensor& a, const Tensor& b) {
-  if (const autocast::Casts c("dot", {&a, &b}); c) return dot(c[0], c[1]);
+  const auto entries = [&] {
+    return a.dim() == 1 && b.sizes() == a.sizes() && a.dtype() == b.dtype() ? std::optional(sum(a * b)) : std::nullopt;
+  };
+  if (auto y = ops::wrapped("dot", dot, a, b, ops::BatchRule{entries})) return *std::move(y);
   ops::require_defined(a, "dot", "input");
   ops::require_defined(b, "dot", "tensor");
   if (a.dim() != 1 || b.dim() != 1) throw RuntimeError("1D tensors expected, but got {}D and {}D tensors", a.dim(), b.dim());
@@ -295,8 +299,6 @@ Tensor dot(const Tensor& a, const Tensor& b) {
         "inconsistent tensor size, expected tensor [{0}] and src [{1}] to have the same number of elements, but got {0} and {1} "
         "elements respectively",
         a.numel(), b.numel());
-  if (ops::are_batched(a, b)) [[unlikely]]
-    return sum(a * b);
   check_factors(a, b, "dot");
   Tensor y = product_of(row_of(a), column_of(b), {}, false, "dot");
   const auto [kept_a, kept_b] = factors_to_save(a, b);
@@ -326,12 +328,13 @@ Tensor scaled(const Tensor& t, Scalar s) { return s.equals(0) ? zeros_like(t) : 
 
 // beta * c + alpha * a b, with c broadcast to the product's shape. beta = 0 ignores c, even NaN.
 Tensor addmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
-  if (const autocast::Casts k("addmm", {&c, &a, &b}); k) return addmm(k[0], k[1], k[2], beta, alpha);
   ops::require_defined(c, "addmm", "input");
   require_matrix(a, "mat1", "addmm");
   require_matrix(b, "mat2", "addmm");
-  if (ops::have_parts(a, b, c)) [[unlikely]]
-    return ops::are_batched(a, b, c) ? ops::scaled_sum(c, mm(a, b), beta, alpha) : sparse::addmm(c, a, b, beta, alpha);
+  const auto entries = [&] { return ops::scaled_sum(c, mm(a, b), beta, alpha); };
+  const auto sparse = [&] { return sparse::addmm(c, a, b, beta, alpha); };
+  if (auto y = ops::wrapped("addmm", naru::addmm, c, a, b, beta, alpha, ops::BatchRule{entries}, ops::SparseRule{sparse}))
+    return *std::move(y);
   if (a.sizes()[1] != b.sizes()[0]) ops::throw_not_multiplicable(a.sizes(), b.sizes(), "addmm", true);
   if (c.dtype() != b.dtype())
     throw RuntimeError("self and mat2 must have the same dtype, but got {} and {}", ops::torch_name(c.dtype()), ops::torch_name(b.dtype()));
@@ -406,6 +409,8 @@ Tensor batched(const Tensor& a, const Tensor& b) {
   return bmm(left, right).view(out);
 }
 
+bool has_stack(const Tensor& a, const Tensor& b) { return a.dim() && b.dim() && std::max(a.dim(), b.dim()) > 2; }
+
 }  // namespace
 
 Tensor ops::batched_product(const Tensor& a, const Tensor& b) {
@@ -422,9 +427,12 @@ Tensor ops::batched_product(const Tensor& a, const Tensor& b) {
 }
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
-  if (const autocast::Casts c("matmul", {&a, &b}); c) return matmul(c[0], c[1]);
   ops::require_defined(a, "matmul", "input");
   ops::require_defined(b, "matmul", "other");
+  // Products of matrices and vectors ask themselves.
+  const auto entries = [&] { return has_stack(a, b) ? std::optional(ops::batched_product(a, b)) : std::nullopt; };
+  const auto sparse = [&] { return a.dim() == 3 && b.dim() == 3 ? std::optional(bmm(a, b)) : std::nullopt; };
+  if (auto y = ops::wrapped("matmul", matmul, a, b, ops::BatchRule{entries}, ops::SparseRule{sparse})) return *std::move(y);
   const int64_t na = a.dim(), nb = b.dim();
   if (na == 2 && nb == 2) return mm_as(a, b, "matmul");
   if (na == 0 || nb == 0)
@@ -432,10 +440,6 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   if (na == 1 && nb == 1) return dot(a, b);
   if (na == 2 && nb == 1) return mv(a, b);
   if (na == 1 && nb == 2) return mm_as(a.unsqueeze(0), b, "matmul").squeeze(0);
-  if (ops::have_parts(a, b)) [[unlikely]] {
-    if (ops::are_batched(a, b)) return ops::batched_product(a, b);
-    if (na == 3 && nb == 3) return bmm(a, b);
-  }
   return batched(a, b);
 }
 

@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "naru/ops/functions.h"
+#include "ops/call/wrapped.h"
 #include "ops/linalg/lapack.h"
 #include "ops/reduce/reduction.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/type_names.h"
 
 namespace naru::linalg {
@@ -68,6 +68,10 @@ Tensor extreme(const Tensor& v, bool greatest) {
 
 std::string order_name(double p) { return std::isinf(p) ? (p > 0 ? "inf" : "-inf") : fmt::format("{}", p); }
 
+// Of overloads: that of the arguments.
+constexpr auto kMatrixNorm = [](const auto&... a) { return matrix_norm(a...); };
+constexpr auto kCond = [](const auto&... a) { return cond(a...); };
+
 }  // namespace
 
 Tensor vector_norm(const Tensor& t, double ord, const OptionalDims& dims, bool keepdim, OptType dtype) {
@@ -78,7 +82,7 @@ Tensor vector_norm(const Tensor& t, double ord, const OptionalDims& dims, bool k
 }
 
 Tensor matrix_norm(const Tensor& given, double ord, const Dims& dims, bool keepdim, OptType dtype) {
-  if (const autocast::Casts c("matrix_norm", {&given}, dtype.has_value()); c) return matrix_norm(c[0], ord, dims, keepdim, dtype);
+  if (auto y = ops::wrapped("matrix_norm", kMatrixNorm, given, ord, dims, keepdim, dtype)) return *std::move(y);
   const Pair p = check_matrix_norm(given, dims);
   const double size = std::abs(ord);
   if (size != 1 && size != 2 && !std::isinf(size)) throw RuntimeError("linalg.matrix_norm: Order {} not supported.", order_name(ord));
@@ -92,7 +96,7 @@ Tensor matrix_norm(const Tensor& given, double ord, const Dims& dims, bool keepd
 }
 
 Tensor matrix_norm(const Tensor& given, std::string_view ord, const Dims& dims, bool keepdim, OptType dtype) {
-  if (const autocast::Casts c("matrix_norm", {&given}, dtype.has_value()); c) return matrix_norm(c[0], ord, dims, keepdim, dtype);
+  if (auto y = ops::wrapped("matrix_norm", kMatrixNorm, given, ord, dims, keepdim, dtype)) return *std::move(y);
   const Pair p = check_matrix_norm(given, dims);
   if (ord != "fro" && ord != "nuc") throw RuntimeError("linalg.matrix_norm: Order {} not supported.", ord);
   check_dtype(given, dtype, "linalg.matrix_norm");
@@ -142,7 +146,7 @@ Tensor by_inverse(const Tensor& a, const std::string& order, F norm_of) {
 }  // namespace
 
 Tensor cond(const Tensor& a, std::optional<double> p) {
-  if (const autocast::Casts c("cond", {&a}); c) return cond(c[0], p);
+  if (auto y = ops::wrapped("cond", kCond, a, p)) return *std::move(y);
   check_cond(a);
   const double order = p.value_or(2);
   const double size = std::abs(order);
@@ -158,7 +162,7 @@ Tensor cond(const Tensor& a, std::optional<double> p) {
 }
 
 Tensor cond(const Tensor& a, std::string_view p) {
-  if (const autocast::Casts c("cond", {&a}); c) return cond(c[0], p);
+  if (auto y = ops::wrapped("cond", kCond, a, p)) return *std::move(y);
   check_cond(a);
   if (p != "fro" && p != "nuc") throw ValueError("linalg.cond got an invalid norm type: {}", p);
   return by_inverse(a, std::string(p), [&](const Tensor& t) { return matrix_norm(t, p); });
@@ -169,7 +173,7 @@ Tensor cond(const Tensor& a, std::string_view p) {
 namespace naru {
 
 Tensor renorm(const Tensor& t, double p, int64_t dim, double most) {
-  if (const autocast::Casts c("renorm", {&t}); c) return renorm(c[0], p, dim, most);
+  if (auto y = ops::wrapped("renorm", renorm, t, p, dim, most)) return *std::move(y);
   ops::require_defined(t, "renorm", "input");
   if (!(p > 0)) throw RuntimeError("renorm: non-positive-norm not supported");
   if (most < 0) throw RuntimeError("renorm: expected maxnorm to be >= 0 but got {}", most);

@@ -6,17 +6,16 @@
 #include "core/sizes.h"
 #include "naru/ops.h"
 #include "naru/ops/functions.h"
+#include "ops/call/wrapped.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/rules.h"
 #include "ops/linalg/matmul.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/numbers.h"
 #include "ops/tensor/type_names.h"
 
 namespace naru {
 
-using autocast::Casts;
 using ops::scaled_sum;
 
 Tensor ops::scaled_sum(const Tensor& c, const Tensor& product, Scalar beta, Scalar alpha) {
@@ -35,7 +34,7 @@ void require_vector(const Tensor& t, const char* op) {
 }  // namespace
 
 Tensor cross(const Tensor& a, const Tensor& b, std::optional<int64_t> given) {
-  if (const Casts c("cross", {&a, &b}); c) return cross(c[0], c[1], given);
+  if (auto y = ops::wrapped("cross", cross, a, b, given)) return *std::move(y);
   const Dims shape = broadcast_shapes(a.sizes(), b.sizes());
   // Check here: the components of a single vector are 0-d tensors, which may be on another device.
   const Tensor* const both[] = {&a, &b};
@@ -86,7 +85,7 @@ Tensor kron(const Tensor& a, const Tensor& b) {
 }
 
 Tensor addmv(const Tensor& c, const Tensor& matrix, const Tensor& vector, Scalar beta, Scalar alpha) {
-  if (const Casts k("addmv", {&c, &matrix, &vector}); k) return addmv(k[0], k[1], k[2], beta, alpha);
+  if (auto y = ops::wrapped("addmv", addmv, c, matrix, vector, beta, alpha)) return *std::move(y);
   if (c.dtype() != matrix.dtype() || c.dtype() != vector.dtype())
     throw RuntimeError("addmv input tensors must have the same dtype, but got {}, {}, and {}", ops::torch_name(c.dtype()),
                        ops::torch_name(matrix.dtype()), ops::torch_name(vector.dtype()));
@@ -94,7 +93,7 @@ Tensor addmv(const Tensor& c, const Tensor& matrix, const Tensor& vector, Scalar
 }
 
 Tensor baddbmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
-  if (const Casts k("baddbmm", {&c, &a, &b}); k) return baddbmm(k[0], k[1], k[2], beta, alpha);
+  if (auto y = ops::wrapped("baddbmm", baddbmm, c, a, b, beta, alpha)) return *std::move(y);
   if (c.dtype() != a.dtype() || c.dtype() != b.dtype())
     throw RuntimeError("Input dtypes must be the same, got: input {}, batch1: {}, batch2: {} (baddbmm)", ops::c_name(c.dtype()),
                        ops::c_name(a.dtype()), ops::c_name(b.dtype()));
@@ -102,7 +101,7 @@ Tensor baddbmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, S
 }
 
 Tensor addbmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
-  if (const autocast::Casts k("addbmm", {&c, &a, &b}); k) return addbmm(k[0], k[1], k[2], beta, alpha);
+  if (auto y = ops::wrapped("addbmm", addbmm, c, a, b, beta, alpha)) return *std::move(y);
   for (const auto& [t, role] : {std::pair(&a, "batch1"), std::pair(&b, "batch2")}) {
     ops::require_defined(*t, "addbmm", role);
     if (t->dim() != 3) throw RuntimeError("{} must be a 3D tensor", role);
@@ -117,7 +116,7 @@ Tensor addbmm(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Sc
 }
 
 Tensor addr(const Tensor& c, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
-  if (const autocast::Casts k("addr", {&c, &a, &b}); k) return addr(k[0], k[1], k[2], beta, alpha);
+  if (auto y = ops::wrapped("addr", addr, c, a, b, beta, alpha)) return *std::move(y);
   require_vector(a, "addr");
   require_vector(b, "addr");
   const Operand operands[] = {c, a, b};

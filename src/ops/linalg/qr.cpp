@@ -2,10 +2,10 @@
 #include "autograd/graph/node.h"
 #include "naru/ops/complex.h"
 #include "naru/ops/functions.h"
+#include "ops/call/wrapped.h"
 #include "ops/complex/complex.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/linalg/lapack.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/type_names.h"
 
 namespace naru {
@@ -71,12 +71,11 @@ Tensor qr_gradient(Tensor gq, Tensor gr, const Tensor& q, const Tensor& r) {
 namespace linalg {
 
 std::pair<Tensor, Tensor> qr(const Tensor& a, std::string_view mode) {
-  if (const autocast::Casts c("qr", {&a}); c) return qr(c[0], mode);
+  if (auto y = ops::wrapped("qr", qr, ops::matrices(a), mode)) return *std::move(y);
   ops::require_matrices(a, "linalg.qr");
   ops::require_floating(a, "linalg.qr");
   if (mode != "reduced" && mode != "complete" && mode != "r")
     throw RuntimeError("qr received unrecognized mode '{}' but expected one of 'reduced' (default), 'r', or 'complete'", mode);
-  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return qr(v, mode); });
   ops::require_lapack_type(a, "geqrf_cpu");
   const int64_t m = a.size(-2), k = std::min(m, a.size(-1));
   const bool complete = mode == "complete", only_r = mode == "r";
@@ -159,7 +158,7 @@ Tensors reflectors_gradient(Tensor g, Tensor r, const Tensor& a, const Tensor& t
 }  // namespace
 
 Tensor householder_product(const Tensor& a, const Tensor& tau) {
-  if (const autocast::Casts c("householder_product", {&a, &tau}); c) return householder_product(c[0], c[1]);
+  if (auto y = ops::wrapped("householder_product", householder_product, a, tau)) return *std::move(y);
   constexpr const char* kOp = "torch.linalg.householder_product";
   check_reflectors(a, tau, kOp);
   ops::require_lapack_type(a, "orgqr_cpu");
@@ -178,10 +177,10 @@ Tensor householder_product(const Tensor& a, const Tensor& tau) {
 }
 
 std::tuple<Tensor, Tensor, Tensor> ldl_factor_ex(const Tensor& a, bool hermitian, bool check_errors) {
+  if (auto y = ops::wrapped(ops::kNoCasts, ldl_factor_ex, ops::matrices(a), hermitian, check_errors)) return *std::move(y);
   constexpr const char* kOp = "torch.linalg.ldl_factor_ex";
   ops::require_square(a, kOp);
   ops::require_floating(a, kOp);
-  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return ldl_factor_ex(v, hermitian, check_errors); });
   ops::require_lapack_type(a, "ldl_factor_kernel_cpu");
   const Dims batch = batch_of(a);
   const NoGrad off;
@@ -241,10 +240,9 @@ Tensor ldl_solve(const Tensor& ld, const Tensor& pivots, const Tensor& b, bool h
 }  // namespace linalg
 
 std::pair<Tensor, Tensor> geqrf(const Tensor& a) {
-  if (const autocast::Casts c("geqrf", {&a}); c) return geqrf(c[0]);
+  if (auto y = ops::wrapped("geqrf", geqrf, ops::matrices(a))) return *std::move(y);
   ops::require_defined(a, "geqrf", "input");
   if (a.dim() < 2) throw RuntimeError("torch.geqrf: input must have at least 2 dimensions.");
-  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return geqrf(v); });
   ops::require_lapack_type(a, "geqrf_cpu");
   const Reflectors f = reflectors_of(a, "geqrf");
   autograd::record_all({&f.a, &f.tau}, "GeqrfBackward0", {&a}, {}, [](const Tensors&, const Tensors&) -> Tensors {
@@ -254,7 +252,7 @@ std::pair<Tensor, Tensor> geqrf(const Tensor& a) {
 }
 
 Tensor ormqr(const Tensor& a, const Tensor& tau, const Tensor& c, bool left, bool transpose) {
-  if (const autocast::Casts k("ormqr", {&a, &tau, &c}); k) return ormqr(k[0], k[1], k[2], left, transpose);
+  if (auto y = ops::wrapped("ormqr", ormqr, a, tau, c, left, transpose)) return *std::move(y);
   constexpr const char* kOp = "torch.ormqr";
   ops::require_defined(a, kOp, "input"), ops::require_defined(tau, kOp, "tau"), ops::require_defined(c, kOp, "other");
   if (a.dim() < 2) throw RuntimeError("{}: input must have at least 2 dimensions.", kOp);

@@ -1,9 +1,9 @@
 // LU factorization and the solvers based on it: solve, inv, lu, lu_factor, lu_solve, lu_unpack.
 #include "autograd/graph/node.h"
+#include "ops/call/wrapped.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/linalg/lapack.h"
 #include "ops/linalg/lu.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/type_names.h"
 
 namespace naru {
@@ -96,30 +96,29 @@ std::pair<Tensor, Tensor> solve_ex(const Tensor& a, const Tensor& b, bool left, 
         kOp);
   const Tensor right = vector ? b.unsqueeze(-1) : b;
   check_right_side(a, right, left, kOp);
-  if (ops::are_batched(a, right)) {
+  const auto entries = [&] {
     const batching::Batch batch{&a, &right};
     const int64_t rank = std::max(a.dim(), right.dim());
-    const auto found = solve_ex(batch.whole_aligned(a, rank), batch.whole_aligned(right, rank), left, check_errors);
-    const Tensor x = batch.entry(found.first);
-    return {vector ? x.squeeze(-1) : x, batch.entry(found.second)};
-  }
+    auto [x, info] = batch.entry(solve_ex(batch.whole_aligned(a, rank), batch.whole_aligned(right, rank), left, check_errors));
+    return std::pair(vector ? x.squeeze(-1) : x, info);
+  };
+  if (auto y = ops::by_rules(a, right, ops::BatchRule{entries})) return *std::move(y);
   auto [x, info] = solve_matrices(a, right, left);
   if (check_errors) ops::check_info(info, "torch.linalg.solve_ex", a.dim() > 2);
   return {vector ? x.squeeze(-1) : x, info};
 }
 
 Tensor solve(const Tensor& a, const Tensor& b, bool left) {
-  if (const autocast::Casts c("solve", {&a, &b}); c) return solve(c[0], c[1], left);
+  if (auto y = ops::wrapped("solve", solve, a, b, left)) return *std::move(y);
   auto [x, info] = solve_ex(a, b, left, false);
   ops::check_info(info, "torch.linalg.solve", a.dim() > 2);
   return x;
 }
 
 std::pair<Tensor, Tensor> inv_ex(const Tensor& a, bool check_errors) {
-  if (const autocast::Casts c("inv_ex", {&a}); c) return inv_ex(c[0], check_errors);
+  if (auto y = ops::wrapped("inv_ex", inv_ex, ops::matrices(a), check_errors)) return *std::move(y);
   ops::require_square(a, "linalg.inv");
   ops::require_floating(a, "linalg.inv", false);
-  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return inv_ex(v, check_errors); });
   const ops::Lu f = ops::factored(a, "linalg.inv");
   const Tensor y = ops::solved(f.lu, f.pivots, eye(a.size(-1), -1, Options(a.dtype(), a.device())), true, false, "linalg.inv");
   autograd::record_all({&y}, "LinalgInvExBackward0", {&a}, {},
@@ -135,7 +134,7 @@ std::pair<Tensor, Tensor> inv_ex(const Tensor& a, bool check_errors) {
 }
 
 Tensor inv(const Tensor& a) {
-  if (const autocast::Casts c("inverse", {&a}); c) return inv(c[0]);
+  if (auto y = ops::wrapped("inverse", inv, a)) return *std::move(y);
   auto [y, info] = inv_ex(a);
   ops::check_info(info, "linalg.inv", a.dim() > 2);
   return y;
@@ -162,9 +161,9 @@ Tensor lu_gradient(const Tensor& gl, const Tensor& gu, const Tensor& p, const Te
 }  // namespace
 
 std::tuple<Tensor, Tensor, Tensor> lu_factor_ex(const Tensor& a, bool pivot, bool check_errors) {
+  if (auto y = ops::wrapped(ops::kNoCasts, lu_factor_ex, ops::matrices(a), pivot, check_errors)) return *std::move(y);
   ops::require_defined(a, "linalg.lu_factor", "A");
   if (a.dim() < 2) throw RuntimeError("torch.lu_factor: Expected tensor with 2 or more dimensions. Got size: {} instead", a.sizes().str());
-  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return lu_factor_ex(v, pivot, check_errors); });
   ops::require_lapack_type(a, "lu_cpu");
   if (!pivot) throw RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU");
   const ops::Lu f = ops::factored(a, "linalg.lu_factor");
@@ -225,7 +224,7 @@ void check_lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, boo
 
 // The gradient of LU follows from dA = P dL U + P L dU.
 Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool adjoint) {
-  if (const autocast::Casts c("lu_solve", {&lu, &b}); c) return lu_solve(c[0], pivots, c[1], left, adjoint);
+  if (auto y = ops::wrapped("lu_solve", lu_solve, lu, pivots, b, left, adjoint)) return *std::move(y);
   check_lu_solve(lu, pivots, b, left);
   const Tensor x = ops::solved(lu, pivots, b, left, adjoint, "linalg.lu_solve");
   autograd::record_all(
@@ -276,10 +275,11 @@ std::tuple<Tensor, Tensor, Tensor> lu_unpack(const Tensor& lu, const Tensor& piv
   ops::require_defined(lu, "torch.lu_unpack", "LU_data"), ops::require_defined(pivots, "torch.lu_unpack", "LU_pivots");
   if (lu.dim() < 2)
     throw RuntimeError("torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: {} instead", lu.sizes().str());
-  if (ops::are_batched(lu, pivots)) {
+  const auto entries = [&] {
     const batching::Batch b{&lu, &pivots};
     return b.entry(lu_unpack(b.whole(lu), b.whole(pivots), unpack_data, unpack_pivots));
-  }
+  };
+  if (auto y = ops::by_rules(lu, pivots, ops::BatchRule{entries})) return *std::move(y);
   const Dims batch = batch_of(lu);
   const int64_t m = lu.size(-2), n = lu.size(-1), k = std::min(m, n);
   if (unpack_pivots && pivots.dtype() != DType::I32)

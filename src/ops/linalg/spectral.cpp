@@ -3,9 +3,9 @@
 
 #include "autograd/graph/node.h"
 #include "naru/ops/complex.h"
+#include "ops/call/wrapped.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/linalg/lapack.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/type_names.h"
 
 namespace naru {
@@ -163,29 +163,25 @@ bool wants_vectors(const Tensor& a) { return autograd::recording({&a}); }
 namespace linalg {
 
 std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& a, bool full_matrices) {
-  if (const autocast::Casts c("svd", {&a}); c) return linalg::svd(c[0], full_matrices);
-  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return linalg::svd(v, full_matrices); });
+  if (auto y = ops::wrapped("svd", linalg::svd, ops::matrices(a), full_matrices)) return *std::move(y);
   const Svd f = svd_of(a, full_matrices, true);
   return {f.u, f.s, f.vt};
 }
 
 // The gradient needs the singular vectors.
 Tensor svdvals(const Tensor& a) {
-  if (const autocast::Casts c("svdvals", {&a}); c) return svdvals(c[0]);
-  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return svdvals(v); });
+  if (auto y = ops::wrapped("svdvals", svdvals, ops::matrices(a))) return *std::move(y);
   return svd_of(a, false, wants_vectors(a)).s;
 }
 
 std::pair<Tensor, Tensor> eigh(const Tensor& a, std::string_view triangle) {
-  if (const autocast::Casts c("eigh", {&a}); c) return eigh(c[0], triangle);
-  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return eigh(v, triangle); });
+  if (auto y = ops::wrapped("eigh", eigh, ops::matrices(a), triangle)) return *std::move(y);
   const HermitianEigen f = eigh_of(a, triangle, true);
   return {f.values, f.vectors};
 }
 
 Tensor eigvalsh(const Tensor& a, std::string_view triangle) {
-  if (const autocast::Casts c("eigvalsh", {&a}); c) return eigvalsh(c[0], triangle);
-  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return eigvalsh(v, triangle); });
+  if (auto y = ops::wrapped("eigvalsh", eigvalsh, ops::matrices(a), triangle)) return *std::move(y);
   return eigh_of(a, triangle, wants_vectors(a)).values;
 }
 
@@ -197,11 +193,11 @@ Tensor matrix_sqrth(const Tensor& a) {
 }
 
 std::pair<Tensor, Tensor> polar(const Tensor& a) {
+  if (auto y = ops::wrapped(ops::kNoCasts, polar, ops::matrices(a))) return *std::move(y);
   ops::require_matrices(a, "linalg.polar");
   if (a.size(-2) < a.size(-1))
     throw RuntimeError("linalg.polar: input must have at least as many rows as columns, but got {} by {} matrices", a.size(-2), a.size(-1));
   ops::require_floating(a, "linalg.polar");
-  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return polar(v); });
   Tensor u, h;
   {
     const NoGrad off;

@@ -1,8 +1,8 @@
 // Triangular matrices: solve_triangular, triangular_solve, cholesky and solvers that use its factors.
 #include "autograd/graph/node.h"
+#include "ops/call/wrapped.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/linalg/lapack.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/type_names.h"
 
 namespace naru {
@@ -65,11 +65,10 @@ Tensor solve_triangular(const Tensor& a, const Tensor& b, bool upper, bool left,
 }
 
 std::pair<Tensor, Tensor> cholesky_ex(const Tensor& a, bool upper, bool check_errors) {
-  if (const autocast::Casts c("cholesky_ex", {&a}); c) return cholesky_ex(c[0], upper, check_errors);
+  if (auto y = ops::wrapped("cholesky_ex", cholesky_ex, ops::matrices(a), upper, check_errors)) return *std::move(y);
   constexpr const char* kOp = "linalg.cholesky";
   ops::require_square(a, kOp);
   ops::require_floating(a, kOp);
-  if (is_batched(a)) return batching::each_entry(a, [&](const Tensor& v) { return cholesky_ex(v, upper, check_errors); });
   ops::require_lapack_type(a, "cholesky_cpu");
   const Dims batch = batch_of(a);
   const Tensor factor = ops::copied_matrices(a, batch, kOp);
@@ -91,7 +90,7 @@ std::pair<Tensor, Tensor> cholesky_ex(const Tensor& a, bool upper, bool check_er
 }
 
 Tensor cholesky(const Tensor& a, bool upper) {
-  if (const autocast::Casts c("cholesky", {&a}); c) return cholesky(c[0], upper);
+  if (auto y = ops::wrapped("cholesky", cholesky, a, upper)) return *std::move(y);
   auto [factor, info] = cholesky_ex(a, upper);
   ops::check_info(info, "linalg.cholesky", a.dim() > 2);
   return factor;
@@ -123,7 +122,7 @@ Tensor gradient_of_factor(const Tensor& symmetric, const Tensor& factor, bool up
 }  // namespace
 
 Tensor cholesky_solve(const Tensor& b, const Tensor& factor, bool upper) {
-  if (const autocast::Casts c("cholesky_solve", {&b, &factor}); c) return cholesky_solve(c[0], c[1], upper);
+  if (auto y = ops::wrapped("cholesky_solve", cholesky_solve, b, factor, upper)) return *std::move(y);
   ops::require_defined(b, "cholesky_solve", "b"), ops::require_defined(factor, "cholesky_solve", "u");
   if (b.dim() < 2) throw RuntimeError("b should have at least 2 dimensions, but has {} dimensions instead", b.dim());
   if (factor.dim() < 2) throw RuntimeError("u should have at least 2 dimensions, but has {} dimensions instead", factor.dim());
@@ -148,9 +147,8 @@ Tensor cholesky_solve(const Tensor& b, const Tensor& factor, bool upper) {
 }
 
 Tensor cholesky_inverse(const Tensor& factor, bool upper) {
-  if (const autocast::Casts c("cholesky_inverse", {&factor}); c) return cholesky_inverse(c[0], upper);
+  if (auto y = ops::wrapped("cholesky_inverse", cholesky_inverse, ops::matrices(factor), upper)) return *std::move(y);
   ops::require_square(factor, "cholesky_inverse");
-  if (is_batched(factor)) return batching::each_entry(factor, [&](const Tensor& v) { return cholesky_inverse(v, upper); });
   ops::require_lapack_type(factor, "cholesky_inverse_out_cpu");
   const Dims batch = batch_of(factor);
   const Tensor x = ops::copied_matrices(factor, batch, "cholesky_inverse");
@@ -169,7 +167,7 @@ Tensor cholesky_inverse(const Tensor& factor, bool upper) {
 }
 
 std::pair<Tensor, Tensor> triangular_solve(const Tensor& b, const Tensor& a, bool upper, bool transpose, bool unitriangular) {
-  if (const autocast::Casts c("triangular_solve", {&b, &a}); c) return triangular_solve(c[0], c[1], upper, transpose, unitriangular);
+  if (auto y = ops::wrapped("triangular_solve", triangular_solve, b, a, upper, transpose, unitriangular)) return *std::move(y);
   ops::require_defined(b, "triangular_solve", "b"), ops::require_defined(a, "triangular_solve", "A");
   if (b.dim() < 2)
     throw RuntimeError("torch.triangular_solve: Expected b to have at least 2 dimensions, but it has {} dimensions instead", b.dim());

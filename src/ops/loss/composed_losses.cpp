@@ -7,17 +7,15 @@
 #include "autograd/history/constant.h"
 #include "naru/ops.h"
 #include "naru/ops/functions.h"
+#include "ops/call/wrapped.h"
 #include "ops/elementwise/half.h"
 #include "ops/loss/parts.h"
 #include "ops/loss/triplets.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/type_names.h"
 
 namespace naru {
 namespace {
-
-using autocast::Casts;
 
 using ops::hinge;
 using ops::only;
@@ -29,7 +27,7 @@ Tensor or_one(const Tensor& condition, const Tensor& t) { return where(condition
 }  // namespace
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction, double delta) {
-  if (const Casts c("huber_loss", {&input, &target}); c) return huber_loss(c[0], c[1], reduction, delta);
+  if (auto y = ops::wrapped("huber_loss", huber_loss, input, target, reduction, delta)) return *std::move(y);
   if (delta <= 0) throw RuntimeError("huber_loss does not support non-positive values for delta. (got {})", delta);
   if (ops::is_half(input.dtype()) && input.dtype() == target.dtype())
     return huber_loss(input.to(DType::F32), target.to(DType::F32), reduction, delta).to(input.dtype());
@@ -44,7 +42,7 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction
 // summed in that order.
 
 Tensor kl_div(const Tensor& input, const Tensor& target, Reduction reduction, bool log_target) {
-  if (const Casts c("kl_div", {&input, &target}); c) return kl_div(c[0], c[1], reduction, log_target);
+  if (auto y = ops::wrapped("kl_div", kl_div, input, target, reduction, log_target)) return *std::move(y);
   if (!is_floating(input.dtype()) || !is_floating(target.dtype()))
     throw RuntimeError("kl_div: Integral inputs not supported. (got {} and {}: convert to floating point first)",
                        ops::torch_name(input.dtype()), ops::torch_name(target.dtype()));
@@ -55,7 +53,7 @@ Tensor kl_div(const Tensor& input, const Tensor& target, Reduction reduction, bo
 }
 
 Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_input, bool full, double eps, Reduction reduction) {
-  if (const Casts c("poisson_nll_loss", {&input, &target}); c) return poisson_nll_loss(c[0], c[1], log_input, full, eps, reduction);
+  if (auto y = ops::wrapped("poisson_nll_loss", poisson_nll_loss, input, target, log_input, full, eps, reduction)) return *std::move(y);
   const Tensor expected = target * (log_input ? input : log(input + eps));
   Tensor losses = (log_input ? exp(input) : input) - expected;
   if (full) {
@@ -67,7 +65,7 @@ Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_inpu
 }
 
 Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& target, double margin, Reduction reduction) {
-  if (const Casts c("cosine_embedding_loss", {&a, &b, &target}); c) return cosine_embedding_loss(c[0], c[1], c[2], margin, reduction);
+  if (auto y = ops::wrapped("cosine_embedding_loss", cosine_embedding_loss, a, b, target, margin, reduction)) return *std::move(y);
   if (target.dim() > 1) throw RuntimeError("0D or 1D target tensor expected, multi-target not supported");
   if (const int64_t rank = target.dim() + 1; a.dim() != rank || b.dim() != rank)
     throw RuntimeError("{}D target tensor expects {}D input tensors, but found inputs with sizes {} and {}.", rank - 1, rank,
@@ -83,7 +81,7 @@ Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& tar
 }
 
 Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, double margin, Reduction reduction) {
-  if (const Casts c("hinge_embedding_loss", {&input, &target}); c) return hinge_embedding_loss(c[0], c[1], margin, reduction);
+  if (auto y = ops::wrapped("hinge_embedding_loss", hinge_embedding_loss, input, target, margin, reduction)) return *std::move(y);
   if (reduction == Reduction::Mean && !is_floating(input.dtype()))
     throw NotImplementedError("mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {}",
                               ops::torch_name(input.dtype()));
@@ -91,12 +89,12 @@ Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, double ma
 }
 
 Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& target, double margin, Reduction reduction) {
-  if (const Casts c("margin_ranking_loss", {&a, &b, &target}); c) return margin_ranking_loss(c[0], c[1], c[2], margin, reduction);
+  if (auto y = ops::wrapped("margin_ranking_loss", margin_ranking_loss, a, b, target, margin, reduction)) return *std::move(y);
   return reduced(hinge(-target * (a - b) + margin), reduction);
 }
 
 Tensor soft_margin_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
-  if (const Casts c("soft_margin_loss", {&input, &target}); c) return soft_margin_loss(c[0], c[1], reduction);
+  if (auto y = ops::wrapped("soft_margin_loss", soft_margin_loss, input, target, reduction)) return *std::move(y);
   autograd::refuse_gradient(target, "soft_margin_loss", "target");
   const Tensor product = -input * target;
   if (!is_floating(input.dtype()))
@@ -118,8 +116,8 @@ void ops::check_triplet(const Tensor& anchor, const Tensor& positive, const Tens
 
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin, double p, double eps,
                            bool swap, Reduction reduction) {
-  if (const Casts c("triplet_margin_loss", {&anchor, &positive, &negative}); c)
-    return triplet_margin_loss(c[0], c[1], c[2], margin, p, eps, swap, reduction);
+  if (auto y = ops::wrapped("triplet_margin_loss", triplet_margin_loss, anchor, positive, negative, margin, p, eps, swap, reduction))
+    return *std::move(y);
   ops::check_triplet(anchor, positive, negative, margin);
   const auto distance = [&](const Tensor& a, const Tensor& b) { return norm(a - b + eps, p, Dims{-1}); };
   Tensor far = distance(anchor, negative);
@@ -128,7 +126,7 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
 }
 
 Tensor prelu(const Tensor& t, const Tensor& weight) {
-  if (const Casts c("prelu", {&t, &weight}); c) return prelu(c[0], c[1]);
+  if (auto y = ops::wrapped("prelu", prelu, t, weight)) return *std::move(y);
   ops::require_floating(t.dtype(), "prelu_cpu");
   Tensor w = weight;
   if (weight.numel() != 1) {
@@ -147,7 +145,7 @@ Tensor prelu(const Tensor& t, const Tensor& weight) {
 }
 
 Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Tensor& bias) {
-  if (const Casts c("bilinear", {&a, &b, &weight, &bias}); c) return bilinear(c[0], c[1], c[2], c[3]);
+  if (auto y = ops::wrapped("bilinear", bilinear, a, b, weight, bias)) return *std::move(y);
   if (a.device().is_cpu() && ops::is_half(a.dtype()) && a.dtype() == b.dtype() && a.dtype() == weight.dtype()) {  // rounded once
     const Tensor wide = bilinear(a.to(DType::F32), b.to(DType::F32), weight.to(DType::F32));
     return bias.defined() ? (wide + bias).to(a.dtype()) : wide.to(a.dtype());
@@ -199,7 +197,9 @@ Dims sizes_of(const Tensor& t, const Dims& dims) {
 }  // namespace
 
 Tensor tensordot(const Tensor& first, const Tensor& second, const Dims& first_dims, const Dims& second_dims) {
-  if (const Casts c("tensordot", {&first, &second}); c) return tensordot(c[0], c[1], first_dims, second_dims);
+  if (auto y = ops::wrapped(
+          "tensordot", [](const auto&... a) { return tensordot(a...); }, first, second, first_dims, second_dims))
+    return *std::move(y);
   if (first_dims.size() != second_dims.size()) throw RuntimeError("both dimension lists should have same length");
   Tensor a = first, b = second;
   const Dims in_a = wrapped(first_dims, a.dim()), in_b = wrapped(second_dims, b.dim());

@@ -3,10 +3,10 @@
 
 #include "autograd/history/constant.h"
 #include "autograd/history/history.h"
+#include "ops/call/wrapped.h"
 #include "ops/elementwise/half.h"
 #include "ops/nn/softmax.h"
 #include "ops/sparse/sparse.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/type_names.h"
 
@@ -174,7 +174,7 @@ Tensor one_hot_of(const Classes& c, int64_t rank, const char* op) {
 
 // -log_probabilities[target] * weight[target]; the mean divides by the sum of the weights.
 Tensor nll_loss(const Tensor& x, const Tensor& target, const Tensor& weight, Reduction reduction, int64_t ignore_index) {
-  if (const autocast::Casts c("nll_loss", {&x, &weight}); c) return nll_loss(c[0], target, c[1], reduction, ignore_index);
+  if (auto y = ops::wrapped("nll_loss", nll_loss, x, target, weight, reduction, ignore_index)) return *std::move(y);
   constexpr ir::IndexName op = "nll_loss";
   const Classes c = classes_of(x, target, weight, ignore_index, op);
   ops::require_softmax_type(x.dtype(), op, "_out_frame");
@@ -300,8 +300,7 @@ Tensor cross_entropy(const Tensor& x, const Tensor& target, const Tensor& weight
     const autocast::Off off;
     return cross_entropy_of_classes(x, target, weight, reduction, ignore_index, DType::F32);
   }
-  if (const autocast::Casts c("cross_entropy", {&x, &target, &weight}); c)
-    return cross_entropy(c[0], c[1], c[2], reduction, ignore_index, smoothing);
+  if (auto y = ops::wrapped("cross_entropy", cross_entropy, x, target, weight, reduction, ignore_index, smoothing)) return *std::move(y);
   ops::require_defined(x, "cross_entropy", "input");
   ops::require_defined(target, "cross_entropy", "target");
   if (!(smoothing >= 0 && smoothing <= 1)) throw RuntimeError("label_smoothing must be between 0.0 and 1.0. Got: {}", smoothing);

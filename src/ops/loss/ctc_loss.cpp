@@ -7,15 +7,14 @@
 #include "naru/autograd.h"
 #include "naru/ops/functions.h"
 #include "naru/ops/losses.h"
+#include "ops/call/wrapped.h"
 #include "ops/elementwise/host_loop.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/type_names.h"
 
 namespace naru {
 namespace {
 
-using autocast::Casts;
 using Tensors = std::vector<Tensor>;
 using Lengths = std::vector<int64_t>;
 
@@ -186,8 +185,9 @@ Tensor gradient(const Tensor& g, const Tensors& saved, bool zero_infinity) {
 
 Tensor ctc_loss(const Tensor& given, const Tensor& targets, const Lengths& input_lengths, const Lengths& target_lengths, int64_t blank,
                 Reduction reduction, bool zero_infinity) {
-  if (const Casts c("ctc_loss", {&given, &targets}); c)
-    return ctc_loss(c[0], c[1], input_lengths, target_lengths, blank, reduction, zero_infinity);
+  const auto again = [](const auto&... a) { return ctc_loss(a...); };
+  if (auto y = ops::wrapped("ctc_loss", again, given, targets, input_lengths, target_lengths, blank, reduction, zero_infinity))
+    return *std::move(y);
   ops::require_defined(given, "ctc_loss", "log_probs");
   ops::require_defined(targets, "ctc_loss", "targets");
   const Tensor* tensors[] = {&given, &targets};

@@ -2,9 +2,9 @@
 #include "autograd/history/constant.h"
 #include "autograd/history/history.h"
 #include "ops/batch/batch.h"
+#include "ops/call/wrapped.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/reduce/reduction.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/type_names.h"
 
@@ -55,14 +55,17 @@ Tensor reduce_loss(const Tensor& loss, Reduction reduction) {
   return reduction == Reduction::Mean ? mean(loss) : reduction == Reduction::Sum ? sum(loss) : loss;
 }
 
-// The gradient of each element's loss, without the element's own factor.
-// f of two tensors, of which some are batched, gives a loss for each element: one result for each entry.
-template <class F>
-Tensor losses_of_entries(const Tensor& a, const Tensor& b, Reduction reduction, F f) {
-  const batching::Batch batch{&a, &b};
-  const int64_t rank = std::max(a.dim(), b.dim());
-  return reduce_loss(batch.entry(f(batch.whole_aligned(a, rank), batch.whole_aligned(b, rank))), reduction);
+// A rule for entries: f of two tensors gives a loss for each element, and there is one result for each entry. Weights are those of all entries.
+template <class F, class... W>
+auto losses_of_entries(const Tensor& a, const Tensor& b, Reduction reduction, F f, const W&... weights) {
+  return [=, &a, &b, &weights...]() -> std::optional<Tensor> {
+    if (ops::are_batched(Tensor(), weights...)) return {};
+    const batching::Batch batch{&a, &b};
+    const int64_t rank = std::max(a.dim(), b.dim());
+    return reduce_loss(batch.entry(f(batch.whole_aligned(a, rank), batch.whole_aligned(b, rank))), reduction);
+  };
 }
+// The gradient of each element's loss, without the element's own factor.
 
 Tensor spread(const Tensor& g, Reduction reduction, double count) { return reduction == Reduction::Mean ? g / count : g; }
 
@@ -91,9 +94,9 @@ Tensor record_difference(Tensor out, const char* node, const Tensor& a, const Te
 
 // (a - b)^2, its mean, or its sum. Operands broadcast.
 Tensor mse_loss(const Tensor& a, const Tensor& b, Reduction reduction) {
-  if (const autocast::Casts c("mse_loss", {&a, &b}); c) return mse_loss(c[0], c[1], reduction);
-  if (ops::are_batched(a, b))
-    return losses_of_entries(a, b, reduction, [&](const Tensor& x, const Tensor& y) { return mse_loss(x, y, Reduction::None); });
+  const auto entries =
+      losses_of_entries(a, b, reduction, [&](const Tensor& x, const Tensor& y) { return mse_loss(x, y, Reduction::None); });
+  if (auto y = ops::wrapped("mse_loss", mse_loss, a, b, reduction, ops::BatchRule{entries})) return *std::move(y);
   const char* op = "mse_loss";
   const Pair p = pair_of(a, b, op, "mse_cpu");
   Tensor out = reduction == Reduction::None
@@ -107,16 +110,15 @@ Tensor mse_loss(const Tensor& a, const Tensor& b, Reduction reduction) {
 
 // |a - b|, its mean, or its sum.
 Tensor l1_loss(const Tensor& a, const Tensor& b, Reduction reduction) {
-  if (const autocast::Casts c("l1_loss", {&a, &b}); c) return l1_loss(c[0], c[1], reduction);
+  if (auto y = ops::wrapped("l1_loss", l1_loss, a, b, reduction)) return *std::move(y);
   return reduce_loss(abs(a - b), reduction);
 }
 
 // With d = |a - b|: d^2 / (2 beta) if d < beta, else d - beta / 2 (Girshick, Fast R-CNN, 2015).
 Tensor smooth_l1_loss(const Tensor& a, const Tensor& b, Reduction reduction, double beta) {
-  if (const autocast::Casts c("smooth_l1_loss", {&a, &b}); c) return smooth_l1_loss(c[0], c[1], reduction, beta);
-  if (ops::are_batched(a, b))
-    return losses_of_entries(a, b, reduction,
-                             [&](const Tensor& x, const Tensor& y) { return smooth_l1_loss(x, y, Reduction::None, beta); });
+  const auto entries =
+      losses_of_entries(a, b, reduction, [&](const Tensor& x, const Tensor& y) { return smooth_l1_loss(x, y, Reduction::None, beta); });
+  if (auto y = ops::wrapped("smooth_l1_loss", smooth_l1_loss, a, b, reduction, beta, ops::BatchRule{entries})) return *std::move(y);
   if (beta < 0) throw RuntimeError("smooth_l1_loss does not support negative values for beta. (got {})", beta);
   if (beta == 0) return l1_loss(a, b, reduction);
   const char* op = "smooth_l1_loss";
@@ -166,10 +168,10 @@ void check_probabilities(const Tensor& p) {
 
 // -(t log p + (1 - t) log(1 - p)), with logarithms clamped to at least -100, times weight.
 Tensor binary_cross_entropy(const Tensor& p, const Tensor& target, const Tensor& weight, Reduction reduction) {
-  if (const autocast::Casts c("binary_cross_entropy", {&p, &target, &weight}); c) return binary_cross_entropy(c[0], c[1], c[2], reduction);
-  if (ops::are_batched(p, target) && !is_batched(weight))
-    return losses_of_entries(p, target, reduction,
-                             [&](const Tensor& x, const Tensor& y) { return binary_cross_entropy(x, y, weight, Reduction::None); });
+  const auto entries = losses_of_entries(
+      p, target, reduction, [&](const Tensor& x, const Tensor& y) { return binary_cross_entropy(x, y, weight, Reduction::None); }, weight);
+  if (auto y = ops::wrapped("binary_cross_entropy", binary_cross_entropy, p, target, weight, reduction, ops::BatchRule{entries}))
+    return *std::move(y);
   const char* op = "binary_cross_entropy";
   loss_device(p, target, weight, {}, op);
   autograd::refuse_gradient(weight, op, "weight");
@@ -203,12 +205,13 @@ Tensor binary_cross_entropy(const Tensor& p, const Tensor& target, const Tensor&
 // (1 - t) x + l log(1 + exp(-x)), where l = 1 + (pos_weight - 1) t, times weight.
 Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, const Tensor& weight, Reduction reduction,
                                         const Tensor& pos_weight) {
-  if (const autocast::Casts c("binary_cross_entropy_with_logits", {&x, &target, &weight, &pos_weight}); c)
-    return binary_cross_entropy_with_logits(c[0], c[1], c[2], reduction, c[3]);
-  if (ops::are_batched(x, target) && !ops::are_batched(weight, pos_weight))
-    return losses_of_entries(x, target, reduction, [&](const Tensor& u, const Tensor& t) {
-      return binary_cross_entropy_with_logits(u, t, weight, Reduction::None, pos_weight);
-    });
+  const auto each = [&](const Tensor& u, const Tensor& t) {
+    return binary_cross_entropy_with_logits(u, t, weight, Reduction::None, pos_weight);
+  };
+  const auto entries = losses_of_entries(x, target, reduction, each, weight, pos_weight);
+  if (auto y = ops::wrapped("binary_cross_entropy_with_logits", binary_cross_entropy_with_logits, x, target, weight, reduction, pos_weight,
+                            ops::BatchRule{entries}))
+    return *std::move(y);
   const char* op = "binary_cross_entropy_with_logits";
   loss_device(x, target, weight, pos_weight, op);
   autograd::refuse_gradient(weight, op, "weight");

@@ -7,16 +7,14 @@
 #include "naru/autograd.h"
 #include "naru/ops/functions.h"
 #include "naru/ops/losses.h"
+#include "ops/call/wrapped.h"
 #include "ops/elementwise/host_loop.h"
 #include "ops/loss/parts.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/type_names.h"
 
 namespace naru {
 namespace {
-
-using autocast::Casts;
 
 using ops::hinge;
 using ops::only;
@@ -66,7 +64,7 @@ Tensor summed(ir::HostLoop::Kind kind, const Tensor& input, const Tensor& target
 }  // namespace
 
 Tensor multi_margin_loss(const Tensor& input, const Tensor& target, int64_t p, double margin, const Tensor& weight, Reduction reduction) {
-  if (const Casts c("multi_margin_loss", {&input, &target, &weight}); c) return multi_margin_loss(c[0], c[1], p, margin, c[2], reduction);
+  if (auto y = ops::wrapped("multi_margin_loss", multi_margin_loss, input, target, p, margin, weight, reduction)) return *std::move(y);
   const char* op = "multi_margin_loss";
   if (p != 1 && p != 2) throw ValueError("only p == 1 and p == 2 supported");
   if (weight.defined() && weight.dim() != 1) throw ValueError("weight must be one-dimensional");
@@ -98,7 +96,7 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& target, int64_t p, d
 }
 
 Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
-  if (const Casts c("multilabel_margin_loss", {&input, &target}); c) return multilabel_margin_loss(c[0], c[1], reduction);
+  if (auto y = ops::wrapped("multilabel_margin_loss", multilabel_margin_loss, input, target, reduction)) return *std::move(y);
   check_operands(input, target, {}, "multilabel_margin_loss", "multilabel_margin_loss_forward_out_frame");
   const auto [rows, classes] = shape_of(input);
   if (input.dim() == 2 ? !(target.sizes() == input.sizes()) : target.dim() > 1 || target.numel() != classes)

@@ -9,11 +9,11 @@
 #include "autograd/history/constant.h"
 #include "autograd/history/history.h"
 #include "naru/ops.h"
+#include "ops/call/wrapped.h"
 #include "ops/elementwise/half.h"
 #include "ops/nn/windows.h"
 #include "ops/reduce/reductions.h"
 #include "ops/shape/strides.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/type_names.h"
 
@@ -299,7 +299,7 @@ Tensor instance_norm(const Tensor& x, const Tensor& running_mean, const Tensor& 
 
 // Formula: Wu and He, 2018.
 Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& weight, const Tensor& bias, double eps) {
-  if (const autocast::Casts c("group_norm", {&x, &weight, &bias}); c) return group_norm(c[0], groups, c[1], c[2], eps);
+  if (auto y = ops::wrapped("group_norm", group_norm, x, groups, weight, bias, eps)) return *std::move(y);
   ops::require_defined(x, "group_norm", "input");
   if (x.dim() < 2) throw RuntimeError("Expected at least 2 dimensions for input tensor but received {}", x.dim());
   if (groups <= 0) throw RuntimeError("Expected num groups to be greater than 0, got {}", groups);

@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "ops/call/wrapped.h"
 #include "ops/nn/convolution.h"
 #include "ops/shape/strides.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/checked.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/type_names.h"
@@ -169,7 +169,7 @@ constexpr const char* kTransposed[] = {"conv_transpose1d", "conv_transpose2d", "
 Tensor forward(int64_t n, const Tensor& x, const Tensor& w, const Tensor& bias, const Dims& stride, const ConvPadding& padding,
                const Dims& dilation, int64_t groups) {
   const char* op = kNames[n - 1];
-  if (const autocast::Casts c(op, {&x, &w, &bias}); c) return forward(n, c[0], c[1], c[2], stride, padding, dilation, groups);
+  if (auto y = ops::wrapped(op, forward, n, x, w, bias, stride, padding, dilation, groups)) return *std::move(y);
   check_operands(x, w, bias, op);
   Settings s{spread(stride, n, "stride"), {}, spread(dilation, n, "dilation"), Dims(static_cast<size_t>(n), 0), groups};
   s.padding = padding.mode.empty() ? spread(padding.amounts, n, "padding") : Dims(static_cast<size_t>(n), 0);
@@ -186,8 +186,7 @@ Tensor forward(int64_t n, const Tensor& x, const Tensor& w, const Tensor& bias, 
 Tensor transposed(int64_t n, const Tensor& x, const Tensor& w, const Tensor& bias, const Dims& stride, const Dims& padding,
                   const Dims& output_padding, int64_t groups, const Dims& dilation) {
   const char* op = kTransposed[n - 1];
-  if (const autocast::Casts c(op, {&x, &w, &bias}); c)
-    return transposed(n, c[0], c[1], c[2], stride, padding, output_padding, groups, dilation);
+  if (auto y = ops::wrapped(op, transposed, n, x, w, bias, stride, padding, output_padding, groups, dilation)) return *std::move(y);
   check_operands(x, w, bias, op);
   const Settings s{spread(stride, n, "stride"),
                    spread(padding, n, "padding"),
@@ -241,7 +240,7 @@ Tensor convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const D
 }
 
 Tensor conv_tbc(const Tensor& x, const Tensor& w, const Tensor& bias, int64_t padding) {
-  if (const autocast::Casts c("conv_tbc", {&x, &w, &bias}); c) return conv_tbc(c[0], c[1], c[2], padding);
+  if (auto y = ops::wrapped("conv_tbc", conv_tbc, x, w, bias, padding)) return *std::move(y);
   ops::require_defined(bias, "conv_tbc", "bias");
   if (x.dim() != 3) throw RuntimeError("Input must have 3 dims: time, batch, in_channel");
   if (w.dim() != 3) throw RuntimeError("Weight tensor must have 3 dims: kernel_width, in_channels, out_channels.");

@@ -9,8 +9,8 @@
 #include "naru/autograd.h"
 #include "naru/ops.h"
 #include "naru/ops/resampling.h"
+#include "ops/call/wrapped.h"
 #include "ops/elementwise/host_loop.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/type_names.h"
 
@@ -73,7 +73,7 @@ Tensor nearest(const Tensor& x, const std::vector<Tensor>& places) {
 }
 
 // Interpolates linearly between the 2^n neighbors.
-Tensor linear(const Tensor& x, const std::vector<Tensor>& places) {
+Tensor linear_at(const Tensor& x, const std::vector<Tensor>& places) {
   const size_t n = places.size();
   std::vector<Tensor> low;
   for (const Tensor& p : places) low.push_back(floor(p.detach()));
@@ -168,7 +168,7 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, std::string_view mode, s
   if (padding_mode != "zeros" && padding_mode != "border" && padding_mode != "reflection")
     throw ValueError("nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '{}'",
                      padding_mode);
-  if (const autocast::Casts c("grid_sample", {&x, &grid}); c) return grid_sample(c[0], c[1], mode, padding_mode, align_corners);
+  if (auto y = ops::wrapped("grid_sample", grid_sample, x, grid, mode, padding_mode, align_corners)) return *std::move(y);
   check_grid(x, grid);
   const Sampling s{padding_mode == "zeros"    ? Outside::Zeros
                    : padding_mode == "border" ? Outside::Border
@@ -194,7 +194,7 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, std::string_view mode, s
   }
   const Tensor source = x.to(exact);
   if (mode == "nearest") return without_slope(nearest(source, places).to(x.dtype()).view(out), grid);
-  return (mode == "bilinear" ? linear(source, places) : cubic(source, places, s)).to(x.dtype()).view(out);
+  return (mode == "bilinear" ? linear_at(source, places) : cubic(source, places, s)).to(x.dtype()).view(out);
 }
 
 Tensor affine_grid(const Tensor& theta, const Dims& size, bool align_corners) {

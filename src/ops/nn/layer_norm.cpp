@@ -8,10 +8,10 @@
 #include "autograd/history/history.h"
 #include "naru/ops/complex.h"
 #include "naru/ops/norms.h"
+#include "ops/call/wrapped.h"
 #include "ops/elementwise/host_loop.h"
 #include "ops/reduce/reductions.h"
 #include "ops/reduce/row_fused.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/limits.h"
 #include "ops/tensor/type_names.h"
@@ -324,7 +324,7 @@ Tensor normalise_rows(const Tensor& x, const Tensor& weight, const Tensor& bias,
 // Formula: (x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions (Ba, Kiros and Hinton, 2016); the variance without
 // correction.
 Tensor layer_norm(const Tensor& x, const Dims& shape, const Tensor& weight, const Tensor& bias, double eps) {
-  if (const autocast::Casts c("layer_norm", {&x, &weight, &bias}); c) return layer_norm(c[0], shape, c[1], c[2], eps);
+  if (auto y = ops::wrapped("layer_norm", layer_norm, x, shape, weight, bias, eps)) return *std::move(y);
   check_shapes("layer_norm", x, shape, weight, bias);
   for (const auto& [t, role] : {std::pair{&weight, "weight"}, std::pair{&bias, "bias"}})
     if (t->defined() && t->dtype() != x.dtype() && t->dtype() != DType::F32)

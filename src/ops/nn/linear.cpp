@@ -1,10 +1,10 @@
 // linear: the layer y = x wT + bias.
 #include "autograd/history/history.h"
 #include "naru/ops.h"
+#include "ops/call/wrapped.h"
 #include "ops/complex/complex.h"
 #include "ops/linalg/matmul.h"
 #include "ops/sparse/sparse.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/type_names.h"
 
@@ -69,7 +69,13 @@ Tensor of_sparse(const Tensor& x, const Tensor& w, const Tensor& bias) {
 }  // namespace
 
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias) {
-  if (const autocast::Casts c("linear", {&x, &w, &bias}); c) return linear(c[0], c[1], c[2]);
+  const auto entries = [&] {
+    const batching::Batch b{&x, &w, &bias};
+    if (!b.has(w) && !b.has(bias) && x.dim() > 0) return b.entry(linear(b.opened(x), w, bias));
+    const Tensor y = matmul(x, w.dim() == 2 ? w.t() : w);
+    return bias.defined() ? y + bias : y;
+  };
+  if (auto y = ops::wrapped("linear", linear, x, w, bias, ops::BatchRule{entries})) return *std::move(y);
   ops::require_defined(x, "linear", "input");
   ops::require_defined(w, "linear", "weight");
   const Device device = x.impl()->storage->device;
@@ -77,12 +83,6 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias) {
     const Tensor* tensors[] = {&x, &w, &bias};
     const char* roles[] = {"input", "weight", "bias"};
     ops::common_device(std::span(tensors, bias.defined() ? 3 : 2), roles, "linear");
-  }
-  if (ops::are_batched(x, w, bias)) [[unlikely]] {
-    const batching::Batch b{&x, &w, &bias};
-    if (!b.has(w) && !b.has(bias) && x.dim() > 0) return b.entry(linear(b.opened(x), w, bias));
-    const Tensor y = matmul(x, w.dim() == 2 ? w.t() : w);
-    return bias.defined() ? y + bias : y;
   }
   if (w.dim() == 1) return bias.defined() ? matmul(x, w) + bias : matmul(x, w);
   if (w.dim() != 2 || x.dim() == 0)

@@ -8,10 +8,10 @@
 #include "autograd/history/constant.h"
 #include "autograd/history/history.h"
 #include "naru/ops/resampling.h"
+#include "ops/call/wrapped.h"
 #include "ops/elementwise/host_loop.h"
 #include "ops/nn/windows.h"
 #include "ops/shape/strides.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/checked.h"
 #include "ops/tensor/common.h"
 
@@ -171,7 +171,7 @@ Tensor pad(const Tensor& x, const Dims& amounts, std::string_view mode, std::opt
     if (value.value_or(0) != 0) throw RuntimeError("Padding mode \"{}\" doesn't take in value argument", mode);
     // PyTorch's list for the cpu has replication, and reflection in one and two dimensions.
     if (m.seen == replicated || (m.seen == reflected_index && amounts.size() < 6))
-      if (const autocast::Casts c("pad", {&x}); c) return pad_by(c[0], amounts, m);
+      if (auto y = ops::wrapped("pad", pad_by, x, amounts, m)) return *std::move(y);
     return pad_by(x, amounts, m);
   }
   throw NotImplementedError("Unrecognised padding mode {}", mode);

@@ -8,10 +8,10 @@
 #include "autograd/history/constant.h"
 #include "naru/autograd.h"
 #include "naru/ops.h"
+#include "ops/call/wrapped.h"
 #include "ops/elementwise/half.h"
 #include "ops/nn/windows.h"
 #include "ops/shape/strides.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/checked.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/type_names.h"
@@ -165,8 +165,8 @@ constexpr const char* kAdaptiveMaxNodes[] = {"", "AdaptiveMaxPool1DBackward0", "
 std::pair<Tensor, Tensor> pooled_maxima(int64_t n, const Tensor& input, const Dims& kernel, const Dims& stride, const Dims& padding,
                                         const Dims& dilation, bool ceil_mode, bool for_gradient) {
   const Pool p = settings(n, "max_pool", kernel, stride, padding, dilation, ceil_mode);
-  if (const autocast::Casts c(p.op.c_str(), {&input}); c)
-    return pooled_maxima(n, c[0], kernel, stride, padding, dilation, ceil_mode, for_gradient);
+  if (auto y = ops::wrapped(p.op.c_str(), pooled_maxima, n, input, kernel, stride, padding, dilation, ceil_mode, for_gradient))
+    return *std::move(y);
   check_input(input, n, p.op);
   if (input.dtype() == DType::Bool) ops::throw_not_implemented(n == 1 ? "max_pool1d_impl" : p.op, input.dtype());
   return batched_pair(input, n,
@@ -188,8 +188,8 @@ Tensor max_pool_values(int64_t n, const Tensor& input, const Dims& kernel, const
 Tensor avg_pool(int64_t n, const Tensor& input, const Dims& kernel, const Dims& stride, const Dims& padding, bool ceil_mode,
                 bool count_include_pad, std::optional<int64_t> divisor) {
   const Pool p = settings(n, "avg_pool", kernel, stride, padding, {1}, ceil_mode);
-  if (const autocast::Casts c(p.op.c_str(), {&input}); c)
-    return avg_pool(n, c[0], kernel, stride, padding, ceil_mode, count_include_pad, divisor);
+  if (auto y = ops::wrapped(p.op.c_str(), avg_pool, n, input, kernel, stride, padding, ceil_mode, count_include_pad, divisor))
+    return *std::move(y);
   check_input(input, n, p.op);
   if (divisor && *divisor == 0) throw RuntimeError("divisor must be not zero");
   if (!is_floating(input.dtype()) && input.dtype() != DType::I64) ops::throw_not_implemented(p.op, input.dtype());
@@ -251,7 +251,7 @@ WindowTables adaptive_tables(const Tensor& x, const Dims& out) {
 
 Tensor adaptive_avg_pool(int64_t n, const Tensor& input, const Dims& output_size) {
   const std::string op = fmt::format("adaptive_avg_pool{}d", n);
-  if (const autocast::Casts c(op.c_str(), {&input}); c) return adaptive_avg_pool(n, c[0], output_size);
+  if (auto y = ops::wrapped(op.c_str(), adaptive_avg_pool, n, input, output_size)) return *std::move(y);
   const Dims out = adaptive_sizes(input, n, output_size, op, n == 3);
   if (product(out) == 1 && input.numel() > 0) {
     Dims spatial;
@@ -278,7 +278,7 @@ Tensor adaptive_avg_pool(int64_t n, const Tensor& input, const Dims& output_size
 
 std::pair<Tensor, Tensor> adaptive_max_pool(int64_t n, const Tensor& input, const Dims& output_size) {
   const std::string op = fmt::format("adaptive_max_pool{}d", n);
-  if (const autocast::Casts c(op.c_str(), {&input}); c) return adaptive_max_pool(n, c[0], output_size);
+  if (auto y = ops::wrapped(op.c_str(), adaptive_max_pool, n, input, output_size)) return *std::move(y);
   const Dims out = adaptive_sizes(input, n, output_size, op, true);
   return batched_pair(input, n, [&](const Tensor& x) { return ops::window_max(x, adaptive_tables(x, out), kAdaptiveMaxNodes[n]); });
 }
@@ -335,7 +335,7 @@ Tensor greatest_places(const Tensor& x, const Tensor& samples, const Dims& sizes
 
 std::pair<Tensor, Tensor> fractional_max_pool(int64_t n, const Tensor& input, const Dims& given, const Dims& out, const Tensor& samples) {
   Pool p{n, fmt::format("fractional_max_pool{}d", n), {}, {}, {}, {}, false};
-  if (const autocast::Casts c(p.op.c_str(), {&input, &samples}); c) return fractional_max_pool(n, c[0], given, out, c[1]);
+  if (auto y = ops::wrapped(p.op.c_str(), fractional_max_pool, n, input, given, out, samples)) return *std::move(y);
   check_input(input, n, p.op);
   const Dims kernel = spread(given, p, "kernel_size"), sizes = spread(out, p, "output_size");
   constexpr const char* kSides[] = {"time", "height", "width"};
@@ -369,7 +369,7 @@ std::pair<Tensor, Tensor> fractional_max_pool(int64_t n, const Tensor& input, co
 
 Tensor max_unpool(int64_t n, const Tensor& input, const Tensor& indices, const Dims& sizes) {
   const std::string op = fmt::format("max_unpool{}d", n);
-  if (const autocast::Casts c(op.c_str(), {&input}); c) return max_unpool(n, c[0], indices, sizes);
+  if (auto y = ops::wrapped(op.c_str(), max_unpool, n, input, indices, sizes)) return *std::move(y);
   check_input(input, n, op);
   ops::require_defined(indices, op.c_str(), "indices");
   if (indices.dtype() != DType::I64)

@@ -1,8 +1,8 @@
 // softmax, log_softmax.
 #include "ops/nn/softmax.h"
-#include "ops/tensor/autocast.h"
 
 #include "autograd/history/history.h"
+#include "ops/call/wrapped.h"
 #include "ops/elementwise/host_loop.h"
 #include "ops/reduce/reductions.h"
 #include "ops/reduce/row_fused.h"
@@ -166,10 +166,8 @@ Tensor log_softmax_of_rows(const Tensor& x, const Plan& p) {
 
 // exp(x - m) / sum(exp(x - m)) along `dim`, where m is the greatest x. In t's dtype, or in `dtype`, to which t is converted first.
 Tensor softmax(const Tensor& t, int64_t dim, std::optional<DType> dtype) {
-  if (const autocast::Casts c("softmax", {&t}, dtype.has_value()); c) return softmax(c[0], dim, dtype);
+  if (auto y = ops::wrapped("softmax", softmax, t, ops::Dim{dim}, dtype)) return *std::move(y);
   if (dtype && t.defined() && is_complex(t.dtype())) return softmax(t.to(*dtype), dim);
-  if (is_batched(t)) [[unlikely]]
-    return batching::along(t, dim, [&](const Tensor& v, int64_t d) { return softmax(v, d, dtype); });
   const Plan p = plan(t, dim, dtype, "softmax");
   Tensor y = p.empty ? ops::make_result(t.sizes(), p.out, t.device(), "softmax") : softmax_of_rows(t, p);
   return record(std::move(y), "SoftmaxBackward0", {&t}, {},
@@ -181,10 +179,8 @@ Tensor softmax(const Tensor& t, int64_t dim, std::optional<DType> dtype) {
 
 // (x - m) - log(sum(exp(x - m))) along `dim`, where m is the greatest x.
 Tensor log_softmax(const Tensor& t, int64_t dim, std::optional<DType> dtype) {
-  if (const autocast::Casts c("log_softmax", {&t}, dtype.has_value()); c) return log_softmax(c[0], dim, dtype);
+  if (auto y = ops::wrapped("log_softmax", log_softmax, t, ops::Dim{dim}, dtype)) return *std::move(y);
   if (dtype && t.defined() && is_complex(t.dtype())) return log_softmax(t.to(*dtype), dim);
-  if (is_batched(t)) [[unlikely]]
-    return batching::along(t, dim, [&](const Tensor& v, int64_t d) { return log_softmax(v, d, dtype); });
   const Plan p = plan(t, dim, dtype, "log_softmax");
   Tensor y = p.empty ? ops::make_result(t.sizes(), p.out, t.device(), "log_softmax") : log_softmax_of_rows(t, p);
   return record(std::move(y), "LogSoftmaxBackward0", {&t}, {},

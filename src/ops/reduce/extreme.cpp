@@ -1,6 +1,6 @@
 // max, min, amax, amin, argmax, argmin.
 #include "autograd/history/history.h"
-#include "ops/batch/batch.h"
+#include "ops/call/wrapped.h"
 #include "ops/reduce/reductions.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/type_names.h"
@@ -64,9 +64,8 @@ void require_elements(const Tensor& t, const DimSet& set, bool whole, const char
 }
 
 Tensor extreme(const Tensor& t, bool greatest, const OptionalDims& dims, bool keepdim, const char* op, const char* node) {
+  if (auto y = ops::wrapped(ops::kNoCasts, extreme, t, greatest, ops::Over{dims}, keepdim, op, node)) return *std::move(y);
   ops::require_defined(t, op, "input");
-  if (is_batched(t)) [[unlikely]]
-    return batching::reduced(t, dims, [&](const Tensor& v, const Dims& d) { return extreme(v, greatest, d, keepdim, op, node); });
   const DimSet set = ops::dim_set(dims, t.dim());
   require_elements(t, set, !dims || dims->empty(), op);
   return record(ops::reduce_extreme(t, greatest, set, keepdim, op), node, {&t}, {&t},
@@ -102,9 +101,8 @@ ir::View kept_view(const Tensor& out) {
 }
 
 std::pair<Tensor, Tensor> extreme_along(const Tensor& t, bool greatest, int64_t dim, bool keepdim, const char* op, const char* node) {
+  if (auto y = ops::wrapped(ops::kNoCasts, extreme_along, t, greatest, ops::Dim{dim}, keepdim, op, node)) return *std::move(y);
   ops::require_defined(t, op, "input");
-  if (is_batched(t)) [[unlikely]]
-    return batching::along(t, dim, [&](const Tensor& v, int64_t d) { return extreme_along(v, greatest, d, keepdim, op, node); });
   const int64_t d = wrap_dim(dim, t.dim());
   const DimSet set = ops::dim_set(d, t.dim());
   require_elements(t, set, false, op);
@@ -140,10 +138,9 @@ std::pair<Tensor, Tensor> extreme_along(const Tensor& t, bool greatest, int64_t 
 }
 
 Tensor arg_extreme(const Tensor& t, bool greatest, std::optional<int64_t> dim, bool keepdim, const char* op) {
+  if (auto y = ops::wrapped(ops::kNoCasts, arg_extreme, t, greatest, ops::OneOrAll{dim, keepdim}, keepdim, op)) return *std::move(y);
   ops::require_defined(t, op, "input");
   if (t.dtype() == DType::Bool) throw NotImplementedError("{}(): does not support bool input. Convert it first: t.to(uint8)", op);
-  if (is_batched(t)) [[unlikely]]
-    return batching::reduced(t, dim, keepdim, [&](const Tensor& v, int64_t d) { return arg_extreme(v, greatest, d, keepdim, op); });
   if (!dim) {
     if (t.numel() == 0) throw IndexError("{}(): Expected reduction dim to be specified for input.numel() == 0.", op);
     Tensor flat;

@@ -5,6 +5,7 @@
 #include "autograd/history/history.h"
 #include "naru/autograd.h"
 #include "naru/ops/functions.h"
+#include "ops/call/wrapped.h"
 #include "ops/complex/complex.h"
 #include "ops/elementwise/float8.h"
 #include "ops/elementwise/half.h"
@@ -13,7 +14,6 @@
 #include "ops/index/positions.h"
 #include "ops/reduce/reduction.h"
 #include "ops/reduce/scan.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/type_names.h"
 
@@ -69,10 +69,8 @@ Tensor ops::running_extreme(const Tensor& t, int64_t dim, bool greatest) {
 
 // y[i] = x[0] + ... + x[i], in order. Integers and bool give int64. Gradient: the cumulative sum from the end.
 Tensor cumsum(const Tensor& t, int64_t dim, std::optional<DType> dtype) {
-  if (const autocast::Casts c("cumsum", {&t}, dtype.has_value()); c) return cumsum(c[0], dim, dtype);
+  if (auto y = ops::wrapped("cumsum", cumsum, t, ops::Dim{dim}, dtype)) return *std::move(y);
   ops::require_defined(t, "cumsum", "input");
-  if (is_batched(t)) [[unlikely]]
-    return batching::along(t, dim, [&](const Tensor& v, int64_t d) { return cumsum(v, d, dtype); });
   const int64_t d = wrap_dim(dim, t.dim());
   if (dtype && is_complex(t.dtype()) && !is_complex(*dtype)) return cumsum(t.to(*dtype), d, dtype);
   const bool flat = t.dim() == 0;
@@ -122,10 +120,8 @@ Tensor complex_cumprod(const Tensor& t, int64_t dim) {
 
 // y[i] = x[0] * ... * x[i], in order.
 Tensor cumprod(const Tensor& t, int64_t dim, std::optional<DType> dtype) {
-  if (const autocast::Casts c("cumprod", {&t}, dtype.has_value()); c) return cumprod(c[0], dim, dtype);
+  if (auto y = ops::wrapped("cumprod", cumprod, t, ops::Dim{dim}, dtype)) return *std::move(y);
   ops::require_defined(t, "cumprod", "input");
-  if (is_batched(t)) [[unlikely]]
-    return batching::along(t, dim, [&](const Tensor& v, int64_t d) { return cumprod(v, d, dtype); });
   const int64_t d = wrap_dim(dim, t.dim());
   const DType type = scan_type(t, dtype);
   if (is_complex(type)) return complex_cumprod(t.to(type), d);
@@ -175,9 +171,8 @@ std::pair<Tensor, Tensor> running_greatest(const Tensor& t, int64_t dim, bool gr
 }
 
 std::pair<Tensor, Tensor> running(const Tensor& t, int64_t dim, bool greatest, const char* op) {
+  if (auto y = ops::wrapped(ops::kNoCasts, running, t, ops::Dim{dim}, greatest, op)) return *std::move(y);
   ops::require_defined(t, op, "input");
-  if (is_batched(t)) [[unlikely]]
-    return batching::along(t, dim, [&](const Tensor& v, int64_t d) { return running(v, d, greatest, op); });
   ops::refuse_complex(t.dtype(), greatest ? "cummax_helper_cpu" : "cummin_helper_cpu");
   const int64_t d = wrap_dim(dim, t.dim());
   if (t.dim() == 0 || t.numel() == 0) return {t.clone(), zeros(t.sizes(), Options(DType::I64, t.device()))};
@@ -191,9 +186,8 @@ std::pair<Tensor, Tensor> cummax(const Tensor& t, int64_t dim) { return running(
 std::pair<Tensor, Tensor> cummin(const Tensor& t, int64_t dim) { return running(t, dim, false, "cummin"); }
 
 Tensor logcumsumexp(const Tensor& t, int64_t dim) {
+  if (auto y = ops::wrapped(ops::kNoCasts, logcumsumexp, t, ops::Dim{dim})) return *std::move(y);
   ops::require_defined(t, "logcumsumexp", "input");
-  if (is_batched(t)) [[unlikely]]
-    return batching::along(t, dim, [](const Tensor& v, int64_t d) { return logcumsumexp(v, d); });
   if (!is_inexact(t.dtype()))
     throw NotImplementedError("\"logcumsumexp_out_cpu\" not implemented for '{}' (convert to floating point first)",
                               ops::torch_name(t.dtype()));

@@ -7,10 +7,10 @@
 
 #include "autograd/history/history.h"
 #include "naru/ops/complex.h"
+#include "ops/call/wrapped.h"
 #include "ops/elementwise/half.h"
 #include "ops/reduce/reductions.h"
 #include "ops/sparse/sparse.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/type_names.h"
 
@@ -159,9 +159,8 @@ Tensor recorded_mean(const Moments& m, const Tensor& t, const DimSet& set, bool 
 
 // Formula: sum((x - mean)^2) / (n - correction). Floating point only.
 Tensor var(const Tensor& t, const OptionalDims& dims, double correction, bool keepdim) {
+  if (auto y = ops::wrapped(ops::kNoCasts, var, t, ops::Over{dims}, correction, keepdim)) return *std::move(y);
   require_floating(t, "var", "std and var");
-  if (is_batched(t)) [[unlikely]]
-    return batching::reduced(t, dims, [&](const Tensor& v, const Dims& d) { return var(v, d, correction, keepdim); });
   if (is_complex(t.dtype())) return var(real(t), dims, correction, keepdim) + var(imag(t), dims, correction, keepdim);
   const DimSet set = ops::dim_set(dims, t.dim());
   if (wants_wide(t)) return var(t.to(DType::F32), dims, correction, keepdim).to(t.dtype());
@@ -179,9 +178,8 @@ Tensor root(const Tensor& v) {
 
 // The square root of var; its gradient is 0 where all elements are equal.
 Tensor std(const Tensor& t, const OptionalDims& dims, double correction, bool keepdim) {
+  if (auto y = ops::wrapped(ops::kNoCasts, naru::std, t, ops::Over{dims}, correction, keepdim)) return *std::move(y);
   require_floating(t, "std", "std and var");
-  if (is_batched(t)) [[unlikely]]
-    return batching::reduced(t, dims, [&](const Tensor& v, const Dims& d) { return naru::std(v, d, correction, keepdim); });
   if (is_complex(t.dtype())) return root(var(t, dims, correction, keepdim));
   const DimSet set = ops::dim_set(dims, t.dim());
   if (wants_wide(t)) return std(t.to(DType::F32), dims, correction, keepdim).to(t.dtype());
@@ -216,9 +214,8 @@ ops::PopulationMoments ops::population_moments(const Tensor& t, const DimSet& se
 
 // (var, mean)
 std::pair<Tensor, Tensor> var_mean(const Tensor& t, const OptionalDims& dims, double correction, bool keepdim) {
+  if (auto y = ops::wrapped(ops::kNoCasts, var_mean, t, ops::Over{dims}, correction, keepdim)) return *std::move(y);
   require_floating(t, "var_mean", "var_mean");
-  if (is_batched(t)) [[unlikely]]
-    return batching::reduced(t, dims, [&](const Tensor& v, const Dims& d) { return var_mean(v, d, correction, keepdim); });
   if (is_complex(t.dtype())) return {var(t, dims, correction, keepdim), mean(t, dims, keepdim)};
   const DimSet set = ops::dim_set(dims, t.dim());
   if (wants_wide(t)) {
@@ -232,9 +229,8 @@ std::pair<Tensor, Tensor> var_mean(const Tensor& t, const OptionalDims& dims, do
 
 // (std, mean)
 std::pair<Tensor, Tensor> std_mean(const Tensor& t, const OptionalDims& dims, double correction, bool keepdim) {
+  if (auto y = ops::wrapped(ops::kNoCasts, std_mean, t, ops::Over{dims}, correction, keepdim)) return *std::move(y);
   require_floating(t, "std_mean", "std_mean");
-  if (is_batched(t)) [[unlikely]]
-    return batching::reduced(t, dims, [&](const Tensor& v, const Dims& d) { return std_mean(v, d, correction, keepdim); });
   if (is_complex(t.dtype())) return {std(t, dims, correction, keepdim), mean(t, dims, keepdim)};
   const DimSet set = ops::dim_set(dims, t.dim());
   if (wants_wide(t)) {
@@ -288,12 +284,10 @@ Tensor norm_gradient(const Tensor& g, const Tensor& x, const Tensor& y, double p
 
 // Formula: (sum |x|^p)^(1/p); p = inf, -inf: the greatest, least |x|; p = 0: how many are not zero. Floating point only.
 Tensor norm(const Tensor& t, double p, const OptionalDims& dims, bool keepdim, std::optional<DType> dtype) {
-  if (const autocast::Casts c("norm", {&t}, dtype.has_value()); c) return norm(c[0], p, dims, keepdim, dtype);
+  const auto sparse = [&] { return ops::sparse_norm(dtype ? t.to(*dtype) : t, p, dims); };
+  if (auto y = ops::wrapped("norm", naru::norm, t, p, ops::Over{dims}, keepdim, dtype, ops::SparseRule{sparse})) return *std::move(y);
   ops::require_defined(t, "norm", "input");
   if (dtype && *dtype != t.dtype()) return norm(t.to(*dtype), p, dims, keepdim);
-  if (ops::have_parts(t)) [[unlikely]]
-    return is_batched(t) ? batching::reduced(t, dims, [&](const Tensor& v, const Dims& d) { return norm(v, p, d, keepdim); })
-                         : ops::sparse_norm(t, p, dims);
   if (!is_inexact(t.dtype()))
     throw NotImplementedError(
         "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}. Convert it first: t.float()",
@@ -325,10 +319,8 @@ Tensor complex_logsumexp(const Tensor& t, const Dims& dims, bool keepdim) {
 
 // Formula: log(sum(exp(x - m))) + m with m = max(x), so that nothing overflows. Integers count as the default floating type.
 Tensor logsumexp(const Tensor& t, const Dims& dims, bool keepdim) {
-  if (const autocast::Casts c("logsumexp", {&t}); c) return logsumexp(c[0], dims, keepdim);
+  if (auto y = ops::wrapped("logsumexp", logsumexp, t, ops::Over{dims}, keepdim)) return *std::move(y);
   ops::require_defined(t, "logsumexp", "input");
-  if (is_batched(t)) [[unlikely]]
-    return batching::reduced(t, dims, [&](const Tensor& v, const Dims& d) { return logsumexp(v, d, keepdim); });
   if (!is_inexact(t.dtype())) return logsumexp(t.to(default_dtype()), dims, keepdim);
   if (is_complex(t.dtype())) return complex_logsumexp(t, dims, keepdim);
   if (wants_wide(t)) return logsumexp(t.to(DType::F32), dims, keepdim).to(t.dtype());

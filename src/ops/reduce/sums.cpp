@@ -2,12 +2,12 @@
 #include "autograd/history/history.h"
 #include "naru/ops/complex.h"
 #include "naru/ops/functions.h"
+#include "ops/call/wrapped.h"
 #include "ops/complex/complex.h"
 #include "ops/elementwise/float8.h"
 #include "ops/elementwise/unsigned.h"
 #include "ops/reduce/reductions.h"
 #include "ops/sparse/sparse.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/needs_elements.h"
 #include "ops/tensor/type_names.h"
@@ -53,15 +53,14 @@ Tensor reduce_mean(const Tensor& t, const DimSet& set, bool keepdim, DType out, 
 
 // Formula: the sum of all elements over the reduced dimensions; its gradient is that of the result, repeated.
 Tensor sum(const Tensor& t, const OptionalDims& dims, bool keepdim, std::optional<DType> dtype) {
-  if (const autocast::Casts c("sum", {&t}, dtype.has_value()); c) return sum(c[0], dims, keepdim, dtype);
-  ops::require_defined(t, "sum", "input");
-  if (ops::have_parts(t)) [[unlikely]] {
-    if (is_batched(t)) return batching::reduced(t, dims, [&](const Tensor& v, const Dims& d) { return sum(v, d, keepdim, dtype); });
+  const auto sparse = [&] {
     const std::optional<DType> type =
         dtype || is_inexact(t.dtype()) ? dtype : std::optional(DType::I64);  // torch.sparse.sum keeps integers' type
     if (!dims && !keepdim) return ops::sparse_sum(t, type);
     return keepdim ? ops::sparse_sum_keeping(t, dims, type) : sparse::sum(t, dims, type);
-  }
+  };
+  if (auto y = ops::wrapped("sum", naru::sum, t, ops::Over{dims}, keepdim, dtype, ops::SparseRule{sparse})) return *std::move(y);
+  ops::require_defined(t, "sum", "input");
   const DimSet set = ops::dim_set(dims, t.dim());
   const DType out = dtype.value_or(is_inexact(t.dtype()) ? t.dtype() : DType::I64);
   return record(ops::reduce_sum(t, set, keepdim, out, out, "sum"), node_name(dims, "SumBackward0", "SumBackward1"), {&t}, {},
@@ -74,6 +73,7 @@ Tensor sum(const Tensor& t, const OptionalDims& dims, bool keepdim, std::optiona
 
 // Formula: the sum divided by the count, each rounded once. Throws NotImplementedError unless the result's type is floating point.
 Tensor mean(const Tensor& t, const OptionalDims& dims, bool keepdim, std::optional<DType> dtype) {
+  if (auto y = ops::wrapped(ops::kNoCasts, mean, t, ops::Over{dims}, keepdim, dtype)) return *std::move(y);
   ops::require_defined(t, "mean", "input");
   const DType out = dtype.value_or(t.dtype());
   if (!is_inexact(out))
@@ -81,8 +81,6 @@ Tensor mean(const Tensor& t, const OptionalDims& dims, bool keepdim, std::option
         "mean(): could not infer output dtype. {} dtype must be either a floating point or complex dtype. Got: {} "
         "(convert it first, t.float(), or name a type, dtype=float32)",
         dtype ? "Optional" : "Input", ops::torch_name(out));
-  if (is_batched(t)) [[unlikely]]
-    return batching::reduced(t, dims, [&](const Tensor& v, const Dims& d) { return mean(v, d, keepdim, dtype); });
   const DimSet set = ops::dim_set(dims, t.dim());
   return record(ops::reduce_mean(t, set, keepdim, out, "mean"), node_name(dims, "MeanBackward0", "MeanBackward1"), {&t}, {},
                 autograd::WithJvp(
@@ -138,10 +136,8 @@ Tensor complex_prod(const Tensor& t, std::optional<int64_t> dim, bool keepdim) {
 
 // Formula: the product of the elements; gradient: that of the result times the product of the others.
 Tensor prod(const Tensor& t, std::optional<int64_t> dim, bool keepdim, std::optional<DType> dtype) {
-  if (const autocast::Casts c("prod", {&t}, dtype.has_value()); c) return prod(c[0], dim, keepdim, dtype);
+  if (auto y = ops::wrapped("prod", prod, t, ops::OneOrAll{dim, keepdim}, keepdim, dtype)) return *std::move(y);
   ops::require_defined(t, "prod", "input");
-  if (is_batched(t)) [[unlikely]]
-    return batching::reduced(t, dim, keepdim, [&](const Tensor& v, int64_t d) { return prod(v, d, keepdim, dtype); });
   const DType out = dtype.value_or(is_inexact(t.dtype()) ? t.dtype() : DType::I64);
   if (is_complex(out)) return complex_prod(t.to(out), dim, keepdim);
   if (is_complex(t.dtype()) || (is_float8(t.dtype()) && !is_float8(out))) return prod(t.to(out), dim, keepdim, dtype);
@@ -174,14 +170,13 @@ Tensor prod(const Tensor& t, std::optional<int64_t> dim, bool keepdim, std::opti
 namespace {
 
 Tensor any_or_all(ReduceOp op, const Tensor& t, const OptionalDims& dims, bool keepdim, const char* name) {
-  ops::require_defined(t, name, "input");
-  if (ops::have_parts(t)) [[unlikely]] {
-    if (is_batched(t))
-      return batching::reduced(
-          t, dims, [&](const Tensor& v, const Dims& d) { return any_or_all(op, v, d, keepdim, name); }, true);
+  const auto sparse = [&] {
     if (op != ReduceOp::Any || dims || keepdim) ops::throw_no_sparse(name, t);
     return any_or_all(op, ops::values_of(is_compressed(t) ? t : coalesce(t)), dims, keepdim, name);
-  }
+  };
+  const auto again = [&](const Tensor& v, const OptionalDims& d) { return any_or_all(op, v, d, keepdim, name); };
+  if (auto y = ops::wrapped(ops::kNoCasts, again, t, ops::Over{dims, true}, ops::SparseRule{sparse})) return *std::move(y);
+  ops::require_defined(t, name, "input");
   if (!in_programs(t.dtype())) return any_or_all(op, ops::as_float32(t.detach()) != 0, dims, keepdim, name);
   const DimSet set = ops::dim_set(dims, t.dim(), true);
   // PyTorch keeps uint8, the type its masks once had.
@@ -197,9 +192,8 @@ Tensor any(const Tensor& t, const OptionalDims& dims, bool keepdim) { return any
 Tensor all(const Tensor& t, const OptionalDims& dims, bool keepdim) { return any_or_all(ReduceOp::All, t, dims, keepdim, "all"); }
 
 Tensor count_nonzero(const Tensor& t, const OptionalDims& dims) {
+  if (auto y = ops::wrapped(ops::kNoCasts, count_nonzero, t, ops::Over{dims})) return *std::move(y);
   ops::require_defined(t, "count_nonzero", "input");
-  if (is_batched(t)) [[unlikely]]
-    return batching::reduced(t, dims, [](const Tensor& v, const Dims& d) { return count_nonzero(v, d); });
   if (!in_programs(t.dtype())) return count_nonzero(ops::as_float32(t.detach()) != 0, dims);
   const DimSet set = ops::dim_set(dims, t.dim());
   return ops::reduce(ReduceOp::Sum, FusedProducer(ir::op::not_zero, DType::I64, {FusedProducer::of(t, t.dtype())}), t.sizes(), set, false,

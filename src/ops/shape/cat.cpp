@@ -8,12 +8,12 @@
 
 #include "core/sizes.h"
 #include "naru/ops/functions.h"
+#include "ops/call/wrapped.h"
 #include "ops/complex/complex.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/index/addressing.h"
 #include "ops/shape/strides.h"
 #include "ops/sparse/sparse.h"
-#include "ops/tensor/autocast.h"
 
 namespace naru {
 namespace {
@@ -99,11 +99,11 @@ Tensor record_list(Tensor out, const char* name, const std::vector<Tensor>& inpu
 }  // namespace
 
 Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
-  if (const autocast::Casts c("cat", tensors); c) return cat(c.all(), dim);
   if (tensors.empty()) throw ValueError("torch.cat(): expected a non-empty list of Tensors");
   const Device device = list_device(tensors, "cat");
-  if (const uint8_t parts = ops::parts_of_any(tensors)) [[unlikely]]
-    return parts & kBatched ? batching::joined(tensors, dim, false) : ops::sparse_cat(tensors, dim);
+  const auto entries = [&] { return batching::joined(tensors, dim, false); };
+  const auto sparse = [&] { return ops::sparse_cat(tensors, dim); };
+  if (auto y = ops::wrapped("cat", naru::cat, tensors, dim, ops::BatchRule{entries}, ops::SparseRule{sparse})) return *std::move(y);
   // 1-d empty tensors are skipped, whatever the rank of the others.
   std::vector<bool> skip;
   int64_t first = -1;
@@ -166,17 +166,17 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
 }
 
 Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
-  if (const autocast::Casts c("stack", tensors); c) return stack(c.all(), dim);
   if (tensors.empty()) throw RuntimeError("stack expects a non-empty TensorList");
   const Device device = list_device(tensors, "stack");
   const Dims& model = tensors[0].sizes();
   dim = wrap_dim(dim, tensors[0].dim() + 1);
-  if (const uint8_t parts = ops::parts_of_any(tensors)) [[unlikely]] {
-    if (parts & kBatched) return batching::joined(tensors, dim, true);
+  const auto entries = [&] { return batching::joined(tensors, dim, true); };
+  const auto sparse = [&] {
     std::vector<Tensor> rows;
     for (const Tensor& t : tensors) rows.push_back(t.unsqueeze(dim));
     return ops::sparse_cat(rows, dim);
-  }
+  };
+  if (auto y = ops::wrapped("stack", naru::stack, tensors, dim, ops::BatchRule{entries}, ops::SparseRule{sparse})) return *std::move(y);
   DType dtype = tensors[0].dtype();
   std::vector<Tensor> parts;
   for (size_t i = 0; i < tensors.size(); ++i) {

@@ -5,7 +5,7 @@
 #include "autograd/history/history.h"
 #include "core/sizes.h"
 #include "naru/ops/functions.h"
-#include "ops/batch/batch.h"
+#include "ops/call/wrapped.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/host_loop.h"
 #include "ops/tensor/common.h"
@@ -31,8 +31,8 @@ Tensor diag_embed(const Tensor& t, int64_t offset, int64_t dim1, int64_t dim2) {
   ops::require_defined(t, "diag_embed", "input");
   const int64_t rank = t.dim() + 1, first = wrap_dim(dim1, rank), second = wrap_dim(dim2, rank);
   if (first == second) throw RuntimeError("diagonal dimensions cannot be identical {}, {}", dim1, dim2);
-  if (is_batched(t)) [[unlikely]]
-    return batching::each_entry(t, [&](const Tensor& v) { return diag_embed(v, offset, first + 1, second + 1); });
+  const auto again = [&](const Tensor& v) { return diag_embed(v, offset, first + 1, second + 1); };
+  if (auto y = ops::wrapped(ops::kNoCasts, again, ops::Entries{t})) return *std::move(y);
   const int64_t side = plus(t.size(-1), std::abs(std::max(offset, -INT64_MAX)));
   Dims sizes = t.sizes();
   sizes.resize(sizes.size() - 1);
@@ -49,10 +49,9 @@ namespace {
 
 // Keeps the elements (r, c) with c <= r + diagonal (lower) or c >= r + diagonal (upper); the others become 0.
 Tensor triangle(const Tensor& t, int64_t diagonal, bool lower, const char* op, const char* node) {
+  if (auto y = ops::wrapped(ops::kNoCasts, triangle, ops::matrices(t), diagonal, lower, op, node)) return *std::move(y);
   ops::require_defined(t, op, "input");
   if (t.dim() < 2) throw RuntimeError("{}: input tensor must have at least 2 dimensions", op);
-  if (is_batched(t)) [[unlikely]]
-    return batching::each_entry(t, [&](const Tensor& v) { return triangle(v, diagonal, lower, op, node); });
   diagonal = std::clamp(diagonal, -t.size(-2), t.size(-1));  // beyond these bounds all or nothing is kept
   if (t.is_contiguous() && ops::can_use_host_loop({&t})) {
     const Tensor out = ops::make_result(t.sizes(), t.dtype(), t.device(), op);

@@ -8,7 +8,7 @@
 #include "naru/ops/aliases.h"
 #include "naru/ops/complex.h"
 #include "naru/ops/functions.h"
-#include "ops/batch/batch.h"
+#include "ops/call/wrapped.h"
 #include "ops/complex/complex.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/unsigned.h"
@@ -163,8 +163,7 @@ Tensor flip(const Tensor& t, const Dims& dims) {
     if (turned[d]) throw RuntimeError("dim {} appears multiple times in the list of dims", d);
     turned[d] = true;
   }
-  if (is_batched(t)) [[unlikely]]
-    return batching::each_entry(t, [&](const Tensor& v) { return t.dim() ? flip(v, batching::behind_batch(dims, t.dim())) : v.clone(); });
+  if (auto y = ops::wrapped(ops::kNoCasts, flip, t, ops::Over{dims, true})) return *std::move(y);
   Tensor out = is_complex(t.dtype()) ? ops::as_complex(flipped(ops::as_real(t), turned))
                                      : ops::as_elements(flipped(ops::as_stored(t), turned), t.dtype());
   return autograd::record(out, "FlipBackward0", {&t}, {},

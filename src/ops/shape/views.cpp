@@ -8,6 +8,7 @@
 #include "naru/ops.h"
 #include "naru/ops/aliases.h"
 #include "naru/ops/functions.h"
+#include "ops/call/wrapped.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/sparse/sparse.h"
 #include "ops/tensor/common.h"
@@ -74,8 +75,10 @@ Dims infer_shape(const Dims& shape, int64_t numel) {
 
 Tensor Tensor::view(const Dims& wanted) const {
   const Dims shape = infer_shape(wanted, numel());
-  if (ops::have_parts(*this)) [[unlikely]]
+  const auto entries = [&] {
     return batching::each_entry(*this, "view", [&](const Tensor& v, const batching::Batch& b) { return v.view(b.under(shape)); });
+  };
+  if (auto y = ops::by_rules(*this, ops::BatchRule{entries}, ops::SparseRule{entries})) return *std::move(y);
   const auto strides = strides_for(sizes(), this->strides(), shape);
   if (!strides)
     throw RuntimeError(
@@ -114,13 +117,15 @@ int64_t reinterpreted(const Tensor& t, DType type, Dims& sizes, Dims& strides) {
 }  // namespace
 
 Tensor Tensor::view(DType type) const {
-  if (ops::have_parts(*this)) [[unlikely]]
+  const auto entries = [&] {
     return batching::each_entry(*this, "view", [&](const Tensor& v) {
       return dim() || element_size() == size_of(type) ? v.view(type) : v.unsqueeze(1).view(type);
     });
+  };
+  if (auto y = ops::by_rules(*this, ops::BatchRule{entries}, ops::SparseRule{entries})) return *std::move(y);
   Dims new_sizes = sizes(), new_strides = strides();
   const int64_t offset = reinterpreted(*this, type, new_sizes, new_strides);
-  Tensor v = ops::make_view(*this, new_sizes, new_strides, offset, "view");
+  Tensor v = ops::make_view(*this, std::move(new_sizes), std::move(new_strides), offset, "view");
   if (runtime::Queue* q = impl_->storage->pending.load()) q->flush();
   v.impl()->set_dtype(type);
   return v;
@@ -128,8 +133,10 @@ Tensor Tensor::view(DType type) const {
 
 Tensor Tensor::reshape(const Dims& wanted) const {
   const Dims shape = infer_shape(wanted, numel());
-  if (ops::have_parts(*this)) [[unlikely]]
+  const auto entries = [&] {
     return batching::each_entry(*this, "reshape", [&](const Tensor& v, const batching::Batch& b) { return v.reshape(b.under(shape)); });
+  };
+  if (auto y = ops::by_rules(*this, ops::BatchRule{entries}, ops::SparseRule{entries})) return *std::move(y);
   if (shape == sizes()) return view(shape);
   return strides_for(sizes(), strides(), shape) ? view(shape) : clone(MemoryFormat::Contiguous).view(shape);
 }
@@ -148,30 +155,35 @@ Tensor Tensor::permute(const Dims& dims) const {
     new_sizes.push_back(sizes()[d]);
     new_strides.push_back(strides()[d]);
   }
-  if (ops::have_parts(*this)) [[unlikely]] {
-    Dims order;
-    for (const int64_t d : dims) order.push_back(wrap_dim(d, dim()));
-    if (!is_batched(*this)) return ops::sparse_permute(*this, order);
-    order = batching::behind_batch(order, dim());
+  const auto entries = [&] {
+    Dims order = batching::behind_batch(dims, dim());
     order.insert(0, 0);
     return batching::each_entry(*this, [&](const Tensor& v) { return v.permute(order); });
-  }
-  return record(ops::make_view(*this, new_sizes, new_strides, storage_offset(), "permute"), "PermuteBackward0", {this}, {},
+  };
+  const auto sparse = [&] {
+    Dims order;
+    for (const int64_t d : dims) order.push_back(wrap_dim(d, dim()));
+    return ops::sparse_permute(*this, order);
+  };
+  if (auto y = ops::by_rules(*this, ops::BatchRule{entries}, ops::SparseRule{sparse})) return *std::move(y);
+  return record(ops::make_view(*this, std::move(new_sizes), std::move(new_strides), storage_offset(), "permute"), "PermuteBackward0",
+                {this}, {},
                 WithJvp([inverse](Grads g, Grads) { return std::vector{g[0].defined() ? g[0].permute(inverse) : Tensor()}; },
                         [dims](Grads t, Grads) { return t[0].permute(dims); }));
 }
 
 Tensor Tensor::transpose(int64_t a, int64_t b) const {
-  if (ops::have_parts(*this)) [[unlikely]]
-    return is_batched(*this) ? batching::between(*this, a, b, [](const Tensor& v, int64_t x, int64_t y) { return v.transpose(x, y); })
-                             : ops::sparse_transpose(*this, a, b);
+  const auto sparse = [this, a, b] { return ops::sparse_transpose(*this, a, b); };
+  if (auto y = ops::wrapped(ops::kNoCasts, &Tensor::transpose, *this, ops::Dim{a}, ops::Dim{b}, ops::SparseRule{sparse}))
+    return *std::move(y);
   a = wrap_dim(a, dim()), b = wrap_dim(b, dim());
   Dims new_sizes = sizes(), new_strides = strides();
   if (dim() > 0) {
     std::swap(new_sizes[a], new_sizes[b]);
     std::swap(new_strides[a], new_strides[b]);
   }
-  return record(ops::make_view(*this, new_sizes, new_strides, storage_offset(), "transpose"), "TransposeBackward0", {this}, {},
+  return record(ops::make_view(*this, std::move(new_sizes), std::move(new_strides), storage_offset(), "transpose"), "TransposeBackward0",
+                {this}, {},
                 WithJvp([a, b](Grads g, Grads) { return std::vector{g[0].defined() ? g[0].transpose(a, b) : Tensor()}; },
                         [a, b](Grads t, Grads) { return t[0].transpose(a, b); }));
 }
@@ -179,8 +191,8 @@ Tensor Tensor::transpose(int64_t a, int64_t b) const {
 Tensor Tensor::t() const {
   if (dim() > 2) throw RuntimeError("t() expects a tensor with <= 2 dimensions, but self is {}D", dim());
   if (dim() < 2) return view(sizes());
-  if (ops::have_parts(*this)) [[unlikely]]
-    return transpose(0, 1);
+  const auto turned = [&] { return transpose(0, 1); };
+  if (auto y = ops::by_rules(*this, ops::BatchRule{turned}, ops::SparseRule{turned})) return *std::move(y);
   return record(
       ops::make_view(*this, {sizes()[1], sizes()[0]}, {strides()[1], strides()[0]}, storage_offset(), "t"), "TBackward0", {this}, {},
       WithJvp([](Grads g, Grads) { return std::vector{g[0].defined() ? g[0].t() : Tensor()}; }, [](Grads t, Grads) { return t[0].t(); }));
@@ -205,36 +217,38 @@ Tensor reshaped_view(const Tensor& t, Dims sizes, Dims strides, const char* op, 
 }  // namespace
 
 Tensor Tensor::squeeze() const {
-  if (is_batched(*this)) [[unlikely]] {
+  const auto entries = [&] {
     Dims kept;
     for (const int64_t n : sizes())
       if (n != 1) kept.push_back(n);
     return view(kept);
-  }
+  };
+  if (auto y = ops::by_rules(*this, ops::BatchRule{entries})) return *std::move(y);
   Dims new_sizes, new_strides;
   for (int64_t i = 0; i < dim(); ++i)
     if (sizes()[i] != 1) new_sizes.push_back(sizes()[i]), new_strides.push_back(strides()[i]);
-  return reshaped_view(*this, new_sizes, new_strides, "squeeze", "SqueezeBackward0");
+  return reshaped_view(*this, std::move(new_sizes), std::move(new_strides), "squeeze", "SqueezeBackward0");
 }
 
 Tensor Tensor::squeeze(int64_t d) const {
+  if (auto y = ops::wrapped(
+          ops::kNoCasts, [](const Tensor& v, int64_t at) { return v.squeeze(at); }, *this, ops::Dim{d}))
+    return *std::move(y);
   d = wrap_dim(d, dim());
-  if (is_batched(*this)) [[unlikely]]
-    return batching::each_entry(*this, [&](const Tensor& v) { return dim() ? v.squeeze(d + 1) : v.view(v.sizes()); });
   Dims new_sizes = sizes(), new_strides = strides();
   if (dim() > 0 && new_sizes[d] == 1) new_sizes.erase(d), new_strides.erase(d);
-  return reshaped_view(*this, new_sizes, new_strides, "squeeze", "SqueezeBackward1");
+  return reshaped_view(*this, std::move(new_sizes), std::move(new_strides), "squeeze", "SqueezeBackward1");
 }
 
 Tensor Tensor::unsqueeze(int64_t d) const {
-  if (ops::have_parts(*this)) [[unlikely]]
-    return is_batched(*this) ? batching::each_entry(*this, [&](const Tensor& v) { return v.unsqueeze(wrap_dim(d, dim() + 1) + 1); })
-                             : ops::sparse_unsqueeze(*this, d);
+  const auto again = [this, d](const Tensor& v) { return v.unsqueeze(wrap_dim(d, dim() + 1) + 1); };
+  const auto sparse = [this, d] { return ops::sparse_unsqueeze(*this, d); };
+  if (auto y = ops::wrapped(ops::kNoCasts, again, ops::Entries{*this}, ops::SparseRule{sparse})) return *std::move(y);
   d = wrap_dim(d, dim() + 1);
   Dims new_sizes = sizes(), new_strides = strides();
   new_strides.insert(d, d < dim() ? moved_by(0, sizes()[d], strides()[d]) : 1);
   new_sizes.insert(d, 1);
-  return reshaped_view(*this, new_sizes, new_strides, "unsqueeze", "UnsqueezeBackward0");
+  return reshaped_view(*this, std::move(new_sizes), std::move(new_strides), "unsqueeze", "UnsqueezeBackward0");
 }
 
 Tensor Tensor::expand(const Dims& shape) const {
@@ -242,10 +256,11 @@ Tensor Tensor::expand(const Dims& shape) const {
     throw RuntimeError(
         "expand({}, size={}): the number of sizes provided ({}) must be greater or equal to the number of dimensions in the tensor ({})",
         name_of(dtype()), shape.str(), shape.size(), dim());
-  if (is_batched(*this)) [[unlikely]] {
+  const auto entries = [&] {
     const batching::Batch b{this};
     return b.entry(b.aligned(*this, static_cast<int64_t>(shape.size())).expand(b.under(shape)));
-  }
+  };
+  if (auto y = ops::by_rules(*this, ops::BatchRule{entries})) return *std::move(y);
   Dims new_sizes = shape, new_strides(shape.size(), 0);
   const size_t shift = shape.size() - sizes().size();
   for (size_t i = 0; i < shape.size(); ++i) {
@@ -321,11 +336,9 @@ Tensor Tensor::narrow(int64_t d, int64_t start, int64_t length) const {
 }
 
 Tensor Tensor::select(int64_t d, int64_t index) const {
-  if (ops::have_parts(*this)) [[unlikely]] {
-    if (!is_batched(*this)) return ops::sparse_select(*this, d, index);
-    if (dim() > 0) return batching::along(*this, d, [&](const Tensor& v, int64_t at) { return v.select(at, index); });
-  }
   if (dim() == 0) throw IndexError("select() cannot be applied to a 0-dim tensor.");
+  const auto sparse = [this, d, index] { return ops::sparse_select(*this, d, index); };
+  if (auto y = ops::wrapped(ops::kNoCasts, &Tensor::select, *this, ops::Dim{d}, index, ops::SparseRule{sparse})) return *std::move(y);
   d = wrap_dim(d, dim());
   const int64_t n = sizes()[d];
   if (index < -n || index >= n) throw IndexError("index {} is out of bounds for dimension {} with size {}", index, d, n);
@@ -333,7 +346,7 @@ Tensor Tensor::select(int64_t d, int64_t index) const {
   Dims new_sizes = sizes(), new_strides = strides();
   const int64_t offset = moved_by(storage_offset(), index, new_strides[d]);
   new_sizes.erase(d), new_strides.erase(d);
-  return partial_view(*this, ops::make_view(*this, new_sizes, new_strides, offset, "select"), "SelectBackward0",
+  return partial_view(*this, ops::make_view(*this, std::move(new_sizes), std::move(new_strides), offset, "select"), "SelectBackward0",
                       [d, index](const Tensor& w) { return w.select(d, index); });
 }
 
@@ -341,8 +354,7 @@ Tensor Tensor::slice(int64_t d, std::optional<int64_t> from, std::optional<int64
   if (dim() == 0) throw IndexError("slice() cannot be applied to a 0-dim tensor.");
   d = wrap_dim(d, dim());
   if (step <= 0) throw ValueError("step must be greater than zero (got {}); use flip() to reverse", step);
-  if (is_batched(*this)) [[unlikely]]
-    return batching::along(*this, d, [&](const Tensor& v, int64_t at) { return v.slice(at, from, to, step); });
+  if (auto y = ops::wrapped(ops::kNoCasts, &Tensor::slice, *this, ops::Dim{d}, from, to, step)) return *std::move(y);
   const int64_t n = sizes()[d];
   const auto clip = [n](int64_t i) { return std::min(std::max(i < 0 ? i + n : i, int64_t{0}), n); };
   const int64_t start = clip(from.value_or(0)), stop = std::max(start, clip(to.value_or(n)));
@@ -350,13 +362,12 @@ Tensor Tensor::slice(int64_t d, std::optional<int64_t> from, std::optional<int64
   new_sizes[d] = stop == start ? 0 : (stop - start - 1) / step + 1;
   const int64_t offset = moved_by(storage_offset(), start, new_strides[d]);
   new_strides[d] = moved_by(0, new_strides[d], step);
-  return partial_view(*this, ops::make_view(*this, new_sizes, new_strides, offset, "slice"), "SliceBackward0",
+  return partial_view(*this, ops::make_view(*this, std::move(new_sizes), std::move(new_strides), offset, "slice"), "SliceBackward0",
                       [d, start, stop, step](const Tensor& w) { return w.slice(d, start, stop, step); });
 }
 
 Tensor Tensor::diagonal(int64_t offset, int64_t a, int64_t b) const {
-  if (is_batched(*this)) [[unlikely]]
-    return batching::between(*this, a, b, [&](const Tensor& v, int64_t x, int64_t y) { return v.diagonal(offset, x, y); });
+  if (auto y = ops::wrapped(ops::kNoCasts, &Tensor::diagonal, *this, offset, ops::Dim{a}, ops::Dim{b})) return *std::move(y);
   a = wrap_dim(a, dim()), b = wrap_dim(b, dim());
   if (a == b) throw RuntimeError("diagonal dimensions cannot be identical {}, {}", a, b);
   Dims new_sizes, new_strides;
@@ -367,8 +378,8 @@ Tensor Tensor::diagonal(int64_t offset, int64_t a, int64_t b) const {
   const int64_t start = n == 0 ? 0 : offset >= 0 ? moved_by(0, offset, strides()[b]) : moved_by(0, -offset, strides()[a]);
   new_sizes.push_back(n);
   new_strides.push_back(moved_by(strides()[a], 1, strides()[b]));
-  return partial_view(*this, ops::make_view(*this, new_sizes, new_strides, storage_offset() + start, "diagonal"), "DiagonalBackward0",
-                      [offset, a, b](const Tensor& w) { return w.diagonal(offset, a, b); });
+  return partial_view(*this, ops::make_view(*this, std::move(new_sizes), std::move(new_strides), storage_offset() + start, "diagonal"),
+                      "DiagonalBackward0", [offset, a, b](const Tensor& w) { return w.diagonal(offset, a, b); });
 }
 
 Tensor Tensor::unfold(int64_t d, int64_t size, int64_t step) const {
@@ -377,9 +388,8 @@ Tensor Tensor::unfold(int64_t d, int64_t size, int64_t step) const {
   if (size < 0) throw RuntimeError("size is {} but must be >= 0", size);
   if (size > n) throw RuntimeError("maximum size for tensor at dimension {} is {} but size is {}", d, n, size);
   if (step <= 0) throw RuntimeError("step is {} but must be > 0", step);
-  if (is_batched(*this)) [[unlikely]]
-    return batching::each_entry(*this,
-                                [&](const Tensor& v) { return dim() ? v.unfold(d + 1, size, step) : v.unsqueeze(1).slice(1, 0, size); });
+  const auto again = [&](const Tensor& v) { return dim() ? v.unfold(d + 1, size, step) : v.unsqueeze(1).slice(1, 0, size); };
+  if (auto y = ops::wrapped(ops::kNoCasts, again, ops::Entries{*this})) return *std::move(y);
   Dims new_sizes = sizes(), new_strides = strides();
   new_sizes.push_back(size);
   new_strides.push_back(dim() == 0 ? 1 : new_strides[d]);
@@ -387,7 +397,8 @@ Tensor Tensor::unfold(int64_t d, int64_t size, int64_t step) const {
     new_sizes[d] = (n - size) / step + 1;
     new_strides[d] = moved_by(0, new_strides[d], step);
   }
-  return record(ops::make_view(*this, new_sizes, new_strides, storage_offset(), "unfold"), "UnfoldBackward0", {this}, {},
+  return record(ops::make_view(*this, std::move(new_sizes), std::move(new_strides), storage_offset(), "unfold"), "UnfoldBackward0", {this},
+                {},
                 WithJvp(
                     [old = sizes(), d, size, step](Grads g, Grads) {
                       if (!g[0].defined()) return std::vector{Tensor()};
@@ -429,8 +440,8 @@ Tensor strided_entries(const Tensor& t, Dims sizes, Dims strides, int64_t offset
 }  // namespace
 
 Tensor Tensor::as_strided(const Dims& new_sizes, const Dims& new_strides, int64_t offset) const {
-  if (is_batched(*this)) [[unlikely]]
-    return strided_entries(*this, new_sizes, new_strides, offset);
+  const auto entries = [&] { return strided_entries(*this, new_sizes, new_strides, offset); };
+  if (auto y = ops::by_rules(*this, ops::BatchRule{entries})) return *std::move(y);
   if (new_sizes.size() != new_strides.size())
     throw RuntimeError("mismatch in length of strides and shape (shape {}, strides {})", new_sizes.str(), new_strides.str());
   if (offset < 0) throw RuntimeError("Tensor: invalid storage offset {}", offset);

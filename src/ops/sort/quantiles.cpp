@@ -8,9 +8,9 @@
 #include "naru/ops.h"
 #include "naru/ops/functions.h"
 #include "ops/batch/batch.h"
+#include "ops/call/wrapped.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/reduce/reductions.h"
-#include "ops/tensor/autocast.h"
 #include "ops/tensor/common.h"
 
 namespace naru {
@@ -39,18 +39,21 @@ double share_of(double fraction, double place, std::string_view interpolation) {
 }
 
 Tensor quantiles(const Tensor& t, const Tensor& q, std::optional<int64_t> given, bool keepdim, std::string_view interpolation) {
-  if (const autocast::Casts c("quantile", {&t, &q}); c) return quantiles(c[0], c[1], given, keepdim, interpolation);
+  const auto entries = [&]() -> std::optional<Tensor> {
+    if (!is_batched(t) || q.dim() > 1) return {};
+    if (q.dim() > 0 && !given && keepdim) throw batching::NoBatchingRule("quantile(keepdim=True) of several numbers");
+    const bool flattened = !given || t.dim() == 0;
+    const Tensor x = flattened ? t.reshape({-1}) : t;
+    const batching::Batch b{&x};
+    const int64_t dim = batching::behind_batch(given.value_or(0), x.dim());
+    const Tensor found = quantiles(b.opened(x), q, dim, keepdim && !flattened, interpolation);
+    const Tensor y = b.entry(q.dim() > 0 ? found.movedim(0, 1) : found);
+    return keepdim && !given ? y.reshape(Dims(static_cast<size_t>(t.dim()), 1)) : y;
+  };
+  if (auto y = ops::wrapped("quantile", quantiles, t, q, given, keepdim, interpolation, ops::BatchRule{entries})) return *std::move(y);
   if (!is_floating(t.dtype()) || t.element_size() == 2)
     throw RuntimeError("quantile() input tensor must be either float or double dtype, got {}", name_of(t.dtype()));
   if (q.dim() > 1) throw RuntimeError("quantile() q must be a scalar or 1D tensor");
-  if (is_batched(t)) [[unlikely]] {
-    if (q.dim() > 0 && !given && keepdim) throw batching::NoBatchingRule("quantile(keepdim=True) of several numbers");
-    return batching::reduced(t.dim() == 0 ? t.reshape({1}) : t, t.dim() == 0 ? 0 : given, keepdim && t.dim() > 0,
-                             [&](const Tensor& v, int64_t d) {
-                               const Tensor found = quantiles(v, q, d, keepdim && t.dim() > 0, interpolation);
-                               return q.dim() > 0 ? found.movedim(0, 1) : found;
-                             });
-  }
   const bool flattened = !given || t.dim() == 0;
   const Tensor x = flattened ? t.reshape({-1}) : t;
   const int64_t dim = wrap_dim(given.value_or(0), x.dim()), n = x.size(dim);
@@ -117,9 +120,8 @@ Tensor ops::median_of_none(const Tensor& t) {
 }
 
 Tensor median(const Tensor& t) {
+  if (auto y = ops::by_rules(t, ops::BatchRule{[&] { return median(t.reshape({-1}), 0).first; }})) return *std::move(y);
   ops::refuse_bool(t.dtype(), "median_cpu");
-  if (is_batched(t)) [[unlikely]]
-    return median(t.reshape({-1}), 0).first;
   const Tensor flat = t.detach().reshape({-1});
   if (flat.numel() == 0) return ops::median_of_none(t);
   return ops::record_choice(median_along(flat, 0).first.select(0, 0).clone(), t, "MedianBackward0");
@@ -180,7 +182,7 @@ Tensor share_of(const Tensor& place, std::string_view interpolation) {
 }
 
 Tensor nanquantiles(const Tensor& t, const Operand& q, std::optional<int64_t> given, bool keepdim, std::string_view interpolation) {
-  if (const autocast::Casts c("nanquantile", {&t}); c) return nanquantiles(c[0], q, given, keepdim, interpolation);
+  if (auto y = ops::wrapped("nanquantile", nanquantiles, t, q, given, keepdim, interpolation)) return *std::move(y);
   if (t.dtype() != DType::F32 && t.dtype() != DType::F64)
     throw RuntimeError("quantile() input tensor must be either float or double dtype, got {}", name_of(t.dtype()));
   if (q.is_tensor() && q.tensor().dim() > 1) throw RuntimeError("quantile() q must be a scalar or 1D tensor");
@@ -215,9 +217,8 @@ Tensor nanquantiles(const Tensor& t, const Operand& q, std::optional<int64_t> gi
 }  // namespace
 
 Tensor nanmedian(const Tensor& t) {
+  if (auto y = ops::by_rules(t, ops::BatchRule{[&] { return nanmedian(t.reshape({-1}), 0).first; }})) return *std::move(y);
   ops::refuse_bool(t.dtype(), "median_cpu");
-  if (is_batched(t)) [[unlikely]]
-    return nanmedian(t.reshape({-1}), 0).first;
   const Tensor flat = t.detach().reshape({-1});
   if (flat.numel() == 0) return ops::median_of_none(t);
   return ops::record_choice(nanmedian_along(flat, 0).first.select(0, 0).clone(), t, "NanmedianBackward0");

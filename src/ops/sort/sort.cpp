@@ -6,7 +6,7 @@
 #include "naru/autograd.h"
 #include "naru/ops.h"
 #include "naru/ops/functions.h"
-#include "ops/batch/batch.h"
+#include "ops/call/wrapped.h"
 #include "ops/complex/complex.h"
 #include "ops/elementwise/host_loop.h"
 #include "ops/elementwise/unsigned.h"
@@ -25,10 +25,9 @@ using Grads = std::vector<Tensor>&;
 // The first k elements in sorted order along `dim`; NaN counts as greatest. Returns only their indices unless with_values.
 std::pair<Tensor, Tensor> ordered(const Tensor& t, int64_t k, int64_t dim, bool descending, bool with_values, const char* op,
                                   const char* node) {
+  if (auto y = ops::wrapped(ops::kNoCasts, ordered, t, k, ops::Dim{dim}, descending, with_values, op, node)) return *std::move(y);
   ops::require_defined(t, op, "input");
   dim = wrap_dim(dim, t.dim());
-  if (is_batched(t)) [[unlikely]]
-    return batching::along(t, dim, [&](const Tensor& v, int64_t d) { return ordered(v, k, d, descending, with_values, op, node); });
   if (is_wide_unsigned(t.dtype())) {
     const Tensor places = ordered(ops::in_signed_order(t), k, dim, descending, false, op, node).second;
     return {with_values ? gather(t, dim, places) : Tensor(), places};

@@ -88,12 +88,6 @@ Casts::Entered Casts::enter(std::string_view function, std::span<const Tensor* c
   return Entered(new Inside{std::move(all), {}, {}});
 }
 
-Casts::Entered Casts::enter(std::string_view function, const std::vector<Tensor>& tensors) {
-  std::vector<const Tensor*> pointers;
-  for (const Tensor& t : tensors) pointers.push_back(&t);
-  return enter(function, pointers, false);
-}
-
 Casts::Entered Casts::enter(std::string_view function, std::span<const Operand> operands) {
   std::vector<const Tensor*> pointers;
   for (const Operand& o : operands)

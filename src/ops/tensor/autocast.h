@@ -32,26 +32,19 @@ struct Decision {
 };
 std::optional<Decision> decide(Rules rules, std::string_view function, std::span<const Tensor* const> tensors, bool keeps_dtype);
 
-// Holds the cast arguments of a function; no other cast happens during its lifetime. Converts to false if the arguments need no cast. Every function
-// in the lists starts with it, and nothing else casts:
-//   if (const Casts c("softmax", {&t}, dtype.has_value()); c) return softmax(c[0], dim, dtype);
-// Costs one load if no block is open anywhere.
+// The cast arguments of a function; no other cast happens during its lifetime. Converts to false if they need no cast. For the call path (ops/call) and
+// the elementwise table: nothing else casts. Costs one load if no block is open anywhere.
 class Casts {
  public:
-  Casts(const char* function, std::initializer_list<const Tensor*> tensors, bool keeps_dtype = false) {
+  Casts(const char* function, std::span<const Tensor* const> tensors, bool keeps_dtype) {
     if (anywhere()) [[unlikely]]
-      inside_ = enter(function, {tensors.begin(), tensors.size()}, keeps_dtype);
+      inside_ = enter(function, tensors, keeps_dtype);
   }
   Casts(const char* function, std::span<const Operand> operands) {
     if (anywhere()) [[unlikely]]
       inside_ = enter(function, operands);
   }
-  Casts(const char* function, const std::vector<Tensor>& tensors) {
-    if (anywhere()) [[unlikely]]
-      inside_ = enter(function, tensors);
-  }
   explicit operator bool() const noexcept { return inside_ != nullptr; }
-  const Tensor& operator[](size_t i) const { return inside_->tensors[i]; }
   const std::vector<Tensor>& all() const noexcept { return inside_->tensors; }
   // Scalars among them are unchanged.
   std::span<const Operand> operands() const noexcept { return inside_->operands; }
@@ -64,7 +57,6 @@ class Casts {
   };
   using Entered = std::unique_ptr<Inside>;
   static Entered enter(std::string_view function, std::span<const Tensor* const> tensors, bool keeps_dtype);
-  static Entered enter(std::string_view function, const std::vector<Tensor>& tensors);
   static Entered enter(std::string_view function, std::span<const Operand> operands);
   Entered inside_;
 };

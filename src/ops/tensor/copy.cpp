@@ -3,6 +3,7 @@
 
 #include "autograd/history/history.h"
 #include "naru/ops.h"
+#include "ops/call/wrapped.h"
 #include "ops/complex/complex.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/shape/strides.h"
@@ -147,11 +148,9 @@ Tensor Tensor::to(std::optional<Device> device, std::optional<DType> type, bool 
   ops::require_defined(*this, "to", "input");
   const Device to = device ? full_device(*device) : this->device();
   const DType t = type.value_or(dtype());
-  if (ops::have_parts(*this)) [[unlikely]] {
-    if (is_batched(*this))
-      return batching::each_entry(*this, [&](const Tensor& v) { return v.to(device, type, non_blocking, copy, format, where); });
-    return ops::sparse_to(*this, to, t, copy);
-  }
+  const auto again = [&](const Tensor& v) { return v.to(device, type, non_blocking, copy, format, where); };
+  const auto sparse = [&] { return ops::sparse_to(*this, to, t, copy); };
+  if (auto y = ops::wrapped(ops::kNoCasts, again, ops::Entries{*this}, ops::SparseRule{sparse})) return *std::move(y);
   if (!copy && to == this->device() && t == dtype() && (format == MemoryFormat::Preserve || is_contiguous(format))) return *this;
   const SourceLocationScope here(where);
   return autograd::record(converted(*this, to, t, non_blocking, "to", format), "ToCopyBackward0", {this}, {},
@@ -170,10 +169,9 @@ Tensor Tensor::to(DType dtype, bool non_blocking, bool copy, SourceLocation wher
 
 Tensor Tensor::clone(MemoryFormat format) const {
   ops::require_defined(*this, "clone", "input");
-  if (ops::have_parts(*this)) [[unlikely]] {
-    if (is_batched(*this)) return batching::each_entry(*this, [&](const Tensor& v) { return v.clone(format); });
-    return ops::sparse_clone(*this);
-  }
+  if (auto y = ops::wrapped(ops::kNoCasts, &Tensor::clone, ops::Entries{*this}, format,
+                            ops::SparseRule{[this] { return ops::sparse_clone(*this); }}))
+    return *std::move(y);
   Tensor out = ops::make_result(sizes(), ops::strides_like(sizes(), strides(), format), dtype(), device(), "clone", true);
   copy_elements(out, *this);
   return autograd::record(out, "CloneBackward0", {this}, {},

@@ -4,6 +4,7 @@
 #include "core/sizes.h"
 #include "naru/ops.h"
 #include "naru/ops/complex.h"
+#include "ops/call/wrapped.h"
 #include "ops/shape/strides.h"
 #include "ops/sparse/sparse.h"
 #include "ops/tensor/common.h"
@@ -102,25 +103,24 @@ Tensor sparse_full_like(const Tensor& t, Scalar value, const Options& o) {
 }  // namespace
 
 Tensor empty_like(const Tensor& t, const Options& o) {
-  if (is_batched(t)) [[unlikely]]
-    return batching::each_entry(t, [&](const Tensor& v) { return empty_like(v, o); });
-  return ops::has_sparse_form(t) ? sparse_zeros_like(t, o) : empty_as(t.sizes(), like(t, o), &t.strides());
+  if (auto y = ops::wrapped(ops::kNoCasts, naru::empty_like, ops::Entries{t}, o, ops::SparseRule{[&] { return sparse_zeros_like(t, o); }}))
+    return *std::move(y);
+  return empty_as(t.sizes(), like(t, o), &t.strides());
 }
 Tensor zeros_like(const Tensor& t, const Options& o) {
-  if (is_batched(t)) [[unlikely]]
-    return batching::each_entry(t, [&](const Tensor& v) { return zeros_like(v, o); });
-  return ops::has_sparse_form(t) ? sparse_zeros_like(t, o) : filled(t.sizes(), 0, like(t, o), "zeros", t.dtype(), &t.strides());
+  if (auto y = ops::wrapped(ops::kNoCasts, naru::zeros_like, ops::Entries{t}, o, ops::SparseRule{[&] { return sparse_zeros_like(t, o); }}))
+    return *std::move(y);
+  return filled(t.sizes(), 0, like(t, o), "zeros", t.dtype(), &t.strides());
 }
 Tensor ones_like(const Tensor& t, const Options& o) {
-  if (is_batched(t)) [[unlikely]]
-    return batching::each_entry(t, [&](const Tensor& v) { return ones_like(v, o); });
-  if (ops::has_sparse_form(t)) return sparse_full_like(t, 1, o);
+  if (auto y = ops::wrapped(ops::kNoCasts, naru::ones_like, ops::Entries{t}, o, ops::SparseRule{[&] { return sparse_full_like(t, 1, o); }}))
+    return *std::move(y);
   return filled(t.sizes(), 1, like(t, o), "ones", t.dtype(), &t.strides());
 }
 Tensor full_like(const Tensor& t, Scalar value, const Options& o) {
-  if (is_batched(t)) [[unlikely]]
-    return batching::each_entry(t, [&](const Tensor& v) { return full_like(v, value, o); });
-  if (ops::has_sparse_form(t)) return sparse_full_like(t, value, o);
+  if (auto y = ops::wrapped(ops::kNoCasts, naru::full_like, ops::Entries{t}, value, o,
+                            ops::SparseRule{[&] { return sparse_full_like(t, value, o); }}))
+    return *std::move(y);
   return filled(t.sizes(), value, like(t, o), "full", t.dtype(), &t.strides());
 }
 

@@ -300,3 +300,24 @@ def test_without_pythons_rules_cpp_computes_what_entries_give_or_refuses(call, m
     finally:
         monkeypatch.undo()
         torch._C._set_batching(_batched._has_rule, _batched._dispatch, _batched._missed)
+
+
+@pytest.mark.parametrize("f", [torch.linalg.svdvals, torch.linalg.eigvalsh, torch.linalg.det, torch.linalg.slogdet, torch.linalg.inv, torch.linalg.cholesky])
+def test_a_batch_of_vectors_is_no_matrix(f):
+    with pytest.raises(RuntimeError, match="must have at least 2 dimensions"):
+        vmap(f)(torch.eye(3))
+
+
+def test_a_batch_of_two_numbers_is_no_complex_number():
+    with pytest.raises(RuntimeError, match="one or more dimensions"):
+        vmap(torch.view_as_complex)(torch.ones(2))
+
+
+def test_autocast_is_asked_before_the_batch():
+    x = g(2, 3, 3).float()
+    with torch.autocast("cpu", torch.bfloat16):
+        y = vmap(lambda a: (a @ a, torch.linalg.svdvals(a), a.sum(0), torch.stack([a, a.bfloat16()])))(x)
+        each = [(a @ a, torch.linalg.svdvals(a), a.sum(0), torch.stack([a, a.bfloat16()])) for a in x]
+    assert [t.dtype for t in y] == [torch.bfloat16, torch.float32, torch.float32, torch.float32]
+    for i, t in enumerate(y):
+        assert torch.equal(t, torch.stack([e[i] for e in each]))
