@@ -187,7 +187,8 @@ def faults_elsewhere(wheel: Path, target: str, python: str) -> list[str]:
         file = Path(archive.extract(name, folder))
         own = f"python{version[0]}{version[1]}.dll" if target.startswith("windows") else ""
         found += filter(None, [linked.trouble(target, file, also=(own,)).removeprefix(f"{file}: ")])
-        read = linked.read(target, file)
+        if (read := linked.read(target, file)) is None:
+            return found
         prefix = "" if own else "_"
         wanted = {each.removeprefix(prefix) for each in read.wanted.get(own, ())}
         if "Py_IncRef" not in wanted and not any(each.startswith("Py") for each in wanted):
