@@ -273,6 +273,13 @@ def test_a_wheel_gets_the_tag_of_another_system(tmp_path):
             assert int(size) == len(data) and digest == "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
 
 
+def test_what_may_be_shown_beside_the_entry_point_is_the_c_plus_plus_librarys_and_nanobinds():
+    for name in ("_ZTVN8nanobind4abi112python_errorE", "__ZTIN8nanobind4abi112python_errorE", "__ZdlPvSt11align_val_t", "___dso_handle"):
+        assert wheel.ALSO_SHOWN.fullmatch(name)
+    for name in ("__ZTIN4naru5ErrorE", "_ZTVN4naru5ErrorE", "__ZN8nanobind6detail4initEv", "_PyInit__C"):
+        assert not wheel.ALSO_SHOWN.fullmatch(name)
+
+
 PYTHONS_OWN = ["PyLong_FromLong", "PyLong_Type"]
 FAULTY = {
     "in order": ({}, (), None),
@@ -407,6 +414,12 @@ with warnings.catch_warnings(record=True) as told:
     for _ in range(2):
         assert [batch.tolist() for batch in loader] == [[0, 1, 4], [9, 16, 25]]
 assert any("select.poll" in str(each.message) for each in told), told
+
+try:
+    torch.utils.data.dataloader._MultiProcessingDataLoaderIter(loader)
+    raise SystemExit("worker processes without select.poll")
+except RuntimeError as error:
+    assert "2 worker processes were asked for" in str(error) and "num_workers=0" in str(error), error
 
 torch.save(torch.ones(3), "seen.pt")
 torch.load("seen.pt", mmap=True).add_(1)
