@@ -28,7 +28,7 @@ find_program(NARU_CCACHE ccache)
 mark_as_advanced(NARU_CCACHE)
 if(NARU_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   # ccache caches compilations that use a precompiled header only with this sloppiness.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${NARU_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${NARU_CCACHE_SETTINGS} ${NARU_CCACHE})
 endif()
 
 add_library(naru_flags INTERFACE)

@@ -112,8 +112,8 @@ TARGETS = {
     "windows-x64": ("win_amd64", "_C.cp{}-win_amd64.pyd"),
 }
 # What may be shown beside the entry point: on macOS the allocation functions of zig's C++ library, which programs replace, and marks of the linker;
-# on Windows nanobind's exceptions, which its headers export there.
-ALSO_SHOWN = re.compile(r"__Z(nw|na|dl|da)\w+|___dso_handle|__mh_(dylib|bundle)_header|_ZTVN8nanobind\w+")
+# on both systems nanobind's exceptions, which its headers export.
+ALSO_SHOWN = re.compile(r"__Z(nw|na|dl|da)\w+|___dso_handle|__mh_(dylib|bundle)_header|_?_ZT[VIS]N8nanobind\w+")
 
 
 def extension_of(target: str, version: tuple[int, int]) -> str:
@@ -187,7 +187,8 @@ def faults_elsewhere(wheel: Path, target: str, python: str) -> list[str]:
         file = Path(archive.extract(name, folder))
         own = f"python{version[0]}{version[1]}.dll" if target.startswith("windows") else ""
         found += filter(None, [linked.trouble(target, file, also=(own,)).removeprefix(f"{file}: ")])
-        read = linked.read(target, file)
+        if (read := linked.read(target, file)) is None:
+            return found
         prefix = "" if own else "_"
         wanted = {each.removeprefix(prefix) for each in read.wanted.get(own, ())}
         if "Py_IncRef" not in wanted and not any(each.startswith("Py") for each in wanted):

@@ -32,7 +32,7 @@ LONGEST = 3600  # seconds
 # The last NumPy that wine 8 has all of Windows' C library for; it is for Python 3.12 and older.
 NUMPY, NUMPY_UP_TO = "numpy==1.26.4", (3, 12)
 # What naru's tests import beside it.
-TESTS = ("pytest", "pluggy", "iniconfig", "packaging", "pygments", "colorama", "hypothesis", "sortedcontainers", "exceptiongroup", "tomli")
+TESTS = ("pytest", "pluggy", "iniconfig", "packaging", "pygments", "colorama", "hypothesis", "sortedcontainers", "exceptiongroup", "tomli", "setuptools")
 
 
 def install(folder: Path, version: tuple[int, int], *packages: object) -> None:

@@ -160,13 +160,14 @@ def test_a_library_for_macos_says_what_it_wants_and_shows(tmp_path):
     assert (read.shown, read.oldest, read.paths, read.faults) == ({"_PyInit__C"}, (13, 4), ["@loader_path/_C.so"], [])
 
 
+@pytest.mark.parametrize("system", ["macos-arm64", "macos-x64"])
 @pytest.mark.parametrize("place", [9000, 10001, 40])
-def test_a_byte_that_was_changed_after_signing_is_found(tmp_path, place):
-    data = bytearray(mach_o("/usr/lib/libSystem.B.dylib"))
+def test_a_byte_that_was_changed_after_signing_is_found(tmp_path, place, system):
+    data = bytearray(mach_o("/usr/lib/libSystem.B.dylib", PROCESSORS[system]))
     data[place] ^= 1
     file = tmp_path / "_C.so"
     file.write_bytes(data)
-    assert f"page {place // 4096} is not the one that was signed" in linked.trouble("macos-arm64", file)
+    assert f"page {place // 4096} is not the one that was signed" in linked.trouble(system, file)
 
 
 def test_only_arm64_needs_a_signature(tmp_path):
@@ -272,6 +273,13 @@ def test_a_wheel_gets_the_tag_of_another_system(tmp_path):
             assert int(size) == len(data) and digest == "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
 
 
+def test_what_may_be_shown_beside_the_entry_point_is_the_c_plus_plus_librarys_and_nanobinds():
+    for name in ("_ZTVN8nanobind4abi112python_errorE", "__ZTIN8nanobind4abi112python_errorE", "__ZdlPvSt11align_val_t", "___dso_handle"):
+        assert wheel.ALSO_SHOWN.fullmatch(name)
+    for name in ("__ZTIN4naru5ErrorE", "_ZTVN4naru5ErrorE", "__ZN8nanobind6detail4initEv", "_PyInit__C"):
+        assert not wheel.ALSO_SHOWN.fullmatch(name)
+
+
 PYTHONS_OWN = ["PyLong_FromLong", "PyLong_Type"]
 FAULTY = {
     "in order": ({}, (), None),
@@ -286,18 +294,26 @@ FAULTY = {
 }
 
 
+@pytest.mark.parametrize("target", ["macos-arm64", "macos-x64"])
 @pytest.mark.parametrize("case", FAULTY)
-def test_a_wheel_for_macos_is_looked_through(case, tmp_path):
+def test_a_wheel_for_macos_is_looked_through(case, target, tmp_path):
     fields, more, message = FAULTY[case]
-    fields = {"python": [f"_{name}" for name in PYTHONS_OWN], **fields}
+    fields = {"python": [f"_{name}" for name in PYTHONS_OWN], "processor": PROCESSORS[target], **fields}
+    if (case, target) == ("no signature", "macos-x64"):
+        message = None  # Intel's processors run a library without one
     extension = mach_o(fields.pop("library", "/usr/lib/libSystem.B.dylib"), **fields)
-    made = made_wheel(tmp_path, "macos-arm64", sys.version_info[:2], extension, more)
-    tag = wheel.tag_of("macos-arm64", sys.version_info[:2], (11, 0))
-    found = wheel.faults_elsewhere(wheel.retagged(made, tag, tmp_path), "macos-arm64", sys.executable)
-    assert found == [] if message is None else re.search(message, "; ".join(found)), found
+    made = made_wheel(tmp_path, target, sys.version_info[:2], extension, more)
+
+    def found(target, oldest):
+        tag = wheel.tag_of(target, sys.version_info[:2], oldest)
+        return "; ".join(wheel.faults_elsewhere(wheel.retagged(made, tag, tmp_path), target, sys.executable))
+
+    said = found(target, (11, 0))
+    assert said == "" if message is None else re.search(message, said), said
     if message is None:
-        wrong = wheel.retagged(made, wheel.tag_of("macos-arm64", sys.version_info[:2], (10, 15)), tmp_path)
-        assert "its tag is not" in "; ".join(wheel.faults_elsewhere(wrong, "macos-arm64", sys.executable))
+        assert "its tag is not" in found(target, (10, 15))
+        other = "macos-x64" if target == "macos-arm64" else "macos-arm64"
+        assert "is no program for" in found(other, (11, 0))
 
 
 def test_a_wheel_for_windows_is_looked_through(tmp_path):
@@ -398,6 +414,12 @@ with warnings.catch_warnings(record=True) as told:
     for _ in range(2):
         assert [batch.tolist() for batch in loader] == [[0, 1, 4], [9, 16, 25]]
 assert any("select.poll" in str(each.message) for each in told), told
+
+try:
+    torch.utils.data.dataloader._MultiProcessingDataLoaderIter(loader)
+    raise SystemExit("worker processes without select.poll")
+except RuntimeError as error:
+    assert "2 worker processes were asked for" in str(error) and "num_workers=0" in str(error), error
 
 torch.save(torch.ones(3), "seen.pt")
 torch.load("seen.pt", mmap=True).add_(1)

@@ -83,7 +83,7 @@ def test_networks_begin_as_torchvisions_do():
 def test_weights_come_from_a_file_and_nothing_is_downloaded(tmp_path, monkeypatch):
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
     for asked in (models.ResNet18_Weights.DEFAULT, "DEFAULT", "IMAGENET1K_V1", "ResNet18_Weights.IMAGENET1K_V1"):
-        with pytest.raises(RuntimeError, match=r"naru downloads nothing: put the file resnet18-f37072fd.pth into .*hub/checkpoints"):
+        with pytest.raises(RuntimeError, match=r"naru downloads nothing: put the file resnet18-f37072fd.pth into .*hub.checkpoints"):
             models.resnet18(weights=asked)
     with pytest.warns(UserWarning, match="'pretrained' is deprecated"), pytest.raises(RuntimeError, match="downloads nothing"):
         models.resnet18(pretrained=True)

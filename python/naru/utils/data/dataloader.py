@@ -278,6 +278,11 @@ class DataLoader(Generic[T_co]):
         pool: WorkerPool
         if self._threads_suffice():
             pool = ThreadPool(source, self.num_workers)
+        elif not hasattr(select, "poll"):  # DataLoader itself loads in this process then; this is another's loader, or a call of the iterator's class
+            raise RuntimeError(
+                f"DataLoader: {self.num_workers} worker processes were asked for, which need select.poll; {sys.platform} lacks it. Use num_workers=0, "
+                "or naru's DataLoader, which loads in this process then"
+            )
         else:
             import multiprocessing
 
