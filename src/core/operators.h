@@ -67,6 +67,7 @@ enum class Float8 : uint8_t { Refused, SameBits, Float32 };
 
 // The name of the autograd node, where it is not AddBackward0 for add. `numbers`: the set of operands that are numbers, as bits; kAnyNumbers: every set.
 constexpr uint8_t kAnyNumbers = 0xff;
+constexpr const char* kNotImplemented = "NotImplemented";  // of operators without a derivative: backward throws
 struct NodeName {
   const char* name = nullptr;
   uint8_t numbers = kAnyNumbers;

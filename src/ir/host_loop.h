@@ -15,8 +15,8 @@ namespace naru::ir {
 //   Places          sorted (along the last dimension), values, out: searchsorted, the number of elements before each value. numbers: 1 counts
 //                   equal ones
 //   Modes           sorted rows, their order, out values, out indices (one for each row)
-//   ScatterExtreme  index, source, out, which receives the maximum or minimum. numbers: dimension, greatest, include_self (out's initial values
-//                   count)
+//   ScatterExtreme  index, source, out, which receives the maximum or minimum. numbers: dimension, greatest, 1 for
+//                   include_self (out's initial values count) + 2 for index_reduce_
 //   GridSample      x (N, C, H, W), grid (N, h, w, 2), out (N, C, h, w). numbers: nearest (0) or bilinear, zeros (0) or border, align_corners
 //   Distances       x (N, D), out: the Euclidean distances of all pairs of rows; or x, y (M, D), out (N, M): from each row of x to each row of y
 //   BagSums         index (B, L), weight (V, D), out (B, D). numbers: the divisor of the sums

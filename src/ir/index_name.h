@@ -7,8 +7,9 @@
 
 namespace naru::ir {
 
-inline constexpr const char* kIndexNames[] = {"index", "index_put_", "gather", "scatter",       "scatter_add", "index_select", "index_add_",
-                                              "take",  "embedding",  "flip",   "masked_select", "nll_loss",    "cross_entropy"};
+inline constexpr const char* kIndexNames[] = {"index",         "index_put_", "gather",        "scatter",        "scatter_add",
+                                              "index_select",  "index_add_", "take",          "embedding",      "flip",
+                                              "masked_select", "nll_loss",   "cross_entropy", "scatter_reduce", "index_reduce_"};
 
 // PyTorch's class of error for an index out of bounds differs between operators.
 enum class BadIndex : uint8_t { IndexError, RuntimeError };
@@ -24,7 +25,8 @@ class IndexName {
   constexpr operator const char*() const noexcept { return text_; }
   constexpr BadIndex raises() const noexcept {
     const std::string_view name = text_;
-    return name == "gather" || name == "scatter" || name == "scatter_add" ? BadIndex::RuntimeError : BadIndex::IndexError;
+    const bool runtime = name == "gather" || name == "scatter" || name == "scatter_add" || name == "scatter_reduce";
+    return runtime ? BadIndex::RuntimeError : BadIndex::IndexError;
   }
 
  private:

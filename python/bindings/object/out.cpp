@@ -27,14 +27,20 @@ int category(DType t) { return static_cast<int>(category_of(t)); }
   throw RuntimeError("Expected out tensor to have dtype {}, but got {} instead ({})", c_type(wanted), c_type(got), function);
 }
 
-void check_dtype(const char* function, OutRule rule, DType result, DType out) {
+void check_cast(const char* function, DType result, DType out, const char* message) {
+  if (category(result) <= category(out)) return;
+  if (message) throw TypeError("{}", fmt::format(fmt::runtime(message), torch_name(result), torch_name(out)));
+  throw RuntimeError("result type {} can't be cast to the desired output type {} ({}: out)", torch_name(result), torch_name(out), function);
+}
+
+bool any_complex(std::span<PyObject* const> arguments) {
+  return std::any_of(arguments.begin(), arguments.end(), [](PyObject* o) { return o && is_tensor(o) && is_complex(tensor_of(o).dtype()); });
+}
+
+void check_dtype(const char* function, OutRule rule, DType result, DType out, std::span<PyObject* const> arguments) {
   switch (rule) {
     case OutRule::Cast:
-      if (category(result) <= category(out)) return;
-      if (const char* const message = operators::record_of(function).out.message)
-        throw TypeError("{}", fmt::format(fmt::runtime(message), torch_name(result), torch_name(out)));
-      throw RuntimeError("result type {} can't be cast to the desired output type {} ({}: out)", torch_name(result), torch_name(out),
-                         function);
+      return check_cast(function, result, out, operators::record_of(function).out.message);
     case OutRule::Boolean:
       if (out != DType::Bool) throw RuntimeError("{} does not support non-boolean outputs. (out is {})", function, torch_name(out));
       return;
@@ -46,6 +52,8 @@ void check_dtype(const char* function, OutRule rule, DType result, DType out) {
       if (!is_inexact(out)) fail_dtype(function, result, out);
       return;
     case OutRule::Same:
+      // The magnitude of complex numbers is converted, too.
+      if (!is_complex(result) && any_complex(arguments)) return check_cast(function, result, out, nullptr);
       if (result != out) fail_dtype(function, result, out);
       return;
     case OutRule::Own:
@@ -115,7 +123,7 @@ void write_out(const char* function, OutRule rule, const Tensor& out, const Tens
         "requires grad.",
         function);
   const NoGrad off;
-  check_dtype(function, rule, result.dtype(), out.dtype());
+  check_dtype(function, rule, result.dtype(), out.dtype(), arguments);
   if (out.device().type != result.device().type && !(result.dim() == 0 && result.device().is_cpu()))
     throw RuntimeError("Expected all tensors to be on the same device, but found at least two devices, {} and {}! ({}: out is on {})",
                        result.device().str(), out.device().str(), function, out.device().str());

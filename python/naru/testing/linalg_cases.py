@@ -144,7 +144,7 @@ def _solving_cases(C: Any) -> list:
         C("linalg.cholesky upper", lambda a: L.cholesky(_positive(a), upper=True), lambda a: _t(np.linalg.cholesky(_positive(a))), [square], extra=READS),
         C("cholesky_solve", lambda a, b: b.cholesky_solve(_good(a).tril()), lambda a, b: np.linalg.inv(np.tril(_good(a)) @ _t(np.tril(_good(a)))) @ b, [square, right], extra=LIBRARY),
         C("cholesky_inverse", lambda a: _good(a).triu().cholesky_inverse(upper=True), lambda a: np.linalg.inv(_t(np.triu(_good(a))) @ np.triu(_good(a))), [square], extra=READS),
-        C("linalg.ldl_solve", lambda a, b: _ldl_solution(a, b), lambda a, b: np.linalg.solve(_positive(a), b), [square, right], extra={**READS, "differentiable": [False, True]}),
+        C("linalg.ldl_solve", lambda a, b: _ldl_solution(a, b), lambda a, b: np.linalg.solve(_positive(a), b), [square, right], extra=READS, gradient=False),
         C("linalg.lstsq", lambda a, b: L.lstsq(a, b).solution, lambda a, b: np.linalg.pinv(a) @ b, [(2, 6, 3), (2, 6, 2)], extra=READS, tolerance=10),
         C("linalg.lstsq gels", lambda a, b: L.lstsq(a, b, driver="gels")[1::-1], lambda a, b: (((a @ np.linalg.pinv(a) @ b - b) ** 2).sum(-2), np.linalg.pinv(a) @ b),
           [(2, 6, 3), (2, 6, 2)], extra=READS, tolerance=10),

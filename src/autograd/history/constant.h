@@ -1,4 +1,4 @@
-// Results whose derivatives are zero, and gradients whose derivatives are.
+// Results whose derivatives are zero or missing, and gradients whose derivatives are.
 #pragma once
 
 #include "autograd/history/history.h"
@@ -8,8 +8,13 @@ namespace naru::autograd {
 // Records `out` as such a result: the inputs get gradients of zeros, as in PyTorch.
 Tensor record_constant(Tensor out, const char* name, std::initializer_list<const Tensor*> inputs);
 
-// Records `out` as a result without derivatives, as in PyTorch: backward throws. `op`: PyTorch's name of the function.
+// Records `out` as a result without derivatives, as in PyTorch: backward throws. `op`: PyTorch's name of the function. PyTorch has two kinds of
+// them: functions without a row in its table of derivatives, and those whose row says so, which have a node of their own.
 Tensor record_refused(const Tensor& out, std::initializer_list<const Tensor*> inputs, const char* op);
+Tensor record_underived(const Tensor& out, const char* node, std::initializer_list<const Tensor*> inputs, const char* op);
+// What backward of the two throws.
+[[noreturn]] void throw_refused(const char* op);
+[[noreturn]] void throw_underived(const char* op);
 
 // Throws for an operand that counts as a constant, if it requires grad: its gradient would silently be missing.
 void refuse_gradient(const Tensor& t, const char* function, const char* argument);

@@ -55,10 +55,20 @@ Tensor record_constant(Tensor out, const char* name, std::initializer_list<const
   });
 }
 
+void throw_refused(const char* op) {
+  throw RuntimeError("derivative for aten::{} is not implemented (take its detach(), or no_grad())", op);
+}
+void throw_underived(const char* op) {
+  throw NotImplementedError("the derivative for '{}' is not implemented. (take its detach(), or no_grad())", op);
+}
+
 Tensor record_refused(const Tensor& out, std::initializer_list<const Tensor*> inputs, const char* op) {
-  return record(out, "NotImplemented", inputs, {}, [op](const std::vector<Tensor>&, const std::vector<Tensor>&) -> std::vector<Tensor> {
-    throw RuntimeError("derivative for aten::{} is not implemented (take its detach(), or no_grad())", op);
-  });
+  return record(out, operators::kNotImplemented, inputs, {},
+                [op](const std::vector<Tensor>&, const std::vector<Tensor>&) -> std::vector<Tensor> { throw_refused(op); });
+}
+Tensor record_underived(const Tensor& out, const char* node, std::initializer_list<const Tensor*> inputs, const char* op) {
+  return record(out, node, inputs, {},
+                [op](const std::vector<Tensor>&, const std::vector<Tensor>&) -> std::vector<Tensor> { throw_underived(op); });
 }
 
 void refuse_gradient(const Tensor& t, const char* function, const char* argument) {

@@ -1,9 +1,11 @@
 // Arithmetic with factors, limits and ways to round.
 #include <complex>
 
+#include "autograd/history/constant.h"
 #include "ir/op_ids.h"
 #include "naru/ops.h"
 #include "naru/ops/functions.h"
+#include "ops/batch/batch.h"
 #include "ops/call/wrapped.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/half.h"
@@ -63,6 +65,15 @@ ir::OpId division(std::optional<std::string_view> mode) {
   throw RuntimeError("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{}'", *mode);
 }
 
+Tensor tensor_of(const Operand& o) { return o.is_tensor() ? o.tensor() : Tensor(); }
+
+// PyTorch's floor_divide has no derivative; that of its div that rounds down is zero.
+Tensor with_zero_slope(const Tensor& quotient, const Tensor& a, const Tensor& b) {
+  if (!ops::are_batched(quotient)) return autograd::record_constant(quotient, "DivBackward2", {&a, &b});
+  const batching::Batch batch{&quotient, &a, &b};
+  return batch.entry(with_zero_slope(batch.opened(quotient), batch.opened(a), batch.opened(b)));
+}
+
 // lerp takes no mixture of types.
 void require_one_type(const Tensor& a, const Tensor& b, const Operand& w) {
   const auto require = [&](const char* name, DType type) {
@@ -120,8 +131,28 @@ void sub_(const Tensor& t, const Operand& b, Scalar alpha) {
   run_in_place(op::add_scaled, t, {b, Operand(negative(ops::as_half(alpha, ops::result_type(both))))});
 }
 
-Tensor div(const Operand& a, const Operand& b, std::optional<std::string_view> mode) { return run(division(mode), {a, b}); }
-void div_(const Tensor& t, const Operand& b, std::optional<std::string_view> mode) { run_in_place(division(mode), t, {b}); }
+Tensor div(const Operand& a, const Operand& b, std::optional<std::string_view> mode) {
+  const ir::OpId id = division(mode);
+  if (id != op::floor_divide) return run(id, {a, b});
+  Tensor quotient;
+  {
+    const NoGrad off;
+    quotient = run(id, {a, b});
+  }
+  return with_zero_slope(quotient, tensor_of(a), tensor_of(b));
+}
+void div_(const Tensor& t, const Operand& b, std::optional<std::string_view> mode) {
+  const ir::OpId id = division(mode);
+  const Tensor divisor = tensor_of(b);
+  if (id != op::floor_divide || !autograd::recording({&t, &divisor})) return run_in_place(id, t, {b});
+  Tensor quotient;
+  {
+    const NoGrad off;
+    quotient = t.detach().clone();
+    run_in_place(id, quotient, {b});
+  }
+  t.copy_(with_zero_slope(quotient, t, divisor));
+}
 
 Tensor addcmul(const Tensor& t, const Tensor& a, const Tensor& b, Scalar value) {
   if (auto y = ops::wrapped("addcmul", addcmul, t, a, b, value)) return *std::move(y);

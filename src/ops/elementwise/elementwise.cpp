@@ -25,7 +25,9 @@ struct Nothing {};
 constexpr Nothing nothing;
 using TensorDerivative = Tensor (*)(std::span<const Tensor>);
 
+// Of formulas for tensors: what the formulas' names mean there.
 Tensor power(const Tensor& a, const Tensor& b) { return pow(a, b); }
+Tensor floor_divide(const Tensor& a, const Tensor& b) { return div(a, b, "floor"); }  // the function floor_divide has no derivative itself
 
 template <auto F, size_t... I>
 constexpr TensorDerivative derivative_impl(std::index_sequence<I...>) {
@@ -118,6 +120,9 @@ const DerivativeReads& derivative_reads(ir::OpId id, int operand) {
 }
 uint8_t derivative_needs(ir::OpId id, int operand) { return derivative_reads(id, operand).needs; }
 
+// Whether PyTorch refuses the derivative by the operand, whereas others without one count as constants.
+bool refuses_derivative(ir::OpId id, size_t operand) { return operand == 0 && !kDerivatives[id][0] && kTable[id].rule == Rule::Float; }
+
 class TableNode final : public autograd::Node {
  public:
   // in_place: the first operand will be overwritten, so a copy of it is saved.
@@ -126,7 +131,8 @@ class TableNode final : public autograd::Node {
     uint8_t needs = 0;
     const int n = kTable[id].arity;
     for (int i = 0; i < n; ++i) {
-      const bool wanted = operands[i].is_tensor() && kDerivatives[id][i] && autograd::requires_grad(operands[i].tensor());
+      const bool wanted = operands[i].is_tensor() && (kDerivatives[id][i] || refuses_derivative(id, static_cast<size_t>(i))) &&
+                          autograd::requires_grad(operands[i].tensor());
       next().push_back(wanted ? autograd::gradient_edge(operands[i].tensor()) : autograd::Edge{});
       if (!wanted) continue;
       needs |= derivative_needs(id, i);
@@ -141,6 +147,8 @@ class TableNode final : public autograd::Node {
       is_number_[i] = !operands[i].is_tensor();
     }
     wants_result_ = needs >> n & 1;
+    in_place_ = in_place;
+    refused_ = std::string_view(backward_name(id, operands)) == operators::kNotImplemented;
     refused_second = record_of(id).second.refused;
   }
   // Call after the result was computed.
@@ -148,6 +156,7 @@ class TableNode final : public autograd::Node {
     if (wants_result_) result_ = autograd::Saved(y, true);
   }
   std::vector<Tensor> apply(std::vector<Tensor> grads, autograd::Needed needed) override {
+    if (refused_) autograd::throw_refused(refused_name().c_str());
     const int n = kTable[id_].arity;
     Tensor g = std::move(grads[0]);
     std::vector<Tensor> results = std::move(grads);  // reuses the vector's memory
@@ -164,6 +173,8 @@ class TableNode final : public autograd::Node {
   }
   // The Jacobian by each operand is diagonal: a tangent is multiplied by the derivative as a gradient is.
   std::optional<std::vector<Tensor>> jvp(std::vector<Tensor> tangents) override {
+    if (refused_)
+      throw NotImplementedError("Trying to use forward AD with aten::{} that does not support it. (take its detach())", refused_name());
     const int n = kTable[id_].arity;
     if (is_complex(types_.compute) && !is_complex(types_.out)) return std::nullopt;
     const Dims& shape = extras()->results.at(0)->sizes;
@@ -212,6 +223,8 @@ class TableNode final : public autograd::Node {
 
  private:
   enum class Direction { Backward, Forward };
+
+  std::string refused_name() const { return kTable[id_].name + std::string(in_place_ ? "_" : ""); }
 
   // The saved operands and the result, as far as the derivatives by the operands that `computes` says read them.
   template <class F>
@@ -263,6 +276,7 @@ class TableNode final : public autograd::Node {
 
   // The derivative by operand i times values[n + 1], a gradient of the result or a tangent of the operand in the result's shape.
   Tensor one(int i, int n, const std::array<Tensor, 5>& values, Direction direction) const {
+    if (refuses_derivative(id_, static_cast<size_t>(i))) autograd::throw_underived(kTable[id_].name);
     if (is_complex(types_.compute)) [[unlikely]]
       return one_complex(i, n, values, direction);
     const Tensor& g = values[n + 1];
@@ -325,17 +339,14 @@ class TableNode final : public autograd::Node {
   std::array<Dims, 3> shapes_;
   std::array<DType, 3> dtypes_{};
   std::array<bool, 3> is_number_{};
-  bool wants_result_ = false;
+  bool wants_result_ = false, in_place_ = false, refused_ = false;
 };
 
 bool wants_history(ir::OpId id, std::span<const Operand> operands) {
   if (!grad_enabled()) return false;
   for (size_t i = 0; i < operands.size(); ++i) {
     if (!operands[i].is_tensor() || !autograd::requires_grad(operands[i].tensor())) continue;
-    if (kDerivatives[id][i]) return true;
-    // Without an error, the result would silently count as a constant.
-    if (i == 0 && kTable[id].rule == Rule::Float)
-      throw NotImplementedError("the derivative for '{}' is not implemented. Use input.detach(), or no_grad()", kTable[id].name);
+    if (kDerivatives[id][i] || refuses_derivative(id, i)) return true;
   }
   return false;
 }

@@ -72,9 +72,10 @@ void refuse_missing(DType all, DType first, std::string_view op) {
 Types apply_rule(Rule rule, std::span<const Operand> operands, const char* op) {
   if (rule == Rule::Where) {
     const DType t = result_type(operands.subspan(1));
-    if (operands[0].is_tensor() && operands[0].tensor().dtype() != DType::Bool)
+    // PyTorch takes bytes as well, from the time before it had booleans.
+    if (const DType c = operands[0].is_tensor() ? operands[0].tensor().dtype() : DType::Bool; c != DType::Bool && c != DType::U8)
       throw RuntimeError("where expected condition to be a boolean tensor, but got a tensor with dtype {}; write condition != 0",
-                         name_of(operands[0].tensor().dtype()));
+                         torch_name(c));
     return {t, t};
   }
   const DType t = result_type(operands);

@@ -33,6 +33,9 @@ Tensor accumulate_at(const Tensor& g, const Addressing& at, const Positions& pos
 // target's type.
 void scatter_at(const Tensor& target, const Addressing& at, const Positions& positions, const Operand& value, bool add, const char* node);
 
+// scatter, or scatter_add with `add`, as part of another operator, whose name an index out of bounds is reported with.
+Tensor scatter_for(ir::IndexName op, const Tensor& t, int64_t dim, const Tensor& index, const Operand& value, bool add = false);
+
 // Positions as instructions want them: int64 on `device`. Throws RuntimeError for tensors of other types than int64 and int32.
 Tensor as_positions(const Tensor& index, Device device, const char* op);
 // Positions of the elements that are not 0, in row-major order, on the tensor's device: one int64 dimension. Waits for how many there are.

@@ -129,6 +129,11 @@ void scatter_(const Tensor& t, int64_t dim, const Tensor& index, const Operand& 
 void scatter_add_(const Tensor& t, int64_t dim, const Tensor& index, const Tensor& value) {
   scatter_along(t, dim, index, value, true, "scatter_add", "ScatterAddBackward0");
 }
+Tensor ops::scatter_for(ir::IndexName op, const Tensor& t, int64_t dim, const Tensor& index, const Operand& value, bool add) {
+  Tensor out = t.clone(MemoryFormat::Contiguous);
+  scatter_along(out, dim, index, value, add, op, add ? "ScatterAddBackward0" : value.is_tensor() ? "ScatterBackward0" : "ScatterBackward1");
+  return out;
+}
 Tensor scatter(const Tensor& t, int64_t dim, const Tensor& index, const Operand& value) {
   Tensor out = t.clone(MemoryFormat::Contiguous);
   scatter_(out, dim, index, value);

@@ -7,6 +7,7 @@
 #include "naru/ops.h"
 #include "ops/elementwise/half.h"
 #include "ops/elementwise/host_loop.h"
+#include "ops/index/addressing.h"
 #include "ops/reduce/reduction.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/type_names.h"
@@ -26,6 +27,7 @@ Kind parse(std::string_view name, const char* op) {
 }
 
 struct Call {
+  ir::IndexName op;
   const Tensor& self;
   int64_t dim;
   const Tensor& index;
@@ -33,18 +35,18 @@ struct Call {
   bool include_self;
 
   Tensor ones() const { return ones_like(source.detach()); }
+  Tensor put(const Tensor& to, const Tensor& at, const Operand& value) const { return ops::scatter_for(op, to, dim, at, value); }
+  Tensor added(const Tensor& to, const Tensor& value) const { return ops::scatter_for(op, to, dim, index, value, true); }
   // self with `value` at the indexed positions.
-  Tensor with(double value) const {
-    return scatter(self, dim, index, Operand(self.dtype() == DType::Bool ? Scalar(value != 0) : Scalar(value)));
-  }
+  Tensor with(double value) const { return put(self, index, Operand(self.dtype() == DType::Bool ? Scalar(value != 0) : Scalar(value))); }
 };
 
-Tensor sum(const Call& c) { return scatter_add(c.include_self ? c.self : c.with(0), c.dim, c.index, c.source); }
+Tensor sum(const Call& c) { return c.added(c.include_self ? c.self : c.with(0), c.source); }
 
 // The number of elements in each position's mean; 1 where there are none.
 Tensor count(const Call& c) {
-  const Tensor before = c.include_self ? ones_like(c.self.detach()) : scatter(ones_like(c.self.detach()), c.dim, c.index, Operand(0));
-  const Tensor n = scatter_add(before, c.dim, c.index, c.ones());
+  const Tensor before = c.include_self ? ones_like(c.self.detach()) : c.put(ones_like(c.self.detach()), c.index, Operand(0));
+  const Tensor n = c.added(before, c.ones());
   return where(n == 0, ones_like(n), n);
 }
 
@@ -72,8 +74,8 @@ Tensor prod(const Call& c) {
                                    c.dim);
     value = where(overwritten, value.detach(), value);
   }
-  return autograd::reading_inputs(c.include_self ? c.self * scatter(ones_like(c.self.detach()), c.dim, places, value)
-                                                 : scatter(c.self, c.dim, places, value));
+  return autograd::reading_inputs(c.include_self ? c.self * c.put(ones_like(c.self.detach()), places, value)
+                                                 : c.put(c.self, places, value));
 }
 
 // For the cpu without autograd: a sequential loop into a copy. Returns an undefined tensor otherwise. The general path reports sizes that do not
@@ -86,7 +88,8 @@ Tensor extreme_at_once(const Call& c, bool greatest) {
   for (size_t d = 0; d < to.size(); ++d)
     if (static_cast<int64_t>(d) != c.dim && from[d] > to[d]) return {};
   const Tensor out = c.self.clone(MemoryFormat::Contiguous), index = c.index.contiguous(), source = c.source.contiguous();
-  ops::run_host_loop(ir::HostLoop::Kind::ScatterExtreme, {&index, &source, &out}, {&out}, {c.dim, greatest, c.include_self});
+  ops::run_host_loop(ir::HostLoop::Kind::ScatterExtreme, {&index, &source, &out}, {&out},
+                     {c.dim, greatest, c.include_self | (std::string_view(c.op) == "index_reduce_" ? 2 : 0)});
   return out;
 }
 
@@ -97,9 +100,9 @@ Tensor extreme(const Call& c, bool greatest) {
   const auto [value, order] = sort(c.source.detach(), c.dim, !greatest);
   const Tensor places = gather(c.index, c.dim, order);
   const Tensor self = c.self.detach();
-  Tensor found = scatter(self, c.dim, places, value);
+  Tensor found = c.put(self, places, value);
   if (floats && !greatest) {  // the sort puts NaN at the greatest end; amin must return it too
-    const Tensor none = scatter_add(zeros_like(self), c.dim, c.index, (c.source.detach() != c.source.detach()).to(self.dtype()));
+    const Tensor none = c.added(zeros_like(self), (c.source.detach() != c.source.detach()).to(self.dtype()));
     found = where(none == 0, found, none / 0.0 * 0.0);
   }
   Tensor out = !c.include_self ? found : greatest ? maximum(self, found) : minimum(self, found);
@@ -121,9 +124,8 @@ Tensor extreme(const Call& c, bool greatest) {
   return autograd::record(out, "ScatterReduceBackward0", {&c.self, &c.source}, {&c.self, &c.index, &c.source}, backward, true);
 }
 
-}  // namespace
-
-Tensor scatter_reduce(const Tensor& t, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce, bool include_self) {
+Tensor reduced(ir::IndexName op, const Tensor& t, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce,
+               bool include_self) {
   const Kind kind = parse(reduce, "scatter_reduce");
   ops::require_defined(t, "scatter_reduce", "input");
   ops::require_defined(index, "scatter_reduce", "index");
@@ -137,12 +139,12 @@ Tensor scatter_reduce(const Tensor& t, int64_t dim, const Tensor& index, const T
                               return std::vector{g[0], g[0].defined() ? zeros_like(s[0]) : Tensor()};
                             });
   if (ops::is_half(t.dtype()) && (kind == Kind::Mean || kind == Kind::Prod))  // computed in float32 and rounded once
-    return scatter_reduce(t.to(DType::F32), dim, index, source.to(DType::F32), reduce, include_self).to(t.dtype());
+    return reduced(op, t.to(DType::F32), dim, index, source.to(DType::F32), reduce, include_self).to(t.dtype());
   // The scatter that every reduction runs checks the sizes.
   Tensor used = source;
   for (int64_t d = 0; d < index.dim() && d < source.dim(); ++d)
     if (source.dim() == index.dim() && index.size(d) <= source.size(d)) used = used.narrow(d, 0, index.size(d));
-  const Call call{t, wrap_dim(dim, t.dim()), index, used, include_self};
+  const Call call{op, t, wrap_dim(dim, t.dim()), index, used, include_self};
   switch (kind) {
     case Kind::Sum:
       return sum(call);
@@ -153,6 +155,12 @@ Tensor scatter_reduce(const Tensor& t, int64_t dim, const Tensor& index, const T
     default:
       return extreme(call, kind == Kind::Amax);
   }
+}
+
+}  // namespace
+
+Tensor scatter_reduce(const Tensor& t, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce, bool include_self) {
+  return reduced("scatter_reduce", t, dim, index, source, reduce, include_self);
 }
 
 Tensor index_reduce(const Tensor& t, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce, bool include_self) {
@@ -168,14 +176,10 @@ Tensor index_reduce(const Tensor& t, int64_t dim, const Tensor& index, const Ten
   if (source.dim() > 0 && index.numel() != source.size(d))
     throw RuntimeError("index_reduce_(): Number of indices ({}) should be equal to source.size(dim): ({}), for dim: {}", index.numel(),
                        source.size(d), d);
-  if (index.device().is_cpu() && !ops::recording_host() && !index.impl()->special)
-    for (const int64_t i : index.to_ints())
-      if (const int64_t n = t.dim() == 0 ? 1 : t.size(d); i < 0 || i >= n)
-        throw IndexError("index {} is out of bounds for dimension {} with size {} (index_reduce_)", i, d, n);
   Dims line(static_cast<size_t>(source.dim()), 1);
   if (!line.empty()) line[static_cast<size_t>(d)] = index.numel();
   const Tensor places = source.dim() == 0 ? index.reshape({}) : index.reshape(line).expand(source.sizes());
-  return scatter_reduce(t, dim, places, source, reduce, include_self);
+  return reduced("index_reduce_", t, dim, places, source, reduce, include_self);
 }
 
 }  // namespace naru

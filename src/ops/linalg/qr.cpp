@@ -1,5 +1,6 @@
 // Orthogonal factors from Householder reflectors: qr, householder_product, geqrf, ormqr; and LDLᵀ.
 #include "autograd/graph/node.h"
+#include "autograd/history/constant.h"
 #include "naru/ops/complex.h"
 #include "naru/ops/functions.h"
 #include "ops/call/wrapped.h"
@@ -183,14 +184,13 @@ std::tuple<Tensor, Tensor, Tensor> ldl_factor_ex(const Tensor& a, bool hermitian
   ops::require_floating(a, kOp);
   ops::require_lapack_type(a, "ldl_factor_kernel_cpu");
   const Dims batch = batch_of(a);
-  const NoGrad off;
-  Tensor ld = ops::copied_matrices(a, batch, kOp);
+  Tensor ld = ops::copied_matrices(a.detach(), batch, kOp);
   const Tensor pivots = ops::new_vectors(batch, a.size(-1), DType::I32, a, kOp);
   LapackCall call(Routine::Ldl, batch, a.dtype());
   call->hermitian = hermitian;
   const Tensor info = call.writes(ld).writes(pivots, true).run();
   if (check_errors) ops::check_info(info, kOp, a.dim() > 2);
-  return {tril(ld), pivots, info};
+  return {autograd::record_refused(tril(ld), {&a}, "linalg_ldl_factor_ex"), pivots, info};
 }
 
 std::pair<Tensor, Tensor> ldl_factor(const Tensor& a, bool hermitian) {
@@ -199,7 +199,6 @@ std::pair<Tensor, Tensor> ldl_factor(const Tensor& a, bool hermitian) {
   return {ld, pivots};
 }
 
-// Only B gets a gradient.
 Tensor ldl_solve(const Tensor& ld, const Tensor& pivots, const Tensor& b, bool hermitian) {
   constexpr const char* kOp = "torch.linalg.ldl_solve";
   ops::require_square(ld, kOp, "LD");
@@ -228,13 +227,7 @@ Tensor ldl_solve(const Tensor& ld, const Tensor& pivots, const Tensor& b, bool h
   LapackCall call(Routine::LdlSolve, batch, x.dtype());
   call->hermitian = hermitian;
   call.reads(factors).reads(rows, true).writes(x).run();
-  return autograd::record(x, "LinalgLdlSolveBackward0", {&b}, {&ld, &pivots},
-                          [hermitian, shape = b.sizes()](const Tensors& g, const Tensors& saved) -> Tensors {
-                            // A complex symmetric matrix is the conjugate of its adjoint.
-                            const Tensor right = hermitian ? g[0] : ops::conjugate(g[0]);
-                            const Tensor gb = ldl_solve(saved[0].detach(), saved[1], right, hermitian);
-                            return {ops::sum_to(hermitian ? gb : ops::conjugate(gb), shape)};
-                          });
+  return autograd::record_refused(x, {&ld, &b}, "linalg_ldl_solve");
 }
 
 }  // namespace linalg
@@ -245,9 +238,8 @@ std::pair<Tensor, Tensor> geqrf(const Tensor& a) {
   if (a.dim() < 2) throw RuntimeError("torch.geqrf: input must have at least 2 dimensions.");
   ops::require_lapack_type(a, "geqrf_cpu");
   const Reflectors f = reflectors_of(a, "geqrf");
-  autograd::record_all({&f.a, &f.tau}, "GeqrfBackward0", {&a}, {}, [](const Tensors&, const Tensors&) -> Tensors {
-    throw RuntimeError("the derivative for 'geqrf' is not implemented. (take linalg.qr, which has one)");
-  });
+  autograd::record_all({&f.a, &f.tau}, "GeqrfBackward0", {&a}, {},
+                       [](const Tensors&, const Tensors&) -> Tensors { autograd::throw_underived("geqrf"); });
   return {f.a, f.tau};
 }
 

@@ -5,6 +5,7 @@
 
 #include "autograd/history/constant.h"
 #include "autograd/history/history.h"
+#include "naru/autograd.h"
 #include "naru/ops.h"
 #include "naru/ops/functions.h"
 #include "ops/elementwise/half.h"
@@ -48,6 +49,7 @@ std::pair<double, double> bounds_of(const Tensor& column, const Range& given, si
 
 // points (n, d) and d lists of edges, each of one bin more.
 Tensor counted(const Tensor& points, const std::vector<Tensor>& edges, const Tensor& weight, bool density) {
+  const NoGrad no_history;
   const Options like(points.dtype(), points.device());
   Dims shape;
   Tensor place, inside;
@@ -96,7 +98,8 @@ std::pair<Tensor, std::vector<Tensor>> histogramdd(const Tensor& t, const std::v
     const auto [low, high] = bounds_of(points.select(-1, static_cast<int64_t>(d)), ranges.empty() ? Range() : ranges[d], d);
     edges.push_back(linspace(low, high, bins[d] + 1, Options(t.dtype(), t.device())));
   }
-  return {counted(points, edges, weight, density), edges};
+  for (Tensor& e : edges) e = autograd::record_refused(e, {&t}, "_histogramdd_bin_edges");
+  return {autograd::record_refused(counted(points, edges, weight, density), {&t, &weight}, "_histogramdd_from_bin_cts"), edges};
 }
 
 std::pair<Tensor, std::vector<Tensor>> histogramdd(const Tensor& t, const std::vector<Tensor>& edges, const Tensor& weight, bool density) {
@@ -119,7 +122,7 @@ std::pair<Tensor, std::vector<Tensor>> histogramdd(const Tensor& t, const std::v
           "of a bin are two)",
           edges[d].numel(), d);
   }
-  return {counted(points_of(t), edges, weight, density), edges};
+  return {autograd::record_refused(counted(points_of(t), edges, weight, density), {&t, &weight}, "_histogramdd_from_bin_tensors"), edges};
 }
 
 namespace {
@@ -134,20 +137,24 @@ Tensor flat(const Tensor& weight, const Tensor& t) {
         "dimension, "
         "but got input with shape {} and weight with shape {}",
         Dims{t.numel(), 1}.str(), weight.sizes().str());
-  return weight.reshape({-1});
+  return weight.detach().reshape({-1});
+}
+Tensor refused(const Tensor& result, const Tensor& t, const Tensor& weight) {
+  return autograd::record_refused(result, {&t, &weight}, "histogram");
 }
 
 }  // namespace
 
 std::pair<Tensor, Tensor> histogram(const Tensor& t, int64_t bins, const Range& range, const Tensor& weight, bool density) {
   ops::require_defined(t, "histogram", "input");
-  auto [hist, edges] = histogramdd(column_of(t), std::vector<int64_t>{bins}, {range}, flat(weight, t), density);
-  return {hist, edges[0]};
+  const auto [hist, edges] = histogramdd(column_of(t.detach()), std::vector<int64_t>{bins}, {range}, flat(weight, t), density);
+  return {refused(hist, t, weight), refused(edges[0], t, weight)};
 }
 
 std::pair<Tensor, Tensor> histogram(const Tensor& t, const Tensor& edges, const Tensor& weight, bool density) {
   ops::require_defined(t, "histogram", "input");
-  return {histogramdd(column_of(t), std::vector<Tensor>{edges}, flat(weight, t), density).first, edges.clone()};
+  const Tensor hist = histogramdd(column_of(t.detach()), std::vector<Tensor>{edges}, flat(weight, t), density).first;
+  return {refused(hist, t, weight), refused(edges.detach().clone(), t, weight)};
 }
 
 namespace {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "autograd/history/constant.h"
 #include "core/sizes.h"
 #include "naru/autograd.h"
 #include "naru/ops.h"
@@ -115,10 +116,10 @@ std::tuple<Tensor, Tensor, Tensor> unique_on_device(const Tensor& t) {
 
 }  // namespace
 
-std::tuple<Tensor, Tensor, Tensor> unique(const Tensor& t) {
-  ops::require_defined(t, "unique", "input");
-  ops::require_elements(t, "_unique2");
-  const NoGrad no_grad;
+namespace {
+
+std::tuple<Tensor, Tensor, Tensor> distinct(const Tensor& t) {
+  const NoGrad no_history;
   const int64_t n = t.numel();
   if (!t.device().is_cpu() && n > 0 && !is_complex(t.dtype()) && !is_wide_unsigned(t.dtype())) return unique_on_device(t);
   const auto [values, order] = sort(t.detach().cpu().reshape({-1}));
@@ -142,8 +143,6 @@ std::tuple<Tensor, Tensor, Tensor> unique(const Tensor& t) {
   return {index_select(values, 0, tensor(starts, host)).to(device), inverse.to(device), tensor(counts, host).to(device)};
 }
 
-namespace {
-
 // Sorts slices by their elements on the host. Returns their indices, and for each whether it differs from the one before.
 template <class T>
 std::pair<std::vector<int64_t>, std::vector<bool>> slices_in_order(const std::vector<T>& elements, int64_t count) {
@@ -160,6 +159,13 @@ std::pair<std::vector<int64_t>, std::vector<bool>> slices_in_order(const std::ve
 }
 
 }  // namespace
+
+std::tuple<Tensor, Tensor, Tensor> unique(const Tensor& t) {
+  ops::require_defined(t, "unique", "input");
+  ops::require_elements(t, "_unique2");
+  const auto [values, inverse, counts] = distinct(t);
+  return {autograd::record_underived(values, "Unique2Backward0", {&t}, "_unique2"), inverse, counts};
+}
 
 std::tuple<Tensor, Tensor, Tensor> unique(const Tensor& t, int64_t given) {
   ops::require_defined(t, "unique", "input");
@@ -178,7 +184,8 @@ std::tuple<Tensor, Tensor, Tensor> unique(const Tensor& t, int64_t given) {
     ++counts.back();
   }
   const auto list = [&](const std::vector<int64_t>& v) { return tensor(v, Options(DType::I64, t.device())); };
-  return {index_select(t, dim, list(firsts)), list(places), list(counts)};
+  const Tensor values = index_select(t.detach(), dim, list(firsts));
+  return {autograd::record_underived(values, "UniqueDimBackward0", {&t}, "unique_dim"), list(places), list(counts)};
 }
 
 Tensor bincount(const Tensor& t, int64_t minlength) {
@@ -218,8 +225,8 @@ Tensor bincount(const Tensor& t, const Tensor& weights, int64_t minlength) {
   if (t.numel() == 0) return counts;  // integers even if weights are given, as in PyTorch
   const DType type = weights.dtype() == DType::F32 ? DType::F32 : DType::F64;
   const Tensor out = zeros(counts.sizes(), Options(type, t.device()));
-  index_add_(out, 0, t.to(DType::I64), weights.to(type));
-  return out;
+  index_add_(out, 0, t.to(DType::I64), weights.detach().to(type));
+  return autograd::record_refused(out, {&weights}, "bincount");
 }
 
 namespace {
@@ -261,10 +268,9 @@ std::pair<Tensor, Tensor> mode(const Tensor& t, int64_t dim, bool keepdim) {
   return keepdim ? std::pair(value, place) : std::pair(value.squeeze(d), place.squeeze(d));
 }
 
-std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& t, std::optional<int64_t> dim) {
-  ops::require_defined(t, "unique_consecutive", "input");
-  ops::refuse_complex(t.dtype(), "unique");
-  if (dim) ops::require_unique_dim(t, *dim);
+namespace {
+
+std::tuple<Tensor, Tensor, Tensor> runs(const Tensor& t, std::optional<int64_t> dim) {
   const NoGrad no_history;
   const Tensor x = dim ? t.detach().movedim(*dim, 0) : t.detach().reshape({-1});
   const int64_t n = x.size(0);
@@ -279,6 +285,16 @@ std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& t, std::opti
   const Tensor inverse = cumsum(differs.to(DType::I64), 0) - 1;
   const Tensor values = index_select(x, 0, starts);
   return {dim ? values.movedim(0, *dim) : values, dim ? inverse : inverse.reshape(t.sizes()), ends - starts};
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& t, std::optional<int64_t> dim) {
+  ops::require_defined(t, "unique_consecutive", "input");
+  ops::refuse_complex(t.dtype(), "unique");
+  if (dim) ops::require_unique_dim(t, *dim);
+  const auto [values, inverse, counts] = runs(t, dim);
+  return {autograd::record_underived(values, "UniqueConsecutiveBackward0", {&t}, "unique_consecutive"), inverse, counts};
 }
 
 }  // namespace naru

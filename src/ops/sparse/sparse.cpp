@@ -22,7 +22,7 @@ void require_coo(const Tensor& t, const char* op) {
 }  // namespace
 
 Tensor ops::sparse_shell(Ref<ops::SparseParts> parts, const Dims& sizes) {
-  if (const DType type = parts->values.dtype(); !in_programs(type) && type != kComplex64 && type != kComplex128)
+  if (const DType type = parts->values.dtype(); !in_programs(type) && !is_float8(type) && type != kComplex64 && type != kComplex128)
     throw NotImplementedError(
         "sparse tensors of dtype {} are not supported; integers are to be signed or uint8, complex numbers complex64 or complex128",
         name_of(type));

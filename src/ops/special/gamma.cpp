@@ -3,6 +3,7 @@
 #include <limits>
 #include <numbers>
 
+#include "autograd/history/constant.h"
 #include "naru/ops/special.h"
 #include "ops/elementwise/by_float64.h"
 #include "ops/elementwise/rules.h"
@@ -117,7 +118,7 @@ Tensor regularised(const Tensor& a, const Tensor& x, bool upper) {
   return autograd::record(
       y, upper ? "IgammacBackward0" : "IgammaBackward0", {&a, &x}, {&a, &x},
       [upper](const std::vector<Tensor>& g, const std::vector<Tensor>& saved, autograd::Needed needed) -> std::vector<Tensor> {
-        if (needed[0]) throw NotImplementedError("the derivative for '{}: input' is not implemented.", upper ? "igammac" : "igamma");
+        if (needed[0]) autograd::throw_underived(upper ? "igammac: input" : "igamma: input");
         const Tensor &p = saved[0], &t = saved[1];
         const Tensor slope = g[0] * exp((p - 1.0) * log(t) - t - lgamma(p));
         return {Tensor(), upper ? -slope : slope};

@@ -321,12 +321,3 @@ def test_a_function_node_lets_its_context_go():
     del y
     gc.collect()
     assert refs[0]() is None
-
-
-def test_a_function_without_a_derivative_says_so():
-    x = torch.tensor([1.5], requires_grad=True)
-    with pytest.raises(NotImplementedError, match="the derivative for 'zeta' is not implemented"):
-        torch.special.zeta(x, 2.0)
-    with torch.no_grad():
-        assert not torch.special.zeta(x, 2.0).requires_grad
-    assert not torch.special.zeta(x.detach(), 2.0).requires_grad

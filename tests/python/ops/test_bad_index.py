@@ -10,6 +10,9 @@ import naru as torch
 import naru.nn.functional as F
 
 
+pytestmark = pytest.mark.filterwarnings("ignore:index_reduce")
+
+
 def line():
     return inspect.currentframe().f_back.f_lineno
 
@@ -31,14 +34,18 @@ CALLS = {
     "assignment": lambda x, bad: x.__setitem__(bad, 1.0),
     "index_add": lambda x, bad: x.index_add(0, bad, torch.ones(3, device=x.device)),
     "embedding": lambda x, bad: F.embedding(bad, x.reshape(-1, 1)),
+    "scatter_reduce": lambda x, bad: x.scatter_reduce(0, bad, torch.ones(3, device=x.device), "mean"),
+    "index_reduce": lambda x, bad: x.index_reduce(0, bad, torch.ones(3, device=x.device), "mean"),
     "nll_loss": lambda x, bad: F.nll_loss(x.expand(3, 5), bad),
     "cross_entropy": lambda x, bad: F.cross_entropy(x.expand(3, 5), bad),
 }
 ON_THE_CPU = {
     **CALLS,
-    "scatter_reduce": lambda x, bad: x.scatter_reduce(0, bad, torch.ones(3), "amax"),
-    "scatter_reduce prod": lambda x, bad: x.scatter_reduce(0, bad, torch.ones(3), "prod"),
-    "index_reduce": lambda x, bad: x.index_reduce(0, bad, torch.ones(3), "amax"),
+    **{f"{name} {kind}": lambda x, bad, f=name, kind=kind: getattr(x, f)(0, bad, torch.ones(3), kind)
+       for name in ("scatter_reduce", "index_reduce") for kind in ("prod", "amax", "amin")},
+    "scatter_reduce with gradients": lambda x, bad: x.requires_grad_().scatter_reduce(0, bad, torch.ones(3), "amax"),
+    "index_reduce with gradients": lambda x, bad: x.requires_grad_().index_reduce(0, bad, torch.ones(3), "amax"),
+    "index_reduce without self": lambda x, bad: x.index_reduce(0, bad, torch.ones(3), "mean", include_self=False),
     "index_copy": lambda x, bad: x.index_copy(0, bad, torch.ones(3)),
     "index_fill": lambda x, bad: x.index_fill(0, bad, 1.0),
     "put": lambda x, bad: x.put(bad, torch.ones(3)),
@@ -71,7 +78,6 @@ def test_the_next_read_raises_and_a_hundred_operations_follow(kind, call):
     assert x[torch.tensor([4], device=kind)].item() in (1.0, 4.0)
 
 
-@pytest.mark.filterwarnings("ignore:index_reduce")
 @pytest.mark.parametrize("call", ON_THE_CPU)
 def test_on_the_cpu_the_call_itself_raises(call):
     with pytest.raises((IndexError, RuntimeError), match="77") as error:
@@ -80,7 +86,7 @@ def test_on_the_cpu_the_call_itself_raises(call):
 
 
 @pytest.mark.parametrize("kind", ["cpu", "cuda"])
-@pytest.mark.parametrize("call", ["gather", "index_select", "scatter", "index_add", "embedding", "nll_loss"])
+@pytest.mark.parametrize("call", ["gather", "index_select", "scatter", "index_add", "scatter_reduce", "index_reduce", "embedding", "nll_loss"])
 def test_negative_positions_are_errors_where_they_do_not_count_from_the_end(kind, call):
     x = torch.arange(5.0, device=kind)
     with pytest.raises(error_of(call), match="-1"):

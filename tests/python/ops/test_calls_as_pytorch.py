@@ -139,3 +139,27 @@ def test_functions_that_ask_torch_function_are_listed():
     assert {torch, torch.functional, F, torch.Tensor, torch.linalg, torch.fft, torch.special} == {*found}
     assert torch.add in found[torch] and F.gelu in found[F] and torch.Tensor.add in found[torch.Tensor] and torch.linalg.inv in found[torch.linalg]
     assert torch.zeros not in found[torch] and torch.is_grad_enabled not in found[torch]
+
+
+@pytest.mark.parametrize("name", ["abs", "absolute"])
+def test_the_magnitude_of_complex_numbers_is_converted_to_out(name):
+    f, z = getattr(torch, name), torch.tensor([3 + 4j, 1j])
+    for dtype in (torch.float32, torch.float64, torch.complex64):
+        out = torch.empty(2, dtype=dtype)
+        assert f(z, out=out) is out and torch.equal(out, torch.tensor([5.0, 1.0]).to(dtype))
+    with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Long"):
+        f(z, out=torch.empty(2, dtype=torch.int64))
+    with pytest.raises(RuntimeError, match="Found dtype Double but expected Float"):
+        f(torch.ones(2), out=torch.empty(2, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_where_takes_bytes_as_a_condition_and_no_other_integers(kind):
+    bytes_ = torch.tensor([1, 0, 2], dtype=torch.uint8, device=kind)
+    x = torch.tensor([1.0, 2.0, 3.0], device=kind, requires_grad=True)
+    for found in (torch.where(bytes_, x, 0.0), x.where(bytes_, torch.zeros(3, device=kind))):
+        assert found.tolist() == [1, 0, 3]
+        assert torch.autograd.grad(found.sum(), x)[0].tolist() == [1, 0, 1]
+    assert torch.func.vmap(torch.where)(bytes_, x.detach(), x.detach() * 2).tolist() == [1, 4, 3]
+    with pytest.raises(RuntimeError, match="where expected condition to be a boolean tensor, but got a tensor with dtype Int"):
+        torch.where(bytes_.int(), x, 0.0)

@@ -380,3 +380,17 @@ def test_modules_move_to_them(device):
     layer.to(torch.float8_e4m3fn)
     assert layer.weight.dtype == torch.float8_e4m3fn and torch.equal(layer.weight.detach().view(torch.uint8), want.view(torch.uint8))
     assert layer(torch.ones(2, 8, device=device).to(torch.float8_e4m3fn)).dtype == torch.float8_e4m3fn
+
+
+def test_sparse_tensors_hold_float8_and_refuse_to_add_them():
+    code = torch.float8_e4m3fn
+    places, values = torch.tensor([[0, 1]]), torch.tensor([1.0, 2.0])
+    sparse = torch.sparse_coo_tensor(places, values.to(code), (3,))
+    assert sparse.dtype == code and "float8_e4m3fn" in repr(sparse)
+    assert sparse.float().to_dense().tolist() == [1, 2, 0]
+    assert torch.sparse_coo_tensor(places, values, (3,)).to(code).float().to_dense().tolist() == [1, 2, 0]
+    compressed = torch.eye(2).to(code).to_sparse_csr()
+    assert compressed.dtype == code and compressed.values().float().tolist() == [1, 1]
+    for refused in (sparse.to_dense, sparse.coalesce, compressed.to_dense):  # PyTorch has no sums of them
+        with pytest.raises(NotImplementedError, match="not implemented for 'Float8_e4m3fn'"):
+            refused()

@@ -196,7 +196,7 @@ void extreme_loop(const HostLoop& loop) {
   const T* const from = source.as<T>();
   T* const to = out.as<T>();
   const Dims strides = contiguous_strides(out.sizes);
-  if (loop.numbers[2])
+  if (loop.numbers[2] & 1)
     return each_place(index.sizes, strides, loop.numbers[0], at,
                       [&](int64_t i, int64_t place) { to[place] = kBetter(to[place], from[i]); });
   std::vector<bool> met(static_cast<size_t>(out.numel()));
@@ -210,7 +210,8 @@ void extreme_loop(const HostLoop& loop) {
 
 void scatter_extreme(const HostLoop& loop) {
   const auto &index = loop.arrays[0], &out = loop.arrays[2];
-  check_positions(index, out.sizes[static_cast<size_t>(loop.numbers[0])], static_cast<int>(loop.numbers[0]), "scatter");
+  check_positions(index, out.sizes[static_cast<size_t>(loop.numbers[0])], static_cast<int>(loop.numbers[0]),
+                  loop.numbers[2] & 2 ? ir::IndexName("index_reduce_") : ir::IndexName("scatter_reduce"));
   with_type<float, double, int32_t, int64_t>(
       out.dtype, [&]<class T>(T) { loop.numbers[1] ? extreme_loop<T, greater_of<T>>(loop) : extreme_loop<T, lesser_of<T>>(loop); });
 }
