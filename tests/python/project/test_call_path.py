@@ -15,6 +15,7 @@ WRITES = "writes into its operand: the value of the batch, or parts, take the pl
 INDEX = "reads an index: what each position is decides, not what the call is"
 EXCEPTIONS = {
     "ops/elementwise/elementwise.cpp": "the elementwise table: the same questions, of its rows",
+    "ops/elementwise/arithmetic.cpp": "records a quotient that has no derivative: that of a vmap by its value",
     "ops/tensor/apply.cpp": "below operators: computes what a row of the table, or a composition, is made of",
     "ops/tensor/copy.cpp": WRITES,
     "ops/shape/resize.cpp": WRITES,
