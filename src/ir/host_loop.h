@@ -34,6 +34,7 @@ namespace naru::ir {
 //   Recurrent       the steps of a recurrent layer: ops/nn/recurrent_sequence.h has its arrays and numbers
 //   RecurrentGradient  the same, backward
 //   Pad             x, out: x somewhere inside out, a constant elsewhere. numbers: offset of x in out, in elements; the constant's bits
+//   Histogram       x, out (I64): how many numbers each bin has. numbers: bits (F64) of the lower and the upper bound, and of bins per unit
 struct HostLoop {
   enum class Kind : uint8_t {
     Gcd,
@@ -52,7 +53,8 @@ struct HostLoop {
     CtcForward,
     Pad,
     Recurrent,
-    RecurrentGradient
+    RecurrentGradient,
+    Histogram
   };
   struct Array {
     void* data = nullptr;

@@ -137,7 +137,7 @@ const ElementwiseOp kInternal[] = {
     {"exponential", 3,
      [](Args a) {
        const V u = uniform01(index(a[1].graph()), a[1], a[2], a[0].type());
-       return where(u == 0.0, u.lit(a[0].type() == VType::F64 ? 0x1p-54 : 0x1p-25), -log(1.0 - u)) / a[0];  // above 0: half a step
+       return where(u == 0.0, u.lit(a[0].type() == VType::F64 ? 0x1p-54 : 0x1p-25), exponential_of(u)) / a[0];  // above 0: half a step
      }},
     {"masked_scale", 3, [](Args a) { return a[0] * where(a[1], a[2], 0.0); }},
     {"sub_exp", 2, [](Args a) { return exp(a[0] - a[1]); }},
@@ -166,6 +166,8 @@ const ElementwiseOp kInternal[] = {
     {"erfcx", 1, [](Args a) { return erfcx(a[0]); }},
     {"log_ndtr", 1, [](Args a) { return log_ndtr(a[0]); }},
     {"ndtri", 1, [](Args a) { return ndtri(a[0]); }},
+    {"ndtr", 1, [](Args a) { return ndtr(a[0]); }},
+    {"entr", 1, [](Args a) { return entr(a[0]); }},
     {"bessel_i0", 1, [](Args a) { return bessel_i0(a[0]); }},
     {"bessel_i1", 1, [](Args a) { return bessel_i1(a[0]); }},
     {"bessel_i0e", 1, [](Args a) { return bessel_i0e(a[0]); }},

@@ -10,6 +10,8 @@ enum : OpId {
   erfcx = kCount,
   log_ndtr,
   ndtri,
+  ndtr,
+  entr,
   bessel_i0,
   bessel_i1,
   bessel_i0e,

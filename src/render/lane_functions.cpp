@@ -100,8 +100,28 @@ NARU_LANES bool small_division(int64_t* a, const int64_t* b, int64_t lanes, bool
   for (int64_t i = 0; i < lanes; i += 4) _mm256_storeu_si256(reinterpret_cast<__m256i*>(a + i), out[i / 4]);
   return true;
 }
+
+// All lanes, if every divisor is a power of two and no dividend is negative; otherwise returns false and leaves the lanes unchanged.
+NARU_LANES bool masked_rem(int64_t* a, const int64_t* b, int64_t lanes) {
+  const __m256i zero = _mm256_setzero_si256(), minus_one = _mm256_set1_epi64x(-1);
+  __m256i good = minus_one;
+  for (int64_t i = 0; i < lanes; i += 4) {
+    const __m256i p = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a + i));
+    const __m256i q = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + i)), mask = _mm256_add_epi64(q, minus_one);
+    good = _mm256_and_si256(good, _mm256_cmpeq_epi64(_mm256_and_si256(q, mask), zero));
+    good = _mm256_and_si256(good, _mm256_and_si256(_mm256_cmpgt_epi64(q, zero), _mm256_cmpgt_epi64(p, minus_one)));
+  }
+  if (_mm256_movemask_epi8(good) != -1) return false;
+  for (int64_t i = 0; i < lanes; i += 4) {
+    const __m256i p = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a + i));
+    const __m256i mask = _mm256_add_epi64(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + i)), minus_one);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(a + i), _mm256_and_si256(p, mask));
+  }
+  return true;
+}
 #undef NARU_LANES
 #else
+bool masked_rem(int64_t*, const int64_t*, int64_t) { return false; }
 bool smaller_rem(float*, const float*, int64_t) { return false; }
 bool small_rem(float*, const float*, int64_t) { return false; }
 bool small_division(int64_t*, const int64_t*, int64_t, bool) { return false; }
@@ -127,6 +147,7 @@ void div_i64(void* s, int64_t lanes) {
   });
 }
 void rem_i64(void* s, int64_t lanes) {
+  if (masked_rem(static_cast<int64_t*>(s), second<int64_t>(s), lanes)) return;
   if (small_division(static_cast<int64_t*>(s), second<int64_t>(s), lanes, true)) return;
   for_lanes<int64_t>(s, lanes, [](int64_t a, int64_t b) -> int64_t { return b == 0 || b == -1 ? 0 : a % b; });
 }

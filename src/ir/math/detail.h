@@ -102,6 +102,13 @@ struct Scaled {
 };
 Scaled normalise(V x);
 
+// Whether x is normal, positive and finite: logarithms and powers of other numbers need more.
+V is_normal(V x);
+// log(x) for x that are so, with its bits; anything for others.
+V log_of_normal(V x);
+// log(x); where `usual`, a condition that is cheap to ask, x must be normal, positive and finite.
+V log_where(V usual, V x);
+
 // |x| = quadrant pi/2 + hi + lo. The quadrant (I32) is modulo 4, and |hi| <= pi/4, up to rounding; NaN for infinite x.
 struct Angle {
   V quadrant, hi, lo;

@@ -63,17 +63,15 @@ std::vector<double> scaled_series(int terms) {
 // erfc(a) for F64 a >= 0, to double precision (`full`) or only to float precision.
 V erfc_core(V a, bool full) {
   a = at_most(a, full ? 28 : 10.3);  // where it underflows
-  const double k = full ? 3.75 : 2.5;
-  const V t = (a - k) / (a + k);
-  const V ratio = (full ? polynomial(t, kErfcLong) : polynomial(t, kErfcShort)) / fma(a, 2.0, 1.0);
   if (full) {
-    const V square = a * a;
-    const V e = exp(-square);
-    return fma(-e, fma(a, a, -square), e) * ratio;
+    const V square = a * a, t = (a - 3.75) / (a + 3.75), e = exp(-square);
+    return fma(-e, fma(a, a, -square), e) * (polynomial(t, kErfcLong) / fma(a, 2.0, 1.0));
   }
-  const V x = a * a * -kLog2E;
+  // One division for both quotients: divisions are most of the time.
+  const V above = a + 2.5, twice = fma(a, 2.0, 1.0), inverse = 1.0 / (above * twice);
+  const V t = (a - 2.5) * twice * inverse, x = a * a * -kLog2E;
   const V n = round(x), r = x - n;
-  return scale(fma(polynomial(r, kExp2Short), r, 1.0), n) * ratio;
+  return scale(fma(polynomial(r, kExp2Short), r, 1.0), n) * (polynomial(t, kErfcShort) * (above * inverse));
 }
 
 // exp(x²) erfc(x) for F64 x, with the same meaning of `full`.
@@ -136,7 +134,7 @@ V normal_cdf(V x) {
 
 V erfinv(V x) {
   const V a = abs(x);
-  const V w = -log(fma(-x, x, 1.0));
+  const V w = -log_of_normal(fma(-x, x, 1.0));
   const V root = sqrt(w);
   const V ratio = is32(x) ? where(w < 5.0, polynomial(w - 2.5, kInverseF32), polynomial(root - 3, kInverseTailF32))
                           : where(w < 6.25, polynomial(w - 3.125, kInverseF64),
@@ -144,12 +142,14 @@ V erfinv(V x) {
   return with_sign(where(a < 1.0, a * ratio, where(a == 1.0, inf(x), nan(x))), sign_of(x));
 }
 
+V ndtr(V x) { return convert(erfc_of(convert(x, DType::F64) * -kOverRoot2, !is32(x)) * 0.5, float_dtype(x)); }
+
 V erfcx(V x) { return convert(erfcx_core(convert(x, DType::F64), !is32(x)), float_dtype(x)); }
 
 V log_ndtr(V x) {
   const bool full = !is32(x);
   const V wide = convert(x, DType::F64), low = at_most(wide, -1.0), high = at_least(wide, -1.0);
-  const V left = log(erfcx_core(low * -kOverRoot2, full) * 0.5) - low * low * 0.5;
+  const V left = log_of_normal(erfcx_core(low * -kOverRoot2, full) * 0.5) - low * low * 0.5;
   return convert(where(wide < -1.0, left, log1p(erfc_of(high * kOverRoot2, full) * -0.5)), float_dtype(x));
 }
 

@@ -35,8 +35,8 @@ SinCosPi sin_cos_pi(V x) {
   return {where(steep, c, s), where(steep, s, c)};
 }
 
-// x > 0
-V lgamma_positive(V x) {
+// x > 0; usual: x is normal and finite
+V lgamma_positive(V usual, V x) {
   // (0, 0.75): lgamma(x + 1) - log(x). [2.25, 8): recurrence down to [1.25, 2.25), multiplying the factors. From 8: Stirling.
   const V below = x < 0.75, big = x >= 8.0;
   V y = where(below, x + 1, where(big, x.lit(1.5), x));
@@ -47,7 +47,7 @@ V lgamma_positive(V x) {
     factors = where(above, factors * lower, factors);
     y = where(above, lower, y);
   }
-  const V l = log(factors);
+  const V l = log_where(usual, factors);
   const V near = (y - 1) * (y - 2) * polynomial(y - 1.5, kLgamma);
   const V inverse = 1 / x;
   const V far = fma(x - 0.5, l - 1, fma(polynomial(inverse * inverse, kStirling), inverse, 0.41893853320467274));
@@ -55,13 +55,14 @@ V lgamma_positive(V x) {
 }
 
 V lgamma_wide(V x) {
-  const V a = abs(x);
+  // Most arguments are positive: then half of the work can be left out.
+  const V a = abs(x), usual = is_normal(x);
   const V reflect = x < -0x1p-60;
   // x < 0: log(pi / |sin(pi x)|) - lgamma(1 - x). For tiny |x|, both signs give -log |x|.
-  const V positive = lgamma_positive(where(reflect, 1 - x, a));
+  const V positive = lgamma_positive(usual, where_usually(usual, x, where(reflect, 1 - x, a)));
   const V s = sin_cos_pi(x).sin;
   const V reflected = where(s > 0.0, log(kPi / s) - positive, inf(x));
-  return where(a < kInf, where(reflect, reflected, positive), a);
+  return where_usually(usual, positive, where(a < kInf, where(reflect, reflected, positive), a));
 }
 
 V digamma_wide(V x) {
@@ -78,7 +79,7 @@ V digamma_wide(V x) {
   }
   const V y = where(low, positive + 10, positive);
   const V inverse = 1 / y, z = inverse * inverse;
-  const V series = log(y) - fma(z, polynomial(z, kDigamma), inverse * 0.5);
+  const V series = log_of_normal(y) - fma(z, polynomial(z, kDigamma), inverse * 0.5);
   const V value = where(low, series - numerator / denominator, series);
   const auto [s, c] = sin_cos_pi(x);
   const V r = x - round(x);

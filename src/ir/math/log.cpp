@@ -33,32 +33,47 @@ using namespace detail;
 struct Parts {
   V k, f, c;  // log(x) = k ln 2 + f + c
 };
-Parts parts(V x) {
-  const V tiny = x < pick(x, 0x1p-126, 0x1p-1022);
-  const double up = pick(x, 24, 54);
-  const auto [k, m] = normalise(where(tiny, x * pick(x, 0x1p24, 0x1p54), x));
+// x must be normal, positive and finite.
+Parts parts_of_normal(V x) {
+  const auto [k, m] = normalise(x);
   const V f = m - 1;
-  return {k + where(tiny, x.lit(-up), 0.0), f, log1p_correction(f)};
+  return {k, f, log1p_correction(f)};
+}
+// usual: as for log_where().
+Parts parts(V usual, V x) {
+  const V tiny = x < pick(x, 0x1p-126, 0x1p-1022);
+  const auto [k, f, c] = parts_of_normal(where_usually(usual, x, where(tiny, x * pick(x, 0x1p24, 0x1p54), x)));
+  return {where_usually(usual, k, k + where(tiny, x.lit(-pick(x, 24, 54)), 0.0)), f, c};
 }
 
 // `value` for positive, finite x; otherwise the special values common to all logarithms.
 V with_special(V x, V value) { return where(x > 0.0, where(x < kInf, value, x), where(x == 0.0, x.lit(-kInf), where(x < 0.0, nan(x), x))); }
 
+V natural(const Parts& p) {
+  const Split ln2 = pick(p.f, kLn2F32, kLn2F64);
+  return fma(p.k, ln2.hi, p.f + fma(p.k, ln2.lo, p.c));
+}
+
 // k `per_octave` + (f + c) `factor`, small terms first.
 V log_to_base(V x, Split per_octave, Split factor) {
-  const auto [k, f, c] = parts(x);
+  const V usual = is_normal(x);
+  const auto [k, f, c] = parts(usual, x);
   V sum = fma(c, factor.hi, per_octave.lo == 0 ? f * factor.lo : fma(f, factor.lo, k * per_octave.lo));
   sum = fma(f, factor.hi, sum);
-  return with_special(x, fma(k, per_octave.hi, sum));
+  const V value = fma(k, per_octave.hi, sum);
+  return where_usually(usual, value, with_special(x, value));
 }
 
 }  // namespace
 
-V log(V x) {
-  const auto [k, f, c] = parts(x);
-  const Split ln2 = pick(x, kLn2F32, kLn2F64);
-  return with_special(x, fma(k, ln2.hi, f + fma(k, ln2.lo, c)));
+V detail::is_normal(V x) { return (x >= pick(x, 0x1p-126, 0x1p-1022)) & (x < kInf); }
+V detail::log_of_normal(V x) { return natural(parts_of_normal(x)); }
+V detail::log_where(V usual, V x) {
+  const V value = natural(parts(usual, x));
+  return where_usually(usual, value, with_special(x, value));
 }
+
+V log(V x) { return log_where(is_normal(x), x); }
 
 V log2(V x) {
   return log_to_base(x, {1, 0}, pick(x, Split{0x1.715476p+0, 0x1.4ae0cp-26}, Split{0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56}));

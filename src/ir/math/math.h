@@ -66,5 +66,7 @@ Words philox(V counter, V offset, V key);
 // takes a word, or two elements the radius and the angle of two words. F64: each element has a counter of its own.
 V uniform01(V i, V key, V offset, VType type);
 V normal01(V i, V key, V offset, VType type);
+// -log(1 - u), 0 <= u < 1
+V exponential_of(V u);
 
 }  // namespace naru::ir

@@ -59,7 +59,7 @@ V magnitude(const Base& base, V y) {
 }  // namespace
 
 V pow(V x, V y) {
-  const V usual = (x >= pick(x, 0x1p-126, 0x1p-1022)) & (x < kInf);
+  const V usual = is_normal(x);
   const V size = magnitude({x, usual}, y);
   // The sign of x is kept if y is an odd integer. A negative finite number has no real powers except integer ones.
   const V whole = floor(y) == y, half = y * 0.5;

@@ -54,7 +54,7 @@ V normal01(V i, V key, V offset, VType type) {
   if (type == VType::F64) {
     const Words words = philox(i, offset, key);
     const V u = (wide_bits(words.w[0], words.w[1]) + 1) * 0x1p-53, v = wide_bits(words.w[2], words.w[3]) * 0x1p-53;
-    return sqrt(log(u) * -2) * cos_of_turn(v);
+    return sqrt(log_of_normal(u) * -2) * cos_of_turn(v);
   }
   const Words words = shared_words(i, offset, key);
   const V part = low_word(i), second = bit_set(part, 1);
@@ -62,7 +62,9 @@ V normal01(V i, V key, V offset, VType type) {
   const V u = (top_bits(where(second, words.w[2], words.w[0]), 31, type) + 1) * 0x1p-31;
   const V v = top_bits(where(second, words.w[3], words.w[1]), 24, type) * 0x1p-24;
   // Odd elements take the sine, which is the cosine a quarter earlier (exact: v is a multiple of 2^-24).
-  return sqrt(log(u) * -2) * cos_of_turn(v - where(bit_set(part, 0), v.lit(0.25), v.lit(0)));
+  return sqrt(log_of_normal(u) * -2) * cos_of_turn(v - where(bit_set(part, 0), v.lit(0.25), v.lit(0)));
 }
+
+V exponential_of(V u) { return -log_of_normal(1.0 - u); }
 
 }  // namespace naru::ir

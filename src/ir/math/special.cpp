@@ -57,11 +57,19 @@ V ndtri(V x) {
   constexpr double kMiddle = 0.425;  // from 1/2
   const V p = convert(x, DType::F64), q = p - 0.5, near = at_least(at_most(q, kMiddle), -kMiddle);
   const V less = where(p > 0.5, 1.0 - p, p);
-  const V r = sqrt(-log(at_most(at_least(less, std::numeric_limits<double>::denorm_min()), 0.5)));
+  // What comes from F32 is normal here.
+  const V tail_of = at_most(at_least(less, std::numeric_limits<double>::denorm_min()), 0.5);
+  const V r = sqrt(-(is32(x) ? log_of_normal(tail_of) : log(tail_of)));
   const V tail = where(r > 5.0, kFarTail(at_least(r, 5.0) - 5.0), kTail(at_most(r, 5.0) - 1.6));
   const V y = where(abs(q) > kMiddle, where(q < 0.0, -tail, tail), near * kNear(kMiddle * kMiddle - near * near));
   const V whole = where(p == 0.0, -inf(p), where(p == 1.0, inf(p), where((p > 0.0) & (p < 1.0), y, nan(p))));
   return convert(whole, float_dtype(x));
+}
+
+V entr(V x) {
+  const V wide = convert(x, DType::F64), usual = is_normal(wide), value = -wide * log_where(usual, wide);
+  const V ends = where(wide == 0.0, wide.lit(0), where(isnan(wide), wide, wide.lit(-kInf)));
+  return convert(where_usually(usual, value, where(wide > 0.0, value, ends)), float_dtype(x));
 }
 
 V bessel_i0(V x) { return bessel_of(x, 0, false); }

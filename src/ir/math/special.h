@@ -7,7 +7,9 @@ namespace naru::ir {
 
 V erfcx(V x);      // exp(x * x) erfc(x)
 V log_ndtr(V x);   // log(erfc(-x / sqrt(2)) / 2), the logarithm of the normal distribution function
-V ndtri(V x);      // that function's inverse
+V ndtr(V x);       // the normal distribution function
+V ndtri(V x);      // its inverse
+V entr(V x);       // -x log(x); 0 at 0, -inf below
 V bessel_i0(V x);  // modified Bessel functions of order 0 and 1
 V bessel_i1(V x);
 V bessel_i0e(V x);  // times exp(-|x|)

@@ -182,6 +182,7 @@ namespace {
 
 struct Columns {
   Dims kernel, dilation, padding, stride;  // two entries each (height, width)
+  bool pads() const { return padding[0] != 0 || padding[1] != 0; }
   int64_t positions(int64_t size, size_t d) const {
     const int64_t room = ops::plus(size, ops::times(2, padding[d])) - ops::times(dilation[d], kernel[d] - 1) - 1;
     return (room < 0 ? room - stride[d] + 1 : room) / stride[d] + 1;
@@ -222,7 +223,7 @@ Tensor unfolded(const Tensor& x, const Columns& c) {
   Tensor out;
   {
     NoGrad guard;
-    const Tensor padded = constant_pad(x.detach(), {c.padding[1], c.padding[1], c.padding[0], c.padding[0]}, 0);
+    const Tensor padded = c.pads() ? constant_pad(x.detach(), {c.padding[1], c.padding[1], c.padding[0], c.padding[0]}, 0) : x.detach();
     out = empty({x.size(0), x.size(1), places, down, across}, Options(x.dtype(), x.device()));
     for (int64_t k = 0; k < places; ++k) out.select(2, k).copy_(seen_by(padded, c, k / c.kernel[1], k % c.kernel[1], down, across));
     out = out.view({x.size(0), x.size(1) * places, down * across});
@@ -241,7 +242,7 @@ Tensor folded(const Tensor& columns, const Dims& sizes, const Columns& c) {
     const Tensor parts = columns.detach().reshape({sizes[0], sizes[1], places, down, across});
     out = zeros({sizes[0], sizes[1], sizes[2] + 2 * c.padding[0], sizes[3] + 2 * c.padding[1]}, Options(columns.dtype(), columns.device()));
     for (int64_t k = 0; k < places; ++k) seen_by(out, c, k / c.kernel[1], k % c.kernel[1], down, across) += parts.select(2, k);
-    out = constant_pad(out, {-c.padding[1], -c.padding[1], -c.padding[0], -c.padding[0]}, 0);
+    if (c.pads()) out = constant_pad(out, {-c.padding[1], -c.padding[1], -c.padding[0], -c.padding[0]}, 0);
   }
   return record(out, "Col2ImBackward0", {&columns}, {},
                 autograd::WithJvp([c](const Tensors& g, const Tensors&) -> Tensors { return {unfolded(g[0], c)}; },

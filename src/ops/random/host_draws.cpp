@@ -211,13 +211,10 @@ void host_any_integers(const Tensor& out, Generator* generator) {
   fill_with<int64_t>(out, DType::I64, [&] { return (wide ? t.bits64() : t.bits()) % range; });
 }
 
-std::vector<int64_t> host_permutation(int64_t n, Generator* generator) {
+void host_permutation(int64_t* order, int64_t n, Generator* generator) {
   Twister t(generator);
-  std::vector<int64_t> order(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i) order[static_cast<size_t>(i)] = i;
-  for (int64_t i = 0; i + 1 < n; ++i)
-    std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(i + t.bits() % static_cast<uint64_t>(n - i))]);
-  return order;
+  for (int64_t i = 0; i < n; ++i) order[i] = i;
+  for (int64_t i = 0; i + 1 < n; ++i) std::swap(order[i], order[i + static_cast<int64_t>(t.bits() % static_cast<uint64_t>(n - i))]);
 }
 
 namespace {

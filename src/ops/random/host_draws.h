@@ -59,7 +59,7 @@ void host_geometric(const Tensor& out, double p, Generator* generator);
 void host_integers(const Tensor& out, int64_t from, uint64_t range, Generator* generator);
 // random_() without bounds: the whole nonnegative range of the dtype; for floating-point types up to 2^digits, above which they lack integers.
 void host_any_integers(const Tensor& out, Generator* generator);
-std::vector<int64_t> host_permutation(int64_t n, Generator* generator);
+void host_permutation(int64_t* order, int64_t n, Generator* generator);
 // Categorical samples with replacement. weights: (rows, categories), F32 or F64, on the cpu.
 Tensor host_categories(const Tensor& weights, int64_t samples, Generator* generator);
 

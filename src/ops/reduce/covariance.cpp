@@ -1,12 +1,35 @@
 // cov and corrcoef.
 #include <algorithm>
 
+#include "naru/autograd.h"
 #include "naru/ops/complex.h"
 #include "naru/ops/functions.h"
 #include "ops/elementwise/half.h"
+#include "ops/elementwise/host_loop.h"
 #include "ops/tensor/common.h"
 
 namespace naru {
+
+namespace {
+
+// x and its transpose's conjugate multiplied. The product is symmetric: of large ones without a history the cpu computes blocks of rows up to the
+// diagonal only, and copies the rest.
+Tensor product_with_itself(const Tensor& x) {
+  constexpr int64_t kBlocks = 4, kWorthIt = 512;
+  const int64_t n = x.size(0), each = n / kBlocks;
+  if (n < kWorthIt || !(x.dtype() == DType::F32 || x.dtype() == DType::F64) || !ops::can_use_host_loop({&x})) return matmul(x, conj(x.t()));
+  const NoGrad off;
+  const Tensor rows = x.detach().contiguous(), out = empty({n, n}, Options(x.dtype(), x.device()));
+  for (int64_t b = 0; b < kBlocks; ++b) {
+    const int64_t first = b * each, end = b + 1 == kBlocks ? n : first + each;
+    const Tensor left = out.narrow(0, first, end - first).narrow(1, 0, end);
+    Tensor(left).copy_(matmul(rows.narrow(0, first, end - first), rows.narrow(0, 0, end).t()));
+    if (first > 0) Tensor(out.narrow(0, 0, first).narrow(1, first, end - first)).copy_(left.narrow(1, 0, first).t());
+  }
+  return out;
+}
+
+}  // namespace
 
 Tensor cov(const Tensor& t, int64_t correction, const Tensor& fweights, const Tensor& aweights) {
   ops::require_defined(t, "cov", "input");
@@ -32,7 +55,7 @@ Tensor cov(const Tensor& t, int64_t correction, const Tensor& fweights, const Te
   if (aweights.defined()) weights = weights.defined() ? weights * aweights : aweights;
   if (!weights.defined()) {
     const Tensor centered = x - mean(x, Dims{1}, true);
-    return (matmul(centered, conj(centered.t())) / static_cast<double>(std::max<int64_t>(n - correction, 0))).reshape(shape);
+    return (product_with_itself(centered) / static_cast<double>(std::max<int64_t>(n - correction, 0))).reshape(shape);
   }
   const Tensor total = sum(weights);
   const Tensor centered = x - (sum(x * weights, Dims{1}, true) / total);

@@ -185,6 +185,26 @@ std::pair<Tensor, Tensor> running(const Tensor& t, int64_t dim, bool greatest, c
 std::pair<Tensor, Tensor> cummax(const Tensor& t, int64_t dim) { return running(t, dim, true, "cummax"); }
 std::pair<Tensor, Tensor> cummin(const Tensor& t, int64_t dim) { return running(t, dim, false, "cummin"); }
 
+namespace {
+
+// What scanned() gives for logaddexp, without a history.
+Tensor added_exponentials(Tensor value, int64_t dim) {
+  const NoGrad off;
+  const DType type = value.dtype();
+  const int64_t n = value.size(dim);
+  for (int64_t step = 1; step < n; step *= 2) {
+    const Tensor next = ops::make_result(value.sizes(), type, value.device(), "logcumsumexp");
+    const Tensor first = value.narrow(dim, 0, step), earlier = value.narrow(dim, 0, n - step), later = value.narrow(dim, step, n - step);
+    const ops::OpOperand copied[] = {{&first, {}, type}}, added[] = {{&earlier, {}, type}, {&later, {}, type}};
+    ops::apply_into(ir::op::copy, copied, next.narrow(dim, 0, step));
+    ops::apply_into(ir::op::logaddexp, added, next.narrow(dim, step, n - step));
+    value = next;
+  }
+  return n == 1 ? value.detach().clone() : value;
+}
+
+}  // namespace
+
 Tensor logcumsumexp(const Tensor& t, int64_t dim) {
   if (auto y = ops::wrapped(ops::kNoCasts, logcumsumexp, t, ops::Dim{dim})) return *std::move(y);
   ops::require_defined(t, "logcumsumexp", "input");
@@ -200,7 +220,9 @@ Tensor logcumsumexp(const Tensor& t, int64_t dim) {
     return where(none, -std::numeric_limits<double>::infinity(), logaddexp(where(none, 0.0, earlier), where(none, 0.0, later)));
   };
   const bool half = ops::is_half(t.dtype());
-  const Tensor y = scanned(half ? t.to(DType::F32) : t, d, together);
+  const Tensor x = half ? t.to(DType::F32) : t;
+  const bool plain = !is_complex(t.dtype()) && !(grad_enabled() && t.requires_grad());
+  const Tensor y = plain ? added_exponentials(x, d) : scanned(x, d, together);
   return (half ? y.to(t.dtype()) : y).contiguous();
 }
 

@@ -1,4 +1,5 @@
 // Counts of elements in bins, and reductions of pieces: histogram, histogramdd, segment_reduce.
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -9,6 +10,7 @@
 #include "naru/ops.h"
 #include "naru/ops/functions.h"
 #include "ops/elementwise/half.h"
+#include "ops/elementwise/host_loop.h"
 #include "ops/reduce/reduction.h"
 #include "ops/tensor/common.h"
 #include "ops/tensor/type_names.h"
@@ -253,8 +255,15 @@ Tensor histc(const Tensor& t, int64_t bins, double low, double high) {
   if (!std::isfinite(low) || !std::isfinite(high)) throw RuntimeError("torch.histc: range of [{}, {}] is not finite", low, high);
   if (low == high) low -= 1, high += 1;
   if (low > high) throw RuntimeError("max must be larger than min, got {} and {}", high, low);
+  const double per_unit = static_cast<double>(bins) / (high - low);
+  if ((x.dtype() == DType::F32 || x.dtype() == DType::F64) && bins < std::numeric_limits<int32_t>::max() && ops::can_use_host_loop({&x})) {
+    const Tensor row = x.contiguous(), counts = ops::make_result({bins}, DType::I64, x.device(), "histc");
+    const auto bits_of = [](double v) { return std::bit_cast<int64_t>(v); };
+    ops::run_host_loop(ir::HostLoop::Kind::Histogram, {&row}, {&counts}, {bits_of(low), bits_of(high), bits_of(per_unit)});
+    return counts.to(t.dtype());
+  }
   const Tensor inside = masked_select(x, logical_and(ge(x, Operand(low)), le(x, Operand(high))));
-  const Tensor place = mul(sub(inside, Operand(low)), Operand(static_cast<double>(bins) / (high - low))).to(DType::I64);
+  const Tensor place = mul(sub(inside, Operand(low)), Operand(per_unit)).to(DType::I64);
   return bincount(clamp_max(place, Operand(bins - 1)), bins).to(t.dtype());
 }
 

@@ -231,10 +231,13 @@ Tensor bincount(const Tensor& t, const Tensor& weights, int64_t minlength) {
 
 namespace {
 
+bool host_finds_modes(const Tensor& t, int64_t d) { return d == t.dim() - 1 && size_of(t.dtype()) >= 4 && ops::can_use_host_loop({&t}); }
+
+// Without the host loop, NaN that mode() must choose is not.
 std::pair<Tensor, Tensor> mode_of_rows(const Tensor& t, int64_t d, bool keepdim) {
   const int64_t n = t.size(d);
   const auto [sorted, order] = sort(t.detach(), d);
-  if (d == t.dim() - 1 && size_of(t.dtype()) >= 4 && ops::can_use_host_loop({&t})) {
+  if (host_finds_modes(t, d)) {
     const Dims shape = ops::reduced_shape(t.sizes(), ops::dim_set(d, t.dim()), keepdim);
     const Tensor values = ops::make_result(shape, t.dtype(), t.device(), "mode"),
                  places = ops::make_result(shape, DType::I64, t.device(), "mode");
@@ -260,7 +263,7 @@ std::pair<Tensor, Tensor> mode(const Tensor& t, int64_t dim, bool keepdim) {
   if (t.dim() == 0) return {t.clone(), zeros({}, Options(DType::I64, t.device()))};
   const int64_t d = wrap_dim(dim, t.dim());
   if (t.size(d) == 0) throw IndexError("mode(): Expected reduction dim {} to have non-zero size.", d);
-  if (!is_floating(t.dtype()) || t.size(d) == 1 || t.numel() == 0) return mode_of_rows(t, d, keepdim);
+  if (!is_floating(t.dtype()) || t.size(d) == 1 || t.numel() == 0 || host_finds_modes(t, d)) return mode_of_rows(t, d, keepdim);
   const auto [values, places] = mode_of_rows(t, d, true);
   const Tensor first = t.narrow(d, 0, 1);
   const Tensor alone = logical_and(isnan(first.detach()), sum(eq(t.detach(), values.detach()), Dims{d}, true) <= 1);

@@ -22,8 +22,6 @@ using ops::result_type;
 constexpr int64_t kMostSteps = 10000;  // bound on the length of a sum or a recurrence that a caller chooses
 const double kRoot2 = std::sqrt(2.0), kRootPi = std::sqrt(std::numbers::pi);
 
-Tensor ndtr_of(const Tensor& x) { return erfc(x * (-1 / kRoot2)) * 0.5; }
-
 Tensor density(const Tensor& x) { return exp(x * x * -0.5) * (1 / std::sqrt(2 * std::numbers::pi)); }
 
 // True if |x| is so small that I1(x) is x / 2. The computed quotient I1(x) / x is then too inaccurate to subtract, so or_half() uses 1/2.
@@ -44,7 +42,7 @@ Tensor erfcx(const Tensor& t) {
   return by_kernel(t, "SpecialErfcxBackward0", ir::op::erfcx, [](const Tensor& x, const Tensor& y) { return x * y * 2.0 - 2 / kRootPi; });
 }
 Tensor ndtr(const Tensor& t) {
-  return by_float64(t, "SpecialNdtrBackward0", ndtr_of, [](const Tensor& x, const Tensor&) { return density(x); });
+  return by_kernel(t, "SpecialNdtrBackward0", ir::op::ndtr, [](const Tensor& x, const Tensor&) { return density(x); });
 }
 Tensor log_ndtr(const Tensor& t) {
   return by_kernel(t, "SpecialLogNdtrBackward0", ir::op::log_ndtr,
@@ -56,12 +54,7 @@ Tensor ndtri(const Tensor& t) {
 }
 
 Tensor entr(const Tensor& t) {
-  return by_float64(
-      t, "SpecialEntrBackward0",
-      [](const Tensor& x) {
-        return where(isnan(x), x, where(gt(x, 0.0), -x * log(x), where(eq(x, 0.0), 0.0, -std::numeric_limits<double>::infinity())));
-      },
-      [](const Tensor& x, const Tensor&) { return -(log(x) + 1.0); });
+  return by_kernel(t, "SpecialEntrBackward0", ir::op::entr, [](const Tensor& x, const Tensor&) { return -(log(x) + 1.0); });
 }
 
 Tensor xlog1py(const Operand& a, const Operand& b) {

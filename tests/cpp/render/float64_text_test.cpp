@@ -60,8 +60,8 @@ const std::map<std::string, std::string>& rules() {
 TEST(TextsWithoutFloat64, SpecialFunctionsOfFloat32Alone) {
   // Their formulas cancel near zeros or multiply long polynomials: pairs of float32 would be slower on processors than float64, which is exact
   // enough to be rounded once (docs/opencl.md).
-  const Names wanted = {"erfc",  "lgamma",   "lgamma'a", "digamma",   "digamma'a", "zeta",       "zeta'b",
-                        "erfcx", "log_ndtr", "ndtri",    "bessel_i0", "bessel_i1", "bessel_i0e", "bessel_i1e"};
+  const Names wanted = {"erfc",     "lgamma", "lgamma'a", "digamma", "digamma'a", "zeta",      "zeta'b",     "erfcx",
+                        "log_ndtr", "ndtri",  "ndtr",     "entr",    "bessel_i0", "bessel_i1", "bessel_i0e", "bessel_i1e"};
   EXPECT_EQ(in_float64(DType::F32, nullptr, {}), wanted);
 }
 

@@ -2,7 +2,9 @@
 #include "backends/cpu/loops/loops.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
+#include <mutex>
 #include <vector>
 
 #include "backends/cpu/exec/layout.h"
@@ -15,9 +17,9 @@ namespace naru::cpu {
 using ir::HostLoop;
 
 void run_loop(const HostLoop& loop) {
-  constexpr void (*kLoops[])(const HostLoop&) = {gcds,      places,           modes,     scatter_extreme, grid_sample,        distances,
-                                                 bag_sums,  running_extremes, triangles, margins,         label_margins,      softmax_rows,
-                                                 norm_rows, ctc_forward,      pad,       recurrent_steps, recurrent_gradients};
+  constexpr void (*kLoops[])(const HostLoop&) = {gcds,      places,           modes,     scatter_extreme, grid_sample,         distances,
+                                                 bag_sums,  running_extremes, triangles, margins,         label_margins,       softmax_rows,
+                                                 norm_rows, ctc_forward,      pad,       recurrent_steps, recurrent_gradients, histogram};
   kLoops[static_cast<size_t>(loop.kind)](loop);
 }
 
@@ -117,16 +119,20 @@ void places(const HostLoop& loop) {
 
 namespace {
 
-// Index of the last element of the longest run of equal elements; the first such run.
+// Index of the last element of the longest run of equal elements; the first such run. NaN equals nothing: if no value repeats, it is chosen if it
+// was the first element of the row before the sort, which put it last.
 template <class T>
-int64_t end_of_longest(const T* row, int64_t n) {
+int64_t end_of_longest(const T* row, const int64_t* order, int64_t n) {
   int64_t longest = 0, found = 0;
   for (int64_t begin = 0, end; begin < n; begin = end) {
     for (end = begin + 1; end < n && row[end] == row[end - 1]; ++end) {
     }
     if (end - begin > longest) longest = end - begin, found = end - 1;
   }
-  return found;
+  if (longest > 1) return found;
+  int64_t nan = n;
+  while (nan > 0 && row[nan - 1] != row[nan - 1]) --nan;
+  return nan < n && order[nan] == 0 ? nan : found;
 }
 
 }  // namespace
@@ -137,7 +143,7 @@ void modes(const HostLoop& loop) {
   with_type<float, double, int32_t, int64_t>(sorted.dtype, [&]<class T>(T) {
     split(rows, 1.5 * static_cast<double>(sorted.numel()), 1, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        const int64_t at = row * n + end_of_longest(sorted.as<T>() + row * n, n);
+        const int64_t at = row * n + end_of_longest(sorted.as<T>() + row * n, order.as<int64_t>() + row * n, n);
         values.as<T>()[row] = sorted.as<T>()[at];
         indices.as<int64_t>()[row] = order.as<int64_t>()[at];
       }
@@ -256,6 +262,61 @@ void bag_sums(const HostLoop& loop) {
   with_type<float, double>(weight.dtype, [&]<class T>(T) {
     split(out.sizes[0], 0.3 * static_cast<double>(index.numel() * weight.sizes[1]), 1,
           [&](int64_t begin, int64_t end) { bag_rows(T(), loop, begin, end); });
+  });
+}
+
+namespace {
+
+constexpr int64_t kCounted = 512;  // numbers whose bins are found before any is counted
+
+// The bin of each of n numbers; `bins` for those outside of the bounds.
+template <class T>
+[[gnu::always_inline]] inline void find_bins(const T* __restrict x, int64_t n, T low, T high, T scale, int32_t bins,
+                                             int32_t* __restrict bin) {
+  const T end = static_cast<T>(bins);
+  for (int64_t i = 0; i < n; ++i) {
+    const T at = (x[i] - low) * scale;
+    const T within = at >= T(0) ? at < end ? at : T(0) : T(0);
+    const int32_t whole = static_cast<int32_t>(within), place = at >= end || whole >= bins ? bins - 1 : whole;
+    bin[i] = (x[i] >= low) & (x[i] <= high) ? place : bins;
+  }
+}
+#define NARU_BINS(T)                                                                                       \
+  NARU_WIDE void find_bins_of(const T* x, int64_t n, T low, T high, T scale, int32_t bins, int32_t* bin) { \
+    find_bins(x, n, low, high, scale, bins, bin);                                                          \
+  }
+NARU_BINS(float)
+NARU_BINS(double)
+#undef NARU_BINS
+
+}  // namespace
+
+void histogram(const HostLoop& loop) {
+  const auto &x = loop.arrays[0], &out = loop.arrays[1];
+  const int64_t bins = out.numel();
+  int64_t* const counts = out.as<int64_t>();
+  std::fill_n(counts, bins, 0);
+  std::mutex adding;
+  with_type<float, double>(x.dtype, [&]<class T>(T) {
+    const auto number = [&](size_t i) { return static_cast<T>(std::bit_cast<double>(loop.numbers[i])); };
+    const T low = number(0), high = number(1), scale = number(2);
+    split(x.numel(), 1.0 * static_cast<double>(x.numel()), kCounted, [&](int64_t begin, int64_t end) {
+      // Neighbours count in different tables: adding to the number just written would wait for it.
+      const int64_t tables = bins <= 1024 ? 4 : 1, pitch = bins + 1;
+      std::vector<int64_t> own(static_cast<size_t>(tables * pitch));
+      int32_t bin[kCounted];
+      for (int64_t first = begin; first < end; first += kCounted) {
+        const int64_t n = std::min(kCounted, end - first);
+        find_bins_of(x.as<T>() + first, n, low, high, scale, static_cast<int32_t>(bins), bin);
+        int64_t *const a = own.data(), *const b = a + (tables > 1 ? pitch : 0), *const c = b + (b - a), *const d = c + (b - a);
+        int64_t i = 0;
+        for (; i + 4 <= n; i += 4) ++a[bin[i]], ++b[bin[i + 1]], ++c[bin[i + 2]], ++d[bin[i + 3]];
+        for (; i < n; ++i) ++a[bin[i]];
+      }
+      const std::lock_guard lock(adding);
+      for (int64_t t = 0; t < tables; ++t)
+        for (int64_t i = 0; i < bins; ++i) counts[i] += own[static_cast<size_t>(t * pitch + i)];
+    });
   });
 }
 

@@ -27,6 +27,7 @@ void ctc_forward(const ir::HostLoop&);
 void pad(const ir::HostLoop&);
 void recurrent_steps(const ir::HostLoop&);
 void recurrent_gradients(const ir::HostLoop&);
+void histogram(const ir::HostLoop&);
 
 // Throws op's error unless all positions are in [0, bound).
 void check_positions(const ir::HostLoop::Array& positions, int64_t bound, int dimension, ir::IndexName op);

@@ -83,12 +83,20 @@ constexpr int64_t kLanes = 64;
 // Adds up a chunk as reductions of contiguous elements do (ir/reduce.h). x is padded with 0 to whole lanes.
 template <class T>
 [[gnu::always_inline]] inline T sum_of_lanes(const T* x, int64_t n) {
+  const auto tree = [](T * lanes, int64_t count) __attribute__((always_inline)) {
+    for (int64_t width = count / 2; width > 0; width /= 2)
+      for (int64_t l = 0; l < width; ++l) lanes[l] += lanes[l + width];
+    return lanes[0];
+  };
+  if (constexpr int64_t kFew = 16; n > 0 && n <= kFew) {  // adding the other lanes, which are 0, changes no lane: none is -0
+    T lanes[kFew];
+    for (int64_t l = 0; l < kFew; ++l) lanes[l] = T(0) + x[l];
+    return tree(lanes, kFew);
+  }
   T lanes[kLanes] = {};
   for (int64_t first = 0; first < n; first += kLanes)
     for (int64_t l = 0; l < kLanes; ++l) lanes[l] += x[first + l];
-  for (int64_t width = kLanes / 2; width > 0; width /= 2)
-    for (int64_t l = 0; l < width; ++l) lanes[l] += lanes[l + width];
-  return lanes[0];
+  return tree(lanes, kLanes);
 }
 // max(0, base + x); 0 stays 0 and NaN stays NaN.
 template <class T>

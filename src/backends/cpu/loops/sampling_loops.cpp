@@ -3,11 +3,16 @@
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "backends/cpu/exec/buffer.h"
 #include "backends/cpu/exec/layout.h"
 #include "backends/cpu/exec/simd.h"
 #include "backends/cpu/loops/loops.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 namespace naru::cpu {
 
@@ -107,6 +112,42 @@ template <class T>
       out[i] =
           value(0, i) * at.weight[0][i] + value(1, i) * at.weight[1][i] + value(2, i) * at.weight[2][i] + value(3, i) * at.weight[3][i];
 }
+
+// Bilinear samples inside the image, of floats: the two elements of a row are neighbours, which one gather of pairs reads.
+#if defined(__x86_64__)
+__attribute__((target("arch=x86-64-v4"))) void take_pairs(const float* image, const Samples<float>& at, int64_t n, float* out) {
+  const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+  for (int64_t i = 0; i < n; i += 16) {
+    const auto lanes = static_cast<__mmask16>(n - i >= 16 ? 0xffff : (1 << (n - i)) - 1);
+    const auto terms = [&](int left) __attribute__((target("arch=x86-64-v4"))) {
+      const __m512i places = _mm512_loadu_si512(at.element[left] + i), none = _mm512_setzero_si512();
+      const __m512i low = _mm512_mask_i32gather_epi64(none, static_cast<__mmask8>(lanes), _mm512_castsi512_si256(places), image, 4);
+      const __m512i high =
+          _mm512_mask_i32gather_epi64(none, static_cast<__mmask8>(lanes >> 8), _mm512_extracti64x4_epi64(places, 1), image, 4);
+      const __m512 lefts = _mm512_castsi512_ps(_mm512_permutex2var_epi32(low, even, high));
+      const __m512 rights = _mm512_castsi512_ps(_mm512_permutex2var_epi32(low, odd, high));
+      return std::pair(_mm512_mul_ps(lefts, _mm512_loadu_ps(at.weight[left] + i)),
+                       _mm512_mul_ps(rights, _mm512_loadu_ps(at.weight[left + 1] + i)));
+    };
+    const auto [a, b] = terms(0);
+    const auto [c, d] = terms(2);
+    _mm512_mask_storeu_ps(out + i, lanes, _mm512_add_ps(_mm512_add_ps(_mm512_add_ps(a, b), c), d));
+  }
+}
+#endif
+
+// Whether take_pairs() has done it.
+template <class T>
+bool took_pairs([[maybe_unused]] const T* image, [[maybe_unused]] const Samples<T>& at, [[maybe_unused]] int64_t n,
+                [[maybe_unused]] T* out) {
+#if defined(__x86_64__)
+  if constexpr (sizeof(T) == 4)
+    if (wide_level() == 2) return take_pairs(image, at, n, out), true;
+#endif
+  return false;
+}
+
 #define NARU_SAMPLES(T)                                                                                                            \
   NARU_WIDE void find_samples(const T* grid, int64_t n, const Sampling& s, Samples<T>& to) { find_samples_of<T>(grid, n, s, to); } \
   NARU_WIDE void take_samples(const T* image, const Samples<T>& at, int64_t n, bool bilinear, T* out) {                            \
@@ -131,7 +172,8 @@ void grid_sample(const HostLoop& loop) {
         const int64_t image = unit / blocks, first = unit % blocks * kMost, n = std::min(kMost, places - first);
         find_samples(grid.as<T>() + (image * places + first) * 2, n, s, samples);
         for (int64_t c = image * channels; c < (image + 1) * channels; ++c)
-          take_samples(x.as<T>() + c * area, samples, n, s.bilinear, out.as<T>() + c * places + first);
+          if (!s.bilinear || !samples.all_there || !took_pairs(x.as<T>() + c * area, samples, n, out.as<T>() + c * places + first))
+            take_samples(x.as<T>() + c * area, samples, n, s.bilinear, out.as<T>() + c * places + first);
       }
     });
   });
@@ -143,18 +185,18 @@ constexpr int64_t kLanes = 64;
 template <class T>
 constexpr int64_t kWidth = static_cast<int64_t>(64 / sizeof(T));
 
-// Squared distances between `row` and kWidth columns at once: 64 lanes over the depth, then their tree (ir/reduce.h).
+// Squared distances between `row` and the kWidth rows of y in a block at once, whose k-th numbers follow each other, kWidth each: 64 lanes over the depth, then their tree (ir/reduce.h).
 template <class T>
-[[gnu::always_inline]] inline void sums_of_squares(const T* columns, int64_t pitch, const T* row, int64_t depth, T* out) {
+[[gnu::always_inline]] inline void sums_of_squares(const T* block, const T* row, int64_t depth, T* out) {
   typedef T Wide __attribute__((vector_size(64)));
   typedef T Anywhere __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
   const auto add_square = [&](int64_t k, Wide & sum) __attribute__((always_inline)) {
-    const Wide difference = *reinterpret_cast<const Anywhere*>(columns + k * pitch) - row[k];
+    const Wide difference = *reinterpret_cast<const Anywhere*>(block + k * kWidth<T>) - row[k];
     sum += difference * difference;
   };
   // The first value of a lane. Adding it to 0 would not change it, as no square is -0; a lane without elements stays 0.
   const auto set_square = [&](int64_t k, Wide & sum) __attribute__((always_inline)) {
-    const Wide difference = *reinterpret_cast<const Anywhere*>(columns + k * pitch) - row[k];
+    const Wide difference = *reinterpret_cast<const Anywhere*>(block + k * kWidth<T>) - row[k];
     sum = difference * difference;
   };
   // The sums that remain when the tree is eight lanes wide.
@@ -181,21 +223,34 @@ template <class T>
   std::memcpy(out, &rest[0], sizeof rest[0]);
 }
 
+// A block of kWidth rows of y, and the distances to them from rows [begin, end) of x. pairs: x and y are the same `n` rows, and out has those of all
+// pairs of them.
 template <class T>
-[[gnu::always_inline]] inline void distances_of_row(const T* columns, int64_t pitch, const T* row, int64_t depth, int64_t begin,
-                                                    int64_t end, T* out) {
+struct DistanceBlock {
+  const T *block, *x;
+  int64_t depth, first, n;
+  bool pairs;
+  T* out;
+};
+template <class T>
+[[gnu::always_inline]] inline void distances_of(const DistanceBlock<T>& b, int64_t begin, int64_t end) {
   constexpr int64_t kStep = kWidth<T>;
-  for (int64_t j = begin; j < end; j += kStep, out += kStep) {
+  const int64_t last = std::min(kStep, b.n - b.first);
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t from = b.pairs ? std::max<int64_t>(i + 1 - b.first, 0) : 0;
+    if (from >= last) return;  // so are those behind
     T sums[kStep];
-    sums_of_squares(columns + j, pitch, row, depth, sums);
+    sums_of_squares(b.block, b.x + i * b.depth, b.depth, sums);
     for (T& s : sums) s = sizeof(T) == 4 ? __builtin_sqrtf(s) : __builtin_sqrt(s);
-    std::memcpy(out, sums, static_cast<size_t>(std::min(kStep, end - j)) * sizeof(T));
+    T* const to = b.out + (b.pairs ? i * (2 * b.n - 1 - i) / 2 - (i + 1) : i * b.n) + b.first;
+    if (from == 0 && last == kStep)
+      std::memcpy(to, sums, sizeof sums);
+    else
+      for (int64_t j = from; j < last; ++j) to[j] = sums[j];
   }
 }
-#define NARU_DISTANCES(T)                                                                                                          \
-  NARU_WIDE void row_distances(const T* columns, int64_t pitch, const T* row, int64_t depth, int64_t begin, int64_t end, T* out) { \
-    distances_of_row(columns, pitch, row, depth, begin, end, out);                                                                 \
-  }
+#define NARU_DISTANCES(T) \
+  NARU_WIDE void block_distances(const DistanceBlock<T>& b, int64_t begin, int64_t end) { distances_of(b, begin, end); }
 NARU_DISTANCES(float)
 NARU_DISTANCES(double)
 #undef NARU_DISTANCES
@@ -207,17 +262,19 @@ void distances(const HostLoop& loop) {
   const auto &x = loop.arrays[0], &y = loop.arrays[pairs ? 0 : 1], &out = loop.arrays.back();
   const int64_t rows = pairs ? x.sizes[0] - 1 : x.sizes[0], n = y.sizes[0], depth = x.sizes[1];
   with_type<float, double>(x.dtype, [&]<class T>(T) {
-    const int64_t pitch = n + kWidth<T>;  // padding: rows past the last are read but not used
-    const Buffer memory = make_buffer({depth, pitch}, sizeof(T));
+    constexpr int64_t kStep = kWidth<T>;
+    // Blocks of rows of y, transposed: one stays in the cache for all rows of x. Rows behind the last are 0; their distances are not used.
+    const int64_t blocks = (n + kStep - 1) / kStep;
+    const Buffer memory = make_buffer({blocks, depth, kStep}, sizeof(T));
     T* const columns = reinterpret_cast<T*>(memory.get());
-    for (int64_t k = 0; k < depth; ++k) {
-      for (int64_t i = 0; i < n; ++i) columns[k * pitch + i] = y.as<T>()[i * depth + k];
-      std::fill_n(columns + k * pitch + n, kWidth<T>, T(0));
+    std::fill_n(columns + (blocks - 1) * depth * kStep, depth * kStep, T(0));
+    for (int64_t i = 0; i < n; ++i) {
+      T* const to = columns + i / kStep * depth * kStep + i % kStep;
+      for (int64_t k = 0; k < depth; ++k) to[k * kStep] = y.as<T>()[i * depth + k];
     }
     split(rows, 0.1 * static_cast<double>(out.numel() * depth), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        row_distances(columns, pitch, x.as<T>() + i * depth, depth, pairs ? i + 1 : 0, n,
-                      out.as<T>() + (pairs ? i * (2 * n - 1 - i) / 2 : i * n));
+      for (int64_t b = pairs ? (begin + 1) / kStep : 0; b < blocks; ++b)
+        block_distances({columns + b * depth * kStep, x.as<T>(), depth, b * kStep, n, pairs, out.as<T>()}, begin, end);
     });
   });
 }

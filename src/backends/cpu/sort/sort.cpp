@@ -74,6 +74,7 @@ inline auto element_of(Key key) {
 
 // A narrow key and its index in one 64-bit number.
 struct Narrow {
+  using Key = uint32_t;
   uint64_t number;
   static Narrow make(uint32_t key, int64_t i) { return {static_cast<uint64_t>(key) << 32 | static_cast<uint64_t>(i)}; }
   uint32_t key() const { return static_cast<uint32_t>(number >> 32); }
@@ -82,6 +83,7 @@ struct Narrow {
   static void sort(Narrow* items, int64_t n) { vector_sort(&items->number, static_cast<size_t>(n)); }
 };
 struct WideItem {
+  using Key = uint64_t;
   Wide number;
   static WideItem make(uint64_t key, int64_t i) { return {{static_cast<uint64_t>(i), key}}; }
   uint64_t key() const { return number.high; }
@@ -92,14 +94,42 @@ struct WideItem {
   static void sort(WideItem* items, int64_t n) { vector_sort(&items->number, static_cast<size_t>(n)); }
 };
 
+// How a row's keys differ from those of key_of(): (key ^ flip) - least.
+template <class Key>
+struct Change {
+  Key flip, least;
+};
+
 template <DType kType, class Item, class Key>
-NARU_WIDE void make_items(const char* in, int64_t step, int64_t n, Key flip, Item* items) {
+NARU_WIDE void make_items(const char* in, int64_t step, int64_t n, Change<Key> c, Item* items) {
   constexpr auto kItem = static_cast<int64_t>(size_of(kType));
+  const Key flip = c.flip, least = c.least;
+  using Small = typename Item::Key;
   if (step == kItem) {
-    for (int64_t i = 0; i < n; ++i) items[i] = Item::make(static_cast<Key>(key_of<kType>(in + i * kItem) ^ flip), i);
+    for (int64_t i = 0; i < n; ++i) items[i] = Item::make(static_cast<Small>((key_of<kType>(in + i * kItem) ^ flip) - least), i);
   } else {
-    for (int64_t i = 0; i < n; ++i) items[i] = Item::make(static_cast<Key>(key_of<kType>(in + i * step) ^ flip), i);
+    for (int64_t i = 0; i < n; ++i) items[i] = Item::make(static_cast<Small>((key_of<kType>(in + i * step) ^ flip) - least), i);
   }
+}
+
+// The least key of a row, and how far from it the greatest is.
+template <class Key>
+struct Range {
+  Key least, width;
+};
+template <DType kType, class Key>
+NARU_WIDE Range<Key> range_of(const char* in, int64_t step, int64_t n, Key flip) {
+  constexpr auto kItem = static_cast<int64_t>(size_of(kType));
+  Key least = static_cast<Key>(~Key{0}), greatest = 0;
+  const auto take = [&](const char* at) __attribute__((always_inline)) {
+    const Key key = static_cast<Key>(key_of<kType>(at) ^ flip);
+    least = std::min(least, key), greatest = std::max(greatest, key);
+  };
+  if (step == kItem)
+    for (int64_t i = 0; i < n; ++i) take(in + i * kItem);
+  else
+    for (int64_t i = 0; i < n; ++i) take(in + i * step);
+  return {least, static_cast<Key>(greatest - least)};
 }
 
 // True if every element can be recovered from its key.
@@ -121,9 +151,11 @@ NARU_WIDE bool keys_tell(const char* in, int64_t n) {
 }
 
 template <DType kType, class Item, class Key>
-NARU_WIDE void put_values(const Item* sorted, int64_t k, Key flip, char* out) {
+NARU_WIDE void put_values(const Item* sorted, int64_t k, Change<Key> c, char* out) {
+  const Key flip = c.flip, least = c.least;
   using Element = decltype(element_of<kType>(flip));
-  for (int64_t i = 0; i < k; ++i) reinterpret_cast<Element*>(out)[i] = element_of<kType>(static_cast<Key>(sorted[i].key() ^ flip));
+  for (int64_t i = 0; i < k; ++i)
+    reinterpret_cast<Element*>(out)[i] = element_of<kType>(static_cast<Key>((static_cast<Key>(sorted[i].key()) + least) ^ flip));
 }
 
 template <class Item>
@@ -164,11 +196,27 @@ NARU_WIDE void least(const Item* items, int64_t n, int64_t k, Item* best) {
   }
 }
 
+// The k least of few numbers that are all different, in order: each is the least above the one before.
+NARU_WIDE void few_least(const uint64_t* numbers, int64_t n, int64_t k, uint64_t* best) {
+  uint64_t above = 0;
+  for (int64_t j = 0; j < k; ++j) {
+    uint64_t least = ~uint64_t{0};
+    for (int64_t i = 0; i < n; ++i) least = std::min(least, numbers[i] - above);  // what is below wraps around
+    best[j] = least + above;
+    above = best[j] + 1;
+  }
+}
+
 constexpr int64_t kFew = 48;
 
 // The first k of n items in order. The result is in `items` or in `other`.
 template <class Item>
 Item* first_in_order(Item* items, Item* other, int64_t n, int64_t k) {
+  if constexpr (std::is_same_v<Item, Narrow>)
+    if (k <= 8 && k <= n / 4 && n <= 128) {
+      few_least(&items->number, n, k, &other->number);
+      return other;
+    }
   if (k <= n / 8) {
     least(items, n, k, other);
     return other;
@@ -190,10 +238,10 @@ struct Rows {
 
 // Stores the sorted elements of a row. If the output overwrites the row itself, the row is copied to `spare` first.
 template <DType kType, class Item, class Key>
-void put_row(const Rows& r, const char* in, const Item* sorted, Key flip, char* out, char* spare) {
+void put_row(const Rows& r, const char* in, const Item* sorted, Change<Key> change, char* out, char* spare) {
   constexpr auto kItem = static_cast<int64_t>(size_of(kType));
   const int64_t k = r.op.k;
-  if (r.in_step == kItem && r.values_step == kItem && keys_tell<kType>(in, r.n)) return put_values<kType>(sorted, k, flip, out);
+  if (r.in_step == kItem && r.values_step == kItem && keys_tell<kType>(in, r.n)) return put_values<kType>(sorted, k, change, out);
   const char* from = in;
   int64_t step = r.in_step;
   if (out == in) {
@@ -203,11 +251,24 @@ void put_row(const Rows& r, const char* in, const Item* sorted, Key flip, char* 
   for (int64_t i = 0; i < k; ++i) std::memcpy(out + i * r.values_step, from + sorted[i].index() * step, kItem);
 }
 
+// Sorts the row that `walk` stands at. a, b: memory for n items each.
+template <DType kType, class Item, class Key>
+void sort_row(const Rows& r, const Walk& walk, Change<Key> change, Item* a, Item* b) {
+  make_items<kType>(walk.at(0), r.in_step, r.n, change, a);
+  const Item* sorted = first_in_order(a, b, r.n, r.op.k);
+  if (r.op.values.data) put_row<kType>(r, walk.at(0), sorted, change, walk.at(1), reinterpret_cast<char*>(sorted == a ? b : a));
+  if (!r.op.indices.data) return;
+  if (r.stream)
+    stream_indices(sorted, r.op.k, walk.at(2));
+  else
+    put_indices(sorted, r.op.k, walk.at(2), r.indices_step);
+}
+
 template <DType kType, class Item>
 void run_typed(const Rows& r) {
   using Key = decltype(key_of<kType>(nullptr));
   const Key flip = r.op.descending ? static_cast<Key>(~Key{0}) : Key{0};
-  const int64_t rows = r.kept.numel(), n = r.n, k = r.op.k;
+  const int64_t rows = r.kept.numel(), n = r.n;
   split(rows, static_cast<double>(rows * n) * 3, 1, [&](int64_t begin, int64_t end) {
     // Scratch memory stays allocated with the thread, so long rows use a separate buffer.
     const size_t bytes = static_cast<size_t>(n) * sizeof(Item) * 2;
@@ -223,14 +284,16 @@ void run_typed(const Rows& r) {
     Walk walk(r.kept, r.kept.rank);
     walk.seek(begin);
     for (int64_t row = begin; row < end; ++row, walk.next()) {
-      make_items<kType>(walk.at(0), r.in_step, n, flip, a);
-      const Item* sorted = first_in_order(a, b, n, k);
-      if (r.op.values.data) put_row<kType>(r, walk.at(0), sorted, flip, walk.at(1), reinterpret_cast<char*>(sorted == a ? b : a));
-      if (!r.op.indices.data) continue;
-      if (r.stream)
-        stream_indices(sorted, k, walk.at(2));
-      else
-        put_indices(sorted, k, walk.at(2), r.indices_step);
+      if constexpr (kType == DType::I64) {
+        // Integers mostly lie so close together that 32 bits tell them apart.
+        const Range<Key> range = range_of<kType>(walk.at(0), r.in_step, n, flip);
+        if (range.width <= 0xffffffffu) {
+          auto* const narrow = reinterpret_cast<Narrow*>(a);
+          sort_row<kType>(r, walk, Change<Key>{flip, range.least}, narrow, narrow + n);
+          continue;
+        }
+      }
+      sort_row<kType>(r, walk, Change<Key>{flip, 0}, a, b);
     }
     if (r.stream) stream_fence();
   });
