@@ -168,6 +168,7 @@ const ElementwiseOp kInternal[] = {
     {"ndtri", 1, [](Args a) { return ndtri(a[0]); }},
     {"ndtr", 1, [](Args a) { return ndtr(a[0]); }},
     {"entr", 1, [](Args a) { return entr(a[0]); }},
+    {"log_odds", 1, [](Args a) { return log_odds(a[0]); }},
     {"bessel_i0", 1, [](Args a) { return bessel_i0(a[0]); }},
     {"bessel_i1", 1, [](Args a) { return bessel_i1(a[0]); }},
     {"bessel_i0e", 1, [](Args a) { return bessel_i0e(a[0]); }},

@@ -12,6 +12,7 @@ enum : OpId {
   ndtri,
   ndtr,
   entr,
+  log_odds,  // (a): log(a / (1 - a))
   bessel_i0,
   bessel_i1,
   bessel_i0e,

@@ -17,12 +17,12 @@ constexpr double kLogTailF32[] = {-0.000462612807, -1.62616444, -0.920457959, -0
 // log2 of the normal distribution function at -x, 0 <= x <= 5.6, fitted for the least absolute error of the function.
 constexpr double kLogLeftF32[] = {
     -1, -1.15110517, -0.459208518, -0.0524952412, 0.00706209894, -0.000135940194, -0.000186588892, 3.9463237e-05, -2.84203384e-06};
-// (1 + 2x) exp(x^2) erfc(x) as a polynomial in (x - K) / (x + K): the form of M. M. Shepherd and J. G. Laframboise, "Chebyshev approximation of
-// (1 + 2x) exp(x^2) erfc x in 0 <= x < oo", Mathematics of Computation 36 (1981). Short: K = 2.5, x <= 10.1, for results in float; long: K =
-// 3.75, x <= 28.
-constexpr double kErfcShort[] = {1.2648381836255924,     -0.12235676167959086,   -0.099024450519939008,  0.15762988554076438,
-                                 -0.10296880536220329,   0.032760580396405933,   0.00094433547118676748, -0.0043749927378207414,
-                                 0.00045409873364723595, 0.00059837065647210831, -4.464688489109034e-05, -5.8367703640811577e-05};
+// (1 + 2x) exp(x^2) erfc(x) as a polynomial in (x - K) / (x + K), K = 3.75, x <= 28: the form of M. M. Shepherd and J. G. Laframboise, "Chebyshev
+// approximation of (1 + 2x) exp(x^2) erfc x in 0 <= x < oo", Mathematics of Computation 36 (1981). Short, for results in float, x <= 10.3:
+// (x + 3) exp(x^2) erfc(x) in (x - 3) / (x + 3), which takes one division.
+constexpr double kErfcShort[] = {1.0740069070850957,     -0.88339445388323856,   0.59022835804950113,    -0.31046722393554665,
+                                 0.1195277430086403,     -0.026827814372081579,  -0.0012124802279798134, 0.0030377807713559313,
+                                 -0.0005460526045033585, -0.0002872566787187617, 9.6299996484473774e-05, 3.9742480849354461e-05};
 constexpr double kErfcLong[] = {1.2375126308378275,     -0.14024059858554699,    0.0035854154854629578,   0.082276738490148354,
                                 -0.10880393014166134,   0.092304321160308206,    -0.058693398591671789,   0.028362277419321534,
                                 -0.0097465795336746999, 0.0017556258575604567,   0.00029371349510608495,  -0.00029015415865707813,
@@ -60,6 +60,12 @@ std::vector<double> scaled_series(int terms) {
   return c;
 }
 
+// exp(a^2) erfc(a) for F64 a, 0 <= a <= 10.3, to float precision. Divisions are most of the time of erfc.
+V scaled_short(V a) {
+  const V inverse = 1.0 / (a + 3.0);
+  return polynomial((a - 3.0) * inverse, kErfcShort) * inverse;
+}
+
 // erfc(a) for F64 a >= 0, to double precision (`full`) or only to float precision.
 V erfc_core(V a, bool full) {
   a = at_most(a, full ? 28 : 10.3);  // where it underflows
@@ -67,11 +73,9 @@ V erfc_core(V a, bool full) {
     const V square = a * a, t = (a - 3.75) / (a + 3.75), e = exp(-square);
     return fma(-e, fma(a, a, -square), e) * (polynomial(t, kErfcLong) / fma(a, 2.0, 1.0));
   }
-  // One division for both quotients: divisions are most of the time.
-  const V above = a + 2.5, twice = fma(a, 2.0, 1.0), inverse = 1.0 / (above * twice);
-  const V t = (a - 2.5) * twice * inverse, x = a * a * -kLog2E;
+  const V x = a * a * -kLog2E;
   const V n = round(x), r = x - n;
-  return scale(fma(polynomial(r, kExp2Short), r, 1.0), n) * (polynomial(t, kErfcShort) * (above * inverse));
+  return scale(fma(polynomial(r, kExp2Short), r, 1.0), n) * scaled_short(a);
 }
 
 // exp(x²) erfc(x) for F64 x, with the same meaning of `full`.
@@ -81,8 +85,7 @@ V erfcx_core(V x, bool full) {
   const V large = at_least(a, far), small = at_most(a, far);
   const V tail = polynomial(1.0 / (large * large * 2.0), scaled_series(full ? 20 : 5)) / large * kOverRootPi;
   if (!full) {
-    const V t = (small - 2.5) / (small + 2.5);
-    const V positive = where(a > far, tail, polynomial(t, kErfcShort) / fma(small, 2.0, 1.0));
+    const V positive = where(a > far, tail, scaled_short(small));
     return where(x < 0.0, 2.0 * exp(x * x) - positive, positive);
   }
   // The rounding error of x² is multiplied by x², so the square is taken in two parts. The result is infinite below -26.7.

@@ -72,6 +72,11 @@ V entr(V x) {
   return convert(where_usually(usual, value, where(wide > 0.0, value, ends)), float_dtype(x));
 }
 
+V log_odds(V x) {
+  const V usual = (x >= pick(x, 0x1p-126, 0x1p-1022)) & (x < 1.0);  // then the quotient is normal, positive and finite
+  return log_where(usual, x / (1.0 - x));
+}
+
 V bessel_i0(V x) { return bessel_of(x, 0, false); }
 V bessel_i1(V x) { return bessel_of(x, 1, false); }
 V bessel_i0e(V x) { return bessel_of(x, 0, true); }

@@ -10,6 +10,7 @@ V log_ndtr(V x);   // log(erfc(-x / sqrt(2)) / 2), the logarithm of the normal d
 V ndtr(V x);       // the normal distribution function
 V ndtri(V x);      // its inverse
 V entr(V x);       // -x log(x); 0 at 0, -inf below
+V log_odds(V x);   // log(x / (1 - x)), the quotient rounded before
 V bessel_i0(V x);  // modified Bessel functions of order 0 and 1
 V bessel_i1(V x);
 V bessel_i0e(V x);  // times exp(-|x|)

@@ -6,6 +6,7 @@
 
 #include "autograd/history/constant.h"
 #include "autograd/history/history.h"
+#include "ir/special_ids.h"
 #include "naru/ops.h"
 #include "naru/ops/complex.h"
 #include "ops/call/wrapped.h"
@@ -63,7 +64,8 @@ Tensor logit(const Tensor& t, std::optional<double> eps) {
       x = where(t > Operand(high), Operand(high), t);
       x = where(t < Operand(low), Operand(low), x);
     }
-    y = log(x / (1.0 - x));
+    const DType type = x.dtype();  // narrower ones are rounded after each operator
+    y = type == DType::F32 || type == DType::F64 ? ops::apply(ir::op::log_odds, {{&x, {}, type}}, type, "logit") : log(x / (1.0 - x));
   }
   // Outside the limits it is constant, or (without eps) undefined.
   return autograd::record(y, "LogitBackward0", {&t}, {&t}, [=](const std::vector<Tensor>& g, const std::vector<Tensor>& saved) {
