@@ -20,7 +20,7 @@ if "NARU_TEST_DEVICES" not in os.environ:
 os.environ.setdefault("NARU_CACHE_DIR", "")
 
 # tools/test.py asks a run that does not end for the stacks of its processes.
-if stacks := os.environ.get("NARU_TEST_STACKS"):
+if (stacks := os.environ.get("NARU_TEST_STACKS")) and hasattr(faulthandler, "register"):  # Windows has no such signals
     faulthandler.register(signal.SIGUSR1, file=open(Path(stacks, str(os.getpid())), "w", encoding="utf-8"), all_threads=True)  # noqa: SIM115
 
 # A shell makes background processes ignore SIGINT, which the programs that tests interrupt would inherit.

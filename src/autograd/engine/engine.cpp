@@ -19,7 +19,6 @@
 #include "ops/shape/strides.h"
 #include "ops/sparse/sparse.h"
 #include "ops/tensor/common.h"
-#include "runtime/queue/operator_scope.h"
 
 namespace naru {
 namespace autograd {
@@ -86,9 +85,7 @@ void check_for_nan(const Node& node, std::span<const Tensor> grads) {
 }
 
 std::vector<Tensor> applied(Node& node, std::vector<Tensor> grads, Needed needed) {
-  runtime::OperatorScope scope;
   std::vector<Tensor> results = node.apply(std::move(grads), needed);
-  scope.end();
   if ((node.reads_inputs || node.refused_second) && grad_enabled()) [[unlikely]]
     mark_gradients(node, results);
   return results;

@@ -1,6 +1,6 @@
 // OperatorScope: what an operator does with memory that other code can write at any time (NumPy's, DLPack's, whose address was asked for) has
 // been done when the operator returns. Within it such work stays deferred, so that the operator's parts are fused as those of other tensors
-// are; without a scope each part is done at once.
+// are; without a scope each part is done at once. No other code may run within one: nodes of a backward pass, which may be Python's, have none.
 #pragma once
 
 namespace naru::runtime {

@@ -156,3 +156,23 @@ def test_writes_to_an_arrays_memory_are_there_when_the_call_returns():
         torch.nn.functional.batch_norm(t, None, None, torch.ones(3), None, training=True)
     t.add_(1)
     assert np.allclose(array, 1 + 2 * np.expm1(-1.0))
+
+
+def test_an_array_may_be_written_between_the_calls_of_a_backward_in_python():
+    array = np.ones(IMAGES, dtype="float32")
+    lent = torch.from_numpy(array)
+
+    class Written(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            twice = lent * 2 + g
+            array[:] = np.nan
+            return twice
+
+    x = torch.zeros(IMAGES, requires_grad=True)
+    Written.apply(x).backward(torch.ones(IMAGES))
+    assert (x.grad == 3).all()
