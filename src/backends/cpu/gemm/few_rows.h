@@ -11,8 +11,8 @@ namespace naru::cpu {
 // float16 beyond these is converted to float32 as a whole, which more rows are worth.
 constexpr int64_t most_few_rows(DType type) { return type == DType::F16 ? 16 : 7; }
 
-// y = x b: x (m, k), m <= most_few_rows(type), b (k, n) of F32, F16 or BF16 with a unit stride along k or n, y (m, n). Rows of x and y are contiguous. Sums are
-// float32, in an order that depends on k and the layout of b alone.
+// y = x b: x (m, k), m <= most_few_rows(type), b (k, n) of F32, F16 or BF16 with a unit stride along k or n, y (m, n). Rows of x and y are
+// contiguous. Sums are float32, in an order that depends on k and the layout of b alone.
 struct FewRows {
   DType type;
   int64_t m, n, k;

@@ -152,10 +152,10 @@ Dims padding_behind(const Convolution& q, const Spatial& spatial) {
 void set_slices(const Convolution& q, Plan& p) {
   const int64_t wanted = parts_for(work_of(q));
   constexpr int64_t least = 32;
+  const int64_t pieces = q.batch / divisor(q.batch, (q.batch + wanted - 1) / wanted);  // of the images
   if (q.use == Use::Weight) {
     if (q.groups > 1) return;
     // Parts with images of their own multiply all channels together, but their gradients have to be added up.
-    const int64_t pieces = q.batch / divisor(q.batch, (q.batch + wanted - 1) / wanted);
     if (q.dtype == DType::F32 && pieces > 1 && q.batch * product(q.result) >= kLeastPositions * pieces) {
       p.images = pieces;
       return;
@@ -166,7 +166,7 @@ void set_slices(const Convolution& q, Plan& p) {
   }
   const bool forward = q.use == Use::Forward;
   int64_t& slices = forward ? p.outs : p.ins;
-  const int64_t channels = forward ? q.out : q.in, pieces = q.batch / divisor(q.batch, (q.batch + wanted - 1) / wanted);
+  const int64_t channels = forward ? q.out : q.in;
   // Every part with images of its own reads all weights, every part with channels of its own all images: what is larger is read once.
   const int64_t weights = q.out * q.in * product(q.kernel),
                 images = q.batch * (forward ? q.in * product(q.size) : q.out * product(q.result));

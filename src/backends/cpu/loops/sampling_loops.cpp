@@ -185,7 +185,8 @@ constexpr int64_t kLanes = 64;
 template <class T>
 constexpr int64_t kWidth = static_cast<int64_t>(64 / sizeof(T));
 
-// Squared distances between `row` and the kWidth rows of y in a block at once, whose k-th numbers follow each other, kWidth each: 64 lanes over the depth, then their tree (ir/reduce.h).
+// Squared distances between `row` and the kWidth rows of y in a block at once, whose k-th numbers follow each other, kWidth each: 64 lanes over the
+// depth, then their tree (ir/reduce.h).
 template <class T>
 [[gnu::always_inline]] inline void sums_of_squares(const T* block, const T* row, int64_t depth, T* out) {
   typedef T Wide __attribute__((vector_size(64)));
